@@ -109,6 +109,10 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"type": "string"},
     ),
     "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
+    "Idempotency-Replayed": (
+        "`true` where an earlier request with the same `Idempotency-Key` began this run.",
+        {"type": "string", "const": "true"},
+    ),
     "Preference-Applied": (
         "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",
         {"type": "string"},

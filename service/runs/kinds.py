@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import BaseModel
@@ -55,14 +55,21 @@ KINDS: dict[str, Offered] = {
 }
 
 
+class Submitted(NamedTuple):
+    """The run of a request; `replayed`: an earlier request with the same key began it."""
+
+    identity: str
+    replayed: bool
+
+
 def submit(
     parts: Parts,
     offered: Offered,
     request: BaseModel,
     key: str | None = None,
     caller: str = LOCAL,
-) -> str:
-    """Submit a request; returns the run's id, or that of the first run with the same key.
+) -> Submitted:
+    """Submit a request; returns its run, or the first run with the same key.
 
     `caller`: in whose turn its works are.
     """
@@ -72,7 +79,7 @@ def submit(
     if key is not None:
         found = _replay(parts.records, parts.asker.claimant, key, digest)
         if found is not None:
-            return found
+            return Submitted(found, replayed=True)
     for _ in range(_TIMES):
         run = _begun(parts, offered, request)
         with suppress(pinning.Gone):  # deleted just now: what begins anew finds it missing
@@ -96,16 +103,16 @@ def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
     return request if labels == given else request.model_copy(update={"labels": labels})
 
 
-def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: str) -> str:
-    """Insert a run, unless another one has its key; returns that one's id, or its own."""
+def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: str) -> Submitted:
+    """Insert a run, unless another one has its key; then returns that one."""
     with base.starting(parts) as connection:
         if claim is not None:
             claimed = _claim(connection, parts.records, *claim, run.id)
             if claimed is not None:
-                return claimed
+                return Submitted(claimed, replayed=True)
         pinning.check(connection, parts.blobs, run)
         base.insert(connection, parts.records, run, caller)
-    return run.id
+    return Submitted(run.id, replayed=False)
 
 
 def _begun(parts: Parts, offered: Offered, request: BaseModel) -> Run:

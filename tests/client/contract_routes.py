@@ -242,7 +242,8 @@ class Handler(BaseHTTPRequestHandler):
         request = json.loads(self._body())
         key = re.fullmatch(r'"((?:[^"\\]|\\.)*)"', self.headers["Idempotency-Key"])[1]
         with self.service.changed:
-            if key in self.service.submissions:
+            replayed = key in self.service.submissions
+            if replayed:
                 known, id_ = self.service.submissions[key]
                 if known != request:
                     raise Refusal(422, "another request had this Idempotency-Key")
@@ -255,6 +256,8 @@ class Handler(BaseHTTPRequestHandler):
                 over = self.service.changed.wait_for(lambda: self._ended(id_), seconds)
             status = 201 if over else 202
         headers = {"Location": f"/v1/evaluations/{id_}", "Retry-After": "1"}
+        if replayed:
+            headers["Idempotency-Replayed"] = "true"
         self._json(self.service.evaluations[id_], status, headers)
 
     def _started(self, request):

@@ -398,10 +398,13 @@ def test_in_ci_branch_and_commit_become_labels_unless_they_are_given(service, ga
 def test_a_job_that_runs_twice_shares_one_run(service, gate, monkeypatch):
     for name, value in GITHUB.items():
         monkeypatch.setenv(name, value)
-    gate("--timeout", 0)
+    assert "submitted ev_1" in gate("--timeout", 0).stderr.splitlines()
     with _ending(service, **_decided("passed")):
         assert gate().exit_code == 0
-    assert gate().exit_code == 0  # over, and decided
+    again = gate()  # over, and decided
+    assert again.exit_code == 0
+    assert "ev_1 was there already" in again.stderr.splitlines()
+    assert "submitted" not in again.stderr
     assert len(service.evaluations) == 1
     assert gate("--gate", "meteor > 0", "--timeout", 0).exit_code == 3
     monkeypatch.setenv("GITHUB_RUN_ID", "78")
@@ -440,7 +443,9 @@ def test_a_lost_answer_starts_no_second_run(service, gate):
     service.fault("POST", "evaluations", lose="answer")
     service.fault("GET", "ev_1", lose="answer", times=3)
     with _ending(service, **_decided("passed")):
-        assert gate().exit_code == 0
+        result = gate()
+    assert result.exit_code == 0
+    assert "submitted ev_1" in result.stderr.splitlines()
     assert len(service.evaluations) == 1
     assert len(set(_keys(service))) == 1
 

@@ -24,6 +24,7 @@ from service.http.dependencies import Running
 from service.http.preferences import matches, wait_seconds
 from service.runs import base
 from service.runs.base import AnyKind
+from service.runs.kinds import Submitted
 
 # The errors of a submission.
 _REFUSED = (
@@ -41,7 +42,7 @@ _REFUSED = (
     QueueFull,
 )
 RETRY_AFTER = "1"
-_MADE = ("ETag", "Location", "Preference-Applied")
+_MADE = ("ETag", "Location", "Preference-Applied", "Idempotency-Replayed")
 _WAITED = ("ETag", "Retry-After", "Preference-Applied")
 CANCELED: openapi.Responses = {
     202: openapi.headers("ETag", "Location"),
@@ -78,17 +79,21 @@ def polled(subject: str) -> openapi.Responses:
     }
 
 
-async def submitted(service: Running, kind: AnyKind, identity: str, prefer: str | None) -> Response:
+async def submitted(
+    service: Running, kind: AnyKind, run: Submitted, prefer: str | None
+) -> Response:
     """202; or 201 if `Prefer: wait=N` was sent and the awaited results came in time."""
     seconds = wait_seconds(prefer)
     until = asyncio.get_running_loop().time() + (seconds or 0)
     while True:
-        found, version = await asyncio.to_thread(kind.look, service, identity)
+        found, version = await asyncio.to_thread(kind.look, service, run.identity)
         left = until - asyncio.get_running_loop().time()
         if kind.enough(found) or left <= 0:
             break
         await service.watcher.changed(found.id, version, left)
-    headers = {"Location": f"{kind.place}/{identity}"}
+    headers = {"Location": f"{kind.place}/{run.identity}"}
+    if run.replayed:
+        headers["Idempotency-Replayed"] = "true"
     status = 201 if seconds is not None and kind.enough(found) else 202
     if status == 202:
         headers["Retry-After"] = RETRY_AFTER

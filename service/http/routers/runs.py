@@ -97,8 +97,8 @@ def _submitting(offered: Offered) -> Answering:
     ) -> Response:
         key = idempotency_key(idempotency_key_)
         submitting = partial(submit, service, offered, request, key, caller)
-        identity = await asyncio.to_thread(submitting)
-        return await polling.submitted(service, offered.kind, identity, prefer)
+        run = await asyncio.to_thread(submitting)
+        return await polling.submitted(service, offered.kind, run, prefer)
 
     return _with(endpoint, request=offered.request)
 

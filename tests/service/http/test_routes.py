@@ -274,6 +274,9 @@ def test_one_key_one_evaluation_however_often_it_is_sent(service, client):
         answers = list(pool.map(post, range(100)))
     assert {answer.status_code for answer in answers} <= {202, 409}
     assert len({a.json()["id"] for a in answers if a.status_code == 202}) == 1
+    replayed = [a.headers.get("Idempotency-Replayed") for a in answers if a.status_code == 202]
+    assert replayed.count(None) == 1  # the first
+    assert set(replayed) == {None, "true"}
     other = client.post("/v1/evaluations", json={**request, "deadline": 99}, headers=key)
     assert other.status_code == 422
 

@@ -122,7 +122,7 @@ def _end(connection, identity, status, works=(), finished_at=None):
 def _ask(parts, dataset="coco/test", **asked):
     """The answer to who asks for a study."""
     asked = StudyIn(dataset=dataset, **asked)
-    identity = submit(parts, KINDS["study"], asked)
+    identity = submit(parts, KINDS["study"], asked).identity
     return studies.KIND.look(parts, identity)[0]
 
 

@@ -173,7 +173,10 @@ def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Eval
     if key is not None and evaluation.ended and not is_decided(evaluation):
         console.say(f"{evaluation.id} of this job ended without a verdict: submitting a new run")
         evaluation = client.submit(**request)
-    console.say(f"submitted {evaluation.id}")
+    if evaluation.was_there:
+        console.say(f"{evaluation.id} was there already")
+    else:
+        console.say(f"submitted {evaluation.id}")
     return evaluation
 
 

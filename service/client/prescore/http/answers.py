@@ -14,7 +14,9 @@ from pydantic import BaseModel, ValidationError
 from prescore.errors import Refused, ServiceError
 from prescore.http import bounds
 from prescore.models import Problem
+from prescore.models.base import Origin
 
+REPLAYED = "Idempotency-Replayed"
 M = TypeVar("M", bound=BaseModel)
 _HINTS = {  # for answers without problem+json, such as to HEAD or from a proxy
     401: "give a key by PRESCORE_KEY or --key-file",
@@ -25,10 +27,14 @@ _HINTS = {  # for answers without problem+json, such as to HEAD or from a proxy
 
 
 def parsed(url: str, model: type[M], response: httpx.Response) -> M:
-    """The answer of the service at `url` as a model, which knows that URL for its links."""
+    """The answer of the service at `url` as a model, which knows its origin."""
     with understood(url, model):
         bounds.check_structure(response.content)
-        return model.model_validate_json(response.content, context=url)
+        return model.model_validate_json(response.content, context=origin(url, response))
+
+
+def origin(url: str, response: httpx.Response) -> Origin:
+    return Origin(url, replayed=response.headers.get(REPLAYED) == "true")
 
 
 @contextmanager

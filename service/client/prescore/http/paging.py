@@ -51,7 +51,8 @@ def page(address: Address, model: type[M], path: str, params: Mapping[str, str])
     found = answers.parsed(address.url, Page, response)
     _check_length(address, len(found.items), 0)
     with answers.understood(address.url, model):
-        items = tuple(model.model_validate(item, context=address.url) for item in found.items)
+        origin = answers.origin(address.url, response)
+        items = tuple(model.model_validate(item, context=origin) for item in found.items)
     return found.model_copy(update={"items": items})
 
 

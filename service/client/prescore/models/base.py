@@ -1,5 +1,6 @@
 """What all answers of the service are made of; unknown fields are ignored."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, StringConstraints
@@ -33,13 +34,21 @@ class Brief(Answer):
         return repr(self)
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The answer of a service at a URL; empty for what no service has answered."""
+
+    service: str = ""
+    replayed: bool = False  # whether an earlier request with the same idempotency key began the run
+
+
 class Linked(Brief):
     """An answer that has a URL of its own."""
 
-    _service: str = PrivateAttr("")  # its URL; empty for what no service has answered
+    _origin: Origin = PrivateAttr(Origin())
 
     def model_post_init(self, context: Any, /) -> None:
-        self._service = context if isinstance(context, str) else ""
+        self._origin = context if isinstance(context, Origin) else Origin()
 
     def place(self) -> str:
         """The path of its URL."""
@@ -51,7 +60,7 @@ class Linked(Brief):
 
     @property
     def url(self) -> str:
-        return f"{self._service}{self.place()}"
+        return f"{self._origin.service}{self.place()}"
 
     @property
     def links(self) -> dict[str, str]:

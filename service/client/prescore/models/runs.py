@@ -67,6 +67,13 @@ class Run(Linked):
     finished_at: datetime | None = None
 
     @property
+    def was_there(self) -> bool:
+        """Whether an earlier request with the same idempotency key began it: in the answer to
+        `submit` alone.
+        """
+        return self._origin.replayed
+
+    @property
     def ended(self) -> bool:
         return self.status in ENDED
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 from pydantic import BaseModel
 
 from prescore.errors import InvalidArgument
@@ -13,7 +14,7 @@ from prescore.files import captions
 from prescore.http import answers, polling, retries
 from prescore.http.addresses import Address
 from prescore.http.retries import PASSING
-from prescore.http.steps import Request, Steps, segment
+from prescore.http.steps import Request, Send, Steps, segment
 from prescore.models import Run
 
 JSON = {"Content-Type": "application/json"}
@@ -44,7 +45,17 @@ def submitted(
     if wait:
         headers["Prefer"] = f"wait={wait}"
     request = Request("POST", path, headers=headers, body=_body(fields), hold=wait)
-    response = yield from retries.sent(address, request, statuses=PASSING | {IN_FLIGHT})
+    attempts = 0
+
+    def attempt() -> Steps[httpx.Response]:
+        nonlocal attempts
+        attempts += 1
+        response: httpx.Response = yield Send(request)
+        return response
+
+    response = yield from retries.persistently(address, attempt, statuses=PASSING | {IN_FLIGHT})
+    if attempts > 1:  # the first may have begun the run, and its answer was lost
+        response.headers.pop(answers.REPLAYED, None)
     return answers.parsed(address.url, model, response)
 
 
