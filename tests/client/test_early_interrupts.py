@@ -1,4 +1,4 @@
-"""Ctrl-C while the command is still being imported: a real process and a real signal."""
+"""Ctrl-C while the command is still being imported or begins: a real process and a real signal."""
 
 import signal
 import socket
@@ -25,3 +25,53 @@ def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(modules):
             said = [line for line in lines if not line.startswith("import time:")]
             assert process.wait(60) == INTERRUPTED
     assert said == ["stopped\n"]
+
+
+# A class body in which a KeyboardInterrupt becomes a RuntimeError, as in any class with fields.
+INTERRUPTED_MODULE = """
+import signal
+class Field:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.SIGINT)
+class Holder:
+    field = Field()
+"""
+IMPORTING = """
+from prescore import commands
+build = commands.build
+def built():
+    app = build()
+    @app.command()
+    def late():
+        import interrupted
+        print("went on")
+        while True:
+            pass
+    return app
+commands.build = built
+"""
+BUILDING = """
+import signal, typer.main
+typer.main.get_command = lambda app: signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("moment", [IMPORTING, BUILDING], ids=["importing", "building"])
+def test_ctrl_c_before_a_command_works_leaves_no_traceback(tmp_path, moment):
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED_MODULE)
+    command = [sys.executable, "-c", f"{moment}\n{BEGIN}", "late"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == INTERRUPTED
+    assert done.stderr in ("", "stopped\n")
+
+
+def test_a_second_ctrl_c_ends_an_import_that_hangs(tmp_path):
+    hangs = f"{INTERRUPTED_MODULE}\nsignal.raise_signal(signal.SIGINT)\nwhile True: pass"
+    (tmp_path / "interrupted.py").write_text(hangs)
+    command = [sys.executable, "-c", f"{IMPORTING}\n{BEGIN}", "late"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "stopped\n")
