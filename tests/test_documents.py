@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import threading
+import tomllib
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -423,6 +424,28 @@ def test_the_map_shows_every_room():
     }
     rooms -= {folder for folder in rooms if folder.count("/") > 2}
     assert {room for room in shown if room.startswith(("service/", "workers/"))} == rooms
+
+
+def test_pages_count_the_lines_of_the_reader_of_checkpoints():
+    lines = len(read("deploy/guide/read_checkpoint.py").splitlines())
+    for page in ("README.md", "deploy/guide/checkpoints.md"):
+        assert re.findall(r"(?:a reader of|in) ([\w ]+?) lines", read(page)) == [str(lines)]
+
+
+def test_compose_says_how_to_begin_as_the_page_for_operators_does():
+    head = takewhile(lambda line: line.startswith("#"), read("deploy/compose.yaml").splitlines())
+    commands = {line[1:].strip() for line in head if line.startswith("#   ")}
+    shown = {line.strip() for line in read("deploy/README.md").splitlines()}
+    assert any("keys create" in command for command in commands)
+    assert commands <= shown
+
+
+def test_the_layers_of_workers_and_service_are_those_that_are_checked():
+    checked = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    for room, first in (("service", "operate"), ("workers", "cli")):
+        layers = next(one["layers"] for one in checked if one.get("containers") == [room])
+        told = re.findall(rf"^    {first} -> .*$", read("CONTRIBUTING.md"), re.MULTILINE)
+        assert told == [f"    {' -> '.join(layers)}"]
 
 
 def test_the_table_of_tests_shows_every_folder():
