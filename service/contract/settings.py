@@ -42,6 +42,13 @@ def _public_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _page_url(value: str) -> str:
+    host = r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
+    if not re.fullmatch(rf"https?://{host}(:[0-9]{{1,5}})?/?", value):
+        raise ValueError("expected a URL such as https://scores.example.org")
+    return value.rstrip("/")
+
+
 def _data_home() -> Path:
     try:
         return Path.home() / ".local" / "share" / "prescore"
@@ -75,6 +82,11 @@ class Settings(BaseModel):
         default=None,
         description="The object store: file:///folder or s3://bucket/prefix (AWS_… variables); "
         "else a folder in PRESCORE_HOME.",
+    )
+    public_url: Annotated[str, AfterValidator(_page_url)] | None = Field(
+        default=None,
+        description="Where people reach the page, such as https://scores.example.org: links to it "
+        "begin so. Default: the address under which the service was asked.",
     )
     blob_public_url: Annotated[str, AfterValidator(_public_url)] | None = Field(
         default=None,

@@ -64,7 +64,8 @@ listen while their scores are computed. Captions of any system are scored withou
 
 A refused request is answered with a problem (RFC 9457); `/v1/limits` says what is too much. A run
 that fails is no HTTP error: its `status` and `error` say what failed. Fields and values may be
-added to answers; none will be renamed or removed under `/v1`.
+added to answers; none will be renamed or removed under `/v1`. Where the operator has named the
+address of the page for people, each answer has it as `Link: <…/ui/>; rel="alternate"`.
 """
 
 
@@ -85,7 +86,7 @@ def create_app(
     app.add_middleware(OwnOrigins, hosts=hosts)
     if tracer.is_on:
         app.add_middleware(Traced, tracer=tracer)
-    app.add_middleware(AccessLog, telemetry=parts.telemetry)
+    app.add_middleware(AccessLog, telemetry=parts.telemetry, public_url=parts.public_url)
     if proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
     return app

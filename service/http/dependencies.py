@@ -52,6 +52,7 @@ class Running(Parts):
         named: dict[str, Any] = {
             "speed": parts.speed,
             "protected": parts.protected,
+            "public_url": parts.public_url,
             "outgoing": outgoing or Client(),
             "allowed": allowed or Allowed(),
             "jobs": jobs or Exchange(),

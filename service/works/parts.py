@@ -21,6 +21,7 @@ class Parts:
     speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
     asker: Asker = field(default=EVERYBODY, kw_only=True)
     protected: frozenset[str] = field(default=PROTECTED, kw_only=True)  # labels NAME=VALUE
+    public_url: str | None = field(default=None, kw_only=True)  # where people reach the page
 
     def asked_by(self, asker: Asker) -> Self:
         """The same parts for a request of this asker: its record shows what the team has."""
@@ -42,4 +43,5 @@ def connect(settings: Settings, *, hurried: bool = False) -> Parts:
         Places.of(settings),
         speed=settings.inference_speed,
         protected=settings.protected,
+        public_url=settings.public_url,
     )

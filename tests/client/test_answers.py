@@ -57,11 +57,36 @@ def test_answers_know_their_links(service, client, shapes):
     service.start()
     base = f"{service.url}/v1"
     evaluation = client.evaluation("ev_1")
-    assert evaluation.url == f"{base}/evaluations/ev_1"
+    assert evaluation.url == f"{service.url}/ui/evaluations/ev_1"  # the page, for people
+    assert evaluation.api_url == evaluation.links["self"] == f"{base}/evaluations/ev_1"
     assert evaluation.links["captions"] == f"{base}/evaluations/ev_1/captions"
     assert next(client.evaluations()).url == evaluation.url
     assert client.dataset("shapes").links["leaderboard"] == f"{base}/datasets/shapes@v1/leaderboard"
     assert pickle.loads(pickle.dumps(evaluation)).url == evaluation.url  # noqa: S301  our own
+
+
+@pytest.mark.parametrize(
+    ("link", "pages"),
+    [
+        (
+            '<https://scores.example.org/ui/>; rel="alternate"; type="text/html"',
+            "https://scores.example.org",
+        ),
+        ('<http://[::1]:8000/ui/>; rel="alternate"', "http://[::1]:8000"),
+        ('<https://scores.example.org/ui/>; rel="next"', None),
+        ('<https://scores.example.org/other/>; rel="alternate"', None),
+        ('<javascript:alert(1)//ui/>; rel="alternate"', None),
+        ('<https://user@scores.example.org/ui/>; rel="alternate"', None),
+        ('<https://scores.example.org)[x/ui/>; rel="alternate"', None),
+        (f'<https://{"s" * 300}/ui/>; rel="alternate"', None),
+    ],
+)
+def test_a_public_address_of_the_page_is_heeded_where_it_is_one(service, client, link, pages):
+    service.start()
+    service.answer_headers["Link"] = link
+    evaluation = client.evaluation("ev_1")
+    assert evaluation.url == f"{pages or service.url}/ui/evaluations/ev_1"
+    assert evaluation.api_url == f"{service.url}/v1/evaluations/ev_1"
 
 
 def test_a_list_becomes_rows_and_a_frame(service, client, tables):

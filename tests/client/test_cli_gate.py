@@ -317,6 +317,7 @@ def test_the_verdict_is_told_first_and_last(service, gate):
     ]
     news = result.stderr.splitlines()
     assert (news[0], news[-1]) == ("submitted ev_1", "ev_1  succeeded")
+    assert news[1] == f"{service.url}/ui/evaluations/ev_1"
     assert "0.41" not in result.stderr
 
 
@@ -403,7 +404,10 @@ def test_a_job_that_runs_twice_shares_one_run(service, gate, monkeypatch):
         assert gate().exit_code == 0
     again = gate()  # over, and decided
     assert again.exit_code == 0
-    assert "ev_1 was there already" in again.stderr.splitlines()
+    assert again.stderr.splitlines()[:2] == [
+        "ev_1 was there already",
+        f"{service.url}/ui/evaluations/ev_1",
+    ]
     assert "submitted" not in again.stderr
     assert len(service.evaluations) == 1
     assert gate("--gate", "meteor > 0", "--timeout", 0).exit_code == 3

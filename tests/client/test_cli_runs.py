@@ -147,7 +147,8 @@ def test_waiting_prints_news_on_stderr_and_the_scores_at_the_end(
     with _end(service, status="succeeded", **done):
         result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
     assert result.exit_code == 0
-    for line in ("submitted ev_1", "ev_1  running", "ev_1  succeeded"):
+    page = f"{service.url}/ui/evaluations/ev_1"
+    for line in ("submitted ev_1", page, "ev_1  running", "ev_1  succeeded"):
         assert line in result.stderr
     assert "0.4100" not in result.stderr
     assert result.stdout.splitlines() == [

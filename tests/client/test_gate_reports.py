@@ -12,7 +12,10 @@ from prescore.cli.outcomes import Outcome
 from prescore.cli.reports import Reports, github, junit, tell_github
 from prescore.errors import Unreachable
 from prescore.models import Evaluation
+from prescore.models.base import Origin
 
+PAGE = "https://scores.example/ui/evaluations/ev_1"
+LINK = f"[ev\\_1](<{PAGE}>)"
 DROP = "no_significant_drop(cider_d, meteor)"
 EVIL = "a|b`<i>&*_\x1b[2J\r\n::add-mask::x\u2028::error::y\x00\ud800]]>%"
 MEASURED = {"value": 0.41, "interval": [0.38, 0.44], "baseline": 0.4, "difference": 0.01}
@@ -34,7 +37,8 @@ def _outcome(*gates, **fields):
                 "created_at": "2026-01-02T03:04:05Z",
                 "finished_at": "2026-01-02T03:04:07.500Z",
                 **fields,
-            }
+            },
+            context=Origin("http://127.0.0.1:8000", pages="https://scores.example"),
         )
     )
 
@@ -61,10 +65,26 @@ def test_junit_has_a_test_case_for_each_gate():
     passed, failed, undecided = suite.iter("testcase")
     assert passed.get("name") == "cider_d >= baseline"
     assert [child.tag for child in passed] == ["system-out"]
-    assert failed.find("failure").get("message") == failed.find("failure").text == "meteor: -0.02"
+    assert failed.find("failure").get("message") == "meteor: -0.02"
     assert undecided.find("error").get("type") == "undecided"
     assert undecided.find("error").get("message") == "spice is unavailable:"
-    assert undecided.find("error").text == "spice is unavailable:\nno CoreNLP"
+    assert undecided.find("error").text == f"spice is unavailable:\nno CoreNLP\n{PAGE}"
+
+
+def test_every_report_links_the_page():
+    root = validate(junit.written(THREE))
+    named = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert named["url"] == PAGE
+    passed, failed, undecided = root.iter("testcase")
+    assert failed.find("failure").text == f"meteor: -0.02\n{PAGE}"
+    assert failed.find("failure").get("message") == "meteor: -0.02"
+    assert undecided.find("error").text.endswith(f"\n{PAGE}")
+    assert PAGE not in passed.find("system-out").text
+    lines = github.summary(THREE).splitlines()
+    assert f"{LINK} · shapes\\@v1\\/test · succeeded" in lines
+    annotations = [*github.annotations(THREE)]
+    assert len(annotations) == 2
+    assert all(line.endswith(f"%0A{PAGE}") for line in annotations)
 
 
 def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
@@ -74,7 +94,7 @@ def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
     (suite,) = validate(junit.written(outcome))
     assert suite.get("skipped") == "1"
     skipped = next(suite.iter("skipped"))
-    assert skipped.get("message") == skipped.text == f"passed (no baseline): {detail}"
+    assert skipped.get("message") == f"passed (no baseline): {detail}"
     Reports(None, None, tmp_path / "gates.csv").write(outcome)
     with (tmp_path / "gates.csv").open(newline="") as stream:
         (row,) = csv.DictReader(stream)
@@ -83,7 +103,10 @@ def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
     assert lines[0] == "### \N{WARNING SIGN} prescore gate: passed \\(no baseline\\)"
     assert any(line.endswith("| passed \\(no baseline\\) |") for line in lines)
     assert list(github.annotations(outcome)) == [
-        "::warning title=prescore gate::cider_d >= baseline: passed (no baseline): " + detail
+        (
+            "::warning title=prescore gate::cider_d >= baseline: passed (no baseline): "
+            f"{detail}%0A{PAGE}"
+        )
     ]
     assert outcome.code == 0
 
@@ -102,7 +125,7 @@ def test_a_baseline_that_failed_its_own_gates_is_told_in_every_report(tmp_path, 
     cases = [*validate(junit.written(outcome)).iter("testcase")]
     assert all(case.find("system-out").text.endswith(line) for case in cases)
     assert github.summary(outcome).count("failed its own gates") == 1
-    told = f"::warning title=prescore gate::{line.removeprefix('warning: ')}"
+    told = f"::warning title=prescore gate::{line.removeprefix('warning: ')}%0A{PAGE}"
     assert [*github.annotations(outcome)][-1] == told
     Reports(None, None, tmp_path / "gates.csv").write(outcome)
     with (tmp_path / "gates.csv").open(newline="") as stream:
@@ -138,8 +161,8 @@ def test_a_summary_is_a_table_of_markdown():
 
 def test_any_words_stay_words_in_a_summary():
     text = github.summary(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
-    assert not re.search(r"(?<!\\)[`<>&*]", text.replace("### ", ""))
-    assert all(line == "" or line[0] in "#|-e" for line in text.splitlines())
+    assert not re.search(r"(?<!\\)[`<>&*]", text.replace("### ", "").replace(LINK, ""))
+    assert all(line == "" or line[0] in "#|-[" for line in text.splitlines())
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
@@ -151,8 +174,11 @@ def test_outputs_are_one_line_each():
 
 def test_annotations_tell_all_but_what_has_passed():
     assert list(github.annotations(THREE)) == [
-        f"::error title=prescore gate::{DROP}: meteor: -0.02",
-        "::warning title=prescore gate::spice > 0: undecided: spice is unavailable:%0Ano CoreNLP",
+        f"::error title=prescore gate::{DROP}: meteor: -0.02%0A{PAGE}",
+        (
+            "::warning title=prescore gate::spice > 0: undecided: spice is unavailable:"
+            f"%0Ano CoreNLP%0A{PAGE}"
+        ),
     ]
     (line,) = github.annotations(NOWHERE)
     assert line.startswith("::error title=prescore gate::no answer from http://127.0.0.1:1")
@@ -162,7 +188,7 @@ def test_an_annotation_stays_one_line_and_one_command():
     (line,) = github.annotations(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
     assert len(line.splitlines()) == 1
     assert r"\r%0A::add-mask" in line
-    assert line.endswith("%25")
+    assert line.endswith(f"%25%0A{PAGE}")
 
 
 def test_github_is_told_in_github_alone(tmp_path, capsys):

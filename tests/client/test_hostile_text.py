@@ -234,9 +234,12 @@ def test_json_says_the_same_without_marks(told, tmp_path, monkeypatch):
         assert json.loads(result.stdout)["labels"] == {text: text}
 
 
-def test_a_summary_has_neither_markup_nor_links(told, tmp_path, monkeypatch):
+def test_a_summary_has_neither_markup_nor_links_but_that_to_the_page(told, tmp_path, monkeypatch):
     _run(told, HOSTILE["page"], COMMANDS[-1], tmp_path, monkeypatch)
     summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8")
+    page = r"\[ev\\_\d+\]\(<http://127\.0\.0\.1:\d+/ui/evaluations/ev_\d+>\)"
+    summary, links = re.subn(page, "", summary)
+    assert links == 1
     assert r"\<script\>" in summary
     assert not re.search(r"(?<!\\)[<`]", summary)
     assert not re.search(r"(?<!\\)\]\(", summary)

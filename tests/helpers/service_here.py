@@ -127,6 +127,7 @@ def service_here(
     tracer: Tracer = OFF,
     allowed: Allowed | None = None,
     jobs: Exchange | None = None,
+    pages: str | None = None,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
@@ -135,7 +136,7 @@ def service_here(
     records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
     turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
-    parts = Parts(records, blobs, turns, toolbox.places, speed=speed)
+    parts = Parts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
     running = Running.on(parts, most_runs, outgoing, allowed, jobs)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:

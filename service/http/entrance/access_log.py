@@ -1,4 +1,5 @@
 """Gives every request an id (in its answer and its log lines), logs it, and counts it in /metrics.
+Its answer tells where people reach the page, if the operator has said it.
 
 At level `info` only requests that failed or took long are logged: a line costs 30 to 100 µs, and a
 whole poll 430 to 740 µs.
@@ -20,9 +21,11 @@ _LONGEST_PATH = 500
 
 
 class AccessLog:
-    def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry, public_url: str | None = None) -> None:
         self._app = app
         self._telemetry = telemetry
+        link = f'<{public_url}/ui/>; rel="alternate"; type="text/html"'
+        self._links = [(b"link", link.encode())] if public_url else []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,7 +41,8 @@ class AccessLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", name.encode())]
+                own = [(b"x-request-id", name.encode()), *self._links]
+                message["headers"] = [*message["headers"], *own]
             await send(message)
 
         try:

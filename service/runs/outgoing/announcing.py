@@ -52,5 +52,5 @@ def _announce(parts: Parts, noted: Row[Any]) -> None:
             write = slack.message if hook.format == "slack" else messages.standard
             for event in run.events:
                 if event in json.loads(hook.events):
-                    body = write(run, event, hook.place)
+                    body = write(run, event, hook.place, parts.public_url or hook.place)
                     deliveries.add(connection, hook.id, hook.team, event, body)

@@ -39,6 +39,10 @@ class Ended:
     scores: dict[str, float | None] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
 
+    def page(self, pages: str) -> str | None:
+        """Where the page shows it, which is at the URL `pages`; None where it does not."""
+        return f"{pages}/ui/evaluations/{self.id}" if self.kind == "evaluation" else None
+
     @property
     def events(self) -> list[Event]:
         found = [f"run.{self.status}"]
@@ -75,8 +79,8 @@ def _of_evaluation(found: EvaluationOut) -> dict[str, Any]:
     }
 
 
-def standard(run: Ended, event: Event, place: str) -> str:
-    """JSON in ASCII; `place` is the service's own URL."""
+def standard(run: Ended, event: Event, place: str, pages: str) -> str:
+    """JSON in ASCII; `place` is the service's own URL, `pages` that of its page."""
     data = {
         "id": run.id,
         "kind": run.kind,
@@ -87,5 +91,6 @@ def standard(run: Ended, event: Event, place: str) -> str:
         "scores": run.scores,
         "labels": run.labels,
         "url": f"{place}{run.path}",
+        "page": run.page(pages),
     }
     return json.dumps({"type": event, "timestamp": rfc3339(run.at), "data": data})

@@ -18,11 +18,12 @@ _POWERFUL = re.compile(r"[^\w .,/+=<>()%-]")  # \w: letters of all alphabets, di
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def message(run: Ended, event: Event, place: str) -> str:
-    return json.dumps({"text": _line(run, event, place)})
+def message(run: Ended, event: Event, place: str, pages: str) -> str:
+    """JSON; `place` is the service's own URL, `pages` that of its page."""
+    return json.dumps({"text": _line(run, event, run.page(pages) or f"{place}{run.path}")})
 
 
-def _line(run: Ended, event: Event, place: str) -> str:
+def _line(run: Ended, event: Event, url: str) -> str:
     told = (
         f"{run.kind} {run.id} on {plain(run.dataset.replace('@', ' '))}: {event.rpartition('.')[2]}"
     )
@@ -34,7 +35,7 @@ def _line(run: Ended, event: Event, place: str) -> str:
     parts += [f"{plain(name)} {value:.4g}" for name, value in known[:_SCORES]]
     labels = [(name, run.labels[name]) for name in _LABELS if name in run.labels]
     parts += [f"{name} {plain(text[:_LABEL])}" for name, text in labels]
-    return f"{'; '.join(parts)} <{place}{run.path}|open>"
+    return f"{'; '.join(parts)} <{url}|open>"
 
 
 def plain(text: str) -> str:

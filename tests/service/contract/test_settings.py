@@ -47,6 +47,41 @@ def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, dev
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("https://scores.example.org/", "https://scores.example.org"),
+        ("http://scores:8000", "http://scores:8000"),
+        ("https://[::1]:8443", "https://[::1]:8443"),
+    ],
+)
+def test_where_people_reach_the_page_is_an_address_alone(monkeypatch, given, kept):
+    monkeypatch.setenv("PRESCORE_PUBLIC_URL", given)
+    assert settings.load().public_url == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "scores.example.org",
+        "ftp://scores.example.org",
+        "https://",
+        "https://scores.example.org/prescore",
+        "https://scores.example.org?x=1",
+        "https://user:hidden@scores.example.org",
+        "https://scores.example.org\n",
+        "https://scores.example.org|evil",
+        "https://scores.example.org:999999",
+        f"https://{'s' * 300}.example.org",
+    ],
+)
+def test_a_page_that_cannot_be_linked_is_refused_without_its_password(monkeypatch, url):
+    monkeypatch.setenv("PRESCORE_PUBLIC_URL", url)
+    with pytest.raises(InvalidSetting, match=r"PRESCORE_PUBLIC_URL: .*expected a URL") as caught:
+        settings.load()
+    assert "hidden" not in str(caught.value)
+
+
 def test_where_clients_reach_the_store_is_an_address_alone(monkeypatch):
     monkeypatch.setenv("PRESCORE_BLOB_PUBLIC_URL", "https://s3.example.org:9000/")
     assert settings.load().blob_public_url == "https://s3.example.org:9000"

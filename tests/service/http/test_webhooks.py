@@ -4,8 +4,10 @@ import json
 import runpy
 import textwrap
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from certificates import Authority
@@ -92,6 +94,9 @@ def test_a_run_that_ends_is_told_signed_and_with_what_is_worth_knowing(told):
         assert message["data"]["labels"] == {"branch": "<!channel>"}
         assert message["data"]["url"] == f"{service.url}/v1/evaluations/{found['id']}"
         assert client.get(message["data"]["url"]).json()["id"] == found["id"]
+        assert message["data"]["page"] == f"{service.url}/ui/evaluations/{found['id']}"
+        page = httpx.get(message["data"]["page"])
+        assert page.headers["content-type"].startswith("text/html")
         after = client.get(f"/v1/webhooks/{made['id']}").json()
         assert (after["waiting"], after["errors"]) == (0, [])
         assert after["delivered_at"] is not None
@@ -121,7 +126,21 @@ def test_slack_gets_a_line_that_calls_nobody(told):
         assert "webhook-signature" not in headers
         line = json.loads(body)["text"]
         assert "branch &lt;?channel&gt;" in line
-        assert line.endswith(f"<{service.url}/v1/evaluations/{found['id']}|open>")
+        assert line.endswith(f"<{service.url}/ui/evaluations/{found['id']}|open>")
+
+
+def test_links_to_the_page_are_those_of_its_public_address(told):
+    service, client, receiver, sender = told
+    parts = replace(service.parts, public_url="https://scores.example")
+    with _webhook(client), _webhook(client, format="slack"):
+        receiver.received.clear()
+        found = _ended(client)
+        _send(Sender(parts, sender._client))
+        page = f"https://scores.example/ui/evaluations/{found['id']}"
+        (standard,) = [each["data"] for each in receiver.messages if "data" in each]
+        (line,) = [each["text"] for each in receiver.messages if "text" in each]
+        assert (standard["page"], standard["url"][: len(service.url)]) == (page, service.url)
+        assert line.endswith(f"<{page}|open>")
 
 
 def test_every_kind_of_run_is_told(told):

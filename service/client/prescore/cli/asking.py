@@ -102,6 +102,7 @@ def begun(client: Client, target: str, request: Mapping[str, Any]) -> Evaluation
     found = client.submit(**request)
     label = text.labels(request.get("labels") or {})
     console.say(f"submitted {found.id}: {target}{f', labelled {label}' if label else ''}")
+    console.say(found.url)
     return found
 
 

@@ -177,6 +177,7 @@ def _submitted(client: Client, request: dict[str, Any], key: str | None) -> Eval
         console.say(f"{evaluation.id} was there already")
     else:
         console.say(f"submitted {evaluation.id}")
+    console.say(evaluation.url)
     return evaluation
 
 

@@ -31,6 +31,11 @@ class Outcome:
         )
 
     @property
+    def url(self) -> str:
+        """Where the page shows the evaluation; empty where there is none."""
+        return self.evaluation.url if self.evaluation is not None else ""
+
+    @property
     def verdict(self) -> str:
         found = self.evaluation.verdict if self.evaluation is not None else None
         return found or "undecided"

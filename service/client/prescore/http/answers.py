@@ -17,6 +17,8 @@ from prescore.models import Problem
 from prescore.models.base import Origin
 
 REPLAYED = "Idempotency-Replayed"
+_HOST = r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
+_PAGE = re.compile(rf"(https?://{_HOST}(?::[0-9]{{1,5}})?)/ui/")
 M = TypeVar("M", bound=BaseModel)
 _HINTS = {  # for answers without problem+json, such as to HEAD or from a proxy
     401: "give a key by PRESCORE_KEY or --key-file",
@@ -34,7 +36,9 @@ def parsed(url: str, model: type[M], response: httpx.Response) -> M:
 
 
 def origin(url: str, response: httpx.Response) -> Origin:
-    return Origin(url, replayed=response.headers.get(REPLAYED) == "true")
+    page = _PAGE.fullmatch(response.links.get("alternate", {}).get("url", ""))
+    replayed = response.headers.get(REPLAYED) == "true"
+    return Origin(url, pages=page[1] if page else "", replayed=replayed)
 
 
 @contextmanager

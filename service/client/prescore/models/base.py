@@ -39,6 +39,7 @@ class Origin:
     """The answer of a service at a URL; empty for what no service has answered."""
 
     service: str = ""
+    pages: str = ""  # where people reach the service's page, if it tells
     replayed: bool = False  # whether an earlier request with the same idempotency key began the run
 
 
@@ -59,13 +60,18 @@ class Linked(Brief):
         return ()
 
     @property
-    def url(self) -> str:
+    def api_url(self) -> str:
         return f"{self._origin.service}{self.place()}"
+
+    @property
+    def url(self) -> str:
+        return self.api_url
 
     @property
     def links(self) -> dict[str, str]:
         """Where the service has more of it, by name."""
-        return {"self": self.url, **{name: f"{self.url}/{name}" for name in self.below()}}
+        here = self.api_url
+        return {"self": here, **{name: f"{here}/{name}" for name in self.below()}}
 
 
 class FieldError(Answer):

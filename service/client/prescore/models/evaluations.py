@@ -64,6 +64,11 @@ class Evaluation(Run):
     health: Any = None
     labels: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def url(self) -> str:
+        """Where the page shows it to people."""
+        return f"{self._origin.pages or self._origin.service}/ui/evaluations/{self.id}"
+
     def below(self) -> tuple[str, ...]:
         return "pregen", "captions", "events"
 

@@ -23,6 +23,8 @@ RUN = Ended(
     labels={"branch": "main", "commit": "abc123", "other": "x"},
 )
 PLACE = "https://prescore.example"
+PAGES = "https://scores.example"
+PAGE = f"{PAGES}/ui/evaluations/ev_1"
 
 
 def _with(**changed):
@@ -30,7 +32,7 @@ def _with(**changed):
 
 
 def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
-    assert json.loads(messages.standard(RUN, "run.succeeded", PLACE)) == {
+    assert json.loads(messages.standard(RUN, "run.succeeded", PLACE, PAGES)) == {
         "type": "run.succeeded",
         "timestamp": "1970-01-01T00:00:00.000Z",
         "data": {
@@ -46,16 +48,25 @@ def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
             "scores": {"cider_d": 0.41234, "bleu_4": None},
             "labels": {"branch": "main", "commit": "abc123", "other": "x"},
             "url": "https://prescore.example/v1/evaluations/ev_1",
+            "page": "https://scores.example/ui/evaluations/ev_1",
         },
     }
 
 
 def test_slack_is_told_in_one_line():
-    assert json.loads(slack.message(RUN, "verdict.failed", PLACE)) == {
+    assert json.loads(slack.message(RUN, "verdict.failed", PLACE, PAGES)) == {
         "text": "evaluation ev_1 on flickr8k v1/test: failed; "
         "not passed: cider_d &gt;= baseline - 0.01; cider_d 0.4123; branch main; commit abc123 "
-        "<https://prescore.example/v1/evaluations/ev_1|open>"
+        "<https://scores.example/ui/evaluations/ev_1|open>"
     }
+
+
+def test_a_run_that_the_page_does_not_show_has_its_address_alone():
+    run = _with(id="cmp_1", kind="comparison", path="/v1/comparisons/cmp_1")
+    data = json.loads(messages.standard(run, "run.succeeded", PLACE, PAGES))["data"]
+    assert (data["page"], data["url"]) == (None, f"{PLACE}/v1/comparisons/cmp_1")
+    line = json.loads(slack.message(run, "run.succeeded", PLACE, PAGES))["text"]
+    assert line.endswith(f" <{PLACE}/v1/comparisons/cmp_1|open>")
 
 
 def test_an_event_is_of_the_runs_end_and_of_its_verdict():
@@ -85,9 +96,9 @@ POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069
 @pytest.mark.parametrize("field", ["branch", "gate"])
 def test_other_peoples_text_in_slack_is_plain(text, field):
     run = _with(labels={"branch": text}) if field == "branch" else _with(gates=[(text, "failed")])
-    line = json.loads(slack.message(run, "run.succeeded", PLACE))["text"]
-    told = line.removesuffix(f"; branch main; commit abc123 <{PLACE}{RUN.path}|open>")
-    told = told.removesuffix(f" <{PLACE}{RUN.path}|open>")
+    line = json.loads(slack.message(run, "run.succeeded", PLACE, PAGES))["text"]
+    told = line.removesuffix(f"; branch main; commit abc123 <{PAGE}|open>")
+    told = told.removesuffix(f" <{PAGE}|open>")
     before = "evaluation ev_1 on flickr8k v1/test: succeeded; "
     assert told.startswith(before)
     foreign = re.sub("not passed: |&(lt|gt);", "", told.removeprefix(before))
@@ -101,7 +112,7 @@ def test_letters_of_all_alphabets_stay():
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_json_is_ascii_on_one_line(text):
-    written = messages.standard(_with(labels={"branch": text}), "run.succeeded", PLACE)
+    written = messages.standard(_with(labels={"branch": text}), "run.succeeded", PLACE, PAGES)
     assert written.isascii()
     assert "\n" not in written
     assert json.loads(written)["data"]["labels"] == {"branch": text}
@@ -114,6 +125,6 @@ def test_the_largest_message_is_small():
         scores={f"{'s' * 90}{n}": 0.12345678901234567 for n in range(messages._SCORES)},
         labels={f"{'l' * 98}{n:02}": "v" * messages._LABEL for n in range(messages._LABELS)},
     )
-    assert len(messages.standard(run, "verdict.not_comparable", PLACE)) < 20_000
-    assert len(slack.message(run, "verdict.not_comparable", PLACE)) < 20_000
+    assert len(messages.standard(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
+    assert len(slack.message(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
     assert limits.LABELS > messages._LABELS

@@ -19,8 +19,9 @@ def summary(outcome: Outcome) -> str:
     verdict = text.verdict(outcome.verdict, outcome.gates)
     lines = [f"### {MARKS.get(verdict, OPEN)} {TITLE}: {_words(verdict)}", ""]
     if outcome.evaluation is not None:
-        facts = (outcome.evaluation.id, str(outcome.evaluation.dataset), outcome.evaluation.status)
-        lines += [" · ".join(map(_words, facts)), ""]
+        link = f"[{_words(outcome.evaluation.id)}](<{quoted(outcome.url)}>)"
+        facts = (str(outcome.evaluation.dataset), outcome.evaluation.status)
+        lines += [" · ".join([link, *map(_words, facts)]), ""]
     lines += [_row(heading), _row(["---"] * len(heading), markdown=True), *map(_row, rows), ""]
     lines += [f"- {_words(why)}" for why in _reasons(outcome)]
     return "\n".join(lines) + "\n\n"
@@ -32,17 +33,24 @@ def outputs(outcome: Outcome) -> str:
 
 
 def annotations(outcome: Outcome) -> Iterator[str]:
-    """Annotations for the run's error, and for each gate but those that passed a comparison."""
+    """Annotations for the run's error, and for each gate but those that passed a comparison; each
+    ends with the page's URL.
+    """
+    for level, message in _annotated(outcome):
+        yield _command(level, "\n".join(filter(None, (message, outcome.url))))
+
+
+def _annotated(outcome: Outcome) -> Iterator[tuple[str, str]]:
     for gate in outcome.gates:
         if gate.verdict == "failed":
-            yield _command("error", f"{gate.gate}: {gate.detail or 'failed'}")
+            yield "error", f"{gate.gate}: {gate.detail or 'failed'}"
         elif (gate.verdict != "passed" or gate.passed_unheld) and gate.detail:
             verdict = text.verdict(gate.verdict or "undecided", [gate])
-            yield _command("warning", f"{gate.gate}: {verdict}: {gate.detail}")
+            yield "warning", f"{gate.gate}: {verdict}: {gate.detail}"
     for line in text.failed_baselines(outcome.gates):
-        yield _command("warning", line.removeprefix("warning: "))
+        yield "warning", line.removeprefix("warning: ")
     if outcome.problem:
-        yield _command("error", outcome.problem)
+        yield "error", outcome.problem
 
 
 def _reasons(outcome: Outcome) -> Iterator[str]:

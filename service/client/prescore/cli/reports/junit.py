@@ -48,6 +48,7 @@ def _properties(outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "verdict", outcome.verdict
     if outcome.evaluation is not None:
         yield "evaluation", outcome.evaluation.id
+        yield "url", outcome.url
         yield "dataset", str(outcome.evaluation.dataset)
         yield "checkpoint", outcome.evaluation.checkpoint or ""
         for name, value in outcome.evaluation.labels.items():
@@ -66,7 +67,8 @@ def _case(suite: Element, gate: Gate, outcome: Outcome) -> None:
             why = f"{text.verdict(verdict, [gate])}: {why}"
         first = why.partition("\n")[0]
         named = {} if kind == "skipped" else {"type": _clean(verdict)}
-        SubElement(case, kind, {"message": first, **named}).text = why
+        told = "\n".join(filter(None, (why, outcome.url)))
+        SubElement(case, kind, {"message": first, **named}).text = told
     if gate.scores:
         SubElement(case, "system-out").text = _lines(
             "\n".join([*text.aligned(text.gate_table([gate])), *text.failed_baselines([gate])])
