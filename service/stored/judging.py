@@ -44,7 +44,10 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     path, length = Path(asked["path"]), asked["bytes"]
     with path.open("rb") as stream:
         if models.may_be_package(stream):
-            return models.of_package(path) if path.stat().st_size == length else judges.NOT_YET
+            if path.stat().st_size == length:
+                return models.of_package(path)
+            models.check_beginning(path, stream, math.inf if length is None else length)
+            return judges.NOT_YET
         return models.of_file(stream, math.inf if length is None else length)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -380,3 +381,21 @@ def test_a_label_of_several_runs_or_of_none_says_how_ids_are_found(service, pres
     assert (none.exit_code, service.seen("POST")) == (2, [])
     assert "no run has the label 'run=8'; `prescore list` shows labels" in none.stderr
     assert "did you mean run=7?" in none.stderr
+
+
+@pytest.mark.parametrize("pack", ["folder", "tar", "zip"])
+def test_a_model_type_that_no_service_reads_is_refused_before_anything_is_sent(
+    service, prescore, saved, pack
+):
+    folder = saved / "checkpoint-500"
+    (folder / "config.json").write_text('{"model_type": "florence2"}')
+    given = "saved/checkpoint-500"
+    if pack != "folder":
+        given = shutil.make_archive(str(saved.parent / "packed"), pack, folder)
+    before = len(service.requests)
+    result = prescore("submit", given, "--dataset", "shapes/test")
+    assert result.exit_code == 2
+    assert "expected a model_type of vision-encoder-decoder, blip" in result.stderr
+    assert "found 'florence2'. Every other model is scored by columns" in result.stderr
+    assert "uploading" not in result.stderr
+    assert len(service.requests) == before

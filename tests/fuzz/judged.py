@@ -35,7 +35,7 @@ def checkpoint(data: bytes) -> None:
     """A model of one file or of several."""
     with lying(data) as path:
         found = _asked("checkpoint", path, bytes=len(data))
-        _check_early("checkpoint", path, data, models.needed(data[:8]), found)
+        _check_early("checkpoint", path, data, models.needed(data[:512]), found)
         if "facts" not in found:
             return
         format = found["facts"].get("format", "canonical")  # noqa: A001  the contract's name

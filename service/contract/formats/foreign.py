@@ -27,6 +27,9 @@ _AS_BUNDLE = (
     "convert` with `references`, `coco` or `karpathy` writes it"
 )
 
+# How config.json of transformers names the families of captioners that are read.
+MODEL_TYPES = ("vision-encoder-decoder", "blip", "blip-2", "git", "llava", "paligemma")
+
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
     "metadata of deploy/guide/checkpoints.md"
@@ -240,6 +243,17 @@ def of_path(path: Path) -> Format | None:
         return None
     with path.open("rb") as stream:
         return of_file(stream, path.stat().st_size)
+
+
+def refusal_of_type(model_type: object) -> str | None:
+    """The sentence for a model of transformers that no service reads; None where one may."""
+    if model_type in MODEL_TYPES:
+        return None
+    return (
+        f"expected a model_type of {', '.join(MODEL_TYPES)}, found {model_type!r:.60}. Every other "
+        "model is scored by columns: run it yourself, write what it computes with "
+        "prescore.Recorder, and submit that file with its captions"
+    )
 
 
 def refusal(found: Format | None, wanted: str) -> str | None:

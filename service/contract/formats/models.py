@@ -29,8 +29,10 @@ _MARKS: Mapping[str, Format] = {  # the first that is there tells
     huggingface.CONFIG: "huggingface",
 }
 
+_LENGTH = 8  # bytes that say how long a header of safetensors is
 _LOCAL_HEADER = 30
 _ENOUGH = 1024  # bytes that tell a tar, a zip or another format
+_OF_A_TAR = 64 << 10  # bytes in which config.json and the header of the weights stand
 # What stands first in the zips of torch.save, numpy and torch.export, which are refused at once. Of
 # others it is not known before their list of names is there, at their end.
 _FOREIGN_FIRST = re.compile(rb"[^\0]*(\.pkl|\.npy|(\A|/)archive_format)\Z", re.DOTALL)
@@ -38,8 +40,10 @@ _FOREIGN_FIRST = re.compile(rb"[^\0]*(\.pkl|\.npy|(\A|/)archive_format)\Z", re.D
 
 def needed(beginning: bytes) -> int:
     """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
+    if packages.is_tar(beginning):
+        return _OF_A_TAR
     found = safetensors_header.needed(beginning)
-    return found if found > len(beginning) else _ENOUGH
+    return found if found > _LENGTH else _ENOUGH
 
 
 def may_be_package(stream: IO[bytes]) -> bool:
@@ -50,6 +54,22 @@ def may_be_package(stream: IO[bytes]) -> bool:
     if head.startswith(b"PK"):  # a file inside may make it look like another one: a PyTorch file
         return packages.is_plain(head) and _FOREIGN_FIRST.match(_first_name(head)) is None
     return found is not None and found.is_package
+
+
+def check_beginning(path: Path, stream: IO[bytes], file_bytes: float) -> None:
+    """Refuse a package of transformers by its config.json, once its weights have begun; the rest of
+    the file need not be there. The names have to be in order: then no file can follow that makes it
+    a package of another model.
+    """
+    if not packages.is_tar(stream.read(_ENOUGH)):
+        return
+    package = packages.begun(path, stream, file_bytes)
+    names = list(package.files)
+    is_over = names == sorted(names) and names[-1] > state_dicts.MAP
+    is_onnx = any(name.endswith(".onnx") for name in names)
+    has_weights = names[-1].endswith(".safetensors")
+    if is_over and has_weights and not is_onnx and _format(package) == "huggingface":
+        huggingface.check_config(package)
 
 
 def format_of(path: Path) -> Format | None:

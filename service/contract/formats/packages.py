@@ -97,7 +97,11 @@ def is_packed(path: Path) -> bool:
     """Whether a file begins as a tar or a zip does."""
     with path.open("rb") as stream:
         beginning = stream.read(plain_tar.BLOCK)
-    return beginning.startswith(_ZIP) or beginning[257:262] == b"ustar"
+    return beginning.startswith(_ZIP) or is_tar(beginning)
+
+
+def is_tar(beginning: bytes) -> bool:
+    return beginning[257:262] == b"ustar"
 
 
 def is_plain(head: bytes) -> bool:
@@ -117,6 +121,13 @@ def opened(path: Path) -> Iterator[Package]:
                 yield _named(_in_zip(path, archive))
         else:
             yield _named(_in_tar(path, stream))
+
+
+def begun(path: Path, stream: IO[bytes], file_bytes: float) -> Package:
+    """The files of a tar of `file_bytes` bytes of which only the first ones are there; the last
+    file may be cut off.
+    """
+    return _named(_in_tar(path, stream, file_bytes))
 
 
 def _named(found: Mapping[str, Inside]) -> Package:
@@ -152,9 +163,9 @@ def _in_folder(path: Path) -> dict[str, Inside]:
     return found
 
 
-def _in_tar(path: Path, stream: IO[bytes]) -> dict[str, Inside]:
+def _in_tar(path: Path, stream: IO[bytes], whole: float | None = None) -> dict[str, Inside]:
     try:
-        members = plain_tar.members(stream, limits.PACKAGE_FILES)
+        members = plain_tar.members(stream, limits.PACKAGE_FILES, whole=whole)
     except InvalidBundle as refused:
         raise InvalidPackage(refused.detail) from None
     return {

@@ -21,7 +21,7 @@ from service.stored.judges import Facts
 from service.works.blobs import Arrived, Blobs, Upload
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
-_BEGINNING = 8  # bytes that tell how many are needed
+_BEGINNING = 512  # bytes that tell how many are needed
 _WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay other requests
 
 

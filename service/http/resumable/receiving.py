@@ -20,7 +20,7 @@ from service.works.parts import Parts
 _BUFFER = 1 << 20  # bytes a write: fifty uploads at once hold fifty of them
 _NOTED_BYTES = 64 << 20  # between two notes in the record: what a crash may cost
 _NOTED_SECONDS = 5.0
-_BEGINNING = 8  # bytes that tell how many a judge needs
+_BEGINNING = 512  # bytes that tell how many a judge needs
 
 
 class Receiving:

@@ -1,8 +1,10 @@
 """A checkpoint as the bytes that are sent: a file, or the files of a model as a tar."""
 
+import json
 import logging
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -21,6 +23,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
     "prescore.json": (".json", ".onnx"),
     _OF_TRANSFORMERS: (".json", ".safetensors"),
 }
+_MOST_JSON = 4_000_000  # bytes of config.json; the service reads no more
 _ZIP = b"PK"
 
 _log = logging.getLogger("prescore")
@@ -39,6 +42,38 @@ def check(path: Path) -> None:
             "save_pretrained of model, tokenizer and image processor writes them; found "
             f"{plain_text.quoted(', '.join(sorted(names)[:10]))}"
         )
+    if mark == _OF_TRANSFORMERS:
+        _check_model_type(path)
+
+
+def _check_model_type(path: Path) -> None:
+    """Raise for a model of a kind that no service reads. What else may be wrong with its
+    configuration the service tells.
+    """
+    try:
+        with readable(path):
+            config = json.loads(_config(path))
+    except (ValueError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
+        return
+    if isinstance(config, dict):
+        refusal = foreign.refusal_of_type(config.get("model_type"))
+        if refusal is not None:
+            raise InvalidArgument(f"{path}: {_OF_TRANSFORMERS}: {refusal}")
+
+
+def _config(path: Path) -> bytes:
+    """config.json of a model: a folder, or a tar or a zip of one."""
+    if path.is_dir():
+        with (path / _OF_TRANSFORMERS).open("rb") as stream:
+            return stream.read(_MOST_JSON)
+    inside = (name for name in _names(path) if PurePosixPath(name).name == _OF_TRANSFORMERS)
+    name = min(inside, key=len)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
+            return stream.read(_MOST_JSON)
+    with tarfile.open(path, "r:") as archive:
+        file = archive.extractfile(name)
+        return b"" if file is None else file.read(_MOST_JSON)
 
 
 def _check_folder(path: Path) -> None:

@@ -36,12 +36,15 @@ class Member:
     size: int
 
 
-def members(stream: IO[bytes], at_most: float = math.inf) -> dict[str, Member]:
+def members(
+    stream: IO[bytes], at_most: float = math.inf, *, whole: float | None = None
+) -> dict[str, Member]:
     """Names and places of all files; links, devices and sparse files are refused, and more entries
-    than `at_most`.
+    than `at_most`. `whole`: the bytes of a tar of which the stream has the first ones; the files
+    are those whose headers are there.
     """
     found: dict[str, Member] = {}
-    for kind, name, member in _entries(stream, at_most):
+    for kind, name, member in _entries(stream, at_most, whole):
         if kind == tarfile.DIRTYPE and member.size == 0:
             continue
         if kind not in _PLAIN or name == ".":
@@ -106,12 +109,17 @@ class _Part(io.RawIOBase):
         return found
 
 
-def _entries(stream: IO[bytes], at_most: float) -> Iterator[tuple[bytes, str, Member]]:
+def _entries(
+    stream: IO[bytes], at_most: float, whole: float | None
+) -> Iterator[tuple[bytes, str, Member]]:
     """Type, name and place of each entry, with what its extended header says."""
-    file_bytes = stream.seek(0, os.SEEK_END)
+    there = stream.seek(0, os.SEEK_END)
+    file_bytes = there if whole is None else whole
     records: Records | None = None
     position = headers = 0
     while (block := _read(stream, position, BLOCK)) != bytes(BLOCK):
+        if whole is not None and len(block) < BLOCK:
+            return
         headers += 1
         if headers > 2 * at_most:  # a file may have an extended one too
             raise InvalidBundle(f"expected at most {at_most} files in the bundle, found more")
@@ -124,6 +132,8 @@ def _entries(stream: IO[bytes], at_most: float) -> Iterator[tuple[bytes, str, Me
                 f"the file has {file_bytes}"
             )
         if header.type in _EXTENDED:
+            if whole is not None and position > there:
+                return
             records = _extended(stream, header.type, member, before=records)
         else:
             yield header.type, _name(header, records), member

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.contract.errors import ConfigInvalid, InvalidPackage
-from service.contract.formats import strict_json
+from service.contract.formats import foreign, strict_json
 from service.contract.formats.huggingface import generation, image_processors, prompts, tensors
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.generation import Generation
@@ -27,6 +27,7 @@ __all__ = [
     "Family",
     "Generation",
     "Preprocessing",
+    "check_config",
     "judge",
 ]
 
@@ -62,15 +63,7 @@ class Captioner:
 
 def judge(package: Package) -> Captioner:
     """Raises an InvalidCheckpoint that says what is wrong, where, and what to do."""
-    config = _json(package, CONFIG)
-    for name in _ASKS_FOR_CODE:
-        if config.get(name) is not None:
-            raise ConfigInvalid(
-                f"{CONFIG}: {name} asks for code of the folder's own, or for packed weights: "
-                "expected a model of transformers itself, with plain weights",
-                pointer=f"/{CONFIG}/{name}",
-            )
-    family = _family(config)
+    config, family = check_config(package)
     own = _json(package, _GENERATION) if _GENERATION in package.files else {}
     searched = generation.of(own, family.special(config) | generation.in_config(config, own))
     if family.in_places:
@@ -94,15 +87,23 @@ def judge(package: Package) -> Captioner:
     return Captioner(family, searched, preprocessing, found, start, end, prompt)
 
 
+def check_config(package: Package) -> tuple[dict[str, Any], Family]:
+    """config.json, and the family that it describes; needs no other file."""
+    config = _json(package, CONFIG)
+    for name in _ASKS_FOR_CODE:
+        if config.get(name) is not None:
+            raise ConfigInvalid(
+                f"{CONFIG}: {name} asks for code of the folder's own, or for packed weights: "
+                "expected a model of transformers itself, with plain weights",
+                pointer=f"/{CONFIG}/{name}",
+            )
+    return config, _family(config)
+
+
 def _family(config: Mapping[str, Any]) -> Family:
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        raise ConfigInvalid(
-            f"{CONFIG}: expected a model_type of {', '.join(FAMILIES)}, found {kind!r:.60}. Every "
-            "other model is scored by columns: run it yourself, write what it computes with "
-            "prescore.Recorder, and submit that file with its captions",
-            pointer=f"/{CONFIG}/model_type",
-        )
+    if refusal := foreign.refusal_of_type(kind):
+        raise ConfigInvalid(f"{CONFIG}: {refusal}", pointer=f"/{CONFIG}/model_type")
     return checked(FAMILIES[kind], config, CONFIG)
 
 
