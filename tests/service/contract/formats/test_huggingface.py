@@ -142,6 +142,11 @@ REFUSED = [
     ("config.json", {"decoder__pruned_heads": {"0": [1]}}, r"pruned_heads: expected \{\}, found"),
     ("config.json", {"decoder__add_cross_attention": False}, "add_cross_attention: expected True"),
     ("config.json", {"decoder__vocab_size": 10**8}, "vocab_size: expected at most 300000"),
+    (
+        "config.json",
+        {"vocab_size": 21},
+        "config.json: expected a vocab_size of 20, as decoder/vocab_size says, found 21: .*remove",
+    ),
     ("config.json", {"decoder_start_token_id": 20}, "start: expected one of 20, found 20"),
     ("config.json", {"eos_token_id": ...}, "expected one token as eos_token_id"),
     ("config.json", {"eos_token_id": [1, 2]}, r"expected one token as eos_token_id.*\[1, 2\]"),
@@ -187,6 +192,36 @@ def test_what_could_change_the_computation_is_refused(name, values, told, folder
     with pytest.raises(ConfigInvalid, match=told) as refused:
         judge(folder)
     assert refused.value.pointer.startswith(f"/{name}".removesuffix("/generation_config.json"))
+
+
+FINE_TUNED = {
+    "vocab_size": 20,
+    "decoder_start_token_id": 2,
+    "pad_token_id": 0,
+    "eos_token_id": 3,
+    "max_length": 8,
+    "early_stopping": True,
+    "no_repeat_ngram_size": 3,
+    "length_penalty": 2.0,
+    "num_beams": 4,
+}
+
+
+@pytest.mark.parametrize("has_own", [True, False])
+def test_what_the_usual_recipe_of_fine_tuning_sets_is_read(has_own, folder):
+    """Older versions of the library keep the search in config.json."""
+    change(folder, "config.json", **FINE_TUNED)
+    if has_own:
+        own = {name: FINE_TUNED[name] for name in FINE_TUNED if name != "vocab_size"}
+        (folder / "generation_config.json").write_text(json.dumps(own))
+    else:
+        (folder / "generation_config.json").unlink()
+    found = judge(folder)
+    searched = found.generation
+    assert (found.start, found.end, found.family.vocabulary) == (2, 3, 20)
+    assert (searched.most, searched.early_stopping, searched.num_beams) == (7, True, 4)
+    assert (searched.no_repeat_ngram_size, searched.length_penalty) == (3, 2.0)
+    assert searched.pad_token_id == 0
 
 
 @pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json", "tokenizer.json"])

@@ -48,6 +48,17 @@ def test_what_is_packed_gives_the_same_bits_as_the_folder(name, saved, tmp_path)
     np.testing.assert_array_equal(_columns(_pack(folder, tmp_path / name)), _columns(folder))
 
 
+def test_what_a_recipe_of_fine_tuning_leaves_in_its_config_changes_no_bit(saved, tmp_path):
+    """The library itself writes the copy of the decoder's vocabulary size."""
+    one = saved("vit-gpt2", trained=True)
+    copy = shutil.copytree(one.folder, tmp_path / "fine-tuned")
+    library = type(one.library).from_pretrained(copy)
+    library.config.vocab_size = library.config.decoder.vocab_size
+    library.save_pretrained(copy)
+    assert "vocab_size" in json.loads((copy / "config.json").read_text())
+    np.testing.assert_array_equal(_columns(copy), _columns(one.folder))
+
+
 def test_weights_in_parts_give_the_same_bits(saved, tmp_path):
     one = saved("vit-gpt2", trained=True)
     copy = shutil.copytree(one.folder, tmp_path / "parts")

@@ -154,7 +154,17 @@ class VisionEncoderDecoder(Family):
         Discriminator(kind_of),
         inside(gpt2=Gpt2, bert=Bert),
     ]
+    vocab_size: Words | None = None  # recipes of fine-tuning copy the decoder's
     tie_word_embeddings: bool = False
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        if self.vocab_size not in (None, self.vocabulary):
+            raise ValueError(
+                f"expected a vocab_size of {self.vocabulary}, as decoder/vocab_size says, found "
+                f"{self.vocab_size}: remove vocab_size, which the decoder does not read"
+            )
+        return self
 
     @property
     def vocabulary(self) -> int:
