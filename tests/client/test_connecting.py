@@ -67,11 +67,24 @@ def test_a_wrong_key_is_a_refusal_that_does_not_show_it(quick):
     with ContractService(key="right") as service, prescore.Client(service.url, SECRET) as client:
         with pytest.raises(prescore.Refused, match="expected a key") as refused:
             list(client.datasets())
-        with pytest.raises(prescore.Refused, match="PRESCORE_KEY"):
+        with pytest.raises(prescore.Refused, match="expected a key"):
             client.has_checkpoint("sha256:0")  # HEAD: the answer has no words of its own
     assert refused.value.status == 401
     for text in (repr(client), str(refused.value), repr(refused.value), repr(vars(client))):
         assert SECRET not in text
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [(None, "give a key by PRESCORE_KEY"), (SECRET, "may be mistyped, expired or revoked")],
+)
+def test_a_refusal_without_words_tells_what_may_be_wrong_with_the_key(service, quick, key, hint):
+    service.fault("GET", "datasets", status=401, body=b"")
+    with (
+        prescore.Client(service.url, key, patience=1) as client,
+        pytest.raises(prescore.Refused, match=hint),
+    ):
+        list(client.datasets())
 
 
 @pytest.mark.parametrize("key", [f"{SECRET}\nX-Other: 1", f"{SECRET} two", f"{SECRET}é"])

@@ -114,7 +114,7 @@ class Keyring:
             )
 
     def _look(self, _: Request, given: str | None, now: float) -> Key:
-        """One answer for all that are not valid; the log says why."""
+        """The log says why a key is not valid, and its owner is told."""
         try:
             return valid(given or "", self._lookup.find, now)
         except NotValid as error:
@@ -140,7 +140,7 @@ class Keyring:
 def not_valid(error: NotValid) -> Unauthorized:
     log.warning("a key was refused", key=error.key, because=str(error))
     return Unauthorized(
-        "expected a valid key, found one that is not: it may be mistyped, expired or revoked; "
+        f"expected a valid key, found one that {error}; ask an admin of your team for a new one: "
         f"{_MAKE_ONE}"
     )
 

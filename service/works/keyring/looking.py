@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
+from service.contract.api.texts import rfc3339_or_none
 from service.works.keyring import keys, texts
 from service.works.keyring.keys import Key
 from service.works.records import Records
@@ -19,7 +20,9 @@ _ANY = "SELECT 1 FROM keys LIMIT 1"
 
 
 class NotValid(Exception):
-    """Why a key is not valid, for the log alone; `key` is its id, if it has the form of one."""
+    """Why a key is not valid; `key` is its id, if it has the form of one. Whoever lacks the secret
+    is not told whether a key is there: an unknown key and a wrong secret are one reason.
+    """
 
     def __init__(self, key: str | None, why: str) -> None:
         super().__init__(why)
@@ -30,13 +33,15 @@ def valid(given: str, find: Callable[[str], tuple[Key, str] | None], now: float)
     """The key of this text, which `find` looks up by its id. Raises NotValid."""
     read = texts.read(given[: texts.LONGEST + 1])
     if read is None:
-        raise NotValid(None, "is no key")
+        raise NotValid(None, "is mistyped or cut off")
     found = find(read.id)
     if found is None or not hmac.compare_digest(found[1], read.hash):
         raise NotValid(read.id, "is not known")
-    if ended := found[0].ended_by(now):
-        raise NotValid(read.id, ended)
-    return found[0]
+    key = found[0]
+    if ended := key.ended_by(now):
+        at = rfc3339_or_none(key.revoked_at or key.expires_at)
+        raise NotValid(read.id, f"{ended} ({at})")
+    return key
 
 
 class Lookup:

@@ -113,4 +113,6 @@ def _hint(response: httpx.Response) -> str:
     if response.is_redirect:
         # A POST would become a GET, and the key would be sent to another host.
         return "a redirect, which is not followed; use the URL that it leads to"
+    if response.status_code == 401 and "Authorization" in response.request.headers:
+        return "the key is not accepted: it may be mistyped, expired or revoked"
     return _HINTS.get(response.status_code, "")

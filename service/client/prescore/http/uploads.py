@@ -66,5 +66,7 @@ def is_there(place: str) -> Steps[bool]:
     except Refused as error:
         if error.status == 404:
             return False
+        if error.status == 401:
+            yield Send(Request("GET", "/v1/me"))  # its refusal has words, which HEAD's has not
         raise
     return True
