@@ -17,6 +17,7 @@ from workers.sandbox.child import Refused
 # Where training programs keep the tensors beside other things.
 _WITHIN = ("state_dict", "model_state_dict", "model")
 _MOST_NAMED = 20
+_MOST_NAMES = 16  # of one tensor: layers that share their weights have one name each
 _SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
 # What public code names that saves whole modules side by side, and where its captioner is. No other
 # class is told how to be opened: whatever names it may be an attack.
@@ -48,10 +49,17 @@ def convert(
     tensors = {name: value for name, value in found.items() if _is_plain(value)}
     if not tensors:
         raise Refused(f"expected names and tensors, found no tensor that can be used; {_SAVE}")
-    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    most = int(parameters["most_bytes"])
+    for name, tensor in tensors.items():
+        _check_stored(name, tensor)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    stored = inputs[0].stat().st_size
+    most = min(int(parameters["most_bytes"]), _MOST_NAMES * stored)
     if size > most:
-        raise Refused(f"its tensors have {size:,} bytes, more than {most:,}")
+        raise Refused(
+            f"its tensors have {size:,} bytes, more than {most:,} of a file of {stored:,}: tensors "
+            "that share memory are written once for each name; save them by .clone() without "
+            "those that are not needed"
+        )
     with torch.no_grad():
         _write(outputs[0], tensors)
     left_out = sorted(name for name in found if name not in tensors)
@@ -112,6 +120,16 @@ def _is_plain(value: Any) -> bool:
         and value.device.type == "cpu"
         and value.dtype in _DTYPES
     )
+
+
+def _check_stored(name: str, tensor: torch.Tensor) -> None:
+    """Refuse a tensor that repeats elements, which would be written out one by one."""
+    stored = tensor.untyped_storage().nbytes()
+    if tensor.nbytes > stored:
+        raise Refused(
+            f"{name!r:.100} has {tensor.numel():,} elements, and the file stores "
+            f"{stored // tensor.element_size():,} of them: save what .contiguous() makes of it"
+        )
 
 
 def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:

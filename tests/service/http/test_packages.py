@@ -215,6 +215,18 @@ def test_a_pickle_that_would_run_code_is_invalid_and_does_not_run(client, tmp_pa
     assert not canary.exists()
 
 
+def test_an_expanded_tensor_is_invalid_with_its_remedy(client):
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save({"weight": torch.ones(1).expand(20_000, 30_000)}, buffer)
+    content = packed(state_dict(**{"model.pt": buffer.getvalue()}))
+    assert put(client, content).status_code == 201
+    problem = described(client, content)["problem"]
+    assert problem["code"] == "invalid_checkpoint"
+    assert "'weight' has 600,000,000 elements, and the file stores 1 of them" in problem["detail"]
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [

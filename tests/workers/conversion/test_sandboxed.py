@@ -65,6 +65,33 @@ def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, box):
     assert not target.exists()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (
+            {"weight": torch.ones(1).expand(5000, 5000)},
+            r"'weight' has 25,000,000 elements, and the file stores 1 of them.*\.contiguous\(\)",
+        ),
+        (
+            {"weight": torch.ones(9).as_strided((7, 3), (1, 1))},
+            r"'weight' has 21 elements, and the file stores 9 of them",
+        ),
+        (
+            {f"{number}": tensor for tensor in [torch.ones(9000)] for number in range(100)},
+            r"its tensors have 3,600,000 bytes.*clone\(\)",
+        ),
+    ],
+    ids=["expanded", "overlapping", "one under many names"],
+)
+def test_no_more_is_written_than_a_file_stores(needs_sandbox, tmp_path, box, entries, said):
+    source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
+    torch.save(entries, source)
+    with pytest.raises(UnusableCheckpoint, match=said):
+        sandboxed.pytorch(source, target, box)
+    assert not target.exists()
+
+
 def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, box, monkeypatch):
     monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
     source = tmp_path / "model.pt"
