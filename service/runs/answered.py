@@ -120,6 +120,15 @@ def of(parts: Parts, identity: str) -> Answered:
     return Answered(pinned, split, path, _score_files(parts, evaluation))
 
 
+def of_readable(parts: Parts, identity: str) -> Answered:
+    """The same, for an answer of all captions: raises BlobDamaged, before it begins, where one
+    cannot be read.
+    """
+    found = of(parts, identity)
+    _ = found.index
+    return found
+
+
 def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
     """The score files of the works that are done, by the works' names."""
     results = {

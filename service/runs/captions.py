@@ -14,7 +14,7 @@ from service.contract.api.captions import (
     TokensOut,
     TopWord,
 )
-from service.contract.errors import InvalidCursor, NotFound
+from service.contract.errors import BlobDamaged, InvalidCursor, NotFound
 from service.contract.formats import checkpoint_header, models, onnx_bundles, packages, plugins
 from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
@@ -42,7 +42,7 @@ def captions(
     skipped = start if byte == 0 else 0
     try:
         page = list(islice(pairs.read(found.path, byte), skipped, skipped + limit))
-    except ValueError:
+    except BlobDamaged:
         if cursor is None:
             raise
         raise InvalidCursor("expected the `next` of an earlier answer of this list") from None
@@ -66,7 +66,7 @@ def captions_sheet(
     parts: Parts, identity: str, wanted: Wanted = EVERY
 ) -> Iterator[Sequence[object]]:
     """Captions with their scores as rows of a table, with the columns' names first."""
-    found = answered.of(parts, identity)
+    found = answered.of_readable(parts, identity)
     names = list(found.scores)
     shown = found.all_rows() if wanted == EVERY else chosen.rows(found, wanted)
 
@@ -80,7 +80,7 @@ def captions_sheet(
 
 def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:
     """All captions with their scores and statistics, as one safetensors file."""
-    found = answered.of(parts, identity)
+    found = answered.of_readable(parts, identity)
     return tensor_files.joined(found.files, found.images, found.captions)
 
 
@@ -88,7 +88,7 @@ def captions_coco(parts: Parts, identity: str) -> Iterator[bytes]:
     """Captions in COCO's results format, as JSON; `image_id` is a number where the bundle's id is
     one.
     """
-    found = answered.of(parts, identity)
+    found = answered.of_readable(parts, identity)
 
     def pieces() -> Iterator[bytes]:
         before = "["

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.contract.errors import BlobDamaged
+
 _PAIR = re.compile(rb'\s*\[\s*([0-9]+)\s*,\s*("[^"\\]*(?:\\.[^"\\]*)*")\s*\]\s*([,\]])', re.DOTALL)
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
 _CHUNK = 1 << 18
-_LONGEST = 1 << 20  # bytes of a pair
+_LONGEST = 1 << 20  # bytes of a pair; limits.CAPTION characters take 120,000 at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Pair:
 
 
 def read(path: Path, start: int = 0) -> Iterator[Pair]:
-    """The pairs from the byte `start` on; ValueError where there is no pair."""
+    """The pairs from the byte `start` on; BlobDamaged where there is none that can be read."""
     for found, _, end in _found(path, start):
         is_last = found[3] == b"]"
         yield Pair(int(found[1]), json.loads(found[2]), None if is_last else end)
@@ -75,7 +77,11 @@ def _found(path: Path, start: int) -> Iterator[tuple[re.Match[bytes], int, int]]
             if found is None:
                 more = stream.read(_CHUNK)
                 if not more or len(data) - at > _LONGEST:
-                    raise ValueError(f"no caption at byte {start + at} of {path.name}")
+                    raise BlobDamaged(
+                        path.name,
+                        f"expected captions of at most {_LONGEST:,} bytes in the stored file, "
+                        f"found none at byte {start + at}: they cannot be shown",
+                    )
                 start += at
                 data, at = data[at:] + more, 0
                 continue

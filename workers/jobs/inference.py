@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from service.contract.formats import bundles
+from service.contract import limits
+from service.contract.errors import UnusableCheckpoint
+from service.contract.formats import bundles, words
 from service.contract.metrics import catalogue, signatures
 from service.contract.results import Decoded, Scored
 from workers.jobs import verified
@@ -14,6 +16,8 @@ from workers.progress import Progress
 
 if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
+    from workers.inference.captioners import Captioner
+    from workers.inference.decoding import Decoded as DecodedIds
     from workers.inference.vocabulary import Encoded
 
 _OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have alike
@@ -151,8 +155,23 @@ def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         found = decoding.decode(model, inputs, decoding.Options(**asked), progress)
     else:
         found = generation.decode(model, inputs, generation.asked(model.search, asked), progress)
-    texts = [decoding.text(model, caption) for caption in found]
-    return _decoded([[place, text] for place, text in zip(places, texts, strict=True)])
+    return _decoded([[place, _text(model, one)] for place, one in zip(places, found, strict=True)])
+
+
+def _text(model: "Captioner", caption: "DecodedIds") -> str:
+    """The caption's text. One that is longer than people may send fails the work: cut off, it would
+    be scored as another caption than the model's.
+    """
+    from workers.inference import decoding
+
+    text = decoding.text(model, caption)
+    if words.is_too_long(text):
+        raise UnusableCheckpoint(
+            f"a caption of the model has {len(text):,} characters, and at most {limits.CAPTION:,} "
+            f"are scored, of at most {limits.TOKENS:,} words and signs: ask for shorter ones by "
+            "max_words, or repair its tokenizer"
+        )
+    return text
 
 
 def _decoded(pairs: Sequence[Sequence[Any]]) -> Result:

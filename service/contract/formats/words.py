@@ -21,6 +21,11 @@ TOKENIZERS: dict[Tokenizer, Callable[[str], list[str]]] = {
 }
 
 
+def is_too_long(caption: str) -> bool:
+    """Whether a caption has more characters, or more tokens, than are accepted."""
+    return len(caption) > limits.CAPTION or has_too_many(caption)
+
+
 def has_too_many(text: str) -> bool:
     """Whether a caption has more tokens than accepted, counted as words and single signs."""
     return len(text) > limits.TOKENS and len(_TOKEN.findall(text)) > limits.TOKENS

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.contract.errors import BlobDamaged
 from service.runs import pairs
 
 CAPTION = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
@@ -38,5 +39,5 @@ def test_captions_are_read_as_json_reads_them(tmp_path_factory, captions, ascii_
 @pytest.mark.parametrize("start", [1, 3, 10_000])
 def test_where_no_caption_begins_none_is_read(tmp_path, start):
     (tmp_path / "file").write_text('[[0, "a b"], [1, "c"]]')
-    with pytest.raises(ValueError, match="no caption at byte"):
+    with pytest.raises(BlobDamaged, match="found none at byte"):
         list(pairs.read(tmp_path / "file", start + 1))
