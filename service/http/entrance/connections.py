@@ -23,6 +23,7 @@ from service.http import problems
 # What is around a body may be longer the more there is of the body: in a chunked body that comes
 # byte by byte, six are around each.
 _AROUND_A_BYTE = 8
+_AROUND_A_FIELD = 4  # a colon, a blank, the line's end
 _OWN_FILES = 64  # database, Redis, objects, what libraries open
 _SLOW = SlowRequest(f"expected a request to arrive with {limits.SLOWEST} bytes a second at least")
 _LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
@@ -48,7 +49,10 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self.waits_since = time.monotonic()  # when the connection or its last request began
         self._in_header = self._in_body = False
-        self._around = 0  # bytes of this request that are not its body
+        self._header = 0  # bytes of this request's line and header fields
+        self._around = (
+            0  # bytes of it that are not its body, but those that came with its beginning
+        )
         self._body = 0  # bytes of its body
         self._refused = False  # it was answered before its body had arrived, and a look saw that
         self._arrived = 0  # bytes since the last look
@@ -82,10 +86,20 @@ class BoundedConnection(HttpToolsProtocol):
         self.waits_since = time.monotonic()
         self._in_header = True
         self._refused = False
-        self._around = self._body = 0
+        self._header = self._around = self._body = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._header += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header += len(name) + len(value) + _AROUND_A_FIELD
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_header, self._in_body = False, True
+        if self._header > limits.HEADER_BYTES:
+            raise _LONG  # the parser stops, and `send_400_response` is called
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -96,6 +110,12 @@ class BoundedConnection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_body = False
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._header > limits.HEADER_BYTES:
+            self._refuse(_LONG)
+        else:
+            super().send_400_response(msg)
 
     def resume_writing(self) -> None:
         super().resume_writing()

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.contract.errors import ForeignOrigin, UnknownHost
+from service.contract.errors import ForeignOrigin, RequestRefused, UnknownHost
 from service.http import problems
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -51,7 +51,12 @@ class OwnOrigins:
         await (answer or self._app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> ASGIApp | None:
-        foreign = [host for host in request.headers.getlist("host") if not self._is_ours(host)]
+        hosts = request.headers.getlist("host")
+        if malformed := [host for host in hosts if _netloc(f"//{host}") is None]:
+            return problems.refused(
+                request, RequestRefused(f"Host: expected a name, found {malformed[0]!r:.100}")
+            )
+        foreign = [host for host in hosts if not self._is_ours(host)]
         if foreign:
             return problems.refused(
                 request,
@@ -78,10 +83,18 @@ class OwnOrigins:
 
 
 def _is_of_another_site(request: Request) -> bool:
-    origins = request.headers.getlist("origin")
+    origins, host = request.headers.getlist("origin"), request.headers.get("host")
     if origins:
-        return any(urlsplit(each).netloc != request.headers.get("host") for each in origins)
+        return any(_netloc(each) in (None, "") or _netloc(each) != host for each in origins)
     return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+def _netloc(url: str) -> str | None:
+    """Host and port of a URL; None where a bracket makes it none."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return None
 
 
 def _is_address(name: str) -> bool:

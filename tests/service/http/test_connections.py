@@ -212,7 +212,7 @@ def test_a_connection_goes_on_after_a_refused_body_has_come(connect):
     assert _answer(connection).startswith(b"HTTP/1.1 200 ")
 
 
-LONG = b"a" * (1 << 20)  # what arrives at once with a header's beginning is not counted
+LONG = b"a" * (1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +231,19 @@ def test_a_header_that_is_too_long_is_refused(connect, first):
     answer = _until_closed(connect(first + b"a" * 100))
     assert answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
     assert b'"code":"header_too_long"' in answer
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(60_000, b"200"), (66_000, b"431"), (130_000, b"431")]
+)
+@pytest.mark.parametrize("before", [b"", POST + b"a" * 100_000], ids=["first", "second"])
+def test_a_header_that_arrives_at_once_is_counted(connect, before, size, status):
+    connection = connect(before)
+    if before:
+        _answer(connection)
+    lines = b"".join(b"A%d: %s\r\n" % (at, b"a" * 990) for at in range(size // 1000))
+    connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + lines + b"\r\n")
+    assert connection.recv(100).startswith(b"HTTP/1.1 " + status)
 
 
 def test_chunks_of_one_byte_are_a_body(connect):

@@ -50,6 +50,18 @@ def test_a_name_that_may_be_anybodys_is_refused(service, host, path):
     assert headers["X-Request-ID"] == problem["request_id"]
 
 
+@pytest.mark.parametrize("host", ["[", "]", "[x]", "a[b", "[::1"])
+def test_a_host_that_is_none_is_refused_without_an_error(service, host):
+    status, _, body = _get(service, "/livez", host)
+    assert (status, json.loads(body)["code"]) == (400, "refused")
+    assert "Traceback" not in service.log.read_text()
+
+
+def test_an_origin_that_is_none_is_of_another_site(client):
+    answer = client.post("/v1/evaluations", json={}, headers={"Origin": "http://["})
+    assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+
+
 def test_a_second_host_is_judged_too(service):
     assert _get(service, "/livez", "localhost", "evil.example")[0] == 421
 
