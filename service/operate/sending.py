@@ -62,7 +62,7 @@ class Sender:
             outcome = attempts.attempt(self._client, taken)
             deliveries.end(self._parts.records, taken, outcome, time.time())
             if outcome.error is not None:
-                told = {"webhook": taken.webhook, "message": taken.id, "event": taken.event}
+                told = {"webhook": taken.webhook, "message": taken.id, "type": taken.event}
                 log.warning("a webhook failed", **told, error=outcome.error)
         except Exception:
             log.exception("a webhook was not sent", webhook=taken.webhook, message=taken.id)

@@ -16,6 +16,7 @@ from service.contract.errors import (
     QueueFull,
     StoreUnavailable,
     TooLarge,
+    Unauthorized,
     UnknownMetric,
     UnsupportedMedia,
 )
@@ -25,6 +26,7 @@ from service.http.preferences import matches, wait_seconds
 from service.runs import base
 from service.runs.base import AnyKind
 from service.runs.kinds import Submitted
+from service.works.keyring.keys import is_valid
 
 # The errors of a submission.
 _REFUSED = (
@@ -91,6 +93,7 @@ async def submitted(
         if kind.enough(found) or left <= 0:
             break
         await service.watcher.changed(found.id, version, left)
+    await _check_key(service, seconds)
     headers = {"Location": f"{kind.place}/{run.identity}"}
     if run.replayed:
         headers["Idempotency-Replayed"] = "true"
@@ -112,8 +115,11 @@ async def answer(
     version = await _version(service, kind, identity, seconds if if_none_match is None else None)
     tag = etag(identity, version)
     headers = {} if seconds is None else {"Preference-Applied": f"wait={seconds}"}
-    if matches(if_none_match, tag):
-        changed = await service.watcher.changed(identity, version, seconds) if seconds else None
+    is_known, changed = matches(if_none_match, tag), None
+    if is_known and seconds:
+        changed = await service.watcher.changed(identity, version, seconds)
+    await _check_key(service, seconds)
+    if is_known:
         if changed is None:
             return Response(status_code=304, headers={"ETag": tag, **headers})
         version = changed
@@ -122,6 +128,12 @@ async def answer(
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = etag(identity, kept.version)
     return Response(kept.text, 200, headers, media_type="application/json")
+
+
+async def _check_key(service: Running, seconds: int | None) -> None:
+    """Refuse a request that has waited, if its key ended meanwhile."""
+    if seconds and not await asyncio.to_thread(is_valid, service.records.of_all, service.asker):
+        raise Unauthorized("expected a valid key, found one that ended while the request waited")
 
 
 async def _version(service: Running, kind: AnyKind, identity: str, seconds: float | None) -> int:

@@ -5,8 +5,10 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -467,6 +469,53 @@ def test_a_stream_ends_at_its_next_sign_of_life_once_its_key_is_revoked(teams, m
             teams.service.until_awaited(run.json()["id"])
             keys.revoke(teams.service.records, made.id)
             assert ended.wait(20)
+
+
+@pytest.fixture
+def waiting(teams):
+    """A run that does not end before the service goes on, and a key that may be revoked."""
+    made, text = keys.make(teams.service.records, "red", Scope.SUBMIT)
+    captions = [{**each, "caption": f"w5 {made.id}"} for each in CAPTIONS]
+    asked = {**ASKED, "captions": captions}
+    with (
+        ThreadPoolExecutor(1) as pool,
+        httpx.Client(
+            base_url=teams.service.url, headers={"Authorization": f"Bearer {text}"}, timeout=60
+        ) as client,
+    ):
+        yield SimpleNamespace(
+            client=client,
+            begin=lambda *asked, **more: pool.submit(client.request, *asked, **more),
+            submission={**asked, "labels": {"of": made.id}},
+            revoke=lambda: keys.revoke(teams.service.records, made.id),
+            runs=lambda: client.get("/v1/evaluations", params={"label.of": made.id}).json(),
+        )
+
+
+@pytest.mark.parametrize("version", [True, False], ids=["a change", "the end"])
+def test_a_long_poll_is_not_answered_once_its_key_is_revoked(teams, waiting, version):
+    with teams.service.held():
+        begun = _ok(waiting.client.post("/v1/evaluations", json=waiting.submission))
+        headers = {"Prefer": "wait=50"}
+        if version:
+            headers["If-None-Match"] = begun.headers["etag"]
+        answer = waiting.begin("GET", begun.headers["location"], headers=headers)
+        teams.service.until_awaited(begun.json()["id"])
+        waiting.revoke()
+    answered = answer.result(60)
+    assert (answered.status_code, answered.json()["code"]) == (401, "unauthorized")
+
+
+def test_a_submission_that_waits_is_not_answered_once_its_key_is_revoked(teams, waiting):
+    with teams.service.held():
+        answer = waiting.begin(
+            "POST", "/v1/evaluations", json=waiting.submission, headers={"Prefer": "wait=50"}
+        )
+        until(lambda: waiting.runs()["items"], 20, "the run")
+        teams.service.until_awaited(waiting.runs()["items"][0]["id"])
+        waiting.revoke()
+    answered = answer.result(60)
+    assert (answered.status_code, answered.json()["code"]) == (401, "unauthorized")
 
 
 def _asked_from(running, address, headers=(), proxies=""):

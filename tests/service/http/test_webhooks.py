@@ -168,7 +168,7 @@ def test_runs_of_before_are_not_told(told):
 
 
 def test_what_fails_is_told_in_the_webhook_and_sent_again_with_the_same_id(told):
-    _, client, receiver, sender = told
+    service, client, receiver, sender = told
     with _webhook(client) as made:
         receiver.received.clear()
         receiver.status = 500
@@ -180,6 +180,12 @@ def test_what_fails_is_told_in_the_webhook_and_sent_again_with_the_same_id(told)
         assert [each["detail"] for each in after["errors"]] == [
             "expected the status 2xx, found 500"
         ]
+        lines = map(json.loads, service.log.read_text().splitlines())
+        (line,) = [line for line in lines if line.get("webhook") == made["id"]]
+        assert (line["type"], line["error"]) == (
+            "run.succeeded",
+            "expected the status 2xx, found 500",
+        )
         (headers, _) = receiver.received[0]
         assert after["errors"][0]["message"] == headers["webhook-id"]
         assert "secret" not in json.dumps(after)
