@@ -16,6 +16,7 @@ from cut_network import Cut, Network
 from fleet import bundle, checkpoint, digest
 from prescore.files import reading
 from prescore.http import parts, resumed
+from prescore.models.stored import Part
 from service.contract.api.data import PartOut
 from service.contract.asking import Scope
 from service.http.resumable import parts as routes
@@ -204,6 +205,46 @@ def test_urls_that_are_not_private_are_not_followed(service, store, file, monkey
     assert "the service told of a store without https" in caplog.text
     assert _stored(service, file)
     assert b"partNumber" not in store.seen
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]"])
+def test_no_bytes_go_to_a_network_that_the_service_is_not_on(
+    service, store, file, monkeypatch, caplog, host
+):
+    """Else a hostile service would let clients write to what only they can reach."""
+    monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: f"https://{host}/x")
+    with prescore.Client(service.url) as client:
+        client.upload_checkpoint(file)
+    assert "the service told of a store on a private address" in caplog.text
+    assert _stored(service, file)
+
+
+HERE = "http://127.0.0.1:9000"
+
+
+@pytest.mark.parametrize(
+    ("service_url", "part_url", "is_followed"),
+    [
+        (HERE, "http://127.0.0.1:9001/x", True),
+        (HERE, "http://localhost:9001/x", True),
+        (HERE, "https://[::1]:9001/x", True),
+        (HERE, "https://93.184.216.34/x", True),
+        ("https://10.0.0.1", "https://192.168.0.7/x", True),
+        ("https://93.184.216.34", "https://93.184.216.35/x", True),
+        ("https://93.184.216.34", "http://127.0.0.1/x", False),
+        ("https://93.184.216.34", "http://localhost/x", False),
+        ("https://93.184.216.34", "https://127.1/x", False),
+        ("https://93.184.216.34", "https://0.0.0.0/x", False),
+        ("https://93.184.216.34", "https://[::ffff:127.0.0.1]/x", False),
+        ("https://93.184.216.34", "https://100.64.0.1/x", False),
+        ("https://10.0.0.1", "http://127.0.0.1/x", False),
+        ("https://10.0.0.1", "https://169.254.169.254/x", False),
+    ],
+)
+def test_a_store_is_on_the_same_kind_of_address_as_the_service(service_url, part_url, is_followed):
+    part = Part(number=1, offset=0, bytes=1, url=part_url)
+    refusal = parts._refusal(service_url, [part])
+    assert (refusal is None) == is_followed
 
 
 @pytest.mark.parametrize("told", [[], [staging.Part(1, 0, 10**9)]])

@@ -71,8 +71,8 @@ def _config(path: Path) -> bytes:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
             return stream.read(_MOST_JSON)
-    with tarfile.open(path, "r:") as archive:
-        file = archive.extractfile(name)
+    with tarfile.open(path, "r:") as tar:
+        file = tar.extractfile(name)
         return b"" if file is None else file.read(_MOST_JSON)
 
 

@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -123,6 +124,27 @@ def is_here(url: str) -> bool:
 def is_private(url: str) -> bool:
     """Whether nobody on the way can read what is sent there."""
     return httpx.URL(url).scheme == "https" or is_here(url)
+
+
+def networks_of(host: str) -> set[str]:
+    """The kinds of networks on which a host is and others are not; of a name, of all its addresses,
+    none where it has none here.
+    """
+    with suppress(OSError, UnicodeError):
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return {_network_of(str(at[0]).partition("%")[0]) for *_, at in found} - {""}
+    return set()
+
+
+def _network_of(text: str) -> str:
+    """Empty for an address of the internet."""
+    address = ipaddress.ip_address(text)
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback or address.is_unspecified:
+        return "this machine"
+    if address.is_link_local:
+        return "a link"
+    return "" if address.is_global else "a private network"
 
 
 def _check_secrecy(url: str) -> None:

@@ -7,6 +7,7 @@ parts are sent at a time. Where the store cannot be reached from here, the servi
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event, Lock
 
 import httpx
@@ -15,7 +16,15 @@ from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, Unreachable
 from prescore.files.reading import Body
 from prescore.http import answers, bounds, retries
-from prescore.http.addresses import CONNECT_SECONDS, READ_SECONDS, Address, is_here, is_private, tls
+from prescore.http.addresses import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    Address,
+    is_here,
+    is_private,
+    networks_of,
+    tls,
+)
 from prescore.http.steps import Do, Request, Sleep, Steps
 from prescore.models.stored import Part, Parts
 
@@ -39,10 +48,9 @@ def sent(address: Address, place: str, body: Body, report: Report) -> Steps[bool
         if state.complete:
             return True
         _check(address, state, body)
-        if not all(_is_followed(address, part) for part in state.parts):
-            _log.warning(
-                "the service told of a store without https; the file is sent to the service"
-            )
+        refusal: str | None = yield Do(partial(_refusal, address.url, state.parts))
+        if refusal is not None:
+            _log.warning("the service told of %s; the file is sent to the service", refusal)
             return False
         sending = _Sending(body, state.parts, state.staged, report)
         try:
@@ -108,14 +116,26 @@ def _check(address: Address, state: Parts, body: Body) -> None:
         raise answers.not_prescore(address.url, f"expected parts of {body.size} bytes")
 
 
-def _is_followed(address: Address, part: Part) -> bool:
-    """Whether its URL is as private as the service's own: else others could read what is sent."""
+def _refusal(service: str, parts: Sequence[Part]) -> str | None:
+    """Why no part is sent to the URLs that the service at this URL told; None: they are. They have
+    to be as private as the service's own, else others could read what is sent, and on no network
+    that the service is not on, else it could let this machine write to what it cannot reach.
+    """
+    if not all(_is_as_private(service, part) for part in parts):
+        return "a store without https"
+    hosts = {httpx.URL(part.url).host for part in parts}
+    if set().union(*map(networks_of, hosts)) - networks_of(httpx.URL(service).host):
+        return "a store on a private address, and is on no such address itself"
+    return None
+
+
+def _is_as_private(service: str, part: Part) -> bool:
     try:
         url = httpx.URL(part.url)
     except httpx.InvalidURL:
         return False
     is_web = url.scheme in ("http", "https") and url.host and not url.userinfo
-    return bool(is_web) and (is_private(part.url) or not is_private(address.url))
+    return bool(is_web) and (is_private(part.url) or not is_private(service))
 
 
 class _Sending:

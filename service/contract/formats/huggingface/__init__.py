@@ -104,7 +104,7 @@ def _family(config: Mapping[str, Any]) -> Family:
     kind = config.get("model_type")
     if refusal := foreign.refusal_of_type(kind):
         raise ConfigInvalid(f"{CONFIG}: {refusal}", pointer=f"/{CONFIG}/model_type")
-    return checked(FAMILIES[kind], config, CONFIG)
+    return checked(FAMILIES[str(kind)], config, CONFIG)
 
 
 def _check_alone(searched: Generation) -> None:
