@@ -15,7 +15,7 @@ from service.contract.errors import (
     InvalidPackage,
     TensorMismatch,
 )
-from service.contract.formats import huggingface, packages
+from service.contract.formats import foreign, huggingface, packages
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.reading import checked
 
@@ -192,6 +192,10 @@ def test_what_could_change_the_computation_is_refused(name, values, told, folder
     with pytest.raises(ConfigInvalid, match=told) as refused:
         judge(folder)
     assert refused.value.pointer.startswith(f"/{name}".removesuffix("/generation_config.json"))
+
+
+def test_the_model_types_that_the_client_knows_are_those_that_are_read():
+    assert tuple(FAMILIES) == foreign.MODEL_TYPES
 
 
 FINE_TUNED = {
