@@ -109,10 +109,6 @@ def _so_far(sides: Sequence[_Side]) -> str:
     return "" if all(base.is_over(side.evaluation) for side in sides) else " yet"
 
 
-def _work_of(metric: str) -> str:
-    return _COLUMNS if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
-
-
 def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     if not catalogue.is_summed(name):
         raise InvalidRequest(
@@ -123,7 +119,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     for side in sides:
         if full not in side.scores:
             raise InvalidRequest(
-                lacking.told(side.evaluation, f"score {name}", work=_work_of(full)),
+                lacking.told(side.evaluation, f"score {name}", work=catalogue.work_of(full)),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
             )
     a, b = sides

@@ -26,7 +26,7 @@ from service.works import scores, verdicts
 from service.works.parts import Parts
 from service.works.tables import run_works, work_rows
 
-_EARLY = ("prefix", "columns", "pregen", "forecast")
+_EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
 
 
 def get(parts: Parts, identity: str) -> EvaluationOut:

@@ -98,17 +98,12 @@ def _evidence(
             measured[name] = Measured(score.value, score.value, score.signature)
         elif (estimate := expected.get(spec.name)) and estimate.interval:
             measured[name] = Measured(*estimate.interval, estimate.signature)
-        elif reason := _lost(score, by_name.get(_work(name))):
+        elif reason := _lost(score, by_name.get(catalogue.work_of(name))):
             lost[name] = f"{name}: {reason}"
         test = by_name.get(kept[name].comparison or "") if name in kept else None
         if against := _compared(spec.name, test):
             compared[name] = against
     return Evidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
-
-
-def _work(metric: str) -> str:
-    """The name of the work that computes a metric."""
-    return "pregen" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
 
 
 def _lost(score: ScoreOut | None, row: Row | None) -> str | None:

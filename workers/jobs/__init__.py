@@ -36,6 +36,7 @@ OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
     "columns": inference.columns,
     "brought": inference.brought,
     "pregen": inference.pregen,
+    "corpus_perplexity": inference.corpus_perplexity,
     "forecast": forecasts.forecast,
     "captions": inference.captions,
     "references": postgen.prepare_references,

@@ -113,11 +113,19 @@ def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
 
 
 def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    return _of_columns(request, list(catalogue.PREGEN))
+
+
+def corpus_perplexity(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+    return _of_columns(request, [catalogue.CORPUS])
+
+
+def _of_columns(request: Request, names: Sequence[str]) -> Result:
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference import columns as columns_file
 
     found, metadata = columns_file.read(request.inputs["columns"])
-    return _scored(Material.of(found), list(catalogue.PREGEN), _how(metadata))
+    return _scored(Material.of(found), names, _how(metadata))
 
 
 def _how(metadata: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ def scores(
     image_offsets: Offsets,
     names: Sequence[str] | None = None,
 ) -> dict[str, float]:
-    """Scores of a dataset by name; `names=None` means all 672, an alias keeps its own name.
+    """Scores of a dataset by name; `names=None` means the 672, an alias keeps its own name.
 
     Offsets have n+1 entries from 0: caption_offsets index tokens (END included), image_offsets
     index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns if the
@@ -42,15 +42,22 @@ def scores(
     captions = caption_scores(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     images = {"join": captions}
-    for aggregate in {name.split("_")[1] for name in wanted.values()} - {"join"}:
+    tiers = {name: full.split("_") for name, full in wanted.items() if full != catalogue.CORPUS}
+    for aggregate in {image for _, image, _, _ in tiers.values()} - {"join"}:
         images[aggregate] = _RAGGED[aggregate](captions, image_offsets)
-    needed = {tuple(name.split("_")[:2]) for name in wanted.values()}
+    needed = {(last, first) for last, first, _, _ in tiers.values()}
     columns = {(last, first): _WHOLE[last](images[first]) for last, first in needed}
-    return {
+    found = {
         name: float(columns[last, first][CAPTION_KEYS.index((score, chosen))])
-        for name, full in wanted.items()
-        for last, first, score, chosen in [full.split("_")]
+        for name, (last, first, score, chosen) in tiers.items()
     }
+    return {name: found[name] if name in found else _corpus_perplexity(logp) for name in wanted}
+
+
+def _corpus_perplexity(logp: NDArray[np.floating[Any]]) -> float:
+    """The perplexity of all tokens together; infinite where one has the probability 0."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(-np.mean(np.asarray(logp, np.float64))))
 
 
 def per_image(
@@ -93,10 +100,10 @@ def as_columns(
 
 
 def _pregen_name(name: str) -> str:
-    full = catalogue.metric(name).name
-    if full not in catalogue.PREGEN:
+    spec = catalogue.metric(name)
+    if spec.family != "pregen":
         raise UnknownMetric(f"{name} is computed from captions, not from columns: see postgen.py")
-    return full
+    return spec.name
 
 
 def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:

@@ -152,9 +152,9 @@ def rfc3339_or_none(seconds: float | None) -> str | None:
 
 
 def _pregen(*tiers: Iterable[str]) -> str:
-    """The pattern of aliases, and of names that have a part of each tier."""
+    """The pattern of names that have a part of each tier, and of the others."""
     parts = "_".join(f"({'|'.join(tier)})" for tier in tiers)
-    return f"^({'|'.join(catalogue.ALIASES)}|{parts})$"
+    return f"^({'|'.join((*catalogue.ALIASES, catalogue.CORPUS))}|{parts})$"
 
 
 MOST_METRICS = 20  # of a board

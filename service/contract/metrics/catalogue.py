@@ -36,6 +36,8 @@ AGGREGATES: Mapping[str, str] = {
 }
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
+PERPLEXITY = "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
+CORPUS = "corpus_perplexity"  # the one pre-gen metric whose name has no tiers
 GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
@@ -113,8 +115,8 @@ def shown(name: str) -> str:
 
 def is_summed(name: str) -> bool:
     """Whether the metric is a sum over images, so that evaluations can be compared by it."""
-    spec = metric(name)
-    return spec.family == "postgen" or spec.name.split("_")[0] in SUMMED
+    full = metric(name).name
+    return full not in PREGEN or full.split("_")[0] in SUMMED
 
 
 def expand(names: Iterable[str]) -> list[str]:
@@ -141,9 +143,9 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def work_of(name: str) -> str:
-    """The name of the work that computes a post-gen metric."""
+    """The name of the work that computes a metric."""
     full = metric(name).name
-    return _FAMILY_OF.get(full, full)
+    return "pregen" if full in PREGEN else _FAMILY_OF.get(full, full)
 
 
 def works_of(names: Iterable[str]) -> list[str]:
@@ -176,7 +178,10 @@ def _definition(dataset: str, image: str, caption: str, chosen: str) -> str:
         if image == JOIN
         else f"{AGGREGATES[dataset]} over images of the {AGGREGATES[image]} over their captions"
     )
-    return f"The {over} of {CAPTION_SCORES[caption]} of {FILTERS[chosen]}."
+    definition = f"The {over} of {CAPTION_SCORES[caption]} of {FILTERS[chosen]}."
+    if pregen_name(dataset, image, caption, chosen) == ALIASES["perplexity"]:
+        return f"{definition} It is called perplexity: {PERPLEXITY}."
+    return definition
 
 
 def _pregen() -> Iterable[MetricSpec]:
@@ -210,8 +215,17 @@ def _postgen() -> dict[str, MetricSpec]:
 
 
 PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
+_CORPUS = MetricSpec(
+    name=CORPUS,
+    family="pregen",
+    higher_is_better=False,
+    range=(1.0, INFINITY),
+    definition="The perplexity of all tokens of all captions together, END included: "
+    "exp(-sum of log p / number of tokens).",
+    needs=("columns",),
+)
 POSTGEN: Mapping[str, MetricSpec] = View(_postgen, FAMILIES)
 _FAMILY_OF: Mapping[str, str] = View(
     lambda: {name: family for family, row in FAMILIES.items() for name in row.names}, FAMILIES
 )
-METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, **POSTGEN}, FAMILIES)
+METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, CORPUS: _CORPUS, **POSTGEN}, FAMILIES)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.errors import InvalidRequest
+from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import work_of
 from service.contract.metrics.families import FAMILIES, kind_of
 from service.contract.plan import prices
@@ -71,6 +72,7 @@ def plan_checkpoint(
     verified: Work | None = None,
     searches: bool = False,
     units: str = "words",
+    corpus: bool = False,
 ) -> Plan:
     """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
@@ -79,7 +81,8 @@ def plan_checkpoint(
     `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
     it. Parts are smaller where `sizes` say that they would take long. `verified`: the work that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
-    way. `units`: of scores, where its tokens are pieces.
+    way. `units`: of scores, where its tokens are pieces. `corpus`: whether `corpus_perplexity` is
+    asked for.
     """
     inputs = {**inputs_of_model(checkpoint, verified), "dataset": Blob(dataset)}
     prepared = verified if isinstance(checkpoint, str) else checkpoint
@@ -98,7 +101,7 @@ def plan_checkpoint(
     if pregen:
         named["prefix"] = Work("prefix", inputs, scored)
         named["columns"] = columns()
-        named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+        named |= _of_columns(named["columns"], corpus=corpus)
     if tokens is not None and (detailed := columns(**tokens)) != named.get("columns"):
         named["tokens"] = detailed
     if wanted.families:
@@ -116,6 +119,14 @@ def plan_checkpoint(
         people = Blob(references or dataset)
         named |= Postgen(captions, people, split, images, wanted).named()
     return Plan(named)
+
+
+def _of_columns(columns: Work, *, corpus: bool) -> dict[str, Work]:
+    """The works that compute pre-gen scores. `corpus_perplexity` has a work of its own: the results
+    of `pregen` that are stored already are without it.
+    """
+    kinds = ["pregen", catalogue.CORPUS] if corpus else ["pregen"]
+    return {kind: Work(kind, {"columns": columns}, {}) for kind in kinds}
 
 
 def features(dataset: str, split: str, images: int, encoder: str) -> Work:
@@ -141,7 +152,12 @@ def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: 
 
 
 def plan_brought(
-    columns: str, captions: Plan | None, *, pregen: bool, units: str = "words"
+    columns: str,
+    captions: Plan | None,
+    *,
+    pregen: bool,
+    units: str = "words",
+    corpus: bool = False,
 ) -> Plan:
     """Pre-gen scores of columns that somebody's own code computed, then what captions are scored
     by, if there are some.
@@ -149,7 +165,7 @@ def plan_brought(
     unusual = {} if units == "words" else {"units": units}
     named = {"columns": Work("brought", {"columns": Blob(columns)}, unusual)}
     if pregen:
-        named["pregen"] = Work("pregen", {"columns": named["columns"]}, {})
+        named |= _of_columns(named["columns"], corpus=corpus)
     return Plan({**named, **(captions.named if captions is not None else {})})
 
 

@@ -51,6 +51,7 @@ OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
         Kind("columns", "inference-now", version=1, seconds=900),
         Kind("brought", "inference-now", version=1, seconds=300),
         Kind("pregen", "inference-now", version=1, seconds=300),
+        Kind("corpus_perplexity", "inference-now", version=1, seconds=300),
         Kind("forecast", "inference-now", version=1, seconds=300),
         Kind("order", "inference-now", version=1, seconds=300),
         Kind("captions", "inference", version=2, seconds=1800),

@@ -6,6 +6,7 @@ from typing import Any
 
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import InvalidRequest
+from service.contract.gates import gates
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, prices
 from service.contract.plan.planning import Plan
@@ -186,7 +187,11 @@ def _plan(
         captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
     if request.columns is not None:
         found = planning.plan_brought(
-            request.columns, captions, pregen=names != [], units=request.units
+            request.columns,
+            captions,
+            pregen=names != [],
+            units=request.units,
+            corpus=_asks_for_corpus(request),
         )
         return found, warnings
     if captions is not None:
@@ -208,6 +213,7 @@ def _plan(
         verified=model.verified,
         searches=searches.OWN in model.description,
         units=request.units,
+        corpus=_asks_for_corpus(request),
     )
     return plan, []
 
@@ -236,6 +242,10 @@ def _pregen(request: EvaluationIn) -> list[str] | None:
     if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
         return None
     return list(request.pregen or [])
+
+
+def _asks_for_corpus(request: EvaluationIn) -> bool:
+    return catalogue.CORPUS in [*(_pregen(request) or []), *gates.names(request.gates)]
 
 
 def _check_lists(request: EvaluationIn) -> None:

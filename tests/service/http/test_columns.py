@@ -354,6 +354,56 @@ def test_pieces_are_scored_as_words(asked, client):
     )
 
 
+CORPUS = "corpus_perplexity"
+
+
+def corpus_perplexity(logps):
+    return pytest.approx(math.exp(-sum(logps) / len(logps)), rel=1e-6)
+
+
+@pytest.mark.parametrize(("units", "logps"), [("words", WORD_LOGP), ("pieces", LOGP)])
+def test_corpus_perplexity_is_computed_where_it_is_asked_for(units, logps, client):
+    """What is stored of an earlier evaluation is without it."""
+    sent = {**pieces(client), "units": units}
+    before = evaluated(client, **sent)
+    assert CORPUS not in before["scores"]
+    place = f"/v1/evaluations/{before['id']}/pregen"
+    assert CORPUS not in client.get(place).json()["scores"]
+    found = evaluated(client, **sent, pregen=["perplexity", CORPUS])
+    assert list(found["scores"]) == ["perplexity", CORPUS]
+    score = found["scores"][CORPUS]
+    assert score["value"] == corpus_perplexity(logps)
+    assert score["signature"] == found["scores"]["perplexity"]["signature"]
+    assert score["higher_is_better"] is False
+    low, high = score["interval"]
+    assert low <= score["value"] <= high
+    works = {work["name"]: work["cached"] for work in found["works"]}
+    assert works == {"columns": True, "pregen": True, CORPUS: False}
+    all_of_them = client.get(f"/v1/evaluations/{found['id']}/pregen").json()["scores"]
+    assert all_of_them[CORPUS] == score
+    assert len(all_of_them) == 673
+    assert CORPUS not in client.get(place).json()["scores"]
+
+
+def test_corpus_perplexity_gates_ranks_and_compares(client, brought):
+    model = evaluated(client, checkpoint=digest(MODEL), postgen=[], gates=[f"{CORPUS} >= 1"])
+    assert model["verdict"] == "passed"
+    assert list(model["scores"])[-1] == CORPUS
+    past = evaluated(client, columns=brought, pregen=[CORPUS])
+    gates = [f"{CORPUS} <= baseline", f"no_significant_drop({CORPUS})"]
+    found = evaluated(client, columns=brought, gates=gates, baseline=past["id"])
+    assert [gate["verdict"] for gate in found["gates"]] == ["passed", "passed"]
+    listed = client.get(f"/v1/datasets/tiny/leaderboard?split=test&metric={CORPUS}").json()
+    assert past["id"] in {item["evaluation"] for item in listed["items"]}
+    request = {"a": past["id"], "b": found["id"], "metrics": [CORPUS]}
+    answer = client.post("/v1/comparisons", json=request)
+    compared = client.get(answer.headers["location"]).json()
+    assert compared["scores"][CORPUS]["difference"] == 0
+    plain = evaluated(client, columns=brought)
+    answer = client.post("/v1/comparisons", json={**request, "b": plain["id"]})
+    assert "it was not asked for" in answer.json()["detail"]
+
+
 def test_pieces_are_scored_as_they_are_where_that_is_asked_for(client):
     found = evaluated(client, **pieces(client), units="pieces")
     tokens = tokens_of(client, found)

@@ -176,3 +176,35 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_a_post_gen_metric_is_not_computed_from_columns():
     with pytest.raises(UnknownMetric, match="bleu_4 is computed from captions"):
         pregen.scores(*_ragged(2, 0), names=["perplexity", "bleu_4"])
+
+
+def _corpus_perplexity(columns):
+    """Compute exp of the mean -log p of all tokens, from the definition."""
+    logs = [float(each) for each in columns[0]]
+    if -math.inf in logs:
+        return math.inf
+    return math.exp(-math.fsum(logs) / len(logs))
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.02])
+@pytest.mark.parametrize("images", [1, 2, 31])
+def test_corpus_perplexity_is_that_of_all_tokens_together(images, zeros):
+    for seed in range(5):
+        columns = _ragged(images, seed, zeros=zeros)
+        found = pregen.scores(*columns, names=["perplexity", "corpus_perplexity"])
+        assert list(found) == ["perplexity", "corpus_perplexity"]
+        assert found["corpus_perplexity"] == pytest.approx(_corpus_perplexity(columns), rel=1e-12)
+
+
+def test_corpus_perplexity_weighs_tokens_and_perplexity_weighs_captions():
+    """Captions of 1 and 3 tokens, of probabilities 1/2 and 1/4."""
+    logp = np.log([0.5, 0.25, 0.25, 0.25])
+    columns = logp, np.zeros(4, int), np.array([0, 1, 4]), np.array([0, 2])
+    found = pregen.scores(*columns, names=["perplexity", "corpus_perplexity"])
+    assert found["perplexity"] == pytest.approx(2**1.5)
+    assert found["corpus_perplexity"] == pytest.approx(2 ** (7 / 4))
+
+
+def test_corpus_perplexity_beyond_a_float_is_infinite():
+    columns = np.array([-800.0]), np.array([0]), np.array([0, 1]), np.array([0, 1])
+    assert pregen.scores(*columns, names=["corpus_perplexity"])["corpus_perplexity"] == math.inf

@@ -69,7 +69,7 @@ def compare(
 def compare_pregen(
     a: Material, b: Material, names: Sequence[str], *, progress: Progress = silent
 ) -> dict[str, Compared]:
-    """Compare two models by pre-gen metrics that are made of sums (`pregen.SUMMED`)."""
+    """Compare two models by pre-gen metrics that are made of sums."""
     mine, others = a.scores(names), b.scores(names)
     found = differences(pregen.summed(a, names), pregen.summed(b, names), progress=progress)
     return {name: of_metric(mine[name], others[name], found.get(name)) for name in names}

@@ -26,9 +26,9 @@ from workers.inference.columns import Columns
 from workers.metrics import pregen
 from workers.metrics.pregen import Offsets
 
-SUMMED = ("sum", "mean", "geomean")
 _NORMAL = float(special.ndtri(BOUNDS[1]))
 _CAPTIONS = ("join", "captions")  # a column: how many captions an image has
+_OF_TOKENS = ((catalogue.CORPUS, "logs"), (catalogue.CORPUS, "tokens"))
 _Column = tuple[str, str]  # the tiers from images down, and what part of them is summed
 
 
@@ -65,7 +65,11 @@ class Material:
         return pregen.scores(*self.parts, names)
 
     def column(self, name: str, part: str) -> Floats:
-        """What each image adds to a sum: its score, that score's logarithm, or whether it is 0."""
+        """What each image adds to a sum: its score, that score's logarithm, or whether it is 0; of
+        its tokens, their log-probabilities or their number.
+        """
+        if name == catalogue.CORPUS:
+            return self._of_tokens(part)
         image, _, rest = name.partition("_")
         if name == "join":
             return np.diff(self.image_offsets).astype(np.float64)
@@ -73,13 +77,19 @@ class Material:
             return self.added(_part(self.captions[rest], part))
         return _part(self.images[name], part)
 
+    def _of_tokens(self, part: str) -> Floats:
+        bounds = np.asarray(self.caption_offsets)[np.asarray(self.image_offsets)].astype(np.int64)
+        if part == "tokens":
+            return np.diff(bounds).astype(np.float64)
+        return np.add.reduceat(self.logp, bounds[:-1], dtype=np.float64)
+
     def added(self, values: Floats) -> Floats:
         """The sum of captions' values for each image."""
         return np.add.reduceat(values, np.asarray(self.image_offsets[:-1], np.int64))
 
 
 def intervals(material: Material, names: Sequence[str] | None = None) -> dict[str, Interval]:
-    """95 % intervals by name, of these metrics or all 672. A metric has none if a bound is
+    """95 % intervals by name, of these metrics or the 672. A metric has none if a bound is
     infinite; there are none for a single image.
     """
     wanted = list(catalogue.PREGEN if names is None else names)
@@ -87,9 +97,9 @@ def intervals(material: Material, names: Sequence[str] | None = None) -> dict[st
         return {}
     found = percentiles(resampled(summed(material, wanted)))
     for name in wanted:
-        last, image, rest = name.split("_", 2)
-        if last in SUMMED:
+        if catalogue.is_summed(name):
             continue
+        last, image, rest = name.split("_", 2)
         if (last, image) == ("median", "join"):
             found[name] = _median_of_captions(material, material.captions[rest])
         else:
@@ -99,8 +109,10 @@ def intervals(material: Material, names: Sequence[str] | None = None) -> dict[st
 
 
 def draws(material: Material, names: Sequence[str]) -> dict[str, str]:
-    """What boards need of those scores that evaluations show without being asked."""
-    full = [catalogue.metric(name).name for name in catalogue.HEADLINE]
+    """What boards need of the scores that evaluations show without being asked, and of
+    `corpus_perplexity`.
+    """
+    full = [catalogue.metric(name).name for name in (*catalogue.HEADLINE, catalogue.CORPUS)]
     return packed(resampled(summed(material, [name for name in full if name in names])))
 
 
@@ -109,10 +121,10 @@ def summed(material: Material, names: Iterable[str]) -> Summed:
     columns: dict[_Column, Floats] = {_CAPTIONS: material.column(*_CAPTIONS)}
     makers: dict[str, Callable[[Floats, Floats], Floats]] = {}
     for name in names:
-        last, of = catalogue.metric(name).name.split("_", 1)
-        if last not in SUMMED:
+        if not catalogue.is_summed(name):
             continue
-        needed = [(of, part) for part in (("logs", "zeros") if last == "geomean" else ("values",))]
+        last, of = catalogue.metric(name).name.split("_", 1)
+        needed = _needed(last, of)
         for key in needed:
             columns.setdefault(key, material.column(*key))
         if all(np.isfinite(columns[key]).all() for key in needed):
@@ -125,6 +137,13 @@ def summed(material: Material, names: Iterable[str]) -> Summed:
     return Summed(np.where(np.isfinite(table), table, 0.0), corpus)
 
 
+def _needed(last: str, of: str) -> Sequence[_Column]:
+    """The columns from which a score is made."""
+    if last == "corpus":
+        return _OF_TOKENS
+    return [(of, part) for part in (("logs", "zeros") if last == "geomean" else ("values",))]
+
+
 def _maker(
     last: str, of: str, needed: Sequence[_Column], columns: Sequence[_Column]
 ) -> Callable[[Floats, Floats], Floats]:
@@ -134,6 +153,10 @@ def _maker(
     def make(sums: Floats, images: Floats) -> Floats:
         if last == "sum":
             return sums[:, first]
+        if last == "corpus":
+            with np.errstate(over="ignore"):
+                perplexity: Floats = np.exp(-sums[:, first] / sums[:, others[0]])
+            return perplexity
         mean: Floats = sums[:, first] / (sums[:, 0] if of.startswith("join_") else images)
         if last == "mean":
             return mean

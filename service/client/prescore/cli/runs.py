@@ -165,6 +165,9 @@ def scores(
 ) -> None:
     """Print the scores that a run has so far.
 
+    `perplexity` is exp(-mean over captions of (sum of log p / number of tokens of the caption)).
+    `corpus_perplexity` is exp(-sum of log p / number of tokens), of all captions together.
+
         prescore scores ev_2f9c
         prescore scores ev_2f9c --pregen --csv pregen.csv
 

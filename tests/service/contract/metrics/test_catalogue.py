@@ -23,8 +23,19 @@ POSTGEN = ("METEOR", "CIDEr", "SPICE", "WMD")
 
 def test_the_672_pregen_metrics_are_every_combination_of_the_four_tiers():
     pregen = [name for name, spec in catalogue.METRICS.items() if spec.family == "pregen"]
+    pregen.remove("corpus_perplexity")
     assert len(pregen) == 672
     assert set(pregen) == {"_".join(parts) for parts in itertools.product(*TIERS)}
+
+
+def test_both_perplexities_are_defined_by_a_formula():
+    assert (
+        "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
+        in catalogue.metric("perplexity").definition
+    )
+    spec = catalogue.metric("corpus_perplexity")
+    assert "exp(-sum of log p / number of tokens)" in spec.definition
+    assert (spec.family, spec.needs) == ("pregen", ("columns",))
 
 
 def test_every_row_is_whole_and_no_two_are_defined_alike():
@@ -66,6 +77,7 @@ def test_the_84_instant_metrics_need_only_the_prefix_walk():
         ("max_min_prob_none", (0, 1), True),
         ("min_min_count_none", (0, catalogue.INFINITY), None),
         ("min_min_pplx_miss0", (1, catalogue.INFINITY), False),
+        ("corpus_perplexity", (1, catalogue.INFINITY), False),
     ],
 )
 def test_direction_and_range_follow_from_the_definition(name, bounds, higher_is_better):

@@ -145,3 +145,44 @@ def test_the_84_of_prefixes_have_the_intervals_of_columns():
     found = pregen.intervals(instant, metrics.INSTANT)
     assert len(found) == 84
     assert found == pregen.intervals(material, metrics.INSTANT)
+
+
+def _of_tokens(columns):
+    logs, *_ = columns
+    return math.exp(-math.fsum(map(float, logs)) / len(logs))
+
+
+def test_corpus_perplexity_has_the_interval_of_plain_resamples_of_images():
+    material = _material(60, 10)
+    drawn = [
+        _of_tokens(_repeated(material, counts))
+        for weights in resampling.draws(60)
+        for counts in weights.astype(int)
+    ]
+    found = pregen.intervals(material, ["corpus_perplexity"])
+    expected = tuple(np.quantile(drawn, [0.025, 0.975]))
+    assert found == {"corpus_perplexity": pytest.approx(expected, rel=1e-9)}
+
+
+@pytest.mark.long
+def test_the_interval_of_corpus_perplexity_holds_that_of_all_images_as_often_as_it_says():
+    material = _material(4000, 11)
+    truth = material.scores(["corpus_perplexity"])["corpus_perplexity"]
+    rng = np.random.default_rng(12)
+    held = 0
+    for _ in range(100):
+        counts = np.bincount(rng.choice(4000, 100), minlength=4000)
+        part = Material(*_repeated(material, counts))
+        low, high = pregen.intervals(part, ["corpus_perplexity"])["corpus_perplexity"]
+        held += low <= truth <= high
+    assert 88 <= held <= 100
+
+
+@pytest.mark.parametrize(("images", "zeros"), [(1, 0.0), (40, 0.05)])
+def test_corpus_perplexity_has_no_interval_of_one_image_nor_where_it_is_infinite(images, zeros):
+    material = _material(images, 13, zeros=zeros)
+    assert pregen.intervals(material, ["corpus_perplexity"]) == {}
+
+
+def test_corpus_perplexity_is_drawn_for_boards():
+    assert list(pregen.draws(_material(30, 14), ["corpus_perplexity"])) == ["corpus_perplexity"]
