@@ -47,10 +47,13 @@ class Converted(_Frozen):
 
 
 class Decoded(_Frozen):
-    """How many captions were decoded, and how many of them are different."""
+    """How many captions were decoded, how many of them are different, and how many have no blanks
+    between words.
+    """
 
     decoded: int
     distinct: int
+    unbroken: int = 0
 
 
 class Unseen(_Frozen):

@@ -13,7 +13,7 @@ from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
 from service.contract.gates import gates
-from service.contract.metrics import catalogue
+from service.contract.metrics import catalogue, tokenizers
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan import works
 from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, Scored, Seen
@@ -92,7 +92,12 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as 
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
     judged, verdict = verdicts.of(rows, request)
     shown = scores.shown(rows, request)
-    odd = *_odd_captions(rows), *_undecoded(rows), *_flat(rows, shown), *_unavailable(rows, request)
+    odd = (
+        *_odd_captions(rows, request),
+        *_undecoded(rows),
+        *_flat(rows, shown),
+        *_unavailable(rows, request),
+    )
     found = [*looked.common["warnings"], *odd]
     return EvaluationOut(
         **{**looked.common, "warnings": found},
@@ -108,10 +113,15 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as 
     )
 
 
-def _odd_captions(rows: Sequence[Row]) -> list[WarningOut]:
+def _odd_captions(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:
     """What is odd about captions that were decoded here."""
-    decoded = (results.of(row, Decoded) for row in rows if row["name"] == "captions")
-    found = (outputs.few_distinct(one.decoded, one.distinct) for one in decoded if one)
+    found = []
+    for row in rows:
+        if row["name"] == "captions" and (one := results.of(row, Decoded)):
+            found.append(outputs.few_distinct(one.decoded, one.distinct))
+            if tokenizers.needs_blanks(request.tokenizer):
+                side = "caption", one.unbroken, one.decoded
+                found.append(outputs.no_words(request.tokenizer, side))
     return [WarningOut(**warning) for warning in found if warning]
 
 

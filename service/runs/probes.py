@@ -81,7 +81,9 @@ def _captions(
     parts: Parts, request: ProbesIn, pinned: Pinned
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
     if request.captions is not None:
-        return datasets.store_captions(parts.blobs, request.captions, pinned, subset=None)
+        return datasets.store_captions(
+            parts.blobs, request.captions, pinned, subset=None, tokenizer=request.tokenizer
+        )
     if request.evaluation is None:
         return None, []
     return evaluations.captions_on(parts, request.evaluation, pinned, "/evaluation"), []

@@ -77,7 +77,7 @@ def _by_people(
     captioners: list[Captioner] = []
     warnings: list[Mapping[str, Any]] = []
     for place, given in enumerate(request.captioners or ()):
-        captioner, odd = _captioner(parts, given, pinned, f"/captioners/{place}")
+        captioner, odd = _captioner(parts, given, pinned, request.tokenizer, f"/captioners/{place}")
         captioners.append(captioner)
         warnings += odd
     rated = None if request.stopping is None else _stored(parts.blobs, request.stopping)
@@ -165,12 +165,15 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
 
 
 def _captioner(
-    parts: Parts, given: CaptionerIn, pinned: Pinned, field: str
+    parts: Parts, given: CaptionerIn, pinned: Pinned, tokenizer: str, field: str
 ) -> tuple[Captioner, Sequence[Mapping[str, Any]]]:
     """A captioner with its captions stored, and warnings."""
     if given.captions is not None:
         captions, odd = datasets.store_captions(
-            parts.blobs, given.captions, pinned, subset=True, field=f"{field}/captions"
+            *(parts.blobs, given.captions, pinned),
+            subset=True,
+            tokenizer=tokenizer,
+            field=f"{field}/captions",
         )
     else:
         assert given.evaluation is not None

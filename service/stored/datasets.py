@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from service.contract.api.runs import DatasetPinned
 from service.contract.api.texts import rfc3339
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
+from service.contract.metrics import tokenizers
 from service.contract.plan.prices import Sizes
 from service.stored import judges, splits
 from service.stored.splits import References, Split
@@ -246,6 +248,7 @@ def store_captions(
     pinned: Pinned,
     *,
     subset: bool | None,
+    tokenizer: str,
     field: str = "/captions",
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """Store captions as a blob of [place, caption] pairs in the split's order.
@@ -261,6 +264,7 @@ def store_captions(
         found = outputs.arrange(
             *(pairs, places, references, str(pinned)),
             subset=bool(subset),
+            reader=outputs.Reader(tokenizer, partial(tokenizers.finds_words, tokenizer)),
             advice="" if subset is None else outputs.SEND_SUBSET,
             named_by=lambda index: given[index].named_by,
             item=lambda index: f"{field}/{index}",

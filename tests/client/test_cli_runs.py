@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -727,3 +728,14 @@ def test_what_the_service_tells_programs_to_send_is_an_option(
     name, *options = command
     result = prescore(name, captions, "--dataset", "shapes/test", *options)
     assert "no caption; add `--subset` to score a part\n" in result.stderr
+
+
+def test_a_submission_tells_the_warnings_on_its_captions(
+    service, shapes, prescore, captions, monkeypatch
+):
+    odd = {"code": "no_words_found", "image": None, "detail": "in 2 captions of 2: split\x1b them"}
+    monkeypatch.setattr(service, "start", partial(service.start, warnings=[odd]))
+    done = prescore("submit", captions, "--dataset", "shapes/test")
+    assert "warning: no_words_found: in 2 captions of 2: split" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert done.exit_code == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from service.contract import limits
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import bundles, words
-from service.contract.metrics import catalogue, signatures
+from service.contract.metrics import catalogue, signatures, tokenizers
 from service.contract.results import Decoded, Scored
 from workers.jobs import verified
 from workers.jobs.request import Request, Result, summed, write_json
@@ -183,6 +183,9 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
 
 
 def _decoded(pairs: Sequence[Sequence[Any]]) -> Result:
-    distinct = len({text for _, text in pairs})
-    summary = Decoded(decoded=len(pairs), distinct=distinct)
+    summary = Decoded(
+        decoded=len(pairs),
+        distinct=len({text for _, text in pairs}),
+        unbroken=sum(tokenizers.is_unbroken(text) for _, text in pairs),
+    )
     return Result(lambda path: write_json(path, pairs), summary)

@@ -56,10 +56,14 @@ def score(family: str) -> Job:
 
     def run(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         from workers.metrics import postgen
+        from workers.metrics.families import meteor
 
         parts = FAMILIES[family].made_of
         if not parts:
-            return _scored(postgen.score(family, _task(family, request, toolbox, progress)))
+            task = _task(family, request, toolbox, progress)
+            if family == "meteor":
+                meteor.check_language(task)
+            return _scored(postgen.score(family, task))
         known = {part: postgen.read(request.inputs[part]) for part in parts}
         prepared = toolbox.references(request.digests["references"], request.inputs["references"])
         return _scored(postgen.joined(family, known, prepared))

@@ -1,14 +1,20 @@
 """Holds captions against the images of a dataset, with the checks of a service."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import outputs
+from service.contract.metrics import tokenizers
 from workers.offline.sources import Source
 
 
 def fitted(
-    given: Sequence[tuple[str, str]], source: Source, *, subset: bool | None
+    given: Sequence[tuple[str, str]],
+    source: Source,
+    *,
+    subset: bool | None,
+    tokenizer: str = tokenizers.USUAL,
 ) -> outputs.Arranged:
     """Arrange (image, caption) pairs in the split's order. RequestRefused where they do not fit.
 
@@ -18,7 +24,10 @@ def fitted(
     references = [item.references for item in source.items]
     advice = "" if subset is None else "; add `--subset` to score a part"
     found = outputs.arrange(
-        given, source.places, references, str(source), subset=bool(subset), advice=advice
+        *(given, source.places, references, str(source)),
+        subset=bool(subset),
+        reader=outputs.Reader(tokenizer, partial(tokenizers.finds_words, tokenizer)),
+        advice=advice,
     )
     if found.problems:
         more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""

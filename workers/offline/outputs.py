@@ -59,7 +59,7 @@ def score(
     registered = assets.models(toolbox.places)
     shown, models = meaning.with_models(asked.metrics, registered)
     names = catalogue.expand(shown)
-    found = fitted(given, source, subset=asked.subset)
+    found = fitted(given, source, subset=asked.subset, tokenizer=asked.tokenizer)
     with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
         captions = Path(folder) / _OURS
         captions.write_text(json.dumps(found.pairs), "utf-8")

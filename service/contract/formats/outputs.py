@@ -28,6 +28,14 @@ SPREAD = 1e-4  # of scores of single captions: those within it are the same to a
 
 
 @dataclass(frozen=True)
+class Reader:
+    """A tokeniser by its name, and whether it finds words in a text."""
+
+    tokenizer: str
+    finds_words: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
 class Arranged:
     """`pairs` are (place in the split, caption) in the split's order; `problems` are (JSON pointer,
     what is wrong there). Where there are problems, there are no pairs.
@@ -45,13 +53,15 @@ def arrange(
     of: str,
     *,
     subset: bool,
+    reader: Reader | None = None,
     advice: str = SEND_SUBSET,
     named_by: Callable[[int], str] = lambda _: "image",
     item: Callable[[int], str] = lambda index: f"item {index + 1}",
 ) -> Arranged:
     """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:
     how a part is scored, for the message that images have no caption; `named_by`: the field that
-    names the image of an item, for pointers; `item`: how messages name an item.
+    names the image of an item, for pointers; `item`: how messages name an item; `reader`: the
+    tokenizer of captions and references.
     """
     found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
@@ -84,7 +94,7 @@ def arrange(
     images = [given[found[place]][0] for place in order]
     part = f"{len(found)} of {counted(len(references), 'image')}"
     warnings = [_warning("subset", part)] if missing else []
-    warnings += islice(_warnings(pairs, images, references), MAX_WARNINGS)
+    warnings += islice(_warnings(pairs, images, references, reader), MAX_WARNINGS)
     return Arranged(pairs=pairs, warnings=warnings)
 
 
@@ -107,6 +117,7 @@ def _warnings(
     pairs: Sequence[tuple[int, str]],
     images: Sequence[str],
     references: Sequence[Sequence[str]],
+    reader: Reader | None,
 ) -> Iterator[dict[str, Any]]:
     """Warnings on all captions together, then on single captions."""
     captions = [caption for _, caption in pairs]
@@ -119,7 +130,7 @@ def _warnings(
                 empty.append((at, blank, len(people)))
             yield people
 
-    yield from _overall_warnings(captions, seen())
+    yield from _overall_warnings(captions, seen(), reader)
     for at, blank, count in empty:
         detail = f"{blank} of {counted(count, 'reference')} without words, which nothing matches"
         yield _warning("empty_references", detail, images[at])
@@ -143,7 +154,7 @@ def _of_each(images: Sequence[str], captions: Sequence[str]) -> Iterator[dict[st
 
 
 def _overall_warnings(
-    captions: Sequence[str], references: Iterable[Sequence[str]]
+    captions: Sequence[str], references: Iterable[Sequence[str]], reader: Reader | None
 ) -> Iterator[dict[str, Any]]:
     """The references may be read from a file, so they are looked at once, one after the other."""
     if len(captions) == 1:
@@ -151,14 +162,20 @@ def _overall_warnings(
     yield from _unknown_words(captions)
     copies, only = 0, set()  # captions that are references; the references of images with one
     alone = True
+    unread, count = 0, 0  # references without words, and all
     neighbours = Neighbours(frozenset(_words(caption)) for caption in captions)
     for caption, people in zip(captions, references, strict=True):
         said, by_people = _words(caption), [_words(text) for text in people]
+        unread, count = unread + _without_words(people, reader), count + len(people)
         copies += caption in people or said in by_people
         neighbours.look(frozenset(said), frozenset(chain.from_iterable(by_people)))
         alone = alone and len(people) == 1
         if alone:
             only.add(people[0])
+    if reader is not None:
+        of_captions = "caption", _without_words(captions, reader), len(captions)
+        if warning := no_words(reader.tokenizer, of_captions, ("reference", unread, count)):
+            yield warning
     copied = copies / len(captions)
     if len(captions) < FEW:
         return
@@ -200,6 +217,28 @@ def _all_alike(captions: Sequence[str]) -> dict[str, Any]:
 def _words(text: str) -> list[str]:
     """Nearly the words that metrics compare: those of PTB, without case and marks."""
     return text.lower().translate(_MARKS).split()
+
+
+def _without_words(texts: Iterable[str], reader: Reader | None) -> int:
+    """How many texts that are not empty a tokeniser finds no words in."""
+    if reader is None:
+        return 0
+    return sum(bool(text.strip()) and not reader.finds_words(text) for text in texts)
+
+
+def no_words(tokenizer: str, *sides: tuple[str, int, int]) -> dict[str, Any] | None:
+    """A warning where a tokeniser finds no words in most texts of a side. `sides`: (what its texts
+    are, how many are without words, how many there are).
+    """
+    found = [f"{counted(some, of)} of {count:,}" for of, some, count in sides if some > count / 2]
+    if not found:
+        return None
+    detail = (
+        f"the tokenizer {tokenizer} finds no words in {' and '.join(found)}: it expects blanks "
+        "between words, and metrics that compare words are 0 or nearly; split the words with "
+        'blanks, and ask for the tokenizer "none"'
+    )
+    return _warning("no_words_found", detail)
 
 
 def few_distinct(captions: int, distinct: int) -> dict[str, Any] | None:

@@ -4,9 +4,19 @@ The function is under the same name in `workers.metrics.tokens.TOKENIZERS`. Toke
 (how references become a model's words) are in `service.contract.formats.words`.
 """
 
+import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 USUAL = "ptb"
+# Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+_WITHOUT_BLANKS = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+_LONGEST_WORD = 4  # letters, on average: Chinese words have fewer than 2, Thai words about 3
+_SHORTEST_TEXT = 3  # letters of a text that has no blank
 
 
 @dataclass(frozen=True)
@@ -15,13 +25,15 @@ class Tokenizer:
 
     signature: str
     is_scored: bool = True  # evaluations and trainings of metrics accept it
+    needs_blanks: bool = False  # between words
+    drops_signs: bool = False  # and all characters beyond U+FFFF
 
 
 TOKENIZERS: dict[str, Tokenizer] = {
-    "ptb": Tokenizer("ptb3.4.1"),
-    "none": Tokenizer("none"),
+    "ptb": Tokenizer("ptb3.4.1", needs_blanks=True, drops_signs=True),
+    "none": Tokenizer("none", needs_blanks=True),
     "character": Tokenizer("char", is_scored=False),
-    "regex": Tokenizer("words+marks", is_scored=False),
+    "regex": Tokenizer("words+marks", is_scored=False, needs_blanks=True),
 }
 
 
@@ -31,3 +43,45 @@ def names() -> list[str]:
 
 def scored() -> list[str]:
     return [name for name, row in TOKENIZERS.items() if row.is_scored]
+
+
+def needs_blanks(tokenizer: str) -> bool:
+    """Whether a tokeniser needs blanks between words; one that is no longer known does not."""
+    row = TOKENIZERS.get(tokenizer)
+    return row is not None and row.needs_blanks
+
+
+def finds_words(tokenizer: str, text: str) -> bool:
+    """Whether a tokeniser finds a text's words. It finds none where the text has no blanks between
+    them (Chinese, Japanese, Thai), and where nothing is left of it (emoji).
+    """
+    row = TOKENIZERS[tokenizer]
+    if row.drops_signs and not any(map(_is_kept, text)):
+        return False
+    return not (row.needs_blanks and is_unbroken(text))
+
+
+def is_unbroken(text: str) -> bool:
+    """Whether most letters of a text are of scripts without blanks between words, and no blanks or
+    marks split it into words.
+    """
+    if not _WITHOUT_BLANKS.search(text):
+        return False
+    parts = "".join(each if unicodedata.category(each)[0] in "LMN" else " " for each in text)
+    letters = [count for part in parts.split() if (count := _letters_without_blanks(part))]
+    shortest = _LONGEST_WORD * len(letters) + 1 if len(letters) > 1 else _SHORTEST_TEXT
+    return sum(letters) >= max(shortest, sum(map(str.isalpha, text)) / 2)
+
+
+def are_mostly_unbroken(texts: Iterable[str]) -> bool:
+    found = [is_unbroken(text) for text in texts]
+    return sum(found) > len(found) / 2
+
+
+def _letters_without_blanks(text: str) -> int:
+    return sum(map(str.isalpha, _WITHOUT_BLANKS.findall(text)))
+
+
+def _is_kept(character: str) -> bool:
+    """Whether PTB keeps a character as a word, or as a part of one."""
+    return character <= "\uffff" and unicodedata.category(character)[0] in "LNS"

@@ -182,7 +182,9 @@ def _plan(
                 "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
             )
         digest, warnings = datasets.store_captions(
-            parts.blobs, request.captions, pinned, subset=request.subset
+            *(parts.blobs, request.captions, pinned),
+            subset=request.subset,
+            tokenizer=request.tokenizer,
         )
         captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
     if request.columns is not None:

@@ -324,3 +324,22 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
     assert "nneval" not in other["scores"]
     assert changed["scores"]["nneval"]["signature"] != found["signature"]
     assert changed["scores"]["nneval"]["value"] != found["value"]
+
+
+@pytest.mark.long
+def test_captions_without_blanks_get_a_warning_and_no_meteor(bare):
+    chinese = ["一只狗在草地上奔跑。", "两个男人站在海边，望着远方。"]
+    images = {"a.jpg": chinese, "b.jpg": chinese[::-1]}
+    with bare.client() as client:
+        assert client.put("/v1/datasets/chinese", content=bundle_of(images)).status_code == 201
+        captions = [{"image": image, "caption": people[0]} for image, people in images.items()]
+        asked = {"dataset": "chinese/test", "captions": captions, "postgen": ["bleu_1", "meteor"]}
+        answer = client.post("/v1/evaluations", json=asked)
+        assert "no_words_found" in [one["code"] for one in answer.json()["warnings"]]
+        found = until_ended(client, answer.json()["id"], 60)
+    assert found["status"] == "succeeded"
+    works = {work["name"]: work["status"] for work in found["works"]}
+    assert (works["bleu"], works["meteor"]) == ("done", "unavailable")
+    told = {one["code"]: one["detail"] for one in found["warnings"]}
+    assert 'ask for the tokenizer "none"' in told["no_words_found"]
+    assert told["unavailable"].startswith("meteor: METEOR is for English: ")

@@ -11,6 +11,7 @@ import re
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,23 @@ def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
         identity = client.post("/v1/evaluations", json=asked).json()["id"]
         found = until_ended(client, identity, 60)
         assert [warning["code"] for warning in found["warnings"]] == told
+
+
+@pytest.mark.long
+def test_captions_that_are_decoded_without_blanks_are_warned_of(client, tmp_path):
+    path = tmp_path / "chinese.safetensors"
+    made = model("merge", "gru", tensors("merge", "gru"))
+    edge, unknown, *words = made.description.vocabulary
+    chinese = (edge, unknown, *(5 * chr(0x4E00 + at) for at in range(len(words))))
+    made.description = replace(made.description, vocabulary=chinese)
+    engine.write(path, made)
+    asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1", "meteor"])
+    identity = client.post("/v1/evaluations", json=asked).json()["id"]
+    found = until_ended(client, identity, 60)
+    told = {warning["code"]: warning["detail"] for warning in found["warnings"]}
+    assert told["no_words_found"].startswith("the tokenizer ")
+    assert " captions of " in told["no_words_found"]
+    assert "METEOR is for English: most captions have no blanks" in told["unavailable"]
 
 
 @pytest.mark.long

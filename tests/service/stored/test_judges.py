@@ -62,6 +62,16 @@ def _waiting(some, tmp_path, nobody=lambda: False):
     return some.ask("checkpoint", nobody, path=str(pipe), bytes=10)
 
 
+def _start_both(some, path, tmp_path):
+    """Start both processes: one is asked while the other one waits."""
+    answer = _waiting(some, tmp_path)
+    assert _ask(some, path).result(60)
+    (tmp_path / "pipe").open("wb").close()
+    with pytest.raises(InvalidCheckpoint):
+        answer.result(60)
+    (tmp_path / "pipe").unlink()
+
+
 def test_who_leaves_has_the_process_ended(some, path, tmp_path):
     left = threading.Event()
     answer = _waiting(some, tmp_path, left.is_set)
@@ -72,6 +82,7 @@ def test_who_leaves_has_the_process_ended(some, path, tmp_path):
 
 
 def test_what_takes_too_long_is_refused_and_others_are_judged(some, path, tmp_path, monkeypatch):
+    _start_both(some, path, tmp_path)  # which takes longer than one second beside other work
     monkeypatch.setattr(judges, "_SHORT_SECONDS", 1.0)
     answer = _waiting(some, tmp_path)
     assert _ask(some, path).result(30)

