@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -67,8 +67,18 @@ def _signed(description: Mapping[str, Any], units: str) -> str:
     return signatures.brought(pieces if units == "pieces" else description["tokenizer"], units)
 
 
-def difference(blobs: Blobs, digest: str, pinned: Pinned) -> str | None:
-    """What is different at the first image in which columns differ from a split, if one does."""
+class Held(NamedTuple):
+    """What is different at the first image in which columns differ from a split, if one does; how
+    many references they have, and how many of these hold an unknown word.
+    """
+
+    difference: str | None
+    references: int
+    unknown: int
+
+
+def held_against(blobs: Blobs, digest: str, pinned: Pinned) -> Held:
+    """Hold columns against the split that they are to be of."""
     split = split_of(blobs, pinned)
     asked = judges.of_this_process().ask(
         "columns of a split",
@@ -77,5 +87,4 @@ def difference(blobs: Blobs, digest: str, pinned: Pinned) -> str | None:
         images=str(split.path),
         split=pinned.split,
     )
-    told: str | None = asked.result()["difference"]
-    return told
+    return Held(**asked.result())

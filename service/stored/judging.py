@@ -79,9 +79,17 @@ def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
 
 
 def columns_of_a_split(asked: Asked) -> dict[str, Any]:
-    """In which image columns differ from a split, whose images are in the file `images`."""
+    """In which image columns differ from a split, whose images are in the file `images`; and of
+    how many references words are unknown.
+    """
+    path = Path(asked["path"])
     items = splits.open_split(Path(asked["images"]), asked["split"]).items
-    return {"difference": fitting.difference(Path(asked["path"]), items, len(items))}
+    found = header.read(path)
+    return {
+        "difference": fitting.difference(path, items, len(items)),
+        "unknown": values.with_unknown_words(path, found),
+        "references": found.references,
+    }
 
 
 def dataset(asked: Asked) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Pieces of words: which pieces make a word, by three kinds of tokenizers and on hostile text."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -234,3 +235,51 @@ def test_a_tokenizer_that_is_nearly_one_of_ours_is_warned_of(tokenizer, meant):
 def test_other_names_are_ones_own(tokenizer):
     """Warnings are errors here."""
     words.warn_of_a_slip(tokenizer)
+
+
+CASED = ("<edge>", "<unk>", "a", "A", "dog", "Dog", "runs", "The")
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "options", "is_told"),
+    [
+        (CASED, {"tokenizer": "karpathy"}, True),
+        (CASED, {"tokenizer": "blanks"}, False),
+        (CASED, {}, False),
+        (CASED, {"tokenizer": "karpathy", "pieces": "gpt2"}, False),
+        (("<edge>", "<UNK>", "A", "a", "dog", "runs"), {"tokenizer": "karpathy"}, False),
+        (
+            ("<edge>", "<unk>", "a", "dog", "Smith", *"bcdefghij" * 11),
+            {"tokenizer": "karpathy"},
+            False,
+        ),
+        (None, {"tokenizer": "karpathy"}, False),
+    ],
+)
+def test_small_letters_for_a_model_of_capital_ones_are_warned_of(
+    vocabulary, options, is_told, tmp_path
+):
+    """Warnings are errors here."""
+    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("A dog runs",))])
+    told = (
+        pytest.warns(UserWarning, match='2 of 8 words .* capital letters.*tokenizer="blanks"')
+        if is_told
+        else nullcontext()
+    )
+    with told:
+        prescore.Recorder(tmp_path, vocabulary=vocabulary, **options)
+
+
+@pytest.mark.parametrize(("unknown", "is_told"), [(1, False), (2, True), (3, True)])
+@pytest.mark.parametrize("tokenizer", ["karpathy", "own"])
+def test_references_that_mostly_hold_unknown_words_are_warned_of(
+    unknown, is_told, tokenizer, tmp_path
+):
+    bundles.write_folder(tmp_path / "d", [Item("a.jpg", "test", ("a dog", "a cat", "a man"))])
+    words_ = ("<edge>", "<UNK>", "a", "dog")
+    recorder = prescore.Recorder(tmp_path / "d", vocabulary=words_, tokenizer=tokenizer)
+    for place in range(3):
+        recorder.add("a.jpg", place, np.zeros((3, 4)), [2, 1 if place < unknown else 3, 0])
+    said = f"{unknown} of 3 references hold <UNK>.*`tokenizer`"
+    with pytest.warns(UserWarning, match=said) if is_told else nullcontext():
+        recorder.write(tmp_path / "columns")

@@ -16,7 +16,7 @@ MAX_WARNINGS = 1000  # of one file
 _LISTED = 5  # unknown images that are told one by one
 LONGEST_PARSED = 80  # words: a parser needs cubic time, 2 minutes for 200 words
 _SEPARATORS = frozenset("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-_UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
+UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})
 _MUCH_UNKNOWN = 0.05  # of all words
 _QUOTES_AND_DASHES = "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2013\u2014"
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation + _QUOTES_AND_DASHES, " "))
@@ -204,9 +204,20 @@ def alone(given: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
 
 def _unknown_words(captions: Sequence[str]) -> Iterator[dict[str, Any]]:
     words = [word for caption in captions for word in caption.casefold().split()]
-    share = sum(word in _UNKNOWN for word in words) / max(1, len(words))
+    share = sum(word in UNKNOWN for word in words) / max(1, len(words))
     if share > _MUCH_UNKNOWN:
         yield _warning("many_unknown_words", f"{share:.0%} of all words are UNK")
+
+
+def unknown_in_references(odd: int, references: int) -> dict[str, Any] | None:
+    """A warning where most references hold a word that a model does not know."""
+    if odd <= references / 2:
+        return None
+    detail = (
+        f"{odd:,} of {counted(references, 'reference')} hold UNK, so scores are mostly of unknown "
+        "words: were they made words as in the model's training (small or capital letters, signs)?"
+    )
+    return _warning("many_unknown_words", detail)
 
 
 def _all_alike(captions: Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import InvalidRequest
+from service.contract.formats import outputs
 from service.contract.gates import gates
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, prices
@@ -36,8 +37,9 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
     model: Used | None = None
     encoder: str | None = None
     request = _usual(request)
+    odd: list[Mapping[str, Any]] = []
     if request.columns is not None:
-        _check_columns(parts, request.columns, request.units, pinned)
+        odd = _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
         model = checkpoints.use(parts.records, request.checkpoint)
         pinned, encoder = features.choose(parts, request, pinned, model.description)
@@ -61,7 +63,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         {**asked, **known.model_dump()},
         pinned,
         _with_looks(parts, request, plan, past),
-        warnings,
+        [*odd, *warnings],
         request.deadline,
         checkpoint=request.checkpoint,
         labels=request.labels,
@@ -83,19 +85,25 @@ def _usual(request: EvaluationIn) -> EvaluationIn:
     return request.model_copy(update={"postgen": []})
 
 
-def _check_columns(parts: Parts, digest: str, units: str, pinned: Pinned) -> None:
-    """Raise unless these columns are stored, have these units, and are of this split."""
+def _check_columns(
+    parts: Parts, digest: str, units: str, pinned: Pinned
+) -> list[Mapping[str, Any]]:
+    """Raise unless these columns are stored, have these units, and are of this split. Returns
+    warnings.
+    """
     if columns.get(parts.records, digest).pieces is None and units == "pieces":
         raise InvalidRequest(
             "the file does not say which of its tokens are pieces of one word",
             [("/units", 'expected "words", by which each token is scored as one')],
         )
-    told = columns.difference(parts.blobs, digest, pinned)
-    if told is not None:
+    held = columns.held_against(parts.blobs, digest, pinned)
+    if held.difference is not None:
         raise InvalidRequest(
-            f"the columns are not of {pinned}: {told}",
+            f"the columns are not of {pinned}: {held.difference}",
             [("/columns", "expected the split's images and references, in its order")],
         )
+    warning = outputs.unknown_in_references(held.unknown, held.references)
+    return [] if warning is None else [warning]
 
 
 def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:

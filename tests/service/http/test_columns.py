@@ -572,3 +572,14 @@ def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):
     path.write_bytes(columns(changed("logp", 8, 0.5)))
     told = command("submit", "--columns", path, "--dataset", "tiny/test", code=2)
     assert "image 'b.jpg', references[0], tokens[3]" in told.stderr
+
+
+@pytest.mark.parametrize(("ids", "is_told"), [([2, 1, 0, 4, 0, 2, 3, 1, 0], True), (None, False)])
+def test_references_that_mostly_hold_unknown_words_are_warned_of(ids, is_told, client, small):
+    changes = {} if ids is None else {"ids": ("U16", (9,), ids)}
+    content = columns(changes, {"model": f"unknown {is_told}"}, base=WITH_WORDS)
+    send(client, content)
+    found = evaluated(client, columns=digest(content), dataset=small)
+    told = [one["detail"] for one in found["warnings"] if one["code"] == "many_unknown_words"]
+    assert len(told) == is_told
+    assert all(each.startswith("2 of 3 references hold UNK") for each in told)

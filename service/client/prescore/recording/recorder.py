@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -62,6 +63,8 @@ class Recorder:
                     f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
                 )
         words.warn_of_a_slip(tokenizer)
+        if vocabulary is not None and pieces is None:
+            words.warn_of_small_letters(vocabulary, tokenizer)
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
         self._images = splits.read(Path(bundle), split)
@@ -132,6 +135,7 @@ class Recorder:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file; InvalidArgument where a reference of the split is missing."""
         self._check_complete()
+        self._warn_of_unknown_words()
         columns_file.write(Path(path), self._tensors(), self._metadata | self._described())
 
     def _place(self, image: str, reference: int) -> int:
@@ -196,6 +200,20 @@ class Recorder:
             raise InvalidArgument(
                 f"{len(missing)} of {self._first[-1]} references were not recorded: "
                 f"{', '.join(missing[:_SHOWN])}{more}"
+            )
+
+    def _warn_of_unknown_words(self) -> None:
+        """Warn where most references hold a token that stands for an unknown word."""
+        unknown = words.unknown_of(self._vocabulary or ())
+        every = self._measured.values()
+        odd = sum(not unknown.keys().isdisjoint(each.ids.tolist()) for each in every)
+        if odd > len(every) / 2:
+            warnings.warn(
+                f"{odd} of {len(every)} references hold {next(iter(unknown.values()))}: scores are "
+                "mostly of unknown words. Expected the words of the model's training by "
+                "`tokenizer`: `karpathy` makes small letters without signs, `blanks` leaves "
+                "capital letters and signs as they are",
+                stacklevel=3,
             )
 
     def _tensors(self) -> dict[str, NDArray[Any]]:

@@ -14,6 +14,8 @@ import numpy as np
 from prescore.errors import InvalidArgument
 from prescore.recording.measuring import on_cpu
 
+_UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})  # tokens for words that are not known
+_CAPITAL = 0.01  # of a vocabulary; one of small letters has a name or two
 _NEARLY = 0.8  # alike: a letter or two
 
 
@@ -36,6 +38,24 @@ def warn_of_a_slip(tokenizer: str) -> None:
                 f"your own: did you mean {known!r}?",
                 stacklevel=3,
             )
+
+
+def warn_of_small_letters(vocabulary: Sequence[str], tokenizer: str) -> None:
+    """Warn where `karpathy` makes small letters for a model that has learned capital ones."""
+    capital = sum(len(word) > 1 and word.istitle() for word in vocabulary)
+    if tokenizer == "karpathy" and capital > _CAPITAL * len(vocabulary):
+        warnings.warn(
+            f"{capital} of {len(vocabulary)} words of the vocabulary begin with capital letters, "
+            "but the tokenizer 'karpathy' makes references of small letters without signs, which "
+            'this model was not trained on: expected tokenizer="blanks" where its training split '
+            "captions at blanks, or any other name for a tokenizer of your own",
+            stacklevel=3,
+        )
+
+
+def unknown_of(vocabulary: Sequence[str]) -> dict[int, str]:
+    """The tokens that stand for unknown words, by their ids."""
+    return {at: word for at, word in enumerate(vocabulary) if word.casefold() in _UNKNOWN}
 
 
 def text_of(reference: str, tokenizer: str) -> str:

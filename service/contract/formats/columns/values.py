@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from service.contract.errors import ColumnsRefused
+from service.contract.formats import outputs
 from service.contract.formats.columns import header as headers
 from service.contract.formats.columns.header import ColumnsHeader
 
@@ -33,6 +34,19 @@ def offsets(path: Path, header: ColumnsHeader) -> "Offsets":
     """The offsets of a file that was judged."""
     with path.open("rb") as stream:
         return _Values(stream, header).offsets()
+
+
+def with_unknown_words(path: Path, header: ColumnsHeader) -> int:
+    """How many references of a file that was judged hold a token that stands for unknown words."""
+    names = header.vocabulary or ()
+    unknown = {at for at, name in enumerate(names) if name.casefold() in outputs.UNKNOWN}
+    if not unknown or "ids" not in header.tensors:
+        return 0
+    with path.open("rb") as stream:
+        found = _Values(stream, header)
+        ends = found.offsets().captions
+        tokens = (at for at, each in enumerate(found.ids()) if each in unknown)
+        return len({bisect_right(ends, token) for token in tokens})
 
 
 @dataclass(frozen=True)
@@ -157,6 +171,9 @@ class _Values:
         for token, value in enumerate(self._all("entropy")):
             if not 0 <= value < math.inf:
                 raise self._wrong("entropy", token, "expected nats, at least 0", value)
+
+    def ids(self) -> Iterator[int]:
+        return self._all("ids")
 
     def _all(self, name: str) -> Iterator[Any]:
         return chain.from_iterable(self._chunks(name))
