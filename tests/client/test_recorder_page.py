@@ -111,12 +111,12 @@ def test_the_pages_program_records_what_the_library_computes(folder, captioner, 
         for item in ITEMS
         if item.split == "test"
         for reference in item.references
-        for each in _cross_entropies(scope, item.image, words.text_of(reference, "karpathy"))
+        for each in _cross_entropies(scope, item.image, words.text_of(reference, "blanks"))
     ]
     torch.testing.assert_close(-found["logp"], torch.tensor(expected), atol=1e-4, rtol=0)
     assert len(set(found["rank"].tolist())) > 5
     header = values.judge(folder / "model.columns.safetensors")
-    assert (header.model, header.pieces) == (NAME, "gpt2")
+    assert (header.model, header.pieces, header.tokenizer) == (NAME, "gpt2", "blanks")
 
 
 def _cross_entropies(scope, image, reference):
