@@ -291,6 +291,8 @@ FAMILIES: dict[str, Family] = {
         needs=("encoder", "sentences"),
         reads="texts",
         queue="parsing",
+        advice="recommended: for how people rate single captions, by MiniLM (`prescore assets add "
+        "minilm`; Kendall's tau c on Flickr8k-Expert .552; CIDEr-D .438)",
         seconds=3600,
     ),
     "nneval": Family(
@@ -344,8 +346,8 @@ FAMILIES: dict[str, Family] = {
         reads="both",
         encoder="minilm",
         queue="parsing",
-        advice="recommended: it agrees with people better than BERTScore by the same model "
-        "(Kendall's tau c on Flickr8k-Expert .559; .547)",
+        advice="recommended: for pairs of captions and for wrong details, by MiniLM (of 17 kinds "
+        "of contrasts on COCO it puts 90.8 % right; BERTScore 87.3 %)",
         seconds=3600,
     ),
     "variety": Family(
