@@ -126,7 +126,7 @@ def measured(
 ) -> tuple[Read, Read]:
     """The right and the wrong captions."""
     as_written = written(chosen, said)
-    found = _read(
+    task = _task(
         [each.right for each in chosen] + [each.wrong for each in chosen],
         [each.right for each in as_written] + [each.wrong for each in as_written],
         [each.references for each in chosen] * 2,
@@ -134,21 +134,22 @@ def measured(
         encoder,
         jvm,
     )
+    found = _read(task)
     return found[: len(chosen)], found[len(chosen) :]
 
 
-def _read(
+def _task(
     captions: Sequence[str],
     texts: Sequence[str],
     sets: Sequence[tuple[str, ...]],
     people: Sequence[tuple[str, ...]],
     encoder: Encoder,
     jvm: Jvm,
-) -> Read:
+) -> Task:
     """Captions and their references: both as tokens, and as they were written."""
     distinct = dict(zip(sets, people, strict=True))
     places = {tokens: place for place, tokens in enumerate(distinct)}
-    task = Task(
+    return Task(
         captions,
         np.array([places[each] for each in sets], np.int64),
         references.from_tokens(list(distinct), "ptb"),
@@ -157,10 +158,18 @@ def _read(
         tools={"encoder": encoder, "texts": texts, "people": list(distinct.values())},
         others=postgen.score,
     )
+
+
+def _read(task: Task) -> Read:
     given = bertscore.completed(task)
     features = accord_large.measured(given, model.shipped())
-    as_people_wrote = replace(given, captions=texts, tokenizer=None)
-    return Read(features, postgen.score("bertscore", as_people_wrote).captions["bertscore"])
+    return Read(features, _as_written("bertscore", given))
+
+
+def _as_written(metric: str, task: Task) -> Floats:
+    """The scores of captions and references as people wrote them."""
+    given = replace(task, captions=task.texts, tokenizer=None)
+    return postgen.score(metric, given).captions[metric]
 
 
 def alone(read: Read) -> dict[str, Floats]:
@@ -183,13 +192,28 @@ def agreement(
     """Of the metric, of what it is made of, and of the lexical ones; `ahead` is the metric less the
     one of the row.
     """
+    captions, sets = _tokens(judged, jvm)
+    task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
+    scores = {**alone(_read(task)), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
+    return accord.ahead("accord_large", scores, judged, draws)
+
+
+def agreement_of_refscore(
+    judged: Judged, encoder: Encoder, jvm: Jvm, draws: int = 1000
+) -> Agreement:
+    """Of RefScore by the same model."""
+    captions, sets = _tokens(judged, jvm)
+    task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
+    scores = {"refscore": _as_written("refscore", task)}
+    return accord.ahead("refscore", scores, judged, draws)["refscore"]
+
+
+def _tokens(judged: Judged, jvm: Jvm) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The captions and their references."""
     texts = {*judged.captions, *(text for each in judged.reference_sets for text in each)}
     said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
     captions = [said[text] for text in judged.captions]
-    sets = [tuple(said[text] for text in each) for each in judged.reference_sets]
-    found = _read(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
-    scores = {**alone(found), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
-    return accord.ahead("accord_large", scores, judged, draws)
+    return captions, [tuple(said[text] for text in each) for each in judged.reference_sets]
 
 
 def right(

@@ -76,6 +76,13 @@ def test_it_agrees_with_people_more_than_words_and_as_much_as_bertscore(
         assert found["bertscore"].ahead[0] > 0
 
 
+@pytest.mark.parametrize(("name", "judged"), [("Expert", "expert"), ("CrowdFlower", "crowd")])
+def test_refscore_agrees_with_people_as_the_page_says(data, model, jvm, capsys, name, judged):
+    row = accord_large.agreement_of_refscore(getattr(learned_sets, judged)(data), model, jvm)
+    interval = f"{row.interval[0]:.3f} … {row.interval[1]:.3f}"
+    tables.tell([(name, "refscore", f"{row.tau:.4f}", interval)], capsys, PAGE)
+
+
 @pytest.mark.parametrize("name", ["COCO", "Flickr30k"])
 def test_it_solves_more_contrasts_than_what_it_is_made_of(unseen, capsys, name):
     solved = accord_large.right(*unseen[name])
