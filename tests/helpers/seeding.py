@@ -88,6 +88,15 @@ _COPIED: Mapping[sa.Table, Mapping[str, str]] = {
 }
 
 
+_ENDED = "t.run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)"
+_WHERE = {
+    runs: "t.finished_at IS NOT NULL",
+    work_rows: "t.status = 'done'",
+    checkpoints: "true",
+    **dict.fromkeys((run_works, labels, score_rows), _ENDED),
+}
+
+
 def multiply(records: Records, times: int, at: int) -> None:
     """Copy all ended evaluations with their works and scores, by the database alone, until there
     are `times` as many. Long summaries and files are shared. `at`: another place for each call,
@@ -104,7 +113,7 @@ def multiply(records: Records, times: int, at: int) -> None:
                 )
                 for column in table.c
             )
-            rows = f"SELECT {copied} FROM {table.name} AS t, numbers"  # noqa: S608
+            rows = f"SELECT {copied} FROM {table.name} AS t, numbers WHERE {_WHERE[table]}"  # noqa: S608
             source = f"WITH RECURSIVE numbers(n) AS ({numbers}) {rows}"
             connection.execute(sa.text(f"INSERT INTO {table.name} ({columns}) {source}"))
         connection.execute(boards.boards.update().values(listed=boards.boards.c.listed * times))
