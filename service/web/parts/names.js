@@ -1,15 +1,17 @@
-/** What an evaluation is called by people: its training and step, or its branch. */
+/** The name of an evaluation, from the label that tells most: of a training with its step. */
 
 import { h } from "../core/dom.js";
 import { evaluationPlace } from "./places.js";
 import { stepOf } from "./steps.js";
 
-/** Empty where no label tells. @param {Record<string, string> | null | undefined} labels */
+const NAMING = ["name", "file", "branch"]; // labels, in the order in which they are looked for after `run`
+
+/** Empty where no label names it. @param {Record<string, string> | null | undefined} labels */
 export function nameOf(labels) {
   if (!labels) return "";
   const step = stepOf(labels);
   if (labels.run) return step === null ? labels.run : `${labels.run}, step ${step}`;
-  return labels.branch ?? "";
+  return NAMING.map((label) => labels[label]).find(Boolean) ?? "";
 }
 
 /** @param {Record<string, string> | null | undefined} labels @param {string} id */

@@ -7,7 +7,7 @@ import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { fact, section } from "../parts/layout.js";
-import { nameOf } from "../parts/names.js";
+import { nameOf, nameOrId } from "../parts/names.js";
 import { short, time } from "../parts/numbers.js";
 import { captionsPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { badge, failure, following, labels, refusal } from "../parts/states.js";
@@ -65,7 +65,9 @@ function parts(found) {
 /** Where one goes from here. @param {Evaluation} run */
 function places({ id, dataset: { name, split }, labels, gates, works }) {
   const baselines = new Set(
-    gates.flatMap((gate) => Object.values(gate.scores).map((each) => each.evaluation)).filter(Boolean),
+    gates
+      .flatMap((gate) => Object.values(gate.scores).map((each) => each.evaluation))
+      .filter((each) => each !== null),
   );
   const hasCaptions = !works.some((work) => work.name === "captions" && work.status !== "done");
   return h(
@@ -74,11 +76,16 @@ function places({ id, dataset: { name, split }, labels, gates, works }) {
     hasCaptions && h("a", { href: captionsPlace(id) }, "Captions"),
     h("a", { href: splitPlace(name, split) }, "Leaderboard"),
     labels.run && h("a", { href: runPlace(name, split, labels.run) }, `Training ${labels.run}`),
-    [...baselines].map((baseline) =>
-      h("a", { href: place("/ui/compare", { a: id, b: baseline }) }, `Compare with the baseline ${baseline}`),
-    ),
+    [...baselines].map((baseline) => compareLink(id, baseline)),
     h("a", { href: place("/ui/compare", { a: id }) }, "Compare…"),
   );
+}
+
+/** @param {string} id @param {string} baseline The id of another evaluation. */
+function compareLink(id, baseline) {
+  const found = resource(() => place("/v1/evaluations", baseline));
+  const name = () => `Compare with the baseline ${nameOrId(found.answer.value?.labels, baseline)}`;
+  return h("a", { href: place("/ui/compare", { a: id, b: baseline }) }, name);
 }
 
 /** @param {() => Evaluation} run @param {() => void} refresh */

@@ -8,7 +8,7 @@ import { place } from "../core/urls.js";
 import { section, table } from "../parts/layout.js";
 import { evaluationLink } from "../parts/names.js";
 import { duration, number, time } from "../parts/numbers.js";
-import { evaluationPlace, splitLink } from "../parts/places.js";
+import { splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -63,7 +63,10 @@ export function now() {
         "Waits",
         answered(queued, ({ items }) => list(items, "No evaluation waits.", "Table of what waits")),
       ),
-      section("Workers", answered(workers, workersTable)),
+      section(
+        "Workers",
+        answered(workers, (found) => workersTable(found, running.answer.value?.items ?? [])),
+      ),
       section("Queues", answered(queues, queuesTable)),
       section(
         "Recent failures",
@@ -129,8 +132,9 @@ function done(works) {
   ];
 }
 
-/** @param {{ items: Worker[] }} found */
-function workersTable({ items }) {
+/** @param {{ items: Worker[] }} found @param {Evaluation[]} running Their labels name what is worked on. */
+function workersTable({ items }, running) {
+  const labelsOf = new Map(running.map(({ id, labels }) => [id, labels]));
   if (!items.length)
     return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
   return table(
@@ -150,7 +154,7 @@ function workersTable({ items }) {
             each.work.name,
             each.work.evaluation && [
               " of ",
-              h("a", { href: evaluationPlace(each.work.evaluation) }, each.work.evaluation),
+              evaluationLink(each.work.evaluation, labelsOf.get(each.work.evaluation)),
             ],
           ],
         ),

@@ -45,6 +45,48 @@ def test_two_are_chosen_on_a_board_and_compared_by_keys_alone(window, evaluated)
     page.wait_for_selector("table.forest tbody tr")
 
 
+def test_an_evaluation_is_called_by_its_file_before_its_id(window, service):
+    with service.client() as client:
+        one = submitted(client, labels={"file": "first.json"})
+        other = submitted(
+            client, labels={"file": "second.json"}, gates=["cider_d >= baseline"], baseline=one
+        )
+    page = window.page
+    for place in ("/", "/ui/datasets/tiny/test"):
+        window.open(place)
+        page.wait_for_selector(f"th a.main[href$='/{one}']:text-is('first.json')")
+    window.open(f"/ui/evaluations/{other}")
+    page.wait_for_selector("h1:has-text('second.json')")
+    page.wait_for_selector(f"nav a[href*='b={one}']:has-text('the baseline first.json')")
+    window.open(f"/ui/evaluations/{one}/captions")
+    page.wait_for_selector("h1 a:text-is('first.json')")
+    window.open(f"/ui/compare?a={one}&b={other}")
+    page.wait_for_selector("dd a:text-is('second.json')")
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"run": "warm", "step": "3", "file": "a.pt"}, "warm, step 3"),
+        ({"name": "ours", "file": "a.pt", "branch": "dev"}, "ours"),
+        ({"file": "a.pt", "branch": "dev"}, "a.pt"),
+        ({"branch": "dev", "commit": "1f2e"}, "dev"),
+        ({"who": "me"}, ""),
+    ],
+)
+def test_the_label_that_names_an_evaluation(window, labels, name):
+    window.open("/ui/nowhere")
+    told = window.page.evaluate(
+        """async (labels) => {
+            const script = document.querySelector("script[type=module]").src;
+            const names = await import(script.replace("main.js", "parts/names.js"));
+            return names.nameOf(labels);
+        }""",
+        labels,
+    )
+    assert told == name
+
+
 def test_a_comparison_shows_its_differences_and_images(window, service, evaluated):
     a, b = evaluated["captions"], evaluated["checkpoint"]
     window.open(f"/ui/compare?a={a}&b={b}")

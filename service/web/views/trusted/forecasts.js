@@ -5,8 +5,8 @@ import { computed } from "../../core/signals.js";
 import { query } from "../../core/urls.js";
 import { forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
 import { select, table } from "../../parts/layout.js";
+import { evaluationLink } from "../../parts/names.js";
 import { interval, number } from "../../parts/numbers.js";
-import { evaluationPlace } from "../../parts/places.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
@@ -71,14 +71,14 @@ export function forecasts(items) {
   ];
 }
 
-/** @typedef {{ name: string, id: string, forecast: Forecast, expected: number, value: number }} Outcome */
+/** @typedef {{ name: string, run: Evaluation, forecast: Forecast, expected: number, value: number }} Outcome */
 
 /** Forecasts of scores that were measured later. @param {Evaluation} run @returns {Outcome[]} */
 function outcomes(run) {
   return Object.entries(forecastsOf(run)).flatMap(([name, forecast]) => {
     const value = run.scores[name]?.value;
     if (forecast.value === null || typeof value !== "number") return [];
-    return [{ name, id: run.id, forecast, expected: forecast.value, value }];
+    return [{ name, run, forecast, expected: forecast.value, value }];
   });
 }
 
@@ -130,11 +130,11 @@ function outcome(name, pairs) {
       table(
         "Table of forecasts",
         ["Evaluation", "Forecast", "Measured", "Error"],
-        pairs.map(({ id, forecast, expected, value }) =>
+        pairs.map(({ run, forecast, expected, value }) =>
           h(
             "tr",
             {},
-            h("th", { scope: "row" }, h("a", { href: evaluationPlace(id) }, id)),
+            h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
             h("td", { class: "number" }, `${number(forecast.value)} ${interval(forecast.interval)}`),
             h("td", { class: "number" }, number(value)),
             h("td", { class: "number" }, number(value - expected)),
