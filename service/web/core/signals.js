@@ -1,16 +1,22 @@
 /**
  * Values that know who reads them. An effect runs again when a signal that it has read changes;
- * what it has made inside ends first. Nothing runs while a batch goes on, and nothing runs twice.
+ * what it has made inside ends first. A change marks what follows from it, and effects run when all is
+ * marked: so none sees a value that is older than another. Nothing runs while a batch goes on.
  */
 
-/** @typedef {{ run: () => void, sources: Set<Set<Reader>>, ends: (() => void)[], isOver: boolean }} Reader */
+/** @typedef {{ readers: Set<Reader>, refresh: () => void }} Source What a reader depends on. */
+/** @typedef {Source & { state: number, isLazy: boolean, sources: Set<Source>, ends: (() => void)[], parent: Reader | null, isOver: boolean, isRunning: boolean }} Reader An effect, a scope, or a computed value, which is a source too. */
+
+const FRESH = 0;
+const UNSURE = 1; // a computed value that it has read may change
+const STALE = 2;
 
 /** @type {Reader | null} */
 let reader = null;
 /** @type {Reader | null} */
 let owner = null;
 let depth = 0;
-/** @type {Set<Reader>} */
+/** Effects that are not fresh. @type {Set<Reader>} */
 const waiting = new Set();
 
 /**
@@ -19,22 +25,17 @@ const waiting = new Set();
  * @param {(a: T, b: T) => boolean} [same]
  */
 export function signal(value, same = Object.is) {
-  /** @type {Set<Reader>} */
-  const readers = new Set();
+  /** @type {Source} */
+  const made = { readers: new Set(), refresh: () => {} };
   return {
     get value() {
-      if (reader) {
-        readers.add(reader);
-        reader.sources.add(readers);
-      }
+      track(made);
       return value;
     },
     set value(next) {
       if (same(value, next)) return;
       value = next;
-      batch(() => {
-        for (const each of readers) waiting.add(each);
-      });
+      batch(() => mark(made.readers, STALE));
     },
     /** The value, which the reader does not depend on. */
     peek: () => value,
@@ -42,22 +43,49 @@ export function signal(value, same = Object.is) {
 }
 
 /**
- * A value that follows from others. It is computed when they change, and told on if it is another.
+ * A value that follows from others. It is computed when it is read and they have changed, and told on if
+ * it is another. An error is thrown to each who reads it. After the scope around has ended it keeps its
+ * last value.
  *
  * @template T
  * @param {() => T} compute
  */
 export function computed(compute) {
-  /** @type {ReturnType<typeof signal<T | undefined>>} */
-  const found = signal(/** @type {T | undefined} */ (undefined));
-  effect(() => {
-    found.value = compute();
-  });
+  let value = /** @type {T | undefined} */ (undefined);
+  let failed = /** @type {{ error: unknown } | null} */ (null);
+  let isMade = false;
+  const update = () => {
+    const [before, hadFailed] = [value, failed !== null];
+    try {
+      value = compute();
+      failed = null;
+      if (made.state !== FRESH) throw new Error("a computed value that changes what it reads");
+    } catch (error) {
+      failed = { error };
+      made.state = FRESH;
+    }
+    if (isMade && !failed && !hadFailed && Object.is(before, value)) return;
+    isMade = true;
+    mark(made.readers, STALE);
+  };
+  const made = newReader(update, true);
+  /** @param {boolean} isTracked @returns {T} */
+  const read = (isTracked) => {
+    if (made.isRunning) throw new Error("a computed value that depends on itself");
+    if (made.isOver && !isMade) {
+      made.state = FRESH;
+      within(null, null, update);
+    }
+    made.refresh();
+    if (isTracked) track(made);
+    if (failed) throw failed.error;
+    return /** @type {T} */ (value);
+  };
   return {
     get value() {
-      return /** @type {T} */ (found.value);
+      return read(true);
     },
-    peek: () => /** @type {T} */ (found.peek()),
+    peek: () => read(false),
   };
 }
 
@@ -68,12 +96,8 @@ export function computed(compute) {
  * @param {() => void} action
  */
 export function effect(action) {
-  const made = newReader(() => {
-    if (made.isOver) return;
-    clear(made);
-    within(made, made, action);
-  });
-  made.run();
+  const made = newReader(action);
+  batch(made.refresh);
   return () => end(made);
 }
 
@@ -86,6 +110,7 @@ export function effect(action) {
  */
 export function scope(action) {
   const made = newReader(() => {});
+  made.state = FRESH;
   return [within(made, null, action), () => end(made)];
 }
 
@@ -117,12 +142,65 @@ export function unread(action) {
   return within(owner, null, action);
 }
 
-/** @param {() => void} run */
-function newReader(run) {
+/** @param {() => void} action @param {boolean} [isLazy] Whether it runs when it is read, not when it is stale. */
+function newReader(action, isLazy = false) {
   /** @type {Reader} */
-  const made = { run, sources: new Set(), ends: [], isOver: false };
+  const made = {
+    readers: new Set(),
+    refresh: () => refresh(made, action),
+    state: STALE,
+    isLazy,
+    sources: new Set(),
+    ends: [],
+    parent: owner,
+    isOver: false,
+    isRunning: false,
+  };
   owner?.ends.push(() => end(made));
   return made;
+}
+
+/** Run it, if something that it has read is another now. @param {Reader} made @param {() => void} action */
+function refresh(made, action) {
+  if (made.isOver || made.isRunning || made.state === FRESH) return;
+  made.isRunning = true;
+  try {
+    const isToRun = made.state === STALE || isStale(made);
+    made.state = FRESH;
+    if (!isToRun) return;
+    clear(made);
+    within(made, made, action);
+  } finally {
+    made.isRunning = false;
+  }
+}
+
+/** Whether one of its sources, brought up to date, is another. @param {Reader} made */
+function isStale(made) {
+  for (const source of made.sources) {
+    source.refresh();
+    if (made.state === STALE) return true;
+  }
+  return false;
+}
+
+/** @param {Set<Reader>} readers @param {number} state */
+function mark(readers, state) {
+  for (const each of readers) {
+    if (each.state >= state) continue;
+    const wasFresh = each.state === FRESH;
+    each.state = state;
+    if (!wasFresh) continue;
+    if (each.isLazy) mark(each.readers, UNSURE);
+    else waiting.add(each);
+  }
+}
+
+/** Let who reads now depend on it. @param {Source} source */
+function track(source) {
+  if (!reader || reader.isOver) return;
+  source.readers.add(reader);
+  reader.sources.add(source);
 }
 
 /**
@@ -138,12 +216,13 @@ function within(nextOwner, nextReader, action) {
     return action();
   } finally {
     [owner, reader] = before;
+    if (nextOwner?.isOver) clear(nextOwner); // it was ended while it ran
   }
 }
 
 /** @param {Reader} made */
 function clear(made) {
-  for (const readers of made.sources) readers.delete(made);
+  for (const { readers } of made.sources) readers.delete(made);
   made.sources.clear();
   for (const action of made.ends.splice(0).reverse()) action();
 }
@@ -165,19 +244,24 @@ function flush() {
   const errors = [];
   depth += 1;
   for (const each of waiting) {
-    waiting.delete(each);
     left -= 1;
     if (left < 0) {
-      waiting.clear();
       errors.push(new Error("signals that change each other without end"));
       break;
     }
+    waiting.delete(each);
     try {
-      each.run();
+      settle(each);
     } catch (error) {
       errors.push(error);
     }
   }
   depth -= 1;
   if (errors.length) throw errors[0];
+}
+
+/** What is around it first: that may end it. @param {Reader} made */
+function settle(made) {
+  if (made.parent) settle(made.parent);
+  made.refresh();
 }

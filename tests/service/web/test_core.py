@@ -47,6 +47,128 @@ def test_what_follows_from_others_is_told_on_only_if_it_is_another(core):
     """) == [False, True]
 
 
+def test_an_effect_sees_no_chained_value_that_is_older_than_another(core):
+    assert core("""
+        const a = signal(1), seen = [];
+        const twice = computed(() => a.value * 2), more = computed(() => twice.value + 1);
+        effect(() => seen.push(`${a.value}/${more.value}`));
+        a.value = 2;
+        return seen;
+    """) == ["1/3", "2/5"]
+
+
+def test_a_value_reached_in_two_ways_is_computed_once_a_change(core):
+    assert core("""
+        const a = signal(1), seen = [];
+        let times = 0;
+        const left = computed(() => a.value + 1), right = computed(() => a.value * 10);
+        const both = computed(() => { times += 1; return left.value + right.value; });
+        effect(() => seen.push(both.value));
+        a.value = 2;
+        batch(() => { a.value = 3; a.value = 4; });
+        return [seen, times];
+    """) == [[12, 23, 45], 3]
+
+
+def test_equal_values_are_told_to_nobody(core):
+    assert core("""
+        const a = signal(1), told = [];
+        const odd = computed(() => a.value % 2);
+        const named = computed(() => { told.push("named"); return odd.value ? "odd" : "even"; });
+        effect(() => told.push(named.value));
+        a.value = 3;
+        return told;
+    """) == ["named", "odd"]
+
+
+def test_a_computed_value_that_is_not_read_is_not_computed(core):
+    assert core("""
+        const a = signal(1), told = [];
+        const next = computed(() => { told.push(a.value); return a.value + 1; });
+        a.value = 2; a.value = 3;
+        const before = told.length;
+        const found = [next.peek(), next.value];
+        batch(() => { a.value = 4; found.push(next.value); });
+        a.value = 5;
+        return [before, found, told];
+    """) == [0, [4, 4, 5], [3, 4]]
+
+
+def test_a_computed_value_keeps_its_last_value_after_its_end(core):
+    assert core("""
+        const a = signal(1);
+        const same = () => computed(() => a.value);
+        const [[read, never], end] = scope(() => [same(), same()]);
+        const found = [read.value];
+        end();
+        a.value = 2;
+        found.push(read.value, never.value);
+        return found;
+    """) == [1, 1, 2]
+
+
+def test_an_effect_that_is_ended_while_it_runs_leaves_nothing_behind(core):
+    assert core("""
+        const a = signal(1), told = [];
+        const [, end] = scope(() => effect(() => {
+            if (a.value === 2) end();
+            told.push(`outer ${a.value}`);
+            onEnd(() => told.push("over"));
+            effect(() => told.push(`inner ${a.value}`));
+        }));
+        told.length = 0;
+        a.value = 2;
+        a.value = 3;
+        return told;
+    """) == ["over", "outer 2", "inner 2", "over"]
+
+
+def test_what_an_effect_is_about_to_end_does_not_run_before_it(core):
+    assert core("""
+        const run = signal({ name: "a" }), seen = [];
+        const isThere = computed(() => run.value !== null);
+        effect(() => {
+            if (!isThere.value) return seen.push("none");
+            effect(() => seen.push(run.value.name));
+        });
+        run.value = { name: "b" };
+        run.value = null;
+        return seen;
+    """) == ["a", "b", "none"]
+
+
+def test_an_error_of_a_computed_value_is_told_to_its_readers_and_passes(core):
+    assert core("""
+        const a = signal(1), seen = [];
+        const half = computed(() => {
+            if (a.value % 2) throw new Error(`odd ${a.value}`);
+            return a.value / 2;
+        });
+        effect(() => {
+            try { seen.push(half.value); } catch (error) { seen.push(error.message); }
+        });
+        a.value = 2; a.value = 3;
+        return seen;
+    """) == ["odd 1", 1, "odd 3"]
+
+
+def test_computed_values_that_depend_on_each_other_are_an_error(core):
+    assert core("""
+        const on = signal(false), seen = [];
+        const one = computed(() => on.value ? other.value : 1);
+        const other = computed(() => one.value + 1);
+        seen.push(other.value);
+        try { on.value = true; seen.push(other.value); } catch (error) { seen.push(error.message); }
+        const a = signal(1), own = computed(() => { a.value += 1; return a.value; });
+        try { seen.push(own.value); } catch (error) { seen.push(error.message); }
+        return seen;
+    """) == [
+        2,
+        "a computed value that depends on itself",
+        "a computed value that changes what it reads",
+    ]
+
+
 def test_what_an_effect_has_made_ends_when_it_runs_again_and_with_its_scope(core):
     assert core("""
         const a = signal(1), told = [];
