@@ -55,6 +55,7 @@ function decoded(part) {
 let end = () => {};
 const main = h("main", { id: "content", tabindex: "-1" });
 document.body.append(...frame(main));
+document.getElementById("unloaded")?.remove();
 effect(() => {
   const pathname = path.value;
   end(); // the view that is left heeds the new address no more

@@ -3,7 +3,7 @@
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
-import { computed, onEnd, signal } from "../core/signals.js";
+import { computed } from "../core/signals.js";
 import { go, place, query } from "../core/urls.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
@@ -17,8 +17,6 @@ import { legend, strip } from "../plots/strip.js";
 /** @typedef {import("../core/api.js").Schemas["ReferenceOut"]} Reference */
 
 const MOST = 8;
-const TRIES = 8;
-const PAUSE = 700; // milliseconds until a picture that was not there is asked for again
 
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
@@ -71,20 +69,19 @@ function parts(id, image, run) {
   ];
 }
 
-/** It is made the first time that somebody looks, which takes a moment. @param {string} dataset @param {string} image */
+/**
+ * Made the first time that somebody looks: until then it is asked for again, and its place is kept free.
+ *
+ * @param {string} dataset With its version, so that the browser keeps the answer. @param {string} image
+ */
 function picture(dataset, image) {
-  const isThere = signal(true);
   const url = place("/v1/datasets", dataset, "images", image, { size: "320" });
-  let left = TRIES;
-  let timer = 0;
-  onEnd(() => clearTimeout(timer));
-  const again = (/** @type {Event} */ { target }) => {
-    left -= 1;
-    if (left === 0) isThere.value = false;
-    else timer = setTimeout(() => /** @type {HTMLImageElement} */ (target).setAttribute("src", url), PAUSE);
-  };
-  return () =>
-    isThere.value && h("img", { class: "picture", src: url, alt: `The image ${image}`, onerror: again });
+  const found = resource(() => url);
+  return h("div", { class: "picture" }, () =>
+    found.answer.value === null
+      ? h("p", { class: "quiet", role: "status" }, found.refused.value?.message ?? "Loading the picture…")
+      : h("img", { src: url, alt: `The image ${image}` }),
+  );
 }
 
 /** The images before and after it, in the order of the dataset. @param {string} id @param {() => any} told */

@@ -97,23 +97,49 @@ def test_a_failed_evaluation_says_why(window, service):
     window.page.wait_for_selector(f"section[aria-label='Recent failures'] a[href$='/{failed}']")
 
 
-def test_a_picture_is_shown_once_it_is_made(window, service):
+@pytest.fixture(scope="module")
+def pictured(service) -> str:
+    """An evaluation on a dataset whose pictures are shown; that of 2.png cannot be decoded."""
     pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
     from picture_files import quarters, saved
 
     lines = b"".join(line(f"{at}.png", references=["w2 w3", "w5"]) for at in range(3))
-    files = [tar_entry(f"images/{at}.png".encode(), saved(quarters(), "PNG")) for at in range(3)]
+    contents = [saved(quarters(), "PNG")] * 2 + [saved(quarters(), "PNG")[:60]]
+    files = [tar_entry(f"images/{at}.png".encode(), each) for at, each in enumerate(contents)]
     captions = [{"image": f"{at}.png", "caption": "w2"} for at in range(3)]
     with service.client() as client:
         bundle = tar(tar_entry(b"captions.jsonl", lines), *files)
         assert client.put("/v1/datasets/seen", content=bundle).status_code == 201
         assert client.patch("/v1/datasets/seen", json={"pictures_shown": True}).status_code == 200
-        one = submitted(client, dataset="seen/test", captions=captions)
+        return submitted(client, dataset="seen/test", captions=captions)
+
+
+def test_a_picture_is_shown_once_it_is_made(window, service, pictured):
+    """However long that takes, its place is kept free."""
     window.expected.add("503")
-    window.open(f"/ui/evaluations/{one}/images/1.png")
-    picture = window.page.get_by_role("img", name="The image 1.png")
+    page = window.page
+    page.clock.install()
+    with service.held():
+        window.open(f"/ui/evaluations/{pictured}/images/1.png")
+        told = page.locator(".picture [role=status]:has-text('made small just now')")
+        told.wait_for()
+        before = page.locator(".picture").bounding_box()
+        for _ in range(12):
+            with page.expect_response("**/images/1.png?**"):
+                page.clock.fast_forward(20_000)
+        assert told.count() == 1
+        assert page.locator(".picture img").count() == 0
+    with page.expect_response(lambda each: "/images/1.png?" in each.url and each.status == 200):
+        page.clock.fast_forward(20_000)
+    picture = page.get_by_role("img", name="The image 1.png")
     picture.wait_for()
-    window.page.wait_for_selector("text=w2 w3")
-    for _ in window.page.locator("img").all():
-        picture.evaluate("each => each.decode().catch(() => new Promise((ok) => each.onload = ok))")
+    picture.evaluate("each => each.decode()")
     assert picture.evaluate("each => each.naturalWidth") == 32
+    assert page.locator(".picture").bounding_box() == before
+
+
+def test_a_picture_that_cannot_be_decoded_is_told(window, pictured):
+    window.expected |= {"503", "404"}
+    window.open(f"/ui/evaluations/{pictured}/images/2.png")
+    window.page.wait_for_selector(".picture [role=status]:has-text('cannot be decoded')")
+    assert window.page.locator(".picture img").count() == 0

@@ -173,6 +173,31 @@ def test_nobody_is_left_out(chromium, service, evaluated, training, view):
         assert _violations(page) == []
 
 
+@pytest.mark.parametrize("name", ["main.js", "core/live.js", "parts/frame.js"])
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_page_whose_file_does_not_arrive_says_what_to_do(chromium, service, name, is_answered):
+    chromium.expected |= {"500", "ERR_FAILED"}
+    with chromium.new_context() as context:
+        page = context.new_page()
+        fail = {True: lambda each: each.fulfill(status=500), False: lambda each: each.abort()}
+        page.route(f"**/{name}", fail[is_answered])
+        page.goto(service.url)
+        page.wait_for_selector("text=Load the page again")
+        assert "/docs" in page.inner_text("body")
+        page.unroute_all()
+        page.click("text=Load the page again")
+        page.wait_for_selector("h1")
+        assert page.locator("text=Load the page again").count() == 0
+
+
+def test_without_scripts_the_page_says_what_it_needs(chromium, service):
+    with chromium.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(service.url)
+        page.wait_for_selector("p:has-text('needs JavaScript') a[href='/docs']")
+        assert not page.locator("text=Load the page again").is_visible()
+
+
 def test_it_is_small(chromium, service):
     """At most 60 kB of scripts and styles, packed, in at most 30 requests."""
     with chromium.new_context() as context:
