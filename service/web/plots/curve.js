@@ -1,8 +1,19 @@
 /** A score over the steps of a training, with intervals and forecasts. */
 
-import { s } from "../core/dom.js";
+import { h, s } from "../core/dom.js";
 import { interval, number } from "../parts/numbers.js";
-import { axes, extent, linear, padded, ticks } from "./scale.js";
+import {
+  axes,
+  clamped,
+  extent,
+  isOutside,
+  linear,
+  outside,
+  padded,
+  ticks,
+  usualExtent,
+  widened,
+} from "./scale.js";
 import { span } from "./whisker.js";
 
 const WIDTH = 560;
@@ -17,16 +28,19 @@ const BOX = { left: 56, right: WIDTH - 14, top: 12, bottom: HEIGHT - 42 };
  */
 export function curve(points, { name, best, said }) {
   const steps = extent(points.map(({ step }) => step));
-  const all = points.flatMap((point) => [
-    point.value,
-    ...(point.interval ?? []),
-    ...(point.forecast?.interval ?? []),
-  ]);
+  const measured = usualExtent(points.flatMap((point) => [point.value, ...(point.interval ?? [])]));
+  const range = padded(
+    widened(
+      measured,
+      points.flatMap((point) => point.forecast?.interval ?? []),
+    ),
+    0.08,
+  );
   const x = linear(padded(steps, 0.04), [BOX.left, BOX.right]);
-  const y = linear(padded(extent(all), 0.08), [BOX.bottom, BOX.top]);
+  const y = clamped(range, [BOX.bottom, BOX.top]);
   const known = points.filter(({ value }) => value !== null);
   const line = known.map(({ step, value }, at) => `${at ? "L" : "M"}${x(step)} ${y(Number(value))}`).join("");
-  return s(
+  const plot = s(
     "svg",
     { class: "plot curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said },
     axes({
@@ -35,7 +49,7 @@ export function curve(points, { name, best, said }) {
       xTicks: ticks(steps, 8).filter(
         (at) => Number.isInteger(at) || !points.every(({ step }) => Number.isInteger(step)),
       ),
-      yTicks: ticks(padded(extent(all), 0.08), 4),
+      yTicks: ticks(range, 4),
       xName: "step",
       yName: name,
       box: BOX,
@@ -51,14 +65,25 @@ export function curve(points, { name, best, said }) {
       s(
         "circle",
         {
-          class: ["point", point.step === best && "best", point.isWorse && "worse"],
+          class: [
+            "point",
+            point.step === best && "best",
+            point.isWorse && "worse",
+            isOutside(range, Number(point.value)) && "away",
+          ],
           cx: x(point.step),
           cy: y(Number(point.value)),
           r: point.step === best ? 6 : 4,
         },
-        s("title", {}, `step ${point.step}: ${number(point.value)} ${interval(point.interval)}`),
+        s("title", {}, `step ${point.step}: ${number(point.value, name)} ${interval(point.interval, name)}`),
       ),
     ]),
+  );
+  return h(
+    "div",
+    {},
+    plot,
+    outside(known.filter(({ value }) => isOutside(range, Number(value))).length, known.length),
   );
 }
 

@@ -50,17 +50,21 @@ export function forest(rows, nameOf) {
           "tr",
           { class: row.p !== null && row.p < 0.05 ? "told" : null },
           h("th", { scope: "row" }, nameOf(row)),
-          h("td", { class: "number" }, number(row.a)),
-          h("td", { class: "number" }, number(row.b)),
-          h("td", { class: "number" }, `${number(row.difference)} ${interval(row.interval)}`),
+          h("td", { class: "number" }, number(row.a, row.metric)),
+          h("td", { class: "number" }, number(row.b, row.metric)),
+          h("td", { class: "number" }, differenceOf(row)),
           h("td", {}, drawn(row, units[place], at)),
           h("td", { class: "number" }, chance(row.p)),
-          h("td", { class: "number" }, number(row.detectable)),
+          h("td", { class: "number" }, number(row.detectable, row.metric)),
         ),
       ),
     ),
   );
 }
+
+/** @param {Difference} row */
+const differenceOf = ({ metric, difference, interval: ends }) =>
+  `${number(difference, metric)} ${interval(ends, metric)}`;
 
 /** @param {Difference} row @returns {{ value: number | null, interval: [number, number] | null } | null} */
 function inUnits({ difference, interval: ends, detectable, higher }) {
@@ -83,7 +87,7 @@ function drawn(row, unit, at) {
       width: WIDTH,
       height: HEIGHT,
       role: "img",
-      "aria-label": `${row.metric}: ${number(row.difference)} ${interval(row.interval)}`,
+      "aria-label": `${row.metric}: ${differenceOf(row)}`,
     },
     line("zero", 0),
     line("mark", 1),

@@ -3,7 +3,7 @@
 import { h, s } from "../core/dom.js";
 import { number } from "../parts/numbers.js";
 import { brush } from "./brush.js";
-import { axes, extent, linear, padded, ticks } from "./scale.js";
+import { axes, clamped, extent, isOutside, linear, outside, padded, ticks, usualExtent } from "./scale.js";
 
 const WIDTH = 460;
 const HEIGHT = 400;
@@ -20,9 +20,11 @@ const MOST_MARKS = 1000;
  * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null, open?: ((name: string) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen. `open`: what a click on a point does.
  */
 export function scatter(points, { xName, yName, name, what, chosen = null, choose = null, open = null }) {
-  const range = padded(extent(points.flatMap(({ x, y }) => [x, y])));
-  const x = linear(range, [BOX.left, BOX.right]);
-  const y = linear(range, [BOX.bottom, BOX.top]);
+  const all = points.flatMap(({ x, y }) => [x, y]);
+  const range = padded(usualExtent(all));
+  const x = clamped(range, [BOX.left, BOX.right]);
+  const y = clamped(range, [BOX.bottom, BOX.top]);
+  const isAway = (/** @type {Point} */ point) => isOutside(range, point.x) || isOutside(range, point.y);
   const marks = ticks(range);
   const isMany = points.length > MOST_MARKS;
   const plot = s(
@@ -40,7 +42,7 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
         s(
           "circle",
           {
-            class: ["point", open && "link"],
+            class: ["point", open && "link", isAway(point) && "away"],
             cx: x(point.x),
             cy: y(point.y),
             r: 3.5,
@@ -58,9 +60,12 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
         height: Math.max(1, y(chosen[2]) - y(chosen[3])),
       }),
   );
+  const whole = padded(extent(all)); // the edges of the plot stand for what lies outside, too
+  const value = (/** @type {number} */ place, /** @type {number} */ low, /** @type {number} */ high) =>
+    place === low ? whole[0] : place === high ? whole[1] : linear([low, high], range)(place);
   const back = (/** @type {[number, number]} */ [left, top]) => [
-    linear([BOX.left, BOX.right], range)(left),
-    linear([BOX.bottom, BOX.top], range)(top),
+    value(left, BOX.left, BOX.right),
+    value(top, BOX.bottom, BOX.top),
   ];
   if (choose) {
     brush(plot, BOX, false, (from, to) => {
@@ -75,22 +80,25 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
   return h(
     "div",
     { class: "layers" },
-    isMany && cloud(points, x, y),
+    isMany && cloud(points, x, y, isAway),
     plot,
+    outside(points.filter(isAway).length, points.length),
     choose && h("p", { class: "quiet" }, told),
   );
 }
 
-/** @param {Point[]} points @param {(value: number) => number} x @param {(value: number) => number} y */
-function cloud(points, x, y) {
+/** @param {Point[]} points @param {(value: number) => number} x @param {(value: number) => number} y @param {(point: Point) => boolean} isAway */
+function cloud(points, x, y, isAway) {
   const canvas = h("canvas", { width: 2 * WIDTH, height: 2 * HEIGHT, "aria-hidden": "true" });
   requestAnimationFrame(() => {
     const drawn = canvas.getContext("2d");
     if (!drawn) return;
     drawn.scale(2, 2);
-    drawn.fillStyle = getComputedStyle(canvas).color;
+    drawn.fillStyle = drawn.strokeStyle = getComputedStyle(canvas).color;
     drawn.globalAlpha = 0.35;
-    for (const point of points) drawn.fillRect(x(point.x) - 1.5, y(point.y) - 1.5, 3, 3);
+    for (const point of points) {
+      drawn[isAway(point) ? "strokeRect" : "fillRect"](x(point.x) - 1.5, y(point.y) - 1.5, 3, 3);
+    }
   });
   return canvas;
 }

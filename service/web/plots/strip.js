@@ -5,7 +5,7 @@
 
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
-import { number } from "../parts/numbers.js";
+import { number, precise } from "../parts/numbers.js";
 
 /** @typedef {{ word: string | null, logp: number | null, rank: number, top: string | null, top_logp: number | null }} Token */
 
@@ -97,7 +97,7 @@ function told({ word, logp, rank, top, top_logp }) {
 }
 
 /** @param {number | null} logp */
-const probability = (logp) => number(logp === null ? 0 : Math.exp(logp));
+const probability = (logp) => precise(logp === null ? 0 : Math.exp(logp));
 
 /** @param {KeyboardEvent} event @param {HTMLElement[]} marks */
 function walk(event, marks) {

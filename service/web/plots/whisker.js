@@ -2,7 +2,7 @@
 
 import { s } from "../core/dom.js";
 import { interval, number } from "../parts/numbers.js";
-import { extent, linear } from "./scale.js";
+import { clamped, isOutside, usualExtent } from "./scale.js";
 
 const WIDTH = 160;
 const HEIGHT = 16;
@@ -12,16 +12,16 @@ const HEIGHT = 16;
 /**
  * @param {Score} score
  * @param {[number, number]} range
- * @param {{ forecast?: Score | null, marks?: Record<string, number | null> }} [beside] `marks`: values that stand beside it, by their names.
+ * @param {{ metric?: string, forecast?: Score | null, marks?: Record<string, number | null> }} [beside] `marks`: values that stand beside it, by their names.
  */
-export function whisker(score, range, { forecast = null, marks = {} } = {}) {
-  const at = linear(range, [4, WIDTH - 4]);
+export function whisker(score, range, { metric = "", forecast = null, marks = {} } = {}) {
+  const at = clamped(range, [4, WIDTH - 4]);
   const middle = HEIGHT / 2;
   const known = Object.entries(marks).filter(([, value]) => typeof value === "number");
   const told = [
-    `${number(score.value)} ${interval(score.interval)}`,
-    forecast && `forecast ${number(forecast.value)} ${interval(forecast.interval)}`,
-    ...known.map(([name, value]) => `${name} ${number(value)}`),
+    `${number(score.value, metric)} ${interval(score.interval, metric)}`,
+    forecast && `forecast ${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
+    ...known.map(([name, value]) => `${name} ${number(value, metric)}`),
   ];
   return s(
     "svg",
@@ -35,16 +35,21 @@ export function whisker(score, range, { forecast = null, marks = {} } = {}) {
     },
     s("line", { class: "ground", x1: 4, x2: WIDTH - 4, y1: HEIGHT - 1, y2: HEIGHT - 1 }),
     forecast && band(forecast, at, middle),
-    known.map(([name, value]) =>
-      s(
-        "line",
-        { class: "mark", x1: at(Number(value)), x2: at(Number(value)), y1: 1, y2: HEIGHT - 1 },
-        s("title", {}, name),
-      ),
-    ),
+    known.map(([name, value]) => {
+      const x = at(Number(value));
+      const title = s("title", {}, `${name} ${number(value, metric)}`);
+      return isOutside(range, Number(value))
+        ? s("circle", { class: "away", cx: x, cy: middle, r: 3 }, title)
+        : s("line", { class: "mark", x1: x, x2: x, y1: 1, y2: HEIGHT - 1 }, title);
+    }),
     span(score, at, middle),
     score.value !== null &&
-      s("circle", { class: forecast ? "landing" : null, cx: at(score.value), cy: middle, r: 3 }),
+      s("circle", {
+        class: [forecast && "landing", isOutside(range, score.value) && "away"],
+        cx: at(score.value),
+        cy: middle,
+        r: 3,
+      }),
   );
 }
 
@@ -70,5 +75,6 @@ function band({ interval: ends }, at, middle) {
   });
 }
 
-/** The range that holds them all. @param {Score[]} scores */
-export const rangeOf = (scores) => extent(scores.flatMap((each) => [each?.value, ...(each?.interval ?? [])]));
+/** The range of most of them, intervals included. @param {Score[]} scores */
+export const rangeOf = (scores) =>
+  usualExtent(scores.flatMap((each) => [each?.value, ...(each?.interval ?? [])]));

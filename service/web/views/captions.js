@@ -89,7 +89,7 @@ export function captions(id) {
       h("td", { class: "wide", title: () => item().caption.slice(0, 1000) }, () => item().caption),
       () =>
         ordered(metrics.value, metric.value).map((name) =>
-          h("td", { class: "number" }, number(item().scores[name])),
+          h("td", { class: "number" }, number(item().scores[name], name)),
         ),
     ],
     name: "Captions",

@@ -132,7 +132,7 @@ function score({ scores }) {
   const name = scores.cider_d
     ? "cider_d"
     : Object.keys(scores).find((each) => scores[each].family === "postgen");
-  return name && `${name} ${number(scores[name].value)}`;
+  return name && `${name} ${number(scores[name].value, name)}`;
 }
 
 function firstSteps() {

@@ -176,7 +176,7 @@ function said(id, image, first) {
               "p",
               { class: "quiet" },
               Object.entries(item.scores)
-                .map(([name, value]) => `${name} ${number(value)}`)
+                .map(([name, value]) => `${name} ${number(value, name)}`)
                 .join(" · "),
             ),
           ]

@@ -11,6 +11,7 @@ import { direction, interval, number, time } from "../parts/numbers.js";
 import { runPlace, splitPlaces } from "../parts/places.js";
 import { answered, labels } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
+import { finite, isOutside, outside } from "../plots/scale.js";
 import { rangeOf, whisker } from "../plots/whisker.js";
 
 /** @typedef {import("../core/api.js").Schemas["Standing"]} Standing */
@@ -83,7 +84,7 @@ export function leaderboard(name, split) {
       "Submitted",
     ],
     keyOf: (item) => item.evaluation,
-    cells: (item) => cells(item, { range, columns, selected, choose }),
+    cells: (item) => cells(item, { metric, range, columns, selected, choose }),
     name: "Leaderboard",
     what: "evaluations",
     more: board.more,
@@ -150,6 +151,10 @@ export function leaderboard(name, split) {
         ),
       answered(board, () => [
         () => about(board),
+        () => {
+          const scores = finite(board.items.value.map(({ value }) => value));
+          return outside(scores.filter((value) => isOutside(range.value, value)).length, scores.length);
+        },
         () =>
           board.items.value.length === 0 &&
           h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score."),
@@ -242,9 +247,9 @@ function about(board) {
 
 /**
  * @param {() => Standing} item
- * @param {{ range: { value: [number, number] }, columns: { value: string[] }, selected: { value: string[] }, choose: (item: any) => void }} how
+ * @param {{ metric: { value: string }, range: { value: [number, number] }, columns: { value: string[] }, selected: { value: string[] }, choose: (item: any) => void }} how
  */
-function cells(item, { range, columns, selected, choose }) {
+function cells(item, { metric, range, columns, selected, choose }) {
   return [
     h("td", { class: "number" }, () => `${item().rank}${item().tied ? "=" : ""}`),
     h(
@@ -258,10 +263,10 @@ function cells(item, { range, columns, selected, choose }) {
       }),
     ),
     h("th", { scope: "row" }, () => evaluationLink(item().evaluation, item().labels)),
-    h("td", { class: "number" }, () => number(item().value)),
-    h("td", { class: "number" }, () => interval(item().interval)),
-    h("td", {}, () => whisker(item(), range.value)),
-    () => columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value))),
+    h("td", { class: "number" }, () => number(item().value, metric.value)),
+    h("td", { class: "number" }, () => interval(item().interval, metric.value)),
+    h("td", {}, () => whisker(item(), range.value, { metric: metric.value })),
+    () => columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value, name))),
     h("td", {}, () => labels(item().labels)),
     h("td", {}, () => time(item().created_at)),
   ];

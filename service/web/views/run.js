@@ -107,7 +107,7 @@ function panel(metric, steps) {
     isWorse: isWorse(metric, item, steps),
   }));
   const worse = points.filter((point) => point.isWorse);
-  const said = `${metric} over ${steps.length} steps; the best is step ${best.step}: ${number(value)}`;
+  const said = `${metric} over ${steps.length} steps; the best is step ${best.step}: ${number(value, metric)}`;
   return h(
     "figure",
     {},
@@ -117,7 +117,7 @@ function panel(metric, steps) {
       h("strong", {}, metric),
       h("span", { class: "quiet" }, ` ${direction(higher_is_better)}; best: `),
       h("a", { href: evaluationPlace(best.id) }, `step ${best.step}`),
-      ` ${number(value)} ${interval(ends)}`,
+      ` ${number(value, metric)} ${interval(ends, metric)}`,
       worse.length > 0 &&
         h(
           "span",
@@ -185,8 +185,8 @@ function stepsTable(metrics, steps) {
                 isWorse(metric, item, steps) && "bad",
               ],
             },
-            number(scoreOf(metric, item)?.value),
-            ` ${interval(scoreOf(metric, item)?.interval)}`,
+            number(scoreOf(metric, item)?.value, metric),
+            ` ${interval(scoreOf(metric, item)?.interval, metric)}`,
             best.get(metric) === item.id && " ★",
             isWorse(metric, item, steps) && " ▼ worse",
           ),

@@ -87,6 +87,102 @@ def test_the_label_that_names_an_evaluation(window, labels, name):
     assert told == name
 
 
+def test_a_number_that_is_zero_but_for_rounding_is_zero(window, service):
+    with service.client() as client:
+        strange = [{**each, "caption": "zz yy xx vv uu"} for each in page_runs.CAPTIONS]
+        one = submitted(client, captions=strange, postgen=["bleu"])
+    scores = _told(service, f"/v1/evaluations/{one}/captions?limit=1")["items"][0]["scores"]
+    assert 0 < scores["bleu_1"] < 1e-12
+    window.open(f"/ui/evaluations/{one}/captions")
+    _board_rows(window.page).first.wait_for()
+    shown = window.page.locator(".windowed td.number").all_inner_texts()
+    assert set(shown) == {"0.000"}
+
+
+def test_digits_of_numbers(window):
+    window.open("/ui/nowhere")
+    assert window.page.evaluate("""async () => {
+        const script = document.querySelector("script[type=module]").src;
+        const { number, interval } = await import(script.replace("main.js", "parts/numbers.js"));
+        const shown = [6.67e-17, -6.67e-17, -0.0004, 0.0007, 0, -0.25, 1234.5, 2e6, null];
+        const product = "mean_mean_prob_none";
+        const shorter = interval([-1e-18, 0.5]);
+        return [shown.map((each) => number(each)), number(3.2e-9, product), shorter];
+    }""") == [
+        ["0.000", "0.000", "0.000", "0.001", "0", "-0.250", "1,235", "2.00e+6", "–"],
+        "3.20e-9",
+        "[0.000, 0.500]",
+    ]
+
+
+def test_people_among_systems_do_not_crush_a_board(window, service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/odd", content=bundle(IMAGES)).status_code == 201
+        place = "/v1/datasets/odd/images/{}.jpg/references"
+        said = [client.get(place.format(at)).json()["references"][0] for at in range(IMAGES)]
+        for name, share in {"people": 1, "a": 11, "b": 9, "c": 8}.items():
+            captions = [
+                {"image": f"{at}.jpg", "caption": text if at % share == 0 else "w3 w4 w5"}
+                for at, text in enumerate(said)
+            ]
+            submitted(client, dataset="odd/test", captions=captions, labels={"file": name})
+    window.open("/ui/datasets/odd/test")
+    row = window.page.locator(".windowed tr", has=window.page.locator("a:text-is('b')"))
+    row.wait_for()
+    assert window.page.locator("circle.away").count() == 1
+    drawn = row.locator("path.measured").evaluate("each => each.getBBox().width")
+    assert drawn > 160 / 3
+    window.page.wait_for_selector("text=drawn hollow at its edge: 1 of 4")
+
+
+def test_ranges_of_plots_leave_out_what_crushes_them(window):
+    window.open("/ui/nowhere")
+    script = """async (lists) => {
+        const script = document.querySelector("script[type=module]").src;
+        const scale = await import(script.replace("main.js", "plots/scale.js"));
+        return lists.map(scale.usualExtent);
+    }"""
+    lists = {
+        (0.6, 0.62, 2.0): [0.6, 0.62],
+        (1000, 100, 20, 12, 10, 9, 8.5): [8.5, 20],
+        (0, 0.1, 0.3, 0.5, 0.7, 1, 2, 9): [0, 2],
+        (0, 0.1, 0.3, 0.5, 0.7, 1, 2, 5.5): [0, 5.5],
+        (0.5, 0.5, 0.5, 7): [0.5, 7],
+        (0.4,): [0.4, 0.4],
+        (): [0, 1],
+    }
+    assert window.page.evaluate(script, [list(each) for each in lists]) == list(lists.values())
+
+
+def test_an_outlier_does_not_crush_the_images_of_a_comparison(window):
+    window.open("/ui/nowhere")
+    found = window.page.evaluate("""async () => {
+        const script = document.querySelector("script[type=module]").src;
+        const { scatter } = await import(script.replace("main.js", "plots/scatter.js"));
+        const points = Array.from({ length: 9 }, (_, at) => ({ x: at, y: 9 - at }));
+        let chosen = null;
+        const made = scatter([...points, { x: 500, y: 4, name: "far" }], {
+            xName: "B", yName: "A", name: "A against B", what: "images",
+            choose: (corners) => { chosen = corners; },
+        });
+        document.querySelector("main").replaceChildren(made);
+        const plot = made.querySelector("svg"), box = plot.getBoundingClientRect();
+        const send = (name, x, y) => plot.dispatchEvent(new PointerEvent(name, {
+            clientX: box.left + x * box.width, clientY: box.top + y * box.height, button: 0,
+        }));
+        send("pointerdown", 0.5, 0.01);
+        send("pointerup", 1, 1);
+        const across = (one) => one.cx.baseVal.value;
+        const [first, , , , , , , , last] = made.querySelectorAll("circle:not(.away)");
+        return [across(last) - across(first), made.querySelectorAll(".away").length,
+            made.textContent, chosen[0] > 0 && chosen[1] > 500];
+    }""")
+    assert found[0] > 200
+    assert found[1] == 1
+    assert "drawn hollow at its edge: 1 of 10" in found[2]
+    assert found[3], "a rectangle to the edge does not hold what lies beyond"
+
+
 def test_a_comparison_shows_its_differences_and_images(window, service, evaluated):
     a, b = evaluated["captions"], evaluated["checkpoint"]
     window.open(f"/ui/compare?a={a}&b={b}")

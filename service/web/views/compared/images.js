@@ -10,7 +10,7 @@ import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { windowed } from "../../parts/windowed.js";
 import { exchanged, marked } from "../../parts/words.js";
-import { extent, finite, padded } from "../../plots/scale.js";
+import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ComparisonOut"]} Comparison */
@@ -272,9 +272,3 @@ function corners(text) {
 /** @param {Row} row @param {[number, number, number, number]} corners */
 const isWithin = ({ a, b }, [x0, x1, y0, y1]) =>
   a !== null && b !== null && b >= x0 && b <= x1 && a >= y0 && a <= y1;
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted.length ? (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2 : 0;
-}

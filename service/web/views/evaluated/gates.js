@@ -26,17 +26,17 @@ export function gates(run) {
             "tr",
             {},
             h("th", { scope: "row" }, name),
-            h("td", { class: "number" }, `${number(each.value)} ${interval(each.interval)}`),
+            h("td", { class: "number" }, `${number(each.value, name)} ${interval(each.interval, name)}`),
             h(
               "td",
               { class: "number" },
               each.evaluation
-                ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline))
-                : number(each.baseline),
+                ? h("a", { href: evaluationPlace(each.evaluation) }, number(each.baseline, name))
+                : number(each.baseline, name),
             ),
-            h("td", { class: "number" }, number(each.difference)),
+            h("td", { class: "number" }, number(each.difference, name)),
             h("td", { class: "number" }, chance(each.p)),
-            h("td", { class: "number" }, number(each.minimum_detectable)),
+            h("td", { class: "number" }, number(each.minimum_detectable, name)),
           ),
         ),
       ),

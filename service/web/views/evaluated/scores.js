@@ -4,7 +4,8 @@ import { h } from "../../core/dom.js";
 import { forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { table } from "../../parts/layout.js";
 import { direction, interval, number } from "../../parts/numbers.js";
-import { rangeOf, whisker } from "../../plots/whisker.js";
+import { extent, finite, isOutside, widened } from "../../plots/scale.js";
+import { whisker } from "../../plots/whisker.js";
 
 /** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
 /** @typedef {import("../../core/api.js").Schemas["ForecastOut"]} Forecast */
@@ -61,10 +62,10 @@ function scoreRow(name, run, forecast) {
     h(
       "td",
       { class: "number" },
-      number(shown.value),
+      number(shown.value, name),
       !score && estimate && h("span", { class: "quiet" }, ` of ${estimate.images} of ${estimate.of} images`),
     ),
-    h("td", { class: "number" }, interval(shown.interval)),
+    h("td", { class: "number" }, interval(shown.interval, name)),
     h(
       "td",
       {},
@@ -75,7 +76,8 @@ function scoreRow(name, run, forecast) {
       h(
         "td",
         { class: "number" },
-        forecast && (forecast.none_because ?? `${number(forecast.value)} ${interval(forecast.interval)}`),
+        forecast &&
+          (forecast.none_because ?? `${number(forecast.value, name)} ${interval(forecast.interval, name)}`),
       ),
     run.health &&
       h(
@@ -93,8 +95,8 @@ function scoreRow(name, run, forecast) {
 }
 
 /**
- * From 0 to what there is to compare with, or to the most that there can be; nothing where there is
- * neither.
+ * From 0 to what there is to compare with, where that is not far off, or to the most that there can be;
+ * nothing where there is neither.
  *
  * @param {string} name @param {import("../../plots/whisker.js").Score} shown @param {Forecast | undefined} forecast @param {Health | undefined} health
  */
@@ -103,14 +105,19 @@ function plot(name, shown, forecast, health) {
     "people's captions": health?.human ?? null,
     "one caption for all images": health?.constant ?? null,
   };
-  const beside = [forecast, ...Object.values(marks).map((value) => ({ value, interval: null }))].filter(
-    (each) => each && each.value !== null,
-  );
-  if (beside.length) {
-    const [low, high] = rangeOf([shown, ...beside.filter((each) => each !== undefined)]);
-    return whisker(shown, [Math.min(0, low), 1.05 * Math.max(0, high) || 1], { forecast, marks });
-  }
-  return FRACTIONS.test(name) && whisker(shown, [0, 1]);
+  const beside = finite([forecast?.value, ...(forecast?.interval ?? []), ...Object.values(marks)]);
+  if (!beside.length) return FRACTIONS.test(name) && whisker(shown, [0, 1]);
+  const { value, interval: ends } = shown.value === null && forecast ? forecast : shown;
+  const [low, high] = widened(extent([0, value, ...(ends ?? [])]), beside);
+  /** @type {[number, number]} */
+  const range = [low, 1.05 * high || 1];
+  const away = Object.entries(marks).filter(([, each]) => each !== null && isOutside(range, each));
+  return [
+    whisker(shown, range, { metric: name, forecast, marks }),
+    away.map(([mark, each]) =>
+      h("span", { class: "quiet" }, ` ${mark}: ${number(each, name)}, outside the plot`),
+    ),
+  ];
 }
 
 /** @param {number | null} value @param {[number, number]} ends */

@@ -4,7 +4,7 @@ import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
 import { table } from "../../parts/layout.js";
-import { number, time } from "../../parts/numbers.js";
+import { isShown, number, time } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ProbeRow"]} Row */
@@ -69,7 +69,7 @@ function probeTable(probe, rows) {
             "td",
             { class: "number" },
             number(row.scores[metric]),
-            row.drop[metric] ? h("span", { class: "quiet" }, ` −${number(row.drop[metric])}`) : null,
+            isShown(row.drop[metric]) && h("span", { class: "quiet" }, ` −${number(row.drop[metric])}`),
           ),
         ),
       ),
