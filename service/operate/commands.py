@@ -173,9 +173,10 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
 
     def is_ready() -> bool:
         try:
-            return httpx.get(f"{url}/readyz", timeout=1).status_code == httpx.codes.OK
+            answer = httpx.get(f"{url}/readyz", timeout=1)
         except httpx.HTTPError:
             return False
+        return answer.is_success and any(answer.json()["workers"].values())
 
     def print_url() -> None:
         sys.stdout.write(greeting(url, port))

@@ -34,6 +34,7 @@ _NEEDED_EXTRAS = ("service", "workers")
 _ENGINE_SECONDS = 120.0  # usually 10: METEOR reads a large table
 _ENGINE = (sys.executable, "-m", "workers", "doctor", "--lines")
 _STORE_SECONDS = 30.0  # requests to a remote store are repeated for 20 s
+_PAGES_SECONDS = 600.0  # SQLite reads some 100 MB a second
 _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
 
@@ -49,6 +50,7 @@ def probes(settings: Settings, url: str) -> list[Probe]:
         Probe("packages", _packages, _INSTALL),
         Probe("home", lambda: _home(settings.home), writable),
         Probe("record", lambda: _record(settings)),
+        Probe("record's pages", lambda: _pages(settings.database), seconds=_PAGES_SECONDS),
         Probe("Redis", lambda: _redis(settings.redis_url)),
         Probe("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
         Probe("parts", lambda: _parts(settings), needed=False, seconds=_STORE_SECONDS),
@@ -143,6 +145,30 @@ def _revision(url: str) -> Finding:
         return Finding("record", "warning", found, advice)
     advice = "it was made by a later version: update Prescore, or use another database"
     return Finding("record", "unavailable", found, advice, needed=True)
+
+
+def _pages(url: str) -> Iterator[Finding]:
+    """All pages of SQLite's file, of which `/readyz` reads a few."""
+    import sqlalchemy as sa
+
+    from service.works import database
+
+    parts = sa.make_url(url)
+    if not parts.drivername.startswith("sqlite") or not Path(parts.database or "/").exists():
+        return
+    engine = database.connect(url)
+    try:
+        found = database.damage(engine)
+    except sa.exc.DatabaseError as error:
+        found = [str(error.orig)]
+    finally:
+        engine.dispose()
+    if found:
+        advice = "stop the service and restore a backup (see the runbook, A damaged record)"
+        told = f"{_place(url)}: damaged: {'; '.join(found)}"
+        yield Finding("record's pages", "unavailable", told, advice, needed=True)
+    else:
+        yield Finding("record's pages", "ok", f"{_place(url)}: all can be read")
 
 
 def _redis(url: str | None) -> Iterator[Finding]:
@@ -262,8 +288,11 @@ def _answering(place: str, client: httpx.Client) -> Finding:
         found = f"{place} answers, but /livez says {alive.status_code}"
         return Finding("service", "warning", found, "is this another service? See PRESCORE_URL")
     if not ready.is_success:
-        advice = "see its log: do its database and its Redis answer?"
+        advice = "see its log: do its database and its disk take what is written?"
         return Finding("service", "warning", f"{place}: running, not ready", advice)
+    if told := ready.json().get("findings"):
+        found = f"{place}: running: {'; '.join(told)}"
+        return Finding("service", "warning", found, "see its log: does its Redis answer?")
     number, ours = _version_at(client), version("prescore")
     found = f"{place}: ready, version {number or 'unknown'}"
     if number not in (None, ours):

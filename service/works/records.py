@@ -4,20 +4,26 @@
 that depend on a changed work, `history` the runs.
 """
 
+import secrets
+import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from service.works.tables import runs
+from service.works.tables import deleted_objects, metadata, runs
 from service.works.teams import owned
 
 _Value = TypeVar("_Value")
 _AT_ONCE = 10_000  # values in a statement; SQLite takes 32,766 and PostgreSQL 65,535
+ROOM = 65_536  # bytes that a disk must take before more is accepted
+_BUSY_MILLISECONDS = 200  # SQLite: another one that writes shows as well that it can be written
 _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
@@ -47,13 +53,27 @@ class Records:
         return self.engine.dialect.name == "sqlite"
 
     def check(self) -> None:
-        """Raise unless the record answers over a new connection: one that is kept may lead to a
-        file that others no longer reach.
+        """Raise unless the record can be read and written over a new connection (one that is kept
+        may lead to a file that others no longer reach). Of SQLite's file the first and the last row
+        of each table are read, and its disk must have room; `database.damage` reads all of it.
         """
+        if self.is_file and self.engine.url.database:
+            with tempfile.TemporaryFile(dir=Path(self.engine.url.database).parent) as tried:
+                tried.write(bytes(ROOM))
         engine = sa.create_engine(self.engine.url, pool=self.engine.pool.recreate())
         try:
             with engine.connect() as connection:
-                connection.execute(sa.select(runs.c.id).limit(1))
+                if self.is_file:
+                    _read_ends(connection)
+                    _begin_writing(connection)
+                else:
+                    connection.execute(sa.select(runs.c.id).limit(1))
+                digest = secrets.token_hex()
+                connection.execute(deleted_objects.insert().values(digest=digest, at=0))
+                connection.rollback()
+        except sa.exc.OperationalError as error:
+            if not _is_busy(error):
+                raise
         finally:
             engine.dispose()
 
@@ -78,6 +98,27 @@ class Records:
         statement = insert(connection, table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
+
+
+def _read_ends(connection: Connection) -> None:
+    """Read pages at both ends of each table of SQLite, and of the index of its primary key."""
+    for table in metadata.tables.values():
+        has_rowid = table.dialect_options["sqlite"]["with_rowid"]
+        for name in (next(iter(table.primary_key)).name, *["rowid"] * has_rowid):
+            for order in ("ASC", "DESC"):
+                query = f'SELECT "{name}" FROM "{table.name}" ORDER BY 1 {order} LIMIT 1'  # noqa: S608  our own names
+                connection.exec_driver_sql(query).first()
+
+
+def _begin_writing(connection: Connection) -> None:
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _is_busy(error: sa.exc.OperationalError) -> bool:
+    """Whether another one writes to SQLite's file."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

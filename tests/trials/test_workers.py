@@ -160,7 +160,7 @@ def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
             assert answer.status_code == 202
             assert time.monotonic() - began < 2
             began = time.monotonic()
-            assert client.get("/readyz").status_code == 503
+            assert client.get("/readyz").json()["findings"]
             assert time.monotonic() - began < 2
         finally:
             server.resume()

@@ -26,7 +26,12 @@ class HealthOut(BaseModel):
 
 
 class ReadyOut(HealthOut):
-    workers: dict[str, int] = Field(description="How many workers of each role are there.")
+    workers: dict[str, int] = Field(
+        description="How many workers of each role are there; empty while Redis does not answer."
+    )
+    findings: list[str] = Field(
+        description="What is wrong although requests are accepted, such as Redis being away."
+    )
 
 
 class MetricPage(Page[MetricOut]):

@@ -1,5 +1,7 @@
 """/livez, /readyz and /metrics: for load balancers and Prometheus."""
 
+import sqlite3
+
 import redis
 import sqlalchemy as sa
 from fastapi import APIRouter, Response
@@ -11,6 +13,7 @@ from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
+from service.works.records import ROOM
 
 router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
 
@@ -28,15 +31,34 @@ def livez() -> HealthOut:
     responses=openapi.refusals(),
 )
 def readyz(service: Service) -> ReadyOut:
-    """200 when database and Redis answer over new connections, and a worker is there."""
+    """200 when the API can take requests and keep them: the record can be read and written, the
+    disk has room, and a worker is there. It is 200 without Redis too, and `findings` says so:
+    requests are accepted, and their works begin when Redis is back.
+    """
     try:
         service.records.check()
+        with service.blobs.upload() as tried:
+            tried.write(bytes(ROOM))
+            tried.flush()
+    except (sa.exc.SQLAlchemyError, OSError) as error:
+        raise Unavailable(f"not ready: {_reason(error)}") from None
+    try:
         workers = service.queue.workers()
-    except (sa.exc.SQLAlchemyError, redis.RedisError, OSError) as error:
-        raise Unavailable(f"not ready: {type(error).__name__}") from None
+    except (redis.RedisError, OSError) as error:
+        finding = f"Redis does not answer ({type(error).__name__}): accepted works wait for it"
+        return ReadyOut(status="ok", workers={}, findings=[finding])
     if not any(workers.values()):
         raise Unavailable("not ready: there is no worker")
-    return ReadyOut(status="ok", workers=workers)
+    return ReadyOut(status="ok", workers=workers, findings=[])
+
+
+def _reason(error: sa.exc.SQLAlchemyError | OSError) -> str:
+    """Without what drivers of servers say: their addresses and users."""
+    if isinstance(error, OSError):
+        return f"nothing can be written to the disk ({error.strerror})"
+    if isinstance(error, sa.exc.DBAPIError) and isinstance(error.orig, sqlite3.Error):
+        return f"the record cannot be read and written ({error.orig}); see `prescore doctor`"
+    return f"the record does not answer ({type(error).__name__})"
 
 
 @router.get(

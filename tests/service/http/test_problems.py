@@ -119,11 +119,6 @@ def _captions(tmp_path):
     return buffer.getvalue()
 
 
-def test_redis_away_means_not_ready(tmp_path):
-    engine = empty_record.at(tmp_path)
-    assert _get(engine, tmp_path, "/readyz").json()["detail"] == "not ready: ConnectionError"
-
-
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path):
     engine = empty_record.at(tmp_path)
     with engine.begin() as connection:

@@ -9,11 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import httpx
 import pytest
 import redis
 import sqlalchemy as sa
 
 import ci_tokens
+import empty_record
 import outside
 from fleet import Fleet, free_port, until
 from redis_server import Server
@@ -24,6 +26,7 @@ from service.contract.settings import Settings
 from service.operate import ci_jobs, commands, doctor, findings_shown
 from service.works import database
 from service.works.blobs import open_blobs
+from service.works.records import Records
 
 pytestmark = pytest.mark.processes
 
@@ -316,6 +319,26 @@ def test_a_record_of_a_later_version_is_unavailable(tmp_path):
     assert "later version" in found.advice
 
 
+def test_a_record_that_is_damaged_where_nobody_reads_is_told(tmp_path):
+    """An index of a table without rows, which `/readyz` does not read."""
+    path = tmp_path / "record.sqlite"
+    engine = empty_record.at(tmp_path)
+    (found,) = _probe("record's pages", tmp_path)
+    assert found.status == "ok"
+    with engine.connect() as connection:
+        (size,) = connection.exec_driver_sql("PRAGMA page_size").one()
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'ix_audit_object'"
+        (page,) = connection.exec_driver_sql(query).one()
+    engine.dispose()
+    with path.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xa5" * size)
+    (found,) = _probe("record's pages", tmp_path)
+    assert (found.status, found.needed) == ("unavailable", True)
+    assert "damaged: " in found.found
+    Records(database.connect(f"sqlite:///{path}")).check()  # sees nothing
+
+
 def test_a_record_that_is_none_is_unavailable(tmp_path):
     (tmp_path / "record.sqlite").write_text("this is no database, and long enough to be seen")
     (found,) = _probe("record", tmp_path)
@@ -402,6 +425,15 @@ def test_something_else_at_the_services_address_is_told(tmp_path):
     assert found.status == "warning"
     assert "/livez says 404" in found.found
     assert SECRET not in str(found)
+
+
+def test_what_a_ready_service_finds_wrong_is_told():
+    """A fake of the service's answers: a real one would have to lose its Redis between two."""
+    told = {"status": "ok", "workers": {}, "findings": ["Redis does not answer (ConnectionError)"]}
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, json=told))
+    with httpx.Client(transport=answers, base_url="http://here") as client:
+        found = doctor._answering("here", client)
+    assert (found.status, "Redis does not answer" in found.found) == ("warning", True)
 
 
 def _until_it_listens(port):

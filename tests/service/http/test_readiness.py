@@ -1,0 +1,167 @@
+"""/readyz: 200 where the API takes requests, also without Redis; 503 where it cannot keep them."""
+
+import asyncio
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+import sqlalchemy as sa
+
+import empty_record
+import interface
+from redis_server import Server
+from service.contract.plan.assets import Places
+from service.http import app
+from service.http.dependencies import Running
+from service.works.blobs import FileBlobs
+from service.works.parts import Parts
+from service.works.queueing import RedisQueue, connect
+from service.works.records import Records
+from service.works.tables import audit, datasets, keys, metadata, runs, work_rows
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("redis"))
+    server.start()
+    with redis.Redis(unix_socket_path=str(server.socket), client_name="metrics@here") as worker:
+        worker.ping()
+        yield server
+    server.kill()
+
+
+def _ready(engine, folder, redis_url):
+    queue = RedisQueue(connect(redis_url))
+    parts = Parts(Records(engine), FileBlobs(folder), queue, Places(Path("/nowhere")))
+    transport = httpx.ASGITransport(app.create_app(Running.on(parts)), raise_app_exceptions=False)
+
+    async def ask():
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.get("/readyz")
+
+    answer = asyncio.run(ask())
+    interface.check(answer)
+    return answer
+
+
+@pytest.fixture
+def ready(tmp_path, server):
+    """Of a record and objects in these folders, with a worker."""
+
+    def ask(record=tmp_path, objects=tmp_path):
+        engine = empty_record.at(record)
+        try:
+            return _ready(engine, objects, server.url)
+        finally:
+            engine.dispose()
+
+    return ask
+
+
+def test_it_is_ready_with_a_worker(ready):
+    answer = ready()
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"status": "ok", "workers": {"inference": 0, "metrics": 1}, "findings": []},
+    )
+
+
+def test_without_redis_it_is_ready_and_says_so(tmp_path):
+    server = Server(tmp_path)
+    server.start()
+    server.kill()
+    engine = empty_record.at(tmp_path)
+    answer = _ready(engine, tmp_path, server.url)
+    engine.dispose()
+    assert (answer.status_code, answer.json()["workers"]) == (200, {})
+    (finding,) = answer.json()["findings"]
+    assert finding.startswith("Redis does not answer (ConnectionError)")
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A file system of 4 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    made = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no file system can be mounted here: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def _fill(folder):
+    with (folder / "filling").open("wb", buffering=0) as stream:
+        while True:
+            stream.write(bytes(4096))
+
+
+@pytest.mark.parametrize("full", ["record", "objects"])
+def test_on_a_full_disk_it_is_not_ready_until_there_is_room(ready, small, full):
+    folders = {full: small}
+    assert ready(**folders).status_code == 200
+    with pytest.raises(OSError, match="No space left on device"):
+        _fill(small)
+    answer = ready(**folders)
+    assert answer.status_code == 503
+    assert "No space left on device" in answer.json()["detail"]
+    (small / "filling").unlink()
+    assert ready(**folders).status_code == 200
+    assert [path.name for path in small.rglob("*") if path.parent.name == "uploads"] == []
+
+
+def _damage(folder, name):
+    """Overwrite the first page of a table, in the middle of the file; the place as a share."""
+    (path,) = folder.glob("*.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = connection.execute(query, [name]).fetchone()
+    connection.close()
+    with path.open("r+b") as stream:
+        stream.seek((page - 1) * size)
+        stream.write(b"\xa5" * size)
+
+
+@pytest.mark.parametrize("table", [runs, work_rows, datasets, keys, audit], ids=str)
+def test_on_a_record_that_is_damaged_it_is_not_ready(ready, tmp_path, table):
+    assert ready().status_code == 200
+    _damage(tmp_path, table.name)
+    answer = ready()
+    assert answer.status_code == 503
+    assert "database disk image is malformed" in answer.json()["detail"]
+
+
+def test_a_writer_at_work_does_not_make_it_unready(ready, tmp_path):
+    engine = empty_record.at(tmp_path)
+    with engine.begin():  # holds SQLite's only place for a writer
+        assert ready().status_code == 200
+    engine.dispose()
+
+
+def test_a_record_that_cannot_be_written_is_not_ready(tmp_path, server):
+    engine = empty_record.at(tmp_path)
+    sa.event.listen(engine, "connect", lambda each, _: each.execute("PRAGMA query_only = ON"))
+    answer = _ready(engine, tmp_path, server.url)
+    engine.dispose()
+    assert answer.status_code == 503
+    assert "attempt to write a readonly database" in answer.json()["detail"]
+
+
+def test_it_leaves_nothing_in_the_record(ready, tmp_path):
+    ready()
+    engine = empty_record.at(tmp_path)
+    with engine.connect() as connection:
+        many = [
+            connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            for table in metadata.sorted_tables
+        ]
+    engine.dispose()
+    assert sum(many) == 0
