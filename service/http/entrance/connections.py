@@ -50,9 +50,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.waits_since = time.monotonic()  # when the connection or its last request began
         self._in_header = self._in_body = False
         self._header = 0  # bytes of this request's line and header fields
-        self._around = (
-            0  # bytes of it that are not its body, but those that came with its beginning
-        )
+        self._around = 0  # bytes of it beside its body, without those that came with its beginning
         self._body = 0  # bytes of its body
         self._refused = False  # it was answered before its body had arrived, and a look saw that
         self._arrived = 0  # bytes since the last look
