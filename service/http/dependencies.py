@@ -17,6 +17,7 @@ from service.stored.unfinished.turns import Turns
 from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import Parts
+from service.works.record_pages import RecordPages
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Running(Parts):
 
     watcher: Watcher
     telemetry: Telemetry
+    record_pages: RecordPages
     most_runs: int = MOST_RUNS  # that may be unfinished at once
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
     listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
@@ -43,11 +45,12 @@ class Running(Parts):
         allowed: Allowed | None = None,
         jobs: Exchange | None = None,
     ) -> "Running":
-        watcher, telemetry = (
+        own = (
             Watcher(parts.records),
             Telemetry(parts.records, parts.queue, parts.places.home),
+            RecordPages(parts.records.engine),
+            most_runs,
         )
-        own = watcher, telemetry, most_runs
         given = parts.records, parts.blobs, parts.queue, parts.places
         named: dict[str, Any] = {
             "speed": parts.speed,

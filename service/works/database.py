@@ -117,14 +117,20 @@ def check_at_head(engine: Engine) -> None:
         )
 
 
-def damage(engine: Engine) -> list[str]:
+def damage(engine: Engine, *, quick: bool = False) -> list[str]:
     """The first findings of SQLite in all pages of its file; empty where there are none, and for
-    PostgreSQL, which checks its own. It reads the whole file, while others go on.
+    PostgreSQL, which checks its own. It reads the whole file over a new connection, while others go
+    on. `quick`: indexes are not compared with their tables.
     """
     if engine.dialect.name != "sqlite":
         return []
-    with engine.execution_options(reading=True).connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA integrity_check(5)").scalars().all()
+    new = sa.create_engine(engine.url, pool=engine.pool.recreate())
+    try:
+        with new.connect() as connection:
+            check = "quick_check" if quick else "integrity_check"
+            found = connection.exec_driver_sql(f"PRAGMA {check}(5)").scalars().all()
+    finally:
+        new.dispose()
     return [line for line in found if line != "ok"]
 
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from service.works.tables import deleted_objects, metadata, runs
+from service.works.tables import deleted_objects, runs
 from service.works.teams import owned
 
 _Value = TypeVar("_Value")
@@ -54,8 +54,7 @@ class Records:
 
     def check(self) -> None:
         """Raise unless the record can be read and written over a new connection (one that is kept
-        may lead to a file that others no longer reach). Of SQLite's file the first and the last row
-        of each table are read, and its disk must have room; `database.damage` reads all of it.
+        may lead to a file that others no longer reach), and the disk of SQLite's file has room.
         """
         if self.is_file and self.engine.url.database:
             with tempfile.TemporaryFile(dir=Path(self.engine.url.database).parent) as tried:
@@ -64,7 +63,6 @@ class Records:
         try:
             with engine.connect() as connection:
                 if self.is_file:
-                    _read_ends(connection)
                     _begin_writing(connection)
                 else:
                     connection.execute(sa.select(runs.c.id).limit(1))
@@ -98,16 +96,6 @@ class Records:
         statement = insert(connection, table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
-
-
-def _read_ends(connection: Connection) -> None:
-    """Read pages at both ends of each table of SQLite, and of the index of its primary key."""
-    for table in metadata.tables.values():
-        has_rowid = table.dialect_options["sqlite"]["with_rowid"]
-        for name in (next(iter(table.primary_key)).name, *["rowid"] * has_rowid):
-            for order in ("ASC", "DESC"):
-                query = f'SELECT "{name}" FROM "{table.name}" ORDER BY 1 {order} LIMIT 1'  # noqa: S608  our own names
-                connection.exec_driver_sql(query).first()
 
 
 def _begin_writing(connection: Connection) -> None:

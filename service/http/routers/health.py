@@ -31,9 +31,9 @@ def livez() -> HealthOut:
     responses=openapi.refusals(),
 )
 def readyz(service: Service) -> ReadyOut:
-    """200 when the API can take requests and keep them: the record can be read and written, the
-    disk has room, and a worker is there. It is 200 without Redis too, and `findings` says so:
-    requests are accepted, and their works begin when Redis is back.
+    """200 when the API can take requests and keep them: the record can be read and written and is
+    not damaged, the disk has room, and a worker is there. It is 200 without Redis too, and
+    `findings` says so: requests are accepted, and their works begin when Redis is back.
     """
     try:
         service.records.check()
@@ -42,6 +42,8 @@ def readyz(service: Service) -> ReadyOut:
             tried.flush()
     except (sa.exc.SQLAlchemyError, OSError) as error:
         raise Unavailable(f"not ready: {_reason(error)}") from None
+    if damage := service.record_pages.findings():
+        raise Unavailable(f"not ready: the record is damaged ({damage[0]}); see `prescore doctor`")
     try:
         workers = service.queue.workers()
     except (redis.RedisError, OSError) as error:

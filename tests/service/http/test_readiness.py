@@ -16,11 +16,21 @@ from redis_server import Server
 from service.contract.plan.assets import Places
 from service.http import app
 from service.http.dependencies import Running
+from service.works import record_pages
 from service.works.blobs import FileBlobs
 from service.works.parts import Parts
 from service.works.queueing import RedisQueue, connect
+from service.works.record_pages import RecordPages
 from service.works.records import Records
-from service.works.tables import audit, datasets, keys, metadata, runs, work_rows
+from service.works.tables import (
+    audit,
+    datasets,
+    deleted_objects,
+    keys,
+    metadata,
+    runs,
+    work_rows,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -130,13 +140,43 @@ def _damage(folder, name):
         stream.write(b"\xa5" * size)
 
 
+def test_a_page_in_the_middle_of_a_large_table_is_seen_while_the_service_runs(tmp_path, server):
+    engine = empty_record.at(tmp_path)
+    with engine.begin() as connection:
+        rows = [{"digest": f"{at:064}", "at": 1.0} for at in range(20_000)]
+        connection.execute(deleted_objects.insert(), rows)
+    assert _ready(engine, tmp_path, server.url).status_code == 200
+    engine.dispose()
+    (path,) = tmp_path.glob("*.sqlite")
+    middle = path.stat().st_size // 2 // 4096 * 4096
+    with path.open("r+b") as stream:
+        stream.seek(middle)
+        stream.write(b"\xa5" * 4096)
+    answer = _ready(engine, tmp_path, server.url)
+    engine.dispose()
+    assert answer.status_code == 503
+    assert "the record is damaged" in answer.json()["detail"]
+
+
+def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_pages, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(record_pages, "_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(record_pages, "_SHARE", 0.0)
+    engine = empty_record.at(tmp_path)
+    pages = RecordPages(engine)
+    assert pages.findings() == []
+    engine.dispose()
+    _damage(tmp_path, "runs")
+    assert pages.findings() != []
+
+
 @pytest.mark.parametrize("table", [runs, work_rows, datasets, keys, audit], ids=str)
 def test_on_a_record_that_is_damaged_it_is_not_ready(ready, tmp_path, table):
     assert ready().status_code == 200
     _damage(tmp_path, table.name)
     answer = ready()
     assert answer.status_code == 503
-    assert "database disk image is malformed" in answer.json()["detail"]
+    assert "the record" in answer.json()["detail"]
 
 
 def test_a_writer_at_work_does_not_make_it_unready(ready, tmp_path):
