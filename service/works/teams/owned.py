@@ -9,7 +9,7 @@ forget it. What teams share (works, objects) has no such column.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -124,7 +124,7 @@ class _OfTeam(sa.ColumnElement[bool]):
     inherit_cache = True
     _is_implicitly_boolean = True  # written as it is, with no `= 1`
     type = sa.Boolean()
-    _traverse_internals: ClassVar = [("condition", InternalTraversal.dp_clauseelement)]
+    _traverse_internals = [("condition", InternalTraversal.dp_clauseelement)]  # noqa: RUF012
 
     def __init__(self, condition: sa.ColumnElement[bool]) -> None:
         self.condition = condition

@@ -14,7 +14,9 @@ depends_on = None
 
 def upgrade() -> None:
     false = sa.false()
-    column = sa.Column("may_be_baseline", sa.Boolean(), server_default=false, nullable=False)
+    column: sa.Column[bool] = sa.Column(
+        "may_be_baseline", sa.Boolean(), server_default=false, nullable=False
+    )
     op.add_column("runs", column)
     runs = sa.table(
         "runs",
