@@ -2,8 +2,7 @@
 
 import subprocess
 import sys
-from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -23,19 +22,6 @@ def _tracked() -> list[str]:
 def test_nothing_else_stands_at_the_top():
     top = {path.split("/")[0] for path in _tracked()}
     assert {name for name in top if not name.startswith(".")} == TOP
-
-
-MODULES_A_LEVEL = 15  # as many names as a reader takes in at a glance
-
-
-def test_no_package_of_ours_has_more_than_15_modules_on_one_level():
-    """`__init__.py` is not counted, and the packages inside are levels of their own."""
-    ours = [PurePosixPath(path) for path in _tracked() if path.startswith(("service/", "workers/"))]
-    modules = [path for path in ours if path.suffix == ".py" and path.name != "__init__.py"]
-    modules = [path for path in modules if "versions" not in path.parts]  # migrations: a history
-    levels = Counter(str(path.parent) for path in modules)
-    assert levels["service/client/prescore"] > 0
-    assert {level: n for level, n in levels.items() if n > MODULES_A_LEVEL} == {}
 
 
 # Two modules run when they are imported; the others are for those who have a heavy library already,

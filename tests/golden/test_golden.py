@@ -21,7 +21,7 @@ from service.contract.metrics import catalogue
 # {"status", "headers", "body"}, `*` any one member.
 MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "tokens *": tuple(f"/body/captions/*/tokens/*/{name}" for name in ("tops", "entropy")),
-    "ready": ("/body/workers",),
+    "ready": ("/body/workers", "/body/findings"),
     "no-checkpoint": ("/body/detail",),  # a text is told as one
     "*": tuple(
         f"/body/{place}{name}"

@@ -56,13 +56,11 @@ def score(family: str) -> Job:
 
     def run(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         from workers.metrics import postgen
-        from workers.metrics.families import meteor
 
         parts = FAMILIES[family].made_of
         if not parts:
             task = _task(family, request, toolbox, progress)
-            if family == "meteor":
-                meteor.check_language(task)
+            postgen.check_blanks(family, task)
             return _scored(postgen.score(family, task))
         known = {part: postgen.read(request.inputs[part]) for part in parts}
         prepared = toolbox.references(request.digests["references"], request.inputs["references"])

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed, UnknownMetric
-from service.contract.metrics import families
+from service.contract.errors import MetricFailed, MetricUnavailable, UnknownMetric
+from service.contract.metrics import families, tokenizers
 from service.contract.metrics.families import kind_of
 from workers.files import tensor_files
 from workers.metrics.families import (
@@ -77,6 +77,21 @@ FAMILIES: dict[str, Family] = {
     ),
     "variety": Family(variety.describe, None, variety.recipe, against=variety.counted),
 }
+
+
+def check_blanks(family: str, task: Task) -> None:
+    """Raise MetricUnavailable where a family needs blanks between words, and most captions, or
+    references, are of a script without them: they would score 0 as if they were English.
+    """
+    if not families.FAMILIES[family].needs_blanks:
+        return
+    people = (text for image in task.references.captions for text in image)
+    for side, texts in (("captions", task.captions), ("references", people)):
+        if tokenizers.are_mostly_unbroken(texts):
+            raise MetricUnavailable(
+                f"{family} is for English: most {side} have no blanks between words; ask for other "
+                'metrics, by words that blanks split and the tokenizer "none"'
+            )
 
 
 def score(family: str, task: Task) -> Scores:

@@ -84,6 +84,7 @@ class Family:
     is_counted: bool = False  # scores come from summed counts, others from means
     is_weighted: bool = False  # weighted by document frequencies, of the split or of a part
     compares: bool = True  # compares captions with references; else describes captions
+    needs_blanks: bool = False  # unavailable for text without blanks between words
     is_probed: bool = True
     is_judged: bool = True  # compared with people's ratings of single captions
     is_studied: bool = True  # correlated with pre-gen scores
@@ -202,6 +203,7 @@ FAMILIES: dict[str, Family] = {
         ),
         version=1,
         caption=1.2e-3,
+        needs_blanks=True,
         is_usual=True,
         is_counted=True,
         estimated=4,

@@ -112,12 +112,13 @@ class _Search:
 
     def _none_found(self) -> str:
         wanted, dataset = self.sought.text, self.sought.dataset
-        return (
-            f"no evaluation of {dataset} that passed its gates has this score"
-            if wanted == _BEST
-            else f"no evaluation of {dataset} with the label {quoted(wanted)} has succeeded and "
-            "passed its gates"
-        )
+        if wanted == _BEST:
+            return f"no evaluation of {dataset} that passed its gates has this score"
+        query = self._labelled(sa.select(runs.c.id), base.on_split(dataset))
+        succeeded = query.where(runs.c.status == "succeeded").limit(1)
+        is_failed = self.connection.execute(succeeded).first() is not None
+        passed = " and passed its gates" if is_failed else ""
+        return f"no evaluation of {dataset} with the label {quoted(wanted)} has succeeded{passed}"
 
     def _near(self) -> str:
         """A question with the labels of succeeded evaluations that were probably meant; none where

@@ -356,6 +356,15 @@ def test_however_many_tries_failed_the_baseline_before_them_is_found(service):
     assert {_baseline_of(one) for one in tries} == {first["id"]}
 
 
+def test_where_all_tries_failed_the_detail_says_so(service):
+    own = {"baseline": "branch=hopeless", "labels": {"branch": "hopeless"}}
+    first = _evaluated(service, GOOD, "bleu_1 >= baseline", "bleu_1 <= 0.0001", **own)
+    assert first["gates"][0]["detail"].endswith("with the label branch=hopeless has succeeded")
+    again = _evaluated(service, GOOD, "bleu_1 >= baseline", **own)
+    assert again["gates"][0]["detail"].endswith("has succeeded and passed its gates")
+    assert again["gates"][0]["no_baseline"]
+
+
 def test_a_canceled_run_is_no_baseline(service):
     own = {"labels": {"branch": "stopped"}}
     before = _evaluated(service, BAD, **own)

@@ -67,7 +67,7 @@ def _start_both(some, path, tmp_path):
     answer = _waiting(some, tmp_path)
     assert _ask(some, path).result(60)
     (tmp_path / "pipe").open("wb").close()
-    with pytest.raises(InvalidCheckpoint):
+    with pytest.raises(OSError, match="None"):  # a pipe cannot be read in parts
         answer.result(60)
     (tmp_path / "pipe").unlink()
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from service.contract import limits
-from service.contract.errors import MetricFailed, MetricUnavailable
-from service.contract.metrics import tokenizers
+from service.contract.errors import MetricFailed
 from workers.metrics.family import Measured, Statistics, Task
 from workers.metrics.java.jvm import Jvm
 from workers.progress import Progress
@@ -30,19 +29,6 @@ Item = tuple[str, Sequence[str]]  # a caption and its references
 def expect(jvm: Jvm) -> None:
     """Read METEOR's table while captions are tokenised, which saves some ten seconds."""
     jvm.call("meteor_table", [None])
-
-
-def check_language(task: Task) -> None:
-    """Raise MetricUnavailable where most captions, or references, are of a script without blanks
-    between words: they are not English, and would score 0 as if they were.
-    """
-    people = (text for image in task.references.captions for text in image)
-    for side, texts in (("captions", task.captions), ("references", people)):
-        if tokenizers.are_mostly_unbroken(texts):
-            raise MetricUnavailable(
-                f"METEOR is for English: most {side} have no blanks between words; ask for other "
-                'metrics, by words that blanks split and the tokenizer "none"'
-            )
 
 
 def measure(task: Task) -> Measured:

@@ -128,7 +128,10 @@ def test_a_mistyped_label_is_told_with_the_right_one_and_is_no_first_run(on_eith
             found = _find(on_either, blobs, text, labels=labels)
             assert found == {"none_because": found["none_because"]}
             assert found["none_because"].endswith(f"has succeeded; {end}")
-    for text, end in {"branch=release": "has succeeded", "best": "has this score"}.items():
+    for text, end in {
+        "branch=release": "has succeeded",
+        "best": "has this score",
+    }.items():
         found = _find(on_either, blobs, text, "spice" if text == "best" else "cider_d")
         assert found["none_because"].endswith(end)
         assert found["is_first"]

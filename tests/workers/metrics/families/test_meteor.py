@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics import references
+from workers.metrics import postgen, references
 from workers.metrics.families import meteor
 from workers.metrics.family import Task
 from workers.metrics.java.jvm import Jvm
@@ -47,5 +47,5 @@ def test_text_without_blanks_is_not_scored_as_english(captions, people, side):
     with Jvm() as unused:
         task = _task(captions, people, unused)
         with pytest.raises(MetricUnavailable, match=rf"most {side} .*tokenizer \"none\""):
-            meteor.check_language(task)
-        meteor.check_language(_task(["a dog", "一只狗"], [["ein Hund"]] * 2, unused))
+            postgen.check_blanks("meteor", task)
+        postgen.check_blanks("meteor", _task(["a dog", "一只狗"], [["ein Hund"]] * 2, unused))
