@@ -115,7 +115,9 @@ def multiply(records: Records, times: int, at: int) -> None:
             )
             rows = f"SELECT {copied} FROM {table.name} AS t, numbers WHERE {_WHERE[table]}"  # noqa: S608
             source = f"WITH RECURSIVE numbers(n) AS ({numbers}) {rows}"
-            connection.execute(sa.text(f"INSERT INTO {table.name} ({columns}) {source}"))
+            copied = f"INSERT INTO {table.name} ({columns}) {source}"
+            # A few keys have this number at this place already: they stay shared.
+            connection.execute(sa.text(f"{copied} ON CONFLICT DO NOTHING"))
         connection.execute(boards.boards.update().values(listed=boards.boards.c.listed * times))
         if records.engine.dialect.name == "postgresql":
             connection.execute(sa.text("ANALYZE"))
