@@ -15,6 +15,7 @@ _WITHOUT_BLANKS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
+_LOOKED_AT = 100  # characters of a text: a request may have millions
 _LONGEST_WORD = 4  # letters, on average: Chinese words have fewer than 2, Thai words about 3
 _SHORTEST_TEXT = 3  # letters of a text that has no blank
 
@@ -56,15 +57,16 @@ def finds_words(tokenizer: str, text: str) -> bool:
     them (Chinese, Japanese, Thai), and where nothing is left of it (emoji).
     """
     row = TOKENIZERS[tokenizer]
-    if row.drops_signs and not any(map(_is_kept, text)):
+    if row.drops_signs and not any(map(_is_kept, text[:_LOOKED_AT])):
         return False
     return not (row.needs_blanks and is_unbroken(text))
 
 
 def is_unbroken(text: str) -> bool:
-    """Whether most letters of a text are of scripts without blanks between words, and no blanks or
-    marks split it into words.
+    """Whether most letters of a text's beginning are of scripts without blanks between words, and
+    no blanks or marks split it into words.
     """
+    text = text[:_LOOKED_AT]
     if not _WITHOUT_BLANKS.search(text):
         return False
     parts = "".join(each if unicodedata.category(each)[0] in "LMN" else " " for each in text)

@@ -342,4 +342,4 @@ def test_captions_without_blanks_get_a_warning_and_no_meteor(bare):
     assert (works["bleu"], works["meteor"]) == ("done", "unavailable")
     told = {one["code"]: one["detail"] for one in found["warnings"]}
     assert 'ask for the tokenizer "none"' in told["no_words_found"]
-    assert told["unavailable"].startswith("meteor: METEOR is for English: ")
+    assert told["unavailable"].startswith("meteor: meteor is for English: ")

@@ -123,7 +123,7 @@ def test_captions_that_are_decoded_without_blanks_are_warned_of(client, tmp_path
     told = {warning["code"]: warning["detail"] for warning in found["warnings"]}
     assert told["no_words_found"].startswith("the tokenizer ")
     assert " captions of " in told["no_words_found"]
-    assert "METEOR is for English: most captions have no blanks" in told["unavailable"]
+    assert "meteor is for English: most captions have no blanks" in told["unavailable"]
 
 
 @pytest.mark.long
