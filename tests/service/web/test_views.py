@@ -46,8 +46,10 @@ def test_two_are_chosen_on_a_board_and_compared_by_keys_alone(window, evaluated)
 
 
 def test_an_evaluation_is_called_by_its_file_before_its_id(window, service):
+    # Of equal scores a board shows the first alone.
+    own = [{**each, "caption": "w7 w5 w3 w1"} for each in page_runs.CAPTIONS]
     with service.client() as client:
-        one = submitted(client, labels={"file": "first.json"})
+        one = submitted(client, labels={"file": "first.json"}, captions=own)
         other = submitted(
             client, labels={"file": "second.json"}, gates=["cider_d >= baseline"], baseline=one
         )
