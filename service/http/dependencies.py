@@ -14,6 +14,7 @@ from service.http.live.runs import Watcher
 from service.http.telemetry import Telemetry
 from service.stored.unfinished.endings import Endings
 from service.stored.unfinished.turns import Turns
+from service.works.keyring.keys import is_valid
 from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import Parts
@@ -35,6 +36,10 @@ class Running(Parts):
     endings: Endings = field(default_factory=Endings)
     allowed: Allowed = field(default_factory=Allowed)
     jobs: Exchange = field(default_factory=Exchange)
+
+    def has_valid_key(self) -> bool:
+        """Whether the key of this request is valid now, and has not ended while it waited."""
+        return is_valid(self.records.of_all, self.asker)
 
     @classmethod
     def on(

@@ -67,8 +67,8 @@ def _signed(description: Mapping[str, Any], units: str) -> str:
     return signatures.brought(pieces if units == "pieces" else description["tokenizer"], units)
 
 
-class Held(NamedTuple):
-    """What is different at the first image in which columns differ from a split, if one does; how
+class ColumnsFit(NamedTuple):
+    """The difference at the first image in which columns differ from a split, if one does; how
     many references they have, and how many of these hold an unknown word.
     """
 
@@ -77,8 +77,8 @@ class Held(NamedTuple):
     unknown: int
 
 
-def held_against(blobs: Blobs, digest: str, pinned: Pinned) -> Held:
-    """Hold columns against the split that they are to be of."""
+def compare_with_split(blobs: Blobs, digest: str, pinned: Pinned) -> ColumnsFit:
+    """Compare columns with the split that they are to be of."""
     split = split_of(blobs, pinned)
     asked = judges.of_this_process().ask(
         "columns of a split",
@@ -87,4 +87,4 @@ def held_against(blobs: Blobs, digest: str, pinned: Pinned) -> Held:
         images=str(split.path),
         split=pinned.split,
     )
-    return Held(**asked.result())
+    return ColumnsFit(**asked.result())

@@ -124,14 +124,23 @@ def damage(engine: Engine, *, quick: bool = False) -> list[str]:
     """
     if engine.dialect.name != "sqlite":
         return []
+    check = "quick_check" if quick else "integrity_check"
+    with new_connection(engine) as connection:
+        found = connection.exec_driver_sql(f"PRAGMA {check}(5)").scalars().all()
+    return [line for line in found if line != "ok"]
+
+
+@contextmanager
+def new_connection(engine: Engine) -> Iterator[sa.Connection]:
+    """A connection that is made now: one that is kept may lead to a file that others no longer
+    reach.
+    """
     new = sa.create_engine(engine.url, pool=engine.pool.recreate())
     try:
         with new.connect() as connection:
-            check = "quick_check" if quick else "integrity_check"
-            found = connection.exec_driver_sql(f"PRAGMA {check}(5)").scalars().all()
+            yield connection
     finally:
         new.dispose()
-    return [line for line in found if line != "ok"]
 
 
 def _later(revision: str) -> str:

@@ -22,6 +22,8 @@ _WAIT_SECONDS = 0.5  # for a look to end; then the findings of the one before ar
 
 
 class RecordPages:
+    """The damage of SQLite's file, found in the background. Several threads may ask."""
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = Lock()

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
+from service.works import database
 from service.works.tables import deleted_objects, runs
 from service.works.teams import owned
 
@@ -53,15 +54,14 @@ class Records:
         return self.engine.dialect.name == "sqlite"
 
     def check(self) -> None:
-        """Raise unless the record can be read and written over a new connection (one that is kept
-        may lead to a file that others no longer reach), and the disk of SQLite's file has room.
+        """Raise unless the record can be read and written over a new connection, and the disk of
+        SQLite's file has room.
         """
         if self.is_file and self.engine.url.database:
             with tempfile.TemporaryFile(dir=Path(self.engine.url.database).parent) as tried:
                 tried.write(bytes(ROOM))
-        engine = sa.create_engine(self.engine.url, pool=self.engine.pool.recreate())
         try:
-            with engine.connect() as connection:
+            with database.new_connection(self.engine) as connection:
                 if self.is_file:
                     _begin_writing(connection)
                 else:
@@ -72,8 +72,6 @@ class Records:
         except sa.exc.OperationalError as error:
             if not _is_busy(error):
                 raise
-        finally:
-            engine.dispose()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:

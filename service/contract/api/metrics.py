@@ -30,7 +30,7 @@ class ReadyOut(HealthOut):
         description="How many workers of each role are there; empty while Redis does not answer."
     )
     findings: list[str] = Field(
-        description="What is wrong although requests are accepted, such as Redis being away."
+        description="Faults that keep no request from being accepted, such as Redis being away."
     )
 
 

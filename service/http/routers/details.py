@@ -31,7 +31,6 @@ from service.http.routers.parameters import Cursor, Digits, Identity, LastEventI
 from service.http.streaming import paced
 from service.runs import base, captions, evaluations
 from service.runs.browsing.chosen import Wanted
-from service.works.keyring.keys import is_valid
 
 router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"], route_class=ScopedRoute)
 _KEEP_ALIVE_SECONDS = 15.0
@@ -229,7 +228,7 @@ async def _stream(service: Running, identity: str, after: int) -> AsyncIterator[
             if event.kind == "end":
                 return
         changed = await service.watcher.changed(identity, version, _KEEP_ALIVE_SECONDS)
-        if not await asyncio.to_thread(is_valid, service.records.of_all, service.asker):
+        if not await asyncio.to_thread(service.has_valid_key):
             return
         if changed is None:
             yield ": still here\n\n"

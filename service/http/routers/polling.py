@@ -26,7 +26,6 @@ from service.http.preferences import matches, wait_seconds
 from service.runs import base
 from service.runs.base import AnyKind
 from service.runs.kinds import Submitted
-from service.works.keyring.keys import is_valid
 
 # The errors of a submission.
 _REFUSED = (
@@ -132,7 +131,7 @@ async def answer(
 
 async def _check_key(service: Running, seconds: int | None) -> None:
     """Refuse a request that has waited, if its key ended meanwhile."""
-    if seconds and not await asyncio.to_thread(is_valid, service.records.of_all, service.asker):
+    if seconds and not await asyncio.to_thread(service.has_valid_key):
         raise Unauthorized("expected a valid key, found one that ended while the request waited")
 
 

@@ -96,13 +96,13 @@ def _check_columns(
             "the file does not say which of its tokens are pieces of one word",
             [("/units", 'expected "words", by which each token is scored as one')],
         )
-    held = columns.held_against(parts.blobs, digest, pinned)
-    if held.difference is not None:
+    fit = columns.compare_with_split(parts.blobs, digest, pinned)
+    if fit.difference is not None:
         raise InvalidRequest(
-            f"the columns are not of {pinned}: {held.difference}",
+            f"the columns are not of {pinned}: {fit.difference}",
             [("/columns", "expected the split's images and references, in its order")],
         )
-    warning = outputs.unknown_in_references(held.unknown, held.references)
+    warning = outputs.unknown_in_references(fit.unknown, fit.references)
     return [] if warning is None else [warning]
 
 

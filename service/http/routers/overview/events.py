@@ -15,7 +15,6 @@ from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import Digits
-from service.works.keyring.keys import is_valid
 
 router = APIRouter(prefix="/v1/events", tags=["evaluations"], route_class=ScopedRoute)
 _KEEP_ALIVE_SECONDS = 15.0
@@ -63,7 +62,7 @@ async def _stream(request: Request, service: Running, seconds: float) -> AsyncIt
     )
     async for changed in changes:
         if time.monotonic() >= until - _NEARLY or not await asyncio.to_thread(
-            is_valid, service.records.of_all, service.asker
+            service.has_valid_key
         ):
             return
         for identity, (kind, version, status) in changed.items():

@@ -199,9 +199,7 @@ def test_few_places_look_across_teams() -> None:
     assert {name: many for name, many in within.items() if not name.startswith("contract/")} == {
         "works/records.py": 1,
         "works/keyring/oidc/exchange.py": 1,  # the team follows from the token
-        "http/routers/details.py": 1,  # whether it is valid still
-        "http/routers/polling.py": 1,  # the same
-        "http/routers/overview/events.py": 1,  # the same
+        "http/dependencies.py": 1,  # whether a request's key is valid still
         "http/routers/access/session.py": 1,  # whether a key is valid
     }
 
