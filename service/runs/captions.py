@@ -1,7 +1,6 @@
 """The details of an evaluation: captions with their own scores, and reference tokens."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -56,8 +55,6 @@ def _position(of: str, cursor: str | None) -> tuple[int, int]:
     """Where a page begins: its place in the list, and the byte of the file."""
     if cursor is None:
         return 0, 0
-    with suppress(InvalidCursor):  # one of version 0.1.0 has no byte
-        return search.read_cursor(of, cursor, int)[0], 0
     start, byte = search.read_cursor(of, cursor, int, int)
     return start, byte
 

@@ -163,8 +163,5 @@ def _used(found: Described, work: Work | RunProblem | None, conversion: Conversi
 
 
 def _is_ready(description: Mapping[str, Any]) -> bool:
-    """Whether no work comes before it is evaluated: it has our own form, or is an ONNX bundle that
-    was stored before these were verified. What is said of such a one does not name its `inputs`.
-    """
-    form = description.get("format", _OURS)
-    return form == _OURS or (form == "onnx" and "inputs" not in description)
+    """Whether no work comes before it is evaluated."""
+    return "format" not in description  # of Prescore's own form

@@ -227,7 +227,7 @@ def split_of(blobs: Blobs, pinned: Pinned) -> Split:
 
 def _images(blobs: Blobs, captions: str) -> Path:
     """The file of the images of these captions. Unavailable while it is prepared, which is only
-    the case for what was stored by an earlier version or by another machine.
+    the case for what was stored by another machine.
     """
 
     def make(images: Path) -> "Future[Any]":
@@ -312,7 +312,7 @@ def out(row: Any) -> DatasetOut:
         version=f"v{row.version}",
         digest=row.digest,
         content=row.content,
-        captions=row.captions_content,
+        captions=row.captions,
         splits={name: _split(counts) for name, counts in json.loads(row.splits).items()},
         features=FeaturesOut(**features) if features else None,
         pictures_shown=row.shown,

@@ -41,10 +41,8 @@ plugins = sa.Table(
     sa.Column("told_at", sa.Float, nullable=False),
 )
 
-# `digest`: of the bundle's tar; `captions`: of the object from which captions are read, which is a
-# captions.jsonl or a whole tar. By its content, a bundle is `content` and its captions.jsonl is
-# `captions_content`; both are null where a version was stored before they were noted. `shown`: its
-# pictures may be looked at. `bytes`: of the tar; 0 where it was stored before that was noted.
+# `digest` and `bytes`: of the bundle's tar. `captions`: of its captions.jsonl, stored beside it.
+# `content`: of all its files, whatever tar they come in. `shown`: its pictures may be looked at.
 datasets = sa.Table(
     "datasets",
     metadata,
@@ -52,10 +50,9 @@ datasets = sa.Table(
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     sa.Column("digest", sa.String(71), nullable=False),
-    sa.Column("bytes", sa.BigInteger, nullable=False, server_default="0"),
-    sa.Column("captions", sa.String(71), nullable=False, server_default=""),
-    sa.Column("content", sa.String(71)),
-    sa.Column("captions_content", sa.String(71)),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("captions", sa.String(71), nullable=False),
+    sa.Column("content", sa.String(71), nullable=False),
     sa.Column("splits", sa.Text, nullable=False),
     sa.Column("features", sa.Text),
     sa.Column("created_at", sa.Float, nullable=False),

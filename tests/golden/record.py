@@ -4,13 +4,13 @@ README.md says what they are. Needs the two jars of SPICE in PRESCORE_ASSETS, or
 ../shared/assets.
 """
 
+import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from golden import home as golden
 from golden import story, telling
 from oracles import captioner as oracle
 from workers import checkpoints
+from workers.files import tensor_files
 
 JARS = Path(__file__).resolve().parents[3] / "shared" / "assets"
 WORDS, SIZE, FEATURE_SIZE = 16, 6, 5
@@ -46,6 +47,7 @@ def make_files(folder: Path) -> dict[str, bytes]:
         "many.tar": bundle_of(story.MANY, rows[story.MANY_IMAGES]),
         "broken.tar": bundle_of(story.FEW).replace(b'"1.jpg"', b'"0.jpg"'),
         "nothing.model": b"this is no checkpoint",
+        "few.columns": _columns(folder / "columns"),
     }
     kinds = [(name, *name.split("-")) for name in story.CHECKPOINTS]
     kinds.append(("last", "merge", "gru"))
@@ -66,6 +68,22 @@ def _checkpoint(folder: Path, architecture: str, cell: str, seed: int, features:
 
 def _arrays(architecture: str, cell: str, seed: int, features: int) -> dict[str, Any]:
     return tensors(architecture, cell, seed=seed, size=SIZE, features=features, words=WORDS)
+
+
+def _columns(path: Path) -> bytes:
+    """Of the references of `few`, as a model of somebody's own might think of them."""
+    lengths = [len(text.split()) + 1 for said in story.FEW.values() for text in said]
+    ranks = np.arange(sum(lengths)) % 3
+    values = {
+        "logp": (-1 - ranks).astype(np.float32),
+        "rank": ranks.astype(np.uint16),
+        "caption_offsets": np.cumsum([0, *lengths]),
+        "image_offsets": np.cumsum([0, *map(len, story.FEW.values())]),
+    }
+    images = json.dumps([*story.FEW])
+    told = {"prescore_columns": "1", "images": images, "tokenizer": "blanks", "model": "our own"}
+    tensor_files.write(path, values, told)
+    return path.read_bytes()
 
 
 def _agreed(architecture: str, cell: str, seed: int) -> bytes:
@@ -107,85 +125,27 @@ def main() -> None:
             Fleet(home, PRESCORE_ASSETS=""),
             files,
         )
-        record = golden.rows_at(home)
-        _check_ended(record["tables"])
-        record["files"] = golden.files_of(home, ("assets", "encoder"))
-        blobs = _blobs(home, record)
-    posts = [{**post, **_content(post, files, blobs)} for post in posts]
-    texts = golden.Pool()
-    posts = texts.put(posts, ("body",))
-    _write("posts", _object(posts=posts, texts=texts.packed))
-    texts = golden.Pool()
-    answers = texts.put(answers, ("body",))
-    _write(
-        "answers", _object(made_on=golden.kind_of_machine(), answers=answers, texts=texts.packed)
+        backup = folder / "home.tar"
+        golden.make_backup(home, backup)
+        golden.write_backup(backup)
+        assets = golden.read_assets(home)
+    golden.objects.cache_clear()
+    kept = golden.objects().keys()
+    golden.write_exchanges(
+        made_on=golden.kind_of_machine(),
+        posts=[{**post, **_content(post, files, kept)} for post in posts],
+        answers=answers,
+        assets=assets,
     )
-    _write("keys", _object(**golden.keys_of(record)))
-    texts = golden.Pool()
-    tables = {
-        name: _Raw(_object(columns=table["columns"], rows=texts.put(table["rows"])))
-        for name, table in record.pop("tables").items()
-    }
-    _write("record", _object(**record, tables=_Raw(_object(**tables)), texts=texts.packed))
-    _write("blobs", _object(**{digest: golden.pack(data) for digest, data in blobs.items()}))
 
 
-def _check_ended(tables: dict[str, Any]) -> None:
-    """What is under way would go on in a home that is restored."""
-    columns, rows = tables["evaluations"].values()
-    place = columns.index("finished_at")
-    assert all(row[place] is not None for row in rows)
-    assert not tables["outbox"]["rows"]
-
-
-def _blobs(home: Path, record: dict[str, Any]) -> dict[str, bytes]:
-    """Those that a row names."""
-    named = set(re.findall(r"sha256:[0-9a-f]{64}", json.dumps(record["tables"])))
-    found = {}
-    for digest in sorted(named):
-        path = home / "blobs" / "objects" / digest[7:9] / digest[9:]
-        if path.is_file():
-            found[digest] = path.read_bytes()
-    return found
-
-
-def _content(post: dict[str, Any], files: dict[str, bytes], blobs: dict[str, bytes]) -> dict:
-    """What was uploaded; what was refused is no blob."""
+def _content(post: dict[str, Any], files: dict[str, bytes], kept: Collection[str]) -> dict:
+    """The uploaded file: its digest, or the file itself where it was refused and so not kept."""
     if "file" not in post:
         return {}
     data = files[post["file"]]
-    digest = golden.digest_of(data)
-    return {"digest": digest} if digest in blobs else {"content": golden.pack(data)}
-
-
-# Each thing on a line of its own.
-
-
-class _Raw(str):
-    __slots__ = ()
-
-
-def _object(**members: Any) -> str:
-    inside = (f"{json.dumps(name)}: {_value(value)}" for name, value in members.items())
-    return "{\n" + ",\n".join(inside) + "\n}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, _Raw):
-        return value
-    return _lines(value) if isinstance(value, list) and value else _line(value)
-
-
-def _lines(items: Iterable[Any]) -> str:
-    return "[\n" + ",\n".join(map(_line, items)) + "\n]"
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _write(name: str, text: str) -> None:
-    (golden.FOLDER / f"{name}.json").write_text(f"{text}\n", "utf-8")
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return {"digest": digest} if digest in kept else {"content": data.decode("latin-1")}
 
 
 if __name__ == "__main__":

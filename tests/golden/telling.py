@@ -9,7 +9,6 @@ import httpx
 
 from fleet import CERTIFICATES, Fleet, Served, until
 from golden.story import LEFT, READINGS, STEPS, Step
-from service.works.tables import datasets
 
 Exchange = dict[str, Any]  # a request and its answer: what the golden files hold
 HEADERS = (
@@ -27,23 +26,10 @@ def tell(
 ) -> tuple[list[Exchange], list[Exchange]]:
     """What is posted, to `fleet`, and what is read at the end, from `other` on the same home."""
     story = _Story(files)
-    posts = []
     with _started(fleet) as client:
-        for step in STEPS:
-            posts.append(story.perform(client, step))
-            if "/datasets/" in step.path:
-                _store_as_then(fleet)
+        posts = [story.perform(client, step) for step in STEPS]
     with _started(other) as client:
         return posts, [story.perform(client, step) for step in READINGS]
-
-
-def _store_as_then(fleet: Fleet) -> None:
-    """Datasets as version 0.1.0 stored them, whose captions were read from their tars: that is part
-    of works' keys.
-    """
-    then = {"content": None, "captions_content": None, "captions": datasets.c.digest}
-    with fleet.records.transaction() as connection:
-        connection.execute(datasets.update().values(**then))
 
 
 class _started:  # noqa: N801  used as a function is

@@ -5,6 +5,5 @@ from service.stored import versions
 
 
 def add(records, name, digest, facts, captions=None):
-    """A version; its captions are read from its own bundle, or from the object `captions`."""
-    captions = captions or digest
-    return versions.add(records, name, digest, captions, facts, Content(digest, captions))
+    """Add a version; its captions have the digest of its bundle, or that of `captions`."""
+    return versions.add(records, name, digest, facts, Content(digest, captions or digest))

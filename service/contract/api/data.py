@@ -42,14 +42,14 @@ class DatasetOut(BaseModel):
     name: str
     version: str = Field(examples=["v1"])
     digest: Digest = Field(description="Of the tar in which it came.")
-    content: Digest | None = Field(
+    content: Digest = Field(
         description="Of its content, by which it is the same version in another tar: the SHA-256 "
         "of what `sha256sum` prints of captions.jsonl, features.safetensors and all files under "
-        "images/, in the order of their names. null where it was stored before that was noted."
+        "images/, in the order of their names."
     )
-    captions: Digest | None = Field(
+    captions: Digest = Field(
         description="Of its captions.jsonl; versions with the same captions share scores and "
-        "leaderboards. null where it was stored before that was noted."
+        "leaderboards."
     )
     splits: dict[str, SplitOut]
     features: FeaturesOut | None = Field(

@@ -1,12 +1,11 @@
 """Datasets that have arrived: judged, and stored as a version."""
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from service.contract.api.data import DatasetOut
-from service.contract.errors import BlobDamaged, BlobMissing, InvalidBundle, InvalidRequest
+from service.contract.errors import InvalidRequest
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.content import Content
 from service.http.dependencies import Running
@@ -37,22 +36,8 @@ async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[
         facts = await ask("dataset", path=path, images=str(images))
         content = await _content(ask, path, captions)
         bundle = Bundle(upload, facts, content, captions, images)
-        await _tell_earlier(service, name, bundle, ask)
         storing = partial(versions.store, records, blobs, name, bundle, service.asker)
         return await asyncio.to_thread(storing)
-
-
-async def _tell_earlier(service: Running, name: str, bundle: Bundle, ask: Ask) -> None:
-    """Note the content of earlier versions that may be this one, or have its captions."""
-    records, blobs = service.records, service.blobs
-    splits = bundle.facts["splits"]
-    for digest in await asyncio.to_thread(versions.untold, records, name, splits):
-        with suppress(BlobMissing, BlobDamaged, InvalidBundle):  # it can be no other version
-            content = bundle.content
-            if digest != bundle.upload.digest:
-                path = await asyncio.to_thread(blobs.path, digest)
-                content = await _content(ask, str(path))
-            await asyncio.to_thread(versions.tell, records, digest, content)
 
 
 async def _content(ask: Ask, path: str, captions: Path | None = None) -> Content:

@@ -29,7 +29,8 @@ def test_at_debug_every_request_has_a_line_but_those_of_machines(service):
 
 def test_a_defect_is_told_under_the_id_of_its_request(service):
     """A row that nobody can read: its traceback is in the log, the answer has the id alone."""
-    row = {"name": "odd", "version": 1, "digest": "", "splits": "no JSON", "created_at": 0.0}
+    row = {"name": "odd", "version": 1, "splits": "no JSON", "created_at": 0.0, "bytes": 0}
+    row |= dict.fromkeys(("digest", "captions", "content"), "")
     with service.records.transaction() as connection:
         connection.execute(datasets.insert().values(**row))
     with service.client() as client:

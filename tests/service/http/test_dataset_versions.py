@@ -13,8 +13,7 @@ import sqlalchemy as sa
 
 from fleet import bundle_of, checkpoint, digest, until_ended, upload
 from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.works import Blob, Work
-from service.works.tables import datasets, work_rows
+from service.works.tables import work_rows
 
 VGG, CLIP = Encoder(name="vgg", digest="sha256:0"), Encoder(name="clip", digest="sha256:1")
 IMAGES = [f"{at}.jpg" for at in range(9)]
@@ -96,14 +95,6 @@ def _reading(service, digests):
     with service.records.reading() as connection:
         rows = connection.execute(sa.select(work_rows.c.kind, work_rows.c.inputs)).all()
     return {row.kind for row in rows if any(digest in row.inputs for digest in digests)}
-
-
-def _as_stored_before(service, name):
-    """The rows of a name as a migration leaves those of an earlier version."""
-    unknown = {"content": None, "captions_content": None, "captions": datasets.c.digest}
-    with service.records.transaction() as connection:
-        own = datasets.update().where(datasets.c.name == name)
-        connection.execute(own.values(**unknown))
 
 
 @pytest.mark.long
@@ -194,31 +185,8 @@ def test_a_gate_names_the_version_and_the_label_of_its_baseline(client, name, pe
     assert f"{name}@v1/test, which has other captions, has {main['id']}" in gate["detail"]
 
 
-def test_a_version_stored_before_keeps_its_keys_and_shares_them_with_new_features(
-    client, service, name, people
-):
-    tar = _with(VGG, people)
-    _put(client, name, tar)
-    _as_stored_before(service, name)
-    scored = _evaluate(client, f"{name}/test", captions=_said())
-    key = Work("references", {"dataset": Blob(digest(tar))}, TOKENS).key
-    assert key in _works(service, "references")
-    assert client.get(f"/v1/datasets/{name}").json()["captions"] is None
-    added = _put(client, name, _with(CLIP, people))
-    assert added["version"] == "v2"
-    again = _evaluate(client, f"{name}/test", captions=_said(), labels={"again": "yes"})
-    assert {work["cached"] for work in again["works"]} == {True}
-    assert _board(client, name) == _board(client, f"{name}@v1") == {scored["id"]}
-    told = client.get(f"/v1/datasets/{name}@v1").json()
-    assert told["captions"] == added["captions"]
-    assert _put(client, name, _packed_otherwise(tar), 200) == told
-
-
-def test_the_captions_are_sent_as_they_came(client, service, name, people):
-    """Of a version that was stored before, from its tar."""
+def test_the_captions_are_sent_as_they_came(client, name, people):
     lines = {"Accept": "application/x-ndjson"}
     answer = _put(client, name, _with(VGG, people))
-    for _ in range(2):
-        sent = client.get(f"/v1/datasets/{name}", headers=lines).content
-        assert digest(sent) == answer["captions"]
-        _as_stored_before(service, name)
+    sent = client.get(f"/v1/datasets/{name}", headers=lines).content
+    assert digest(sent) == answer["captions"]

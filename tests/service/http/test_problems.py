@@ -26,6 +26,7 @@ from service.works.blobs import FileBlobs, open_blobs
 from service.works.parts import Parts
 from service.works.queueing import RedisQueue, connect
 from service.works.records import Records
+from service.works.tables import datasets
 
 
 def _get(engine, tmp_path, path):
@@ -121,9 +122,10 @@ def _captions(tmp_path):
 
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path):
     engine = empty_record.at(tmp_path)
+    row = {"name": "d", "version": 1, "splits": "secret", "created_at": 0.0, "bytes": 0}
+    row |= dict.fromkeys(("digest", "captions", "content"), "")
     with engine.begin() as connection:
-        values = "(name, version, digest, splits, created_at) VALUES ('d', 1, '', 'secret', 0)"
-        connection.execute(sa.text(f"INSERT INTO datasets {values}"))
+        connection.execute(datasets.insert().values(**row))
     with capture_logs([merge_contextvars]) as told:
         answer = _get(engine, tmp_path, "/v1/datasets")
     problem = answer.json()

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 import ci_tokens
 import empty_record
+import next_revision
 import outside
 from fleet import Fleet, free_port, until
 from redis_server import Server
@@ -304,8 +305,9 @@ def _record_at(folder, revision):
     engine.dispose()
 
 
-def test_a_record_of_an_earlier_version_is_migrated_by_serve(tmp_path):
+def test_a_record_of_an_earlier_version_is_migrated_by_serve(tmp_path, monkeypatch):
     _record_at(tmp_path, "0001")
+    next_revision.add(tmp_path / "migrations", "0001", monkeypatch)
     (found,) = _probe("record", tmp_path)
     assert found.status == "warning"
     assert "migrates by itself" in found.advice

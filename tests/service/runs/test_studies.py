@@ -322,7 +322,7 @@ def test_columns_of_another_precision_are_left_out(parts):
     assert left["reason"] == "its columns are of bf16, most are of fp32"
 
 
-OWN = {"tokenizer": "own"}  # as it was stored before pieces were known
+OWN = {"tokenizer": "own"}
 PIECES = {"tokenizer": "karpathy", "pieces": "bpe"}
 
 

@@ -23,8 +23,8 @@ FACTS = {
 
 @pytest.mark.long
 def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
-    """Of version 0.1.0 there may be one with 300,000 splits: more names than a query may have,
-    which are 32,766 with SQLite and 65,535 with PostgreSQL.
+    """There may be more splits than a query may have names: 32,766 with SQLite, 65,535 with
+    PostgreSQL.
     """
     records = Records(engine)
     splits = {f"split {at}": {"images": 1, "references": 1} for at in range(70_000)}
@@ -36,14 +36,9 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     assert time.process_time() - began < 0.3
 
 
-def test_a_bundle_that_was_stored_before_works_ran_them_is_ready_as_it_was(engine):
-    """A new one, of which its judge has said what it takes of an image, waits for its work."""
+def test_a_bundle_is_converting_until_its_work_has_verified_it(engine):
     records, parts = Records(engine), in_process.parts_on(Records(engine))
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
-    checkpoints.add(records, ONE, 10, facts)
-    found = checkpoints.get(records, ONE)
-    assert (found.state, found.inputs, found.units) == ("ready", "features", "words")
-    assert checkpoints.use(records, ONE).verified is None
     checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
     checkpoints.prepare(parts, TWO)
     assert checkpoints.get(records, TWO).state == "converting"

@@ -32,7 +32,7 @@ def test_pages_of_datasets_neither_repeat_nor_skip(records):
 
 @pytest.mark.processes
 def test_what_was_stored_without_a_file_of_its_images_is_read_all_the_same(records, blobs):
-    """More references than are accepted now, too: it was stored before there was a limit."""
+    """It has more references than are accepted, too."""
     lines = [line(f"{at}.jpg", references=["a cat"] * 200, id=at) for at in range(3)]
     digest = blobs.put(tar(tar_entry(b"captions.jsonl", b"".join(lines))))
     facts = {"splits": {"test": {"images": 3, "references": 600}}, "features": None}

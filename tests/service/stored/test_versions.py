@@ -3,13 +3,11 @@
 import hashlib
 
 import pytest
-import sqlalchemy as sa
 
 from contract_files import line, tar, tar_entry
 from service.contract.formats.bundles.content import content_of
 from service.stored import datasets, versions
 from service.works.records import Records
-from service.works.tables import datasets as rows
 
 FACTS = {"splits": {"test": {"images": 1, "references": 1}}, "features": None}
 CAPTIONS = line("a.jpg")
@@ -74,40 +72,11 @@ def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs,
     assert blobs.has(theirs.captions)
 
 
-def test_of_versions_stored_before_those_that_may_be_equal_are_asked_for(records, put):
-    first, _ = put(_files("captions.jsonl", "images/a"))
-    _forget(records)
-    more = {"test": {"images": 1, "references": 2}}
-    assert versions.untold(records, "d", FACTS["splits"]) == [first.digest]
-    assert versions.untold(records, "d", more) == []
-    assert versions.untold(records, "other", FACTS["splits"]) == []
-
-
-def test_a_version_stored_before_shares_its_captions_once_its_content_is_told(
-    records, put, blobs, tmp_path
-):
-    first, _ = put(_files("captions.jsonl", "images/a"))
-    _forget(records)
-    (tmp_path / "old.tar").write_bytes(blobs.path(first.digest).read_bytes())
-    content = content_of(tmp_path / "old.tar")
-    versions.tell(records, first.digest, content)
-    _lose(blobs, first.captions)
-    put(_files("captions.jsonl", "images/b"))
-    assert datasets.pin(records, "d@v2/test").captions == first.digest
-    assert not blobs.has(first.captions)
-    _lose(blobs, first.digest)
-    put(_files("captions.jsonl", "images/c"))
-    assert datasets.pin(records, "d@v3/test").captions == first.captions
-    assert blobs.has(first.captions)
-
-
 def test_two_that_come_at_once_are_one_version(records, tmp_path):
     """What is found before the object is stored is looked for again in the transaction."""
     digests = [f"sha256:{at:064}" for at in range(2)]
     content = content_of(_written(tmp_path / "captions.jsonl"))
-    found = [
-        versions.add(records, "d", digest, content.captions, FACTS, content) for digest in digests
-    ]
+    found = [versions.add(records, "d", digest, FACTS, content) for digest in digests]
     assert [is_new for _, is_new in found] == [True, False]
     assert found[0][0] == found[1][0]
 
@@ -115,9 +84,9 @@ def test_two_that_come_at_once_are_one_version(records, tmp_path):
 def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
     def add(at, captions, encoder):
         features = encoder and _features(encoder)
-        content = content_of_text(f"{at}")
+        content = versions.Content(_digest(f"{at}".encode()), _digest(captions.encode()))
         facts = FACTS | {"features": features}
-        versions.add(records, "d", f"sha256:{at:064}", captions, facts, content)
+        versions.add(records, "d", f"sha256:{at:064}", facts, content)
 
     for at, (captions, encoder) in enumerate(
         [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
@@ -134,10 +103,6 @@ def _features(encoder):
     return {"encoder": {"name": encoder, "digest": "none"}, "size": 5}
 
 
-def content_of_text(text):
-    return versions.Content(_digest(text.encode()), _digest(b""))
-
-
 def _written(path):
     path.write_bytes(CAPTIONS)
     return path.parent
@@ -149,25 +114,3 @@ def _digest(data):
 
 def _lose(blobs, digest):
     assert blobs.delete_old(digest, float("inf"))
-
-
-def _forget(records):
-    """As a migration leaves the rows of an earlier version."""
-    unknown = {"content": None, "captions_content": None, "captions": rows.c.digest}
-    with records.transaction() as connection:
-        connection.execute(sa.update(rows).values(**unknown))
-
-
-def test_the_pictures_of_a_version_are_counted_when_it_comes_again(put, records, monkeypatch):
-    """It was stored when nobody counted them."""
-    files = {"captions.jsonl": CAPTIONS, "images/a.jpg": b"\xff\xd8\xff"}
-    before, _ = put(files)
-    assert before.splits["test"].pictures == 0
-    counted = {"test": {"images": 1, "references": 1, "pictures": 1}}
-    monkeypatch.setitem(FACTS, "splits", counted)
-    with records.transaction() as connection:
-        connection.execute(rows.update().values(content=None))
-    assert versions.untold(records, "d", counted) == [before.digest]
-    again, is_new = put(files)
-    assert (again.version, is_new, again.splits["test"].pictures) == ("v1", False, 1)
-    assert datasets.pin(records, "d/test").has_pictures

@@ -1,8 +1,8 @@
 """Judges a bundle that somebody uploads: every line, the features' header, how pictures begin, and
 how much there is.
 
-Only here are the numbers of splits, references, tokens and files limited: what was stored before
-there were limits is still read.
+Only here are the numbers of splits, references, tokens and files limited: a stored bundle is read
+whatever the limits are.
 """
 
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""What is uploaded is bounded; what was stored before there were bounds is still read."""
+"""What is uploaded is bounded; what is stored is read whatever the bounds are."""
 
 import pytest
 
