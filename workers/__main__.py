@@ -9,8 +9,6 @@ from workers.cli.doctor import doctor
 from workers.cli.judge import judge
 from workers.cli.lab import lab
 from workers.cli.learned import learned
-from workers.cli.probe import probe
-from workers.cli.score import score
 from workers.cli.verify import verify
 from workers.cli.worker import worker
 
@@ -19,7 +17,7 @@ def main() -> None:
     app = typer.Typer(
         name="python -m workers", no_args_is_help=True, pretty_exceptions_enable=False
     )
-    for command in (check, doctor, judge, probe, score, verify):
+    for command in (check, doctor, judge, verify):
         app.command()(command)
     groups = {"assets": assets, "convert": convert, "lab": lab, "learned": learned}
     for name, group in {**groups, "worker": worker}.items():

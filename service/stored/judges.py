@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from select import POLLIN, poll
@@ -30,6 +30,7 @@ _CHUNK = 1 << 16
 _COMMAND = [sys.executable, "-m", "service.stored.judging"]
 
 Facts = dict[str, Any]
+Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 NOT_YET: Facts = {"not yet": True}  # of a beginning that is right, and tells no more
 
 
@@ -43,7 +44,8 @@ class Judges:
     def __init__(self, count: int = _AT_ONCE) -> None:
         self._short = ThreadPoolExecutor(count, "judge of headers")
         self._long = ThreadPoolExecutor(count, "judge of datasets")
-        self._idle: dict[bool, list[_Judge]] = {True: [], False: []}
+        self._idle: dict[bool, list[_Judge | _JudgeHere]] = {True: [], False: []}
+        self._new_judge: Callable[[], _Judge | _JudgeHere] = _Judge
         self._lock = Lock()
         self._stopped = Event()
 
@@ -55,6 +57,17 @@ class Judges:
         pool = self._short if short else self._long
         message = {"question": question, **asked}
         return pool.submit(self._answered, message, nobody, self._stopped, short=short)
+
+    @contextlib.contextmanager
+    def staying_here(self, answer: Answer) -> Iterator[None]:
+        """Judge by `judging.answer` in this process, until the end of the block: the files are its
+        user's own.
+        """
+        self.close()
+        self._new_judge = lambda: _JudgeHere(answer)
+        yield
+        self.close()
+        self._new_judge = _Judge
 
     def give_up(self) -> None:
         """End the processes that judge something just now."""
@@ -98,7 +111,7 @@ class Judges:
     ) -> Mapping[str, Any]:
         if over():
             raise Gone
-        judge = self._idle_one(short=short) or _Judge()
+        judge = self._idle_one(short=short) or self._new_judge()
         try:
             found = judge.ask(asked, until, over)
         except BaseException:
@@ -108,7 +121,7 @@ class Judges:
             self._idle[short].append(judge)
         return found
 
-    def _idle_one(self, *, short: bool) -> "_Judge | None":
+    def _idle_one(self, *, short: bool) -> "_Judge | _JudgeHere | None":
         while True:
             with self._lock:
                 idle = self._idle[short]
@@ -123,6 +136,27 @@ def of_this_process() -> Judges:
     judges = Judges()
     atexit.register(judges.close)
     return judges
+
+
+class _JudgeHere:
+    """Judges in the thread that asks."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def is_alive(self) -> bool:
+        return True
+
+    def ask(
+        self,
+        asked: Mapping[str, Any],
+        until: float,  # noqa: ARG002  as `_Judge`
+        over: Callable[[], bool],  # noqa: ARG002
+    ) -> Mapping[str, Any]:
+        return self._answer(asked)
+
+    def end(self) -> None:
+        """Nothing to end."""
 
 
 class _Judge:

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from service.contract.errors import InvalidSetting
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSIONS = sa.table("alembic_version", sa.column("version_num"))  # made by Alembic
 BUSY_SECONDS = 10  # how long a writer waits for another writer
 # PostgreSQL: how long a statement may take, and how long a transaction may wait for its client's
 # next statement. One whose client is stopped or cut off stands in all others' way, until the server
@@ -57,7 +54,9 @@ def connect(url: str, patience: float = PATIENCE) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Migrate the tables to this version; InvalidSetting if a later version has made them."""
-    found, _ = revisions(engine)
+    found, head = revisions(engine)
+    if found == head:
+        return
     if found is not None and not is_known(found):
         raise InvalidSetting(_later(found))
     with engine.begin() as connection:
@@ -66,8 +65,12 @@ def migrate(engine: Engine) -> None:
 
 def upgrade(connection: sa.Connection, revision: str) -> None:
     """Migrate the tables to that revision, in the connection's transaction."""
+    from alembic import command  # noqa: PLC0415  60 ms, and only new records need it
+    from alembic.config import Config  # noqa: PLC0415
+
     _lift_limits(connection)
-    configuration = _configuration()
+    configuration = Config()
+    configuration.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, revision)
 
@@ -92,17 +95,23 @@ def _lift_limits(connection: sa.Connection) -> None:
             connection.exec_driver_sql(f"SET LOCAL {name} = 0")
 
 
-def revisions(engine: Engine) -> tuple[str | None, str | None]:
+def revisions(engine: Engine) -> tuple[str | None, str]:
     """The revision of the tables (None: there are no tables yet), and this version's revision."""
     with engine.execution_options(reading=True).connect() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-    return found, ScriptDirectory.from_config(_configuration()).get_current_head()
+        if not sa.inspect(connection).has_table(_VERSIONS.name):
+            return None, _known()[-1]
+        return connection.execute(sa.select(_VERSIONS)).scalar(), _known()[-1]
 
 
 def is_known(revision: str) -> bool:
     """Whether this version has the revision; False for one of a later version."""
-    known = ScriptDirectory.from_config(_configuration()).walk_revisions()
-    return revision in {script.revision for script in known}
+    return revision in _known()
+
+
+def _known() -> list[str]:
+    """Revisions of this version, in their order: their files' names begin with them."""
+    names = (path.name for path in (_MIGRATIONS / "versions").glob("[0-9]*.py"))
+    return sorted(name.partition("_")[0] for name in names)
 
 
 def check_at_head(engine: Engine) -> None:
@@ -148,12 +157,6 @@ def _later(revision: str) -> str:
         f"the database is at revision {revision}, which a later version of Prescore has made: "
         "start that version, or use another database or PRESCORE_HOME"
     )
-
-
-def _configuration() -> Config:
-    configuration = Config()
-    configuration.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    return configuration
 
 
 def _sqlite_pragmas(connection: Any, _: Any) -> None:

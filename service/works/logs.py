@@ -9,7 +9,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
@@ -38,6 +40,31 @@ def configure(role: str, level: str = "info") -> None:
         cache_logger_on_first_use=True,
     )
     _join_libraries(common, renderers, max(logging.WARNING, logging.getLevelName(level.upper())))
+
+
+@contextmanager
+def written_to(path: Path, level: str) -> Iterator[None]:
+    """Write the service's own logs to a file until the end of the block, unless the program has
+    said where they go. Libraries' logs stay the program's.
+    """
+    if structlog.is_configured():
+        yield
+        return
+    with path.open("a", encoding="utf-8") as file:
+        structlog.configure(
+            processors=[
+                structlog.contextvars.merge_contextvars,
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                *_for_programs(),
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+            logger_factory=structlog.WriteLoggerFactory(file),
+        )
+        try:
+            yield
+        finally:
+            structlog.reset_defaults()
 
 
 def _join_libraries(common: list[Processor], renderers: list[Processor], level: int) -> None:
@@ -98,4 +125,5 @@ def _traceback(stream: TextIO, error: ExcInfo) -> None:
 
 
 def _in_order(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return {name: fields.pop(name) for name in _FIRST} | dict(fields)
+    first = {name: fields.pop(name) for name in _FIRST if name in fields}
+    return first | dict(fields)

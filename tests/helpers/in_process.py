@@ -39,7 +39,7 @@ def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
     records, blobs = Records(engine), open_blobs(None, folder)
     places = Places(folder)
     toolbox = toolbox or Toolbox("cpu", places)
-    queue = in_process.queue(records, blobs, folder / "attempts", toolbox)
+    queue = in_process.open_queue(records, blobs, folder / "attempts", toolbox)
     try:
         yield Parts(records, blobs, queue, toolbox.places)
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from service.works import database
 
-REVISION = "next"
+REVISION = "9998"
 _MIGRATION = '''"""a column more"""
 
 import sqlalchemy as sa
@@ -24,5 +24,5 @@ def add(folder: Path, last: str, monkeypatch) -> None:
     """From now on, this version's record has a column more than that of the revision `last`."""
     shutil.copytree(database._MIGRATIONS, folder)
     text = _MIGRATION.format(revision=REVISION, last=last)
-    (folder / "versions" / f"{REVISION}.py").write_text(text, "utf-8")
+    (folder / "versions" / f"{REVISION}_a_column_more.py").write_text(text, "utf-8")
     monkeypatch.setattr(database, "_MIGRATIONS", folder)

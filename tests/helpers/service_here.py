@@ -135,7 +135,7 @@ def service_here(
     database.migrate(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
     toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
-    turns = Turns(in_process.queue(records, blobs, home / "attempts", toolbox, tracer))
+    turns = Turns(in_process.open_queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
     running = Running.on(parts, most_runs, outgoing, allowed, jobs)
     try:

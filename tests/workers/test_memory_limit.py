@@ -23,7 +23,7 @@ def service(serve_here, tmp_path, monkeypatch):
 
     limited = functools.partial(Runner, limits=Limits(LIMIT))
     monkeypatch.setattr("workers.runtime.in_process.Runner", limited)
-    monkeypatch.setattr("workers.runtime.in_process.InProcess", child)
+    monkeypatch.setattr("workers.runtime.in_process.ComputingThread", child)
     with serve_here(tmp_path) as service:
         yield service
     for each in children:

@@ -3,27 +3,29 @@ process: the service does not import the workers, and a crash of torch ends only
 """
 
 import contextlib
+import io
+import json
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
+
 from service.contract import findings
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.formats import bundles, encoder_header
-from service.contract.formats.bundles import Item
 from service.contract.formats.plugins import Plugin
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
+from workers.here import URL, service_here
 from workers.inference.plugins import installed
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
-from workers.offline import sources
-from workers.offline.sources import Source
-from workers.progress import silent
 from workers.sandbox import confined, probe
 
 _INSTALL = "install the `workers` extra again"
@@ -39,6 +41,7 @@ _PLUGINS_SECONDS = 30.0  # they import torch
 _JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
 _LITTLE_MEMORY = 2e9  # bytes that `prescore serve` needs with torch and the JVM
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
+_DATASET = "doctor"
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
 
@@ -203,21 +206,37 @@ def _encoders(places: Places) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Iterator[Finding]:
     """Check Java, then each post-gen family, by scoring captions equal to their references."""
-    toolbox = Toolbox(settings.device, Places.of(settings), remember=False)
-    with contextlib.closing(toolbox), tempfile.TemporaryDirectory(prefix="prescore-") as name:
+    places = Places.of(settings)
+    with contextlib.closing(Toolbox(settings.device, places)) as toolbox:
         java = _java(toolbox.jvm(_METEOR_SECONDS))
-        yield java
-        yield _jars()
-        bundles.write_folder(Path(name), (Item(text, "test", (text,)) for text in _IMAGES))
-        source = sources.find(name, toolbox.places)
+    yield java
+    yield _jars()
+    with (
+        tempfile.TemporaryDirectory(prefix="prescore-") as folder,
+        service_here(settings.home, Path(folder)) as socket,
+        httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url=URL) as http,
+    ):
+        http.put(f"/v1/datasets/{_DATASET}", content=_bundle()).raise_for_status()
         for family, row in FAMILIES.items():
-            lacking = missing(row.names[0], toolbox.places)
+            lacking = missing(row.names[0], places)
             if lacking is not None:
                 found = Finding(family, "unavailable", lacking)
             else:
-                found = _family(family, source, toolbox, has_java=java.status == "ok")
+                found = _family(family, places, http, has_java=java.status == "ok")
             advice = "; ".join(each for each in (found.advice, row.advice) if each)
             yield replace(found, advice=advice)
+
+
+def _bundle() -> bytes:
+    """The tar of a dataset in which each image is called by its only caption."""
+    lines = [json.dumps({"image": text, "split": "test", "references": [text]}) for text in _IMAGES]
+    content = "\n".join(lines).encode()
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        member = tarfile.TarInfo(bundles.CAPTIONS)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
 
 
 def _java(jvm: Jvm) -> Finding:
@@ -244,24 +263,31 @@ def _jars() -> Finding:
     return Finding("jars", "ok", f"{found} of pycocoevalcap")
 
 
-def _family(family: str, source: Source, toolbox: Toolbox, *, has_java: bool) -> Finding:
+def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) -> Finding:
     began = time.monotonic()
+    row = FAMILIES[family]
+    learned = row.learned
+    is_own = learned is not None and model(family, places) is not None
+    is_composed = learned is not None and learned.is_composed
+    request = {
+        "dataset": f"{_DATASET}/test",
+        "captions": [{"image": text, "caption": text} for text in _IMAGES],
+        "postgen": row.names,
+        "tokenizer": "ptb" if is_own or is_composed else "none",  # that of most models
+    }
     try:
-        from workers.offline import outputs
-
-        row = FAMILIES[family]
-        learned = row.learned
-        is_own = learned is not None and model(family, toolbox.places) is not None
-        is_composed = learned is not None and learned.is_composed
-        tokenizer = "ptb" if is_own or is_composed else "none"  # that of most models
-        asked = outputs.Asked(row.names, tokenizer)
-        given = [(image, image) for image in _IMAGES]
-        found = outputs.score(given, source, asked, toolbox, lambda _: silent, source.path)
+        run = http.post(
+            "/v1/evaluations",
+            json=request,
+            headers={"Prefer": f"wait={_METEOR_SECONDS:.0f}"},
+            timeout=2 * _METEOR_SECONDS,
+        ).json()
+        wrong = next((task["error"] for task in run["works"] if task["error"]), None)
+        values = ", ".join(f"{score['value']:.3g}" for score in run["scores"].values())
     except Exception as error:  # noqa: BLE001  every error is a finding
-        return Finding(family, "unavailable", _reason(error))
-    if found.missing:
-        return Finding(family, "unavailable", _reason(next(iter(found.missing.values()))))
-    values = ", ".join(f"{score.value:.3g}" for score in found.scores.values())
+        return Finding(family, "unavailable", sentence(error))
+    if wrong is not None or not values:
+        return Finding(family, "unavailable", wrong["detail"] if wrong else run["status"])
     answer = f"answers {values} in {time.monotonic() - began:.1f} s"
     if has_java:
         return Finding(family, "ok", answer)

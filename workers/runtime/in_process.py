@@ -1,61 +1,149 @@
-"""Performs works in the calling process, with the rules of a worker.
+"""Performs tasks in the calling process, by the rules of a worker and without Redis."""
 
-For tests of rules and routes, which need scores and no second process. Nothing is killed here: a
-work that is late or too large fails only when it is done.
-"""
-
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
+import structlog
+
+from service.contract.errors import Canceled
 from service.works import presence
 from service.works.blobs import Blobs
-from service.works.queueing import AtOnce
+from service.works.queueing import AtOnce, Queue
 from service.works.records import Records
 from service.works.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
-from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.resident import Answer, Cause, Ended, Progress
 from workers.runtime.runner import Runner
 from workers.runtime.workplace import Workplace
 
+log = structlog.get_logger()
 
-class InProcess:
-    """A `Warm` without a process: `receive` computes the request that was sent."""
+_PAUSE_SECONDS = 1.0  # after a failure of the record
+_STOP_SECONDS = 5.0  # for a running task to be handed back
+
+
+class ComputingThread:
+    """Computes requests in a thread of this process, in the place of a worker's warm child."""
 
     peak_bytes = 0
     last_output = ""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
-        self._request: Mapping[str, Any] = {}
+        self._messages: SimpleQueue[Progress | Answer] = SimpleQueue()
+        self._is_canceled = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def send(self, request: Mapping[str, Any]) -> None:
-        self._request = request
+        self._thread = threading.Thread(target=self._compute, args=(request,), daemon=True)
+        self._thread.start()
 
-    def receive(self, seconds: float) -> Answer:  # noqa: ARG002  the protocol's
-        return Answer(jobs.answer(self._request, self._toolbox))
+    def receive(self, seconds: float) -> Progress | Answer | None:
+        try:
+            return self._messages.get(timeout=seconds)
+        except Empty:
+            return None
 
     def memory(self) -> int:
+        """Return 0: the memory of this process is no task's alone."""
         return 0
 
     def end(self) -> Ended:
-        return Ended("the works are performed in this process", Cause.OWN)
+        """Have the task end at its next report of progress, and wait for that."""
+        self._is_canceled.set()
+        if self._thread is not None:
+            self._thread.join()
+        return Ended("the task was ended in this process", Cause.OWN)
 
     def close(self) -> None:
         """Nothing to close: the toolbox belongs to the caller."""
 
+    def _compute(self, request: Mapping[str, Any]) -> None:
+        self._messages.put(Answer(jobs.answer(request, self._toolbox, self._report)))
 
-def queue(
+    def _report(self, done: int, total: int) -> None:
+        if self._is_canceled.is_set():
+            raise Canceled("the task was canceled")
+        self._messages.put(Progress(done, total))
+
+
+class BackgroundQueue(AtOnce):
+    """A queue whose tasks one thread of this process performs, one after the other."""
+
+    def __init__(self, perform: Callable[[str], None], records: Records) -> None:
+        super().__init__(perform)
+        self._records = records
+        self._is_wanted, self._is_closed = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._perform_all, name="tasks", daemon=True)
+        self._thread.start()
+
+    def flush(self, records: Records) -> int:  # noqa: ARG002  the protocol's
+        self._is_wanted.set()
+        return 0
+
+    def close(self, seconds: float) -> None:
+        """Begin no more tasks, and wait for the one that is running."""
+        self._is_closed.set()
+        self._is_wanted.set()
+        self._thread.join(seconds)
+
+    def _perform_all(self) -> None:
+        while not self._is_closed.is_set():
+            self._is_wanted.wait()
+            self._is_wanted.clear()
+            try:
+                super().flush(self._records)
+            except Exception:
+                log.exception("a task could not be begun or ended; the next one is tried")
+                self._is_closed.wait(_PAUSE_SECONDS)
+                self._is_wanted.set()
+
+    def _sent(self, records: Records) -> Iterator[int]:
+        return takewhile(lambda _: not self._is_closed.is_set(), super()._sent(records))
+
+
+def open_queue(
     records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox, tracer: Tracer = OFF
 ) -> AtOnce:
-    """A queue that performs works itself; `tracer` is told of the attempts."""
+    """A queue that performs tasks before a submission returns; `tracer` is told of attempts."""
 
     def perform(queue: str) -> None:
         runner.run_first(queue)
 
     at_once = AtOnce(perform)
-    workplace = Workplace(blobs, folder)
-    name = presence.name("in-process")
-    runner = Runner(records, at_once, workplace, name, lambda: InProcess(toolbox), tracer=tracer)
+    runner = _runner(records, at_once, Workplace(blobs, folder), toolbox, tracer)
     return at_once
+
+
+@contextmanager
+def background_queue(
+    records: Records, blobs: Blobs, home: Path, toolbox: Toolbox
+) -> Iterator[BackgroundQueue]:
+    """A queue for programs that do something else meanwhile. At the end, the task that is running
+    is handed back unless it ends soon.
+    """
+
+    def perform(queue: str) -> None:
+        runner.run_first(queue)
+
+    workplace = Workplace(blobs, home / "attempts")
+    workplace.sweep()
+    queue = BackgroundQueue(perform, records)
+    runner = _runner(records, queue, workplace, toolbox)
+    with presence.present(home, runner.name):
+        yield queue
+        runner.ask_to_stop()
+        queue.close(_STOP_SECONDS)
+
+
+def _runner(
+    records: Records, queue: Queue, workplace: Workplace, toolbox: Toolbox, tracer: Tracer = OFF
+) -> Runner:
+    name = presence.name("in-process")
+    return Runner(records, queue, workplace, name, lambda: ComputingThread(toolbox), tracer=tracer)

@@ -6,7 +6,7 @@ import typer
 
 COMMANDS: Sequence[str] = (
     *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
-    *("judge", "lab", "migrate", "probe", "restore", "score", "serve", "verify", "worker"),
+    *("judge", "lab", "migrate", "restore", "serve", "verify", "worker"),
 )
 OF_GROUPS: Mapping[str, Sequence[str]] = {"learned": ("train",)}
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"

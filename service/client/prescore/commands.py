@@ -15,17 +15,18 @@ from prescore.cli.reading.comparing import compare
 from prescore.cli.reading.listing import list_
 from prescore.cli.reading.tokens import tokens
 from prescore.cli.runs import cancel, scores, status, watch
+from prescore.cli.score import score
 from prescore.cli.splits.boards import leaderboard
 from prescore.cli.splits.correlations import correlations
 from prescore.cli.splits.health import health
 from prescore.cli.splits.learned import learned
-from prescore.cli.splits.probes import probes
+from prescore.cli.splits.probes import probe, probes
 from prescore.cli.submitting import submit
 from prescore.root_command import RootCommand
 
 COMMANDS = (
-    *(submit, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
-    *(correlations, health, probes, label, delete, audit),
+    *(submit, score, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
+    *(correlations, health, probe, probes, label, delete, audit),
 )
 GROUPS = {"learned": learned}  # to which another distribution adds commands
 GROUP = "prescore.commands"

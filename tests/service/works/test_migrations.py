@@ -3,7 +3,9 @@
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 import next_revision
 import outside
@@ -43,10 +45,19 @@ def test_a_record_of_an_earlier_version_is_refused_until_it_is_migrated_and_keep
         connection.execute(outbox.insert().values(**row))
     last, _ = database.revisions(empty)
     next_revision.add(tmp_path / "migrations", last, monkeypatch)
-    with pytest.raises(InvalidSetting, match=f"at revision {last}, this version needs next"):
+    with pytest.raises(
+        InvalidSetting, match=f"at revision {last}, this version needs {next_revision.REVISION}"
+    ):
         database.check_at_head(empty)
     database.migrate(empty)
     database.check_at_head(empty)
     assert "added_later" in {column["name"] for column in sa.inspect(empty).get_columns("runs")}
     with empty.connect() as connection:
         assert [dict(found._mapping) for found in connection.execute(sa.select(outbox))] == [row]
+
+
+def test_every_migration_is_known_by_its_files_name():
+    configuration = Config()
+    configuration.set_main_option("script_location", str(database._MIGRATIONS))
+    scripts = ScriptDirectory.from_config(configuration)
+    assert [script.revision for script in scripts.walk_revisions()][::-1] == database._known()

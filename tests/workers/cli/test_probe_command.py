@@ -3,17 +3,17 @@
 import csv
 import hashlib
 import json
+import re
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+import commanding
 import learned_models
 from builders import captions_with_references
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
-from workers.cli.probe import probe
 from workers.metrics.accord import model as accord
 from workers.metrics.learned import model
 from workers.offline import assets
@@ -46,11 +46,9 @@ def _probe(home, monkeypatch, *arguments):
 
 def _run(home, monkeypatch, *arguments):
     monkeypatch.setenv("PRESCORE_HOME", str(home))
-    monkeypatch.setenv("PRESCORE_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("PRESCORE_URL", raising=False)
     monkeypatch.setenv("PRESCORE_ASSETS", "")
-    app = typer.Typer()
-    app.command()(probe)
-    return CliRunner().invoke(app, list(arguments))
+    return CliRunner().invoke(commanding.prescore(), ["probe", *arguments])
 
 
 def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, monkeypatch, tmp_path):
@@ -73,7 +71,9 @@ def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, mon
     assert {row["probe"] for row in table} == set(names)
     assert all(row["score"] or row["reason"] for row in table)
     again = _probe(home, monkeypatch, *asked)
-    assert json.loads(again.stdout) == found
+    again = json.loads(again.stdout)
+    assert {task["cached"] for task in again["works"]} == {True}
+    assert (again["probes"], again["health"]) == (found["probes"], found["health"])
 
 
 def test_options_reach_their_probes(home, folder, monkeypatch):
@@ -88,7 +88,7 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
     done = _probe(home, monkeypatch, f"{folder}/train", "--probes", "rare,single,human")
     assert done.exit_code == 0
     assert "no training captions" in done.stdout
-    assert "RvR: bleu_4 0." in done.stdout
+    assert re.search(r"RvR +[0-9.]+", done.stdout)
     assert "RvR: people's captions against other people's; " in done.stdout
 
 
@@ -128,9 +128,9 @@ def test_models_that_their_names_tell_are_probed_side_by_side(folder, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--probes", "humans"), 2, "expected one of the probes human, frequent"),
+        (("--probes", "humans"), 2, "expected 'human', 'frequent'"),
         (("--swap", "woman"), 2, "expected woman=man"),
-        (("--tokenizer", "moses"), 2, "'regex'"),
+        (("--tokenizer", "moses"), 2, "'character' or 'regex'"),
         (("--probes", "human", "--metrics", "spice"), 3, "CoreNLP 3.6.0"),
         (
             ("--probes", "human", "--metrics", "nneval"),

@@ -47,6 +47,10 @@ def connected(connection: Connection, meant: Meant | None = None) -> Iterator[Cl
 @contextmanager
 def opened(connection: Connection, key: str | None = None) -> Iterator[Client]:
     """A client; its errors are left to the caller. `key`: instead of that of the connection."""
+    if connection.here:
+        with _warnings_printed(), Client(here=connection.home or True) as client:
+            yield client
+        return
     if key is None and connection.key_file is not None:
         key = _key(connection.key_file)
     with _warnings_printed(), Client(connection.url, key, patience=connection.patience) as client:

@@ -40,10 +40,14 @@ def follow(
         console.say(f"{error}; watch it: prescore watch {id_}")
         return cast("Evaluation", error.run)
     except KeyboardInterrupt:
-        console.say(
-            f"{id_} goes on in the service; "
-            f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
-        )
+        if client.is_here:
+            client.cancel(id_)
+            console.say("stopped")
+        else:
+            console.say(
+                f"{id_} goes on in the service; "
+                f"watch it again: prescore watch {id_}; stop it: prescore cancel {id_}"
+            )
         raise typer.Exit(exit_codes.INTERRUPTED) from None
 
 

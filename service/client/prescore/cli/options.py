@@ -33,15 +33,14 @@ def _writable(path: Path | None) -> Path | None:
     return path
 
 
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="CHECKPOINT|CAPTIONS",
-        help="A .safetensors file, the sha256:... of one that the service has, or captions: "
-        'a JSON list of {"image" or "image_id", "caption"}, pycocoevalcap\'s dictionary, JSON '
-        "Lines, CSV.",
-    ),
-]
+_TARGET: Any = typer.Argument(
+    metavar="CHECKPOINT|CAPTIONS",
+    help="A .safetensors file, the sha256:... of one that the service has, or captions: "
+    'a JSON list of {"image" or "image_id", "caption"}, pycocoevalcap\'s dictionary, JSON '
+    "Lines, CSV.",
+)
+Target = Annotated[str | None, _TARGET]
+OneTarget = Annotated[str, _TARGET]
 Targets = Annotated[
     list[str] | None,
     typer.Argument(
@@ -59,6 +58,13 @@ StepFromName = Annotated[
 ]
 _SPLIT = "NAME/SPLIT or NAME@VERSION/SPLIT; the only split need not be named."
 Split = Annotated[str, typer.Option("--dataset", help=_SPLIT)]
+_LOCAL_SPLIT = (
+    "A folder or a tar on this machine, or a dataset of a service. Default: the only split, or "
+    "`test`."
+)
+LocalSplit = Annotated[str, typer.Option("--dataset", metavar="DATASET[/SPLIT]", help=_LOCAL_SPLIT)]
+LocalWholeSplit = Annotated[str, typer.Argument(metavar="DATASET[/SPLIT]", help=_LOCAL_SPLIT)]
+USUAL = "bleu,rouge_l,cider_d,meteor"  # metrics
 WholeSplit = Annotated[str, typer.Argument(metavar="DATASET/SPLIT", help=_SPLIT)]
 Metrics = Annotated[
     list[str] | None, typer.Option(help="Names, separated by commas; may be given many times.")
@@ -94,6 +100,14 @@ class Connection:
             "--patience", min=0, help="Seconds to keep trying while the service does not answer."
         ),
     ] = PATIENCE_SECONDS
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Run the service in this process, for this command alone."),
+    ] = False
+    home: Annotated[
+        Path | None,
+        typer.Option(help="The folder of all data of --here. Default: PRESCORE_HOME."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

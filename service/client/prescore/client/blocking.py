@@ -2,16 +2,19 @@
 # ruff: noqa: A002  `id` is the contract's word
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from prescore.client.analyses import Analyses
 from prescore.client.connecting import PATIENCE_SECONDS, address
+from prescore.client.here import HERE, run_service
 from prescore.client.listing import Listing, Scores
 from prescore.client.outgoing import Outgoing
 from prescore.client.overview import Overview
 from prescore.http import events, paging, polling, uploads
+from prescore.http.addresses import Address
 from prescore.http.polling import OnChange
 from prescore.http.transport import Transport
 from prescore.http.uploads import Progress
@@ -41,12 +44,27 @@ class Client(Analyses, Outgoing, Overview):
     Defaults: `url` is PRESCORE_URL or http://127.0.0.1:8000, `key` is PRESCORE_KEY. While the
     service cannot be reached, or answers that it is busy, a request is repeated for at most
     `patience` seconds; no repetition does anything twice. Safe to share between threads.
+
+    `here=True` runs the service in this process, with what it computed before in PRESCORE_HOME, or
+    in the folder that `here` names. It needs the distribution `prescore` with its extras.
     """
 
     def __init__(
-        self, url: str | None = None, key: str | None = None, *, patience: float = PATIENCE_SECONDS
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        here: bool | str | Path = False,
     ) -> None:
-        self._address = address(url, key, patience)
+        self.is_here = bool(here)
+        self._service = ExitStack()
+        if here:
+            home = None if here is True else Path(here)
+            socket = self._service.enter_context(run_service(home))
+            self._address = Address(HERE, patience, {}, socket)
+        else:
+            self._address = address(url, key, patience)
         self._transport = Transport(self._address)
 
     def __repr__(self) -> str:
@@ -65,6 +83,7 @@ class Client(Analyses, Outgoing, Overview):
 
     def close(self) -> None:
         self._transport.close()
+        self._service.close()
 
     @property
     def url(self) -> str:

@@ -7,8 +7,11 @@ names, no times, no owners.
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from prescore import plain_text
 from prescore.errors import InvalidArgument
@@ -39,6 +42,35 @@ def files_in(folder: Path) -> Files:
         for name in names:
             _check_plain(folder / name)
     return {name: folder / name for name in names}
+
+
+@contextmanager
+def open_captions(bundle: Path) -> Iterator[IO[bytes]]:
+    """Lines of captions.jsonl, from a folder or a tar."""
+    with readable(bundle):
+        if bundle.is_dir():
+            with (bundle / CAPTIONS).open("rb") as stream:
+                yield stream
+        else:
+            with _opened(bundle) as archive, _member(bundle, archive) as stream:
+                yield stream
+
+
+def _opened(bundle: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(bundle, "r:")
+    except tarfile.TarError:
+        expected = f"expected a dataset's folder, or a tar, with {CAPTIONS}"
+        raise InvalidArgument(f"{bundle}: {expected}; found another file") from None
+
+
+def _member(bundle: Path, archive: tarfile.TarFile) -> IO[bytes]:
+    for name in (CAPTIONS, f"./{CAPTIONS}"):
+        if name in archive.getnames():
+            found = archive.extractfile(name)
+            if found is not None:
+                return found
+    raise InvalidArgument(f"expected {CAPTIONS} in {bundle}, found none")
 
 
 def files_with_pictures(captions: Path, folder: Path) -> Files:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
 import httpx
@@ -36,6 +37,7 @@ class Address:
     url: str
     patience: float
     headers: Mapping[str, str] = field(repr=False)  # with the key
+    socket: Path | None = None  # at which a service of this machine listens, in place of a port
 
     @classmethod
     def of(cls, url: str, key: str | None, patience: float) -> Self:
@@ -52,7 +54,10 @@ class Address:
     @property
     def connecting(self) -> dict[str, Any]:
         """Arguments of httpx's clients."""
-        return {
+        found = (
+            {} if self.socket is None else {"transport": httpx.HTTPTransport(uds=str(self.socket))}
+        )
+        return found | {
             "base_url": self.url,
             "headers": self.headers,
             "verify": tls(),

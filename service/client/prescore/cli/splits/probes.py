@@ -1,4 +1,4 @@
-"""prescore probes"""
+"""prescore probe, probes"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, options, text
+from prescore import exit_codes
+from prescore.cli import asking, console, local_datasets, options, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
-from prescore.client import Client
 from prescore.files import captions
-from prescore.models import ProbeRow, Probes, Tokenizer
+from prescore.models import ProbeRow, Probes
 from prescore.models.probes import legend
 
 _COLUMNS = ("probe", "name", "share", "metric", "score", "drop", "sd", "text", "note", "reason")
@@ -25,80 +25,142 @@ def probes(
         typer.Argument(metavar="DATASET/SPLIT|PB", help="A split, or the id of probes, pb_..."),
     ],
     *,
-    compute: options.Compute = False,
+    csv_file: options.Table = None,
+    as_json: options.AsJson = False,
+    connection: options.Connection,
+) -> None:
+    """Show the latest probes of a split, or those with an id.
+
+        prescore probes flickr8k/test
+        prescore probes pb_7c1d --csv probes.csv
+
+    `prescore probe` computes new ones; `prescore health` sums them up.
+
+    Exit 0: printed. 2: usage, or refused. 3: there are no probes yet, or they failed.
+    4: no answer from the service.
+    """
+    is_split = not target.startswith("pb_") or "/" in target
+    with console.connected(connection, Meant(target if is_split else "")) as client:
+        if is_split:
+            target = asking.whole(client, target)
+            found = next(client.probes(dataset=target, status="succeeded"), None)
+        else:
+            found = client.probe(target)
+    if found is None:
+        console.fail(f"{target} has not been probed: prescore probe {target}")
+    _show(found, csv_file, as_json=as_json)
+
+
+@options.spread
+def probe(
+    dataset: options.LocalWholeSplit,
+    *,
     wanted: Annotated[
         list[str] | None,
         typer.Option(
-            "--probes", help="With --compute: human,frequent,rare,swap,random,single. Default: all."
+            "--probes",
+            help="Names, separated by commas or given one by one; see below.",
+            show_default="human,frequent,rare,swap,random,single",
         ),
     ] = None,
-    metrics: options.Metrics = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="With --compute: how texts are split into words.")
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Names, separated by commas or given one by one.", show_default=options.USUAL
+        ),
     ] = None,
     captions_file: Annotated[
         Path | None,
-        typer.Option("--captions", metavar="F", help="With --compute: captions beside people's."),
+        typer.Option("--captions", metavar="F", help="A system's captions beside people's."),
     ] = None,
     evaluation: Annotated[
+        str | None, typer.Option(metavar="EV", help="A run's captions beside people's.")
+    ] = None,
+    tokenizer: Annotated[
         str | None,
-        typer.Option(metavar="EV", help="With --compute: a run's captions beside people's."),
+        typer.Option(
+            help="ptb: for English; regex: words and punctuation; character; none: tokens already.",
+            show_default="ptb",
+        ),
+    ] = None,
+    frequent: Annotated[
+        str | None,
+        typer.Option(help="Words, or how many of the most frequent words. Default: the paper's."),
+    ] = None,
+    swap: Annotated[str | None, typer.Option(help="Pairs of words: woman=man,dog=cat.")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="The metric that the single sentence should score highest in.",
+            show_default="bleu_4",
+        ),
     ] = None,
     timeout: options.Timeout = None,
     csv_file: options.Table = None,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Show what metrics say of captions that are made wrong on purpose.
+    """Compute which changes of captions metrics reward or do not see on a dataset.
 
-    The latest probes of a split, or with --compute new ones. Equal probes are not
-    computed twice. `prescore probe` does the same here, without a service.
+    human     each column of references scored against the others (RvR);
+              a system's captions scored against these (SvR)
+    frequent  the first references with one frequent word made unknown
+    rare      the first references with words seen fewer than 30, 20, 10, 5 times in
+              training made unknown
+    swap      the first references with one word replaced everywhere (woman -> man)
+    random    the first references with tokens replaced at random
+    single    the training sentence that scores best when used for every image
 
-        prescore probes flickr8k/test
-        prescore probes flickr8k/test --compute --metrics cider_d,meteor
-        prescore probes flickr8k/test --compute --evaluation ev_2f9c
-        prescore probes pb_7c1d --csv probes.csv
+    `rare` and `single` need the dataset's training split, `train`. Equal probes are not
+    computed twice. Where DATASET is a folder or a tar, or no service is named and none
+    answers, the service runs in this process (--here).
 
-    `prescore health` sums them up.
+        prescore probe flickr8k/test
+        prescore probe coco.tar/test --probes human --captions results.json
+        prescore probe flickr8k/test --evaluation ev_2f9c --metrics cider_d,meteor
+        prescore probe multi30k-de/test --tokenizer regex --probes human,frequent
 
-    Exit 0: printed. 2: usage, or refused. 3: there are no probes yet, they failed or
-    have not ended in time. 4: no answer from the service. 130: Ctrl-C.
+    Exit 0: done. 2: usage, or refused. 3: some metrics are not available, the probes
+    failed or have not ended in time. 4: no answer from the service. 130: Ctrl-C.
     """
-    asked = {
+    names = console.names(metrics)
+    request = {
         "probes": console.names(wanted),
-        "metrics": console.names(metrics),
+        "metrics": names,
         "tokenizer": tokenizer,
         "evaluation": evaluation,
-        "captions": captions_file,
+        "options": _options(frequent, swap, objective) or None,
     }
-    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    if given and not compute:
-        raise typer.BadParameter(f"--{', --'.join(given)}: only with --compute")
-    is_split = not target.startswith("pb_") or "/" in target
-    meant = Meant(target if is_split else "", console.names(metrics) or ())
+    given: Any = {name: value for name, value in request.items() if value is not None}
+    connection = local_datasets.choose_place(connection, dataset)
+    meant = Meant(local_datasets.name_of(connection, dataset), names or ())
     with console.connected(connection, meant) as client:
-        if is_split:
-            target = asking.whole(client, target)
-        if compute:
-            if captions_file is not None:
-                given["captions"] = captions.read(captions_file)
-            found: Probes | None = computed(
-                partial(client.compute_probes, target, timeout=timeout, **given)
-            )
-        else:
-            found = _latest(client, target) if is_split else client.probe(target)
-        if found is not None and csv_file is not None:
-            console.write_csv(csv_file, _COLUMNS, _csv_rows(found))
-    _end(found, target, as_json=as_json)
+        if captions_file is not None:
+            given["captions"] = captions.read(captions_file)
+        split = local_datasets.bring(client, connection, dataset, whole=False)
+        found = computed(partial(client.compute_probes, split, timeout=timeout, **given))
+    _show(found, csv_file, as_json=as_json)
+    if any(task.status == "unavailable" for task in found.works) or found.warnings:
+        raise typer.Exit(exit_codes.FAILED)
 
 
-def _latest(client: Client, target: str) -> Probes | None:
-    return next(client.probes(dataset=target, status="succeeded"), None)
+def _options(frequent: str | None, swap: str | None, objective: str | None) -> dict[str, Any]:
+    """Options of single probes; those that are not given have the service's default."""
+    found: dict[str, Any] = {} if objective is None else {"objective": objective}
+    if frequent is not None:
+        count = frequent.strip()
+        found["frequent"] = int(count) if count.isdecimal() else console.names([count])
+    if swap is not None:
+        pairs = [pair.split("=") for pair in console.names([swap]) or ()]
+        if any(len(pair) != 2 or not all(pair) for pair in pairs):
+            raise typer.BadParameter(f"--swap: expected woman=man, found {swap!r:.60}")
+        found["swaps"] = pairs
+    return found
 
 
-def _end(found: Probes | None, target: str, *, as_json: bool) -> None:
-    if found is None:
-        console.fail(text.not_yet(target, "probed", "probes"))
+def _show(found: Probes, csv_file: Path | None, *, as_json: bool) -> None:
+    if csv_file is not None:
+        console.write_csv(csv_file, _COLUMNS, _csv_rows(found))
     if as_json:
         console.show_json(found)
     else:
@@ -111,6 +173,9 @@ def _lines(found: Probes) -> list[str]:
     if found.error is not None:
         lines += text.aligned([("error", found.error.detail or found.error.title)])
     lines += text.aligned([(one.code, one.detail) for one in found.warnings])
+    lines += text.aligned(
+        [(task.name, task.status, task.error.detail) for task in found.works if task.error]
+    )
     for name, rows in found.probes.items():
         metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
         heading = ("", "share", *metrics, "")

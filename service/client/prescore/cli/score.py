@@ -1,0 +1,184 @@
+"""prescore score"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from prescore.cli import asking, console, local_datasets, nearly, options, text
+from prescore.cli.follow import follow
+from prescore.cli.nearly import Meant
+from prescore.client import Client
+from prescore.counts import counted
+from prescore.errors import InvalidArgument
+from prescore.files import captions
+from prescore.models import Evaluation, Idf, Tokenizer, Work
+from prescore.plain_text import quoted
+
+_INCOMPLETE = 3  # a metric has no score
+_SHOWN = 20  # warnings
+_PAGE = 1000
+_ASIDE = "nneval"  # what `all` does not stand for
+
+
+@options.spread
+def score(
+    target: options.OneTarget,
+    *,
+    dataset: options.LocalSplit,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Names, separated by commas or given one by one; or `all` that are available.",
+            show_default=options.USUAL,
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Tokenizer | None, typer.Option(help="How captions and references are split into words.")
+    ] = None,
+    subset: Annotated[
+        bool, typer.Option("--subset", help="Accept captions for a part of the split.")
+    ] = False,
+    idf: Annotated[
+        Idf | None,
+        typer.Option(
+            help="CIDEr's document frequencies: of the whole split, or of images with captions."
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    json_file: Annotated[
+        Path | None, options.file_to_write("Write the JSON to a file.", "--json-out")
+    ] = None,
+    csv_file: Annotated[
+        Path | None,
+        options.file_to_write("Write every caption with its own scores to a CSV file.", "--csv"),
+    ] = None,
+    connection: options.Connection,
+) -> None:
+    """Score captions, or a checkpoint, and print the scores.
+
+    Where DATASET is a folder or a tar, or no service is named and none answers, the
+    service runs in this process (--here). It keeps its results: the same is not
+    computed twice. METEOR's program starts anew each time.
+
+        prescore score results.json --dataset flickr8k/
+        prescore score results.json --dataset coco.tar/val --metrics cider_d,spice
+        prescore score best.safetensors --dataset flickr8k/ --metrics perplexity,cider_d
+        prescore score results.json --dataset flickr8k@v1/test --json
+
+    Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
+    wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with a certain
+    model), accord, accord_large, variety; of a checkpoint, pre-gen metrics too. Some
+    need files that `prescore assets` adds; `all` leaves out those whose files are not
+    here, and nneval, which has to be asked for.
+
+    Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
+    """
+    names = console.names(metrics) or options.USUAL.split(",")
+    connection = local_datasets.choose_place(connection, dataset)
+    meant = Meant(local_datasets.name_of(connection, dataset), names)
+    with console.connected(connection, meant) as client:
+        given = _captions(target)
+        split = local_datasets.bring(client, connection, dataset, whole=given is None)
+        absent: Mapping[str, str] = {}
+        if "all" in names:
+            names, absent = _every_metric(client, names)
+        run = client.submit(
+            split,
+            tokenizer=tokenizer,
+            subset=subset or None,
+            idf=idf,
+            **_request(client, target, given, names),
+        )
+        run = follow(client, run.id)
+        document = run.model_dump(mode="json")
+        if json_file is not None:
+            console.write(json_file, json.dumps(document).encode())
+        if csv_file is not None:
+            _write_csv(csv_file, client, run)
+    _say_what_is_odd(run, absent, is_written=as_json or json_file is not None)
+    if as_json:
+        console.print_json(document)
+    else:
+        console.show(_lines(run, given))
+    if run.status != "succeeded" or _without_scores(run):
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _captions(target: str) -> list[dict[str, str]] | None:
+    """The captions in a file; None for a checkpoint."""
+    path = Path(target)
+    return captions.read(path) if captions.looks_like_captions(path) else None
+
+
+def _request(
+    client: Client, target: str, given: list[dict[str, Any]] | None, names: Sequence[str]
+) -> dict[str, Any]:
+    """The source of the scores, and the names of the metrics by their field."""
+    usual = not set(names) - set(options.USUAL.split(","))
+    pregen, postgen = ([], [*names]) if usual else nearly.split_metrics(client, names)
+    if given is None:
+        return {**asking.source(client, target), "pregen": pregen, "postgen": postgen}
+    if pregen:
+        raise InvalidArgument(f"{pregen[0]} is a pre-gen metric: it needs a checkpoint")
+    return {"captions": given, "postgen": postgen}
+
+
+def _every_metric(client: Client, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The metrics that `all` stands for and those that are named beside it, and why others are
+    left out.
+    """
+    metrics = [metric for metric in client.metrics() if metric.family == "postgen"]
+    missing = {
+        metric.name: metric.reason or "" for metric in metrics if metric.status != "available"
+    }
+    missing |= {
+        metric.name: "it agrees with people less than CIDEr-D; ask for it by name"
+        for metric in metrics
+        if metric.name == _ASIDE and _ASIDE not in names
+    }
+    named = [name for name in names if name != "all"]
+    every = [metric.name for metric in metrics if metric.name not in missing]
+    return list(dict.fromkeys([*every, *named])), missing
+
+
+def _say_what_is_odd(run: Evaluation, absent: Mapping[str, str], *, is_written: bool) -> None:
+    for reason in dict.fromkeys(absent.values()):
+        console.say(f"left out: {', '.join(n for n in absent if absent[n] == reason)}: {reason}")
+    rows = text.warning_rows(run)
+    for code, image, detail in rows[:_SHOWN]:
+        console.say(f"warning: {code}:{f' {image}:' if image else ''} {detail}")
+    if len(rows) > _SHOWN:
+        console.say(f"warning: {len(rows) - _SHOWN} more{'' if is_written else ', see --json'}")
+    reasons = {
+        task.name: f"{task.status}: {{}}: {task.error.detail if task.error else ''}"
+        for task in reversed(_without_scores(run))
+    }
+    for reason in dict.fromkeys(reasons.values()):
+        console.say(reason.format(", ".join(name for name in reasons if reasons[name] == reason)))
+
+
+def _without_scores(run: Evaluation) -> list[Work]:
+    return [task for task in run.works if task.status in ("failed", "unavailable")]
+
+
+def _lines(run: Evaluation, given: Sequence[object] | None) -> Iterator[str]:
+    of = f", {counted(len(given), 'caption')}" if given is not None else ""
+    known = any(one.interval for one in run.scores.values())
+    brackets = ", 95 % intervals in brackets" * known
+    yield quoted(f"{text.on(run)}{of}{brackets}")
+    rows = [
+        (*text.score_rows({name: one})[0][:3], one.signature or "")
+        for name, one in run.scores.items()
+    ]
+    yield from text.aligned(rows)
+
+
+def _write_csv(path: Path, client: Client, run: Evaluation) -> None:
+    rows = list(client.captions(run.id, page_size=_PAGE))
+    metrics = list(rows[0].scores) if rows else []
+    heading = ("image", "caption", *metrics)
+    table = ((row.image, row.caption, *map(row.scores.get, metrics)) for row in rows)
+    console.write_csv(path, heading, table)
