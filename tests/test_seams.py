@@ -56,7 +56,7 @@ def test_a_summarys_key_is_read_as_a_field_and_nowhere_by_its_name():
 
 
 # Words of summaries that are parameters and inputs of works too, which are named in keys.
-_OTHERS_TOO = {"tokenizer", "features", "learner", "training"}
+_OTHERS_TOO = {"tokenizer", "features", "training"}
 
 
 def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():

@@ -26,7 +26,7 @@ from service.works.blobs import Blobs
 from service.works.parts import Parts
 from service.works.tables import run_works, runs, work_rows
 
-_RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
+_RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
 
 def begin(parts: Parts, request: LearnedIn) -> Run:
@@ -161,6 +161,7 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
                 [(f"/features/{place}", "expected a metric that is available")],
             )
     recipe = request.model_dump(include={*_RECIPE, "features", "tokenizer", "leave_out_rated"})
+    recipe["learner"] = "network"  # a constant, by which works have the keys that they had
     return recipe | assets.of_features(request.features, places)
 
 

@@ -66,7 +66,6 @@ STUDY = {
     "metrics": {WORD: {"rows": 1, "reason": WORD, "correlations": [RELATED]}},
 }
 CARD = {
-    "learner": WORD,
     "stopped_by": WORD,
     "epochs": 5,
     "best_epoch": 2,

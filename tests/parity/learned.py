@@ -11,19 +11,17 @@ import numpy as np
 from parity import learned_sets
 from parity.learned_sets import Judged
 from workers.metrics import postgen
-from workers.metrics.learned import fitting, learners, network, training_sets
+from workers.metrics.learned import fitting, network, training_sets
 from workers.metrics.learned.features import Tools
 from workers.metrics.learned.fitting import Fitted, Task, Watched
-from workers.metrics.learned.network import Recipe
+from workers.metrics.learned.network import NetworkRecipe
 from workers.metrics.learned.training_sets import Examples, photo_of
 
 NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "wmd")
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept
 RECIPES = {
-    "network": learners.LEARNERS["network"],
-    "network, learning rate 0.25": Recipe(learning_rate=network.PAPER_LEARNING_RATE),
-    "logistic": learners.LEARNERS["logistic"],
-    "boosting": learners.LEARNERS["boosting"],
+    "network": NetworkRecipe(),
+    "network, learning rate 0.25": NetworkRecipe(learning_rate=network.PAPER_LEARNING_RATE),
 }
 SETS = ("COCO and Flickr30k", "Flickr30k")
 

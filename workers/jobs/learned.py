@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from workers.metrics.learned.training import Material
     from workers.metrics.learned.training_sets import Captioner
 
-_RECIPE = ("learner", "learning_rate", "beta", "epochs", "seed")
+_RECIPE = ("learning_rate", "beta", "epochs", "seed")
 _WHOLE = 1000  # the progress counted for each stage
 _STAGES = 5  # features of four sets at most, the training; then a stage for each left-out feature
 _OF_ACCORD = 7  # stages: tokens, features; of judgements also a test by three metrics
@@ -28,7 +28,8 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     trained on it.
     """
     from workers.metrics import postgen
-    from workers.metrics.learned import learners, model, training
+    from workers.metrics.learned import model, training
+    from workers.metrics.learned.network import NetworkRecipe
 
     asked = request.parameters
     names = asked["features"]
@@ -36,7 +37,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         _material(request),
         names,
         toolbox.jvm(),
-        learners.recipe(**{name: asked[name] for name in _RECIPE}),
+        NetworkRecipe.with_defaults(**{name: asked[name] for name in _RECIPE}),
         score=postgen.score,
         tokenizer=asked["tokenizer"],
         **toolbox.features(names, asked.get("vectors")),

@@ -173,27 +173,22 @@ class LearnedIn(Strict):
         max_length=limits.FEATURES,
         description="For `people`: the metrics that its model is made of.",
     )
-    learner: Literal["network", "logistic", "boosting"] = Field(
-        default="network",
-        description="For `people`. The paper's network, a network without hidden layer, or boosted "
-        "trees.",
-    )
     learning_rate: Finite | None = Field(
         default=None,
         ge=0,
-        description="For `people`. null: 0.001 (0.25 in the paper); for boosting 0.1.",
+        description="For `people`. null: 0.001 (0.25 in the paper).",
     )
     beta: Finite | None = Field(
         default=None,
         ge=0,
-        description="The weight of the L2 penalty; null: 0.01 for networks, 1 for the leaves of "
-        "trees, 0.1 for the weights of accord.",
+        description="The weight of the L2 penalty; null: 0.01 for the network, 0.1 for the weights "
+        "of accord.",
     )
     epochs: Whole = Field(
         default=500,
         ge=1,
         le=10_000,
-        description="For `people`. The largest number of epochs; for boosting, of trees.",
+        description="For `people`. The largest number of epochs.",
     )
     seed: Whole = Field(default=0, ge=0, lt=2**32, description="The seed of all random numbers.")
     tokenizer: TokenizerName = Field(
@@ -235,7 +230,6 @@ class ModelOut(BaseModel):
 
     features: dict[str, str] = Field(description="The signature of each feature, by name.")
     tokenizer: str
-    learner: str
     recipe: dict[str, Any]
     training: TrainingOut
     stopped_by: str = Field(description="`people`, or `held-out images`.")

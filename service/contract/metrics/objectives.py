@@ -30,7 +30,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         work="learned",
         takes=(
             *("captioners", "trained_on", "stopping", "leave_out_rated", "frequencies"),
-            *("features", "learner", "learning_rate", "epochs"),
+            *("features", "learning_rate", "epochs"),
         ),
         needs=("captioners",),
     ),

@@ -130,7 +130,7 @@ def first(client):
 @pytest.fixture(scope="module")
 def second(client):
     """Of captions alone, stopped by held-out images."""
-    return _trained(client, learner="logistic", learning_rate=0.25)
+    return _trained(client, learning_rate=0.25)
 
 
 @pytest.mark.long
@@ -187,8 +187,7 @@ def test_the_command_line_trains_the_same(client, first, second, tmp_path):
         arguments += ["--outputs", f"m{at}={tmp_path}/m{at}.json"]
     for found, more in (
         (first, ["--ratings", f"{tmp_path}/rated.jsonl"]),
-        (second, ["--learner", "logistic", "--learning-rate", "0.25"]),
-        (_trained(client, learner="boosting"), ["--learner", "boosting"]),
+        (second, ["--learning-rate", "0.25"]),
     ):
         out = tmp_path / "ours.safetensors"
         done = CliRunner().invoke(learned, ["train", *arguments, *more, "--out", str(out)])
@@ -229,15 +228,6 @@ def test_the_clients_commands_train_show_and_fetch(service, client, second, tmp_
             assert found["metric"] == second["metric"]
     assert second["id"] in [each["id"] for each in found]
     assert hashlib.sha256(out.read_bytes()).hexdigest()[:12] == second["metric"].split("@")[1]
-
-
-def test_boosted_trees_are_trained_and_score(client):
-    """By their own learning rate, which is not the network's."""
-    found = _trained(client, learner="boosting")
-    card = found["model"]
-    assert (card["learner"], card["recipe"]["learning_rate"]) == ("boosting", 0.1)
-    evaluated = _evaluate(client, postgen=[found["metric"]])
-    assert 0 < evaluated["scores"][found["metric"]]["value"] < 1
 
 
 def test_two_models_stand_side_by_side(client, first, second):
@@ -283,11 +273,11 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
 
 
 def test_the_same_again_computes_nothing(client, second):
-    again = _trained(client, learner="logistic", learning_rate=0.25)
+    again = _trained(client, learning_rate=0.25)
     assert again["id"] != second["id"]
     assert [work["cached"] for work in again["works"]] == [True]
     assert (again["metric"], again["model"]) == (second["metric"], second["model"])
-    other = _trained(client, learner="logistic", learning_rate=0.25, seed=1)
+    other = _trained(client, learning_rate=0.25, seed=1)
     assert other["metric"] != second["metric"]
 
 
@@ -359,7 +349,7 @@ def test_rated_photos_are_left_out_where_that_is_asked(client):
         ({"features": ["bleu_1", "bleu_1"]}, 422, ""),
         ({"features": ["bleu_1", "spice"]}, 422, "/features/1"),
         ({"stopping": [{**RATED[0], "ratings": []}]}, 422, "/stopping/0/ratings"),
-        ({"learner": "oracle"}, 422, "/learner"),
+        ({"learner": "network"}, 422, "/learner"),
         ({"dataset": "nowhere/test"}, 404, None),
     ],
 )
@@ -382,7 +372,7 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
 @pytest.mark.long
 def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, client, tmp_path):
     """With others a score of the same model is refused, rather than another number."""
-    asked = {"features": ["bleu_1", "wmd"], "learner": "logistic", "learning_rate": 0.25}
+    asked = {"features": ["bleu_1", "wmd"], "learning_rate": 0.25}
     scored = []
     for power in (1, 2):
         lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]

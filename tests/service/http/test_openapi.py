@@ -217,7 +217,7 @@ TRAININGS = [
     ({"objective": "contrast", "epochs": 3}, False),
     (JUDGED, True),
     ({"objective": "judged"}, False),
-    ({**JUDGED, "learner": "network"}, False),
+    ({**JUDGED, "features": ["bleu_1"]}, False),
     ({"objective": "judged", "judgements": {"rated": []}}, False),
     ({**OF_PEOPLE, "judgements": {"pairs": [PAIR]}}, False),
     ({"objective": "taste"}, False),

@@ -48,12 +48,6 @@ class Objective(StrEnum):
     JUDGED = objectives.JUDGED
 
 
-class Learner(StrEnum):
-    NETWORK = "network"
-    LOGISTIC = "logistic"
-    BOOSTING = "boosting"
-
-
 @learned.callback()
 def _group() -> None:
     pass
@@ -118,31 +112,17 @@ def train(
             show_default=_FEATURES,
         ),
     ] = None,
-    learner: Annotated[
-        Learner | None,
-        typer.Option(
-            help="The paper's network (the default), no hidden layer, or boosted trees. For "
-            f"{_PEOPLE}."
-        ),
-    ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            help=f"Default: 0.001 (in the paper 0.25), for boosting 0.1. For {_PEOPLE}.",
-        ),
+        typer.Option(min=0.0, help=f"Default: 0.001 (in the paper 0.25). For {_PEOPLE}."),
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(
-            min=0.0, help="L2 penalty. Default: 0.01, for boosting 1, for accord's weights 0.1."
-        ),
+        typer.Option(min=0.0, help="L2 penalty. Default: 0.01, for accord's weights 0.1."),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            min=1, help=f"Epochs at most; for boosting, trees. Default: 500. For {_PEOPLE}."
-        ),
+        typer.Option(min=1, help=f"Epochs at most. Default: 500. For {_PEOPLE}."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
     tokenizer: Tokens = tokenizers.USUAL,
@@ -184,6 +164,7 @@ def train(
     Exit 0: written. 2: usage, or refused. 3: it failed. 130: Ctrl-C.
     """
     from workers.metrics.learned.kinds import KINDS
+    from workers.metrics.learned.network import NetworkRecipe
 
     options = {
         "--outputs": ("captioners", outputs),
@@ -192,7 +173,6 @@ def train(
         "--leave-out-rated": ("leave_out_rated", leave_out_rated),
         "--frequencies": ("frequencies", frequencies),
         "--features": ("features", features),
-        "--learner": ("learner", learner),
         "--learning-rate": ("learning_rate", learning_rate is not None),
         "--epochs": ("epochs", epochs),
         "--judgements": ("judgements", judgements),
@@ -219,7 +199,9 @@ def train(
                 found = trained.by_people(
                     given.material(ratings, leave_out_rated=leave_out_rated),
                     names(*features or [_FEATURES]),
-                    trained.recipe_of(learner, learning_rate, beta, epochs, seed),
+                    NetworkRecipe.with_defaults(
+                        learning_rate=learning_rate, beta=beta, epochs=epochs, seed=seed
+                    ),
                     tokenizer,
                     toolbox,
                     report,

@@ -11,33 +11,15 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from workers.metrics.learned.fitting import Report
     from workers.metrics.learned.kinds import Model
-    from workers.metrics.learned.learners import Recipe
+    from workers.metrics.learned.network import NetworkRecipe
     from workers.metrics.learned.training import Material
     from workers.offline.sources import Source
-
-
-def recipe_of(
-    learner: str | None,
-    learning_rate: float | None,
-    beta: float | None,
-    epochs: int | None,
-    seed: int,
-) -> "Recipe":
-    from workers.metrics.learned import learners
-
-    return learners.recipe(
-        learner or "network",
-        learning_rate=learning_rate,
-        beta=beta,
-        epochs=500 if epochs is None else epochs,
-        seed=seed,
-    )
 
 
 def by_people(
     material: "Material",
     features: list[str],
-    recipe: "Recipe",
+    recipe: "NetworkRecipe",
     tokenizer: str,
     toolbox: Toolbox,
     report: "Report",

@@ -1,44 +1,17 @@
-"""What all learners share: they learn in epochs, and the best one is kept."""
+"""Training of a network in epochs, of which the best one is kept."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.metrics.family import Floats
+from workers.metrics.learned.network import Network, NetworkTraining
 from workers.progress import Progress, silent
-
-Tensors = dict[str, NDArray[Any]]
 
 CHANCE = float(np.log(2))
 _LEAST = 1e-12  # of a probability: the logarithm of 0 is none
-
-
-class Classifier(Protocol):
-    """What was learnt: it tells captions of people from those of machines."""
-
-    def __call__(self, values: Floats) -> Floats:
-        """The probability that a person wrote it, for each row of features in [-1, 1]. A row's
-        result is the same, whatever the other rows are.
-        """
-
-    def tensors(self) -> Tensors:
-        """The classifier as a file keeps it."""
-
-
-class Learning(Protocol):
-    """A classifier in training, and the watched captions that show how good it is."""
-
-    def epoch(self) -> float:
-        """Train for one more epoch; returns its loss."""
-
-    def watched(self) -> Floats:
-        """The probabilities of the watched captions now."""
-
-    def learnt(self) -> Classifier:
-        """The classifier as it is now; later epochs do not change it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +20,7 @@ class Trained:
     `losses` of training and those of captions that were `held_out`.
     """
 
-    classifier: Classifier
+    classifier: Network
     best_epoch: int
     qualities: Sequence[float]
     losses: Sequence[float]
@@ -55,7 +28,7 @@ class Trained:
 
 
 def train(
-    learning: Learning,
+    training: NetworkTraining,
     quality: Callable[[Floats], float],
     loss: Callable[[Floats], float],
     epochs: int,
@@ -66,16 +39,16 @@ def train(
     """Train, and keep the epoch that `best` says, by quality and loss of the watched captions.
     Training ends early after `patience` epochs in which neither had a better value.
     """
-    classifiers = [learning.learnt()]
-    qualities, losses = [quality(learning.watched())], [float("nan")]
-    held_out = [loss(learning.watched())]
+    classifiers = [training.learnt()]
+    qualities, losses = [quality(training.watched())], [float("nan")]
+    held_out = [loss(training.watched())]
     progress(0, epochs)
     for epoch in range(1, epochs + 1):
-        losses.append(learning.epoch())
-        watched = learning.watched()
+        losses.append(training.epoch())
+        watched = training.watched()
         qualities.append(quality(watched))
         held_out.append(loss(watched))
-        classifiers.append(learning.learnt())
+        classifiers.append(training.learnt())
         progress(epoch, epochs)
         latest = max(int(np.argmax(qualities)), int(np.argmin(held_out)))
         if epoch - latest >= patience:
@@ -100,9 +73,3 @@ def cross_entropy(scores: Floats, by_people: NDArray[np.bool_]) -> float:
     """Of probabilities that people wrote the captions; `CHANCE` is that of a half for each."""
     likely = np.where(by_people, scores, 1 - scores)
     return float(-np.mean(np.log(np.maximum(likely, _LEAST))))
-
-
-def sigmoid(values: Floats) -> Floats:
-    """The logistic function, without overflow on either side."""
-    falling = np.exp(-np.abs(values))
-    return np.where(values >= 0, 1.0, falling) / (1.0 + falling)

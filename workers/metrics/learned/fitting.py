@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from workers.metrics.family import Floats
-from workers.metrics.learned import epochs, learners
-from workers.metrics.learned.epochs import Classifier, Trained
+from workers.metrics.learned import epochs
+from workers.metrics.learned.epochs import Trained
 from workers.metrics.learned.features import Scaling
-from workers.metrics.learned.learners import USUAL, Recipe
+from workers.metrics.learned.network import Network, NetworkRecipe, NetworkTraining
 from workers.metrics.ngrams import Ints
 
 Report = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
@@ -73,7 +73,7 @@ class Fitted:
     test: float
 
     @property
-    def classifier(self) -> Classifier:
+    def classifier(self) -> Network:
         return self.trained.classifier
 
     def __call__(self, values: Floats) -> Floats:
@@ -91,7 +91,7 @@ class Row:
 
 def fit(
     task: Task,
-    recipe: Recipe = USUAL,
+    recipe: NetworkRecipe = NetworkRecipe(),
     *,
     report: Report = lambda _what, _done, _total: None,
     what: str = "training",
@@ -101,7 +101,7 @@ def fit(
     first = len(task.stopping.values)
     by_people = task.held_out.ratings > 0
     trained = epochs.train(
-        learners.begin(recipe, scaling(task.values), task.human, watched),
+        NetworkTraining(scaling(task.values), task.human, watched, recipe),
         lambda scores: task.stopping.agreement(scores[:first]),
         lambda scores: epochs.cross_entropy(scores[first:], by_people),
         recipe.epochs,
@@ -122,7 +122,7 @@ def single_features(task: Task) -> Iterator[Row]:
 
 def one_left_out(
     task: Task,
-    recipe: Recipe = USUAL,
+    recipe: NetworkRecipe = NetworkRecipe(),
     *,
     report: Report = lambda _what, _done, _total: None,
 ) -> Iterator[Row]:

@@ -1,7 +1,6 @@
 """A learned metric as a safetensors file; equal content gives equal bytes.
 
-layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…; or instead
-trees/features (trees, 2^depth - 1) i64, trees/thresholds f64, trees/leaves (trees, 2^depth) f64
+layers/0/weights (in, out) f64, layers/0/biases (out) f64, layers/1/…
 scaling/low, scaling/high (features) f64
 frequencies/keys (n) i64, sorted; frequencies/counts (n) u32: n-grams by hash (`frequencies.py`)
 metadata: prescore_learned "1"; features: JSON [[name, recipe], …]; tokenizer; images: how many
@@ -23,9 +22,10 @@ from service.contract.metrics import catalogue, families
 from workers.metrics import model_files
 from workers.metrics.family import TOOLS, Floats, Task
 from workers.metrics.frequencies import Frequencies
-from workers.metrics.learned import features, learners
-from workers.metrics.learned.epochs import Classifier, Tensors
+from workers.metrics.learned import features, network
 from workers.metrics.learned.features import Measured, Scaling, Tools
+from workers.metrics.learned.network import Network
+from workers.metrics.model_files import Tensors
 from workers.metrics.tokens import Tokenizer
 
 FAMILY = "nneval"
@@ -35,8 +35,6 @@ _SHIPPED = Path(__file__).with_name("nneval.safetensors")
 _TYPES = {  # of a tensor, or of all tensors in a part
     "layers": "float64",
     "scaling": "float64",
-    "trees": "float64",
-    "trees/features": "int64",
     **model_files.TYPES,
 }
 
@@ -51,7 +49,7 @@ class Model:
     recipes: tuple[str, ...]
     tokenizer: Tokenizer
     scaling: Scaling
-    classifier: Classifier
+    classifier: Network
     frequencies: Frequencies
     about: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
@@ -121,7 +119,7 @@ def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> Mod
     for name, values in tensors.items():
         model_files.check_type(name, values, _TYPES.get(name, _TYPES.get(name.split("/")[0])))
     counted, about = model_files.taken(metadata, tensors)
-    classifier = learners.restored(tensors, len(names))
+    classifier = network.restored(tensors, len(names))
     low, high = (tensors.pop(name) for name in ("scaling/low", "scaling/high"))
     if tensors:
         raise ValueError(f"found {min(tensors)!r:.60}, which no learned metric has")

@@ -9,12 +9,13 @@ seed gives the same numbers.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workers.metrics.family import Floats
-from workers.metrics.learned.epochs import Tensors, sigmoid
+from workers.metrics.model_files import Tensors
 
 Layers = Sequence[tuple[Floats, Floats]]  # weights (in, out) and biases (out)
 
@@ -24,7 +25,7 @@ PAPER_LEARNING_RATE = 0.25
 
 
 @dataclass(frozen=True)
-class Recipe:
+class NetworkRecipe:
     """The paper's settings, except for the learning rate, which is 0.25 there, and beta, which the
     paper does not give. Training ends early after `patience` epochs without a better one.
     """
@@ -36,6 +37,11 @@ class Recipe:
     epochs: int = 500
     patience: int = 30
     seed: int = 0
+
+    @classmethod
+    def with_defaults(cls, **settings: Any) -> Self:
+        """A recipe of these settings; those that are None are the usual ones."""
+        return cls(**{name: value for name, value in settings.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -77,11 +83,13 @@ def restored(tensors: Tensors, inputs: int) -> Network:
     return Network(found)
 
 
-class Learning:
-    """A network in training. An epoch shows it every caption once, in batches."""
+class NetworkTraining:
+    """A network in training, and the watched captions that show how good it is. An epoch shows it
+    every caption once, in batches.
+    """
 
     def __init__(
-        self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: Recipe
+        self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: NetworkRecipe
     ) -> None:
         self._values, self._by_people, self._watched = values, by_people, watched
         self._rng = np.random.default_rng(recipe.seed)
@@ -89,6 +97,7 @@ class Learning:
         self._batch = recipe.batch
 
     def epoch(self) -> float:
+        """Train for one more epoch; returns its loss."""
         order = self._rng.permutation(len(self._values))
         loss = 0.0
         for start in range(0, len(order), self._batch):
@@ -97,9 +106,11 @@ class Learning:
         return loss / len(order)
 
     def watched(self) -> Floats:
+        """The probabilities of the watched captions now."""
         return Network(self._fitting.layers)(self._watched)
 
     def learnt(self) -> Network:
+        """The network as it is now; later epochs do not change it."""
         return Network(
             [(weights.copy(), biases.copy()) for weights, biases in self._fitting.layers]
         )
@@ -117,7 +128,7 @@ def _start(inputs: int, hidden: Sequence[int], rng: np.random.Generator) -> list
 class _Fitting:
     """Layers as views of one array, so that Adam takes its step on all of them at once."""
 
-    def __init__(self, weights: Sequence[Floats], recipe: Recipe) -> None:
+    def __init__(self, weights: Sequence[Floats], recipe: NetworkRecipe) -> None:
         self._recipe = recipe
         size = sum(each.size + each.shape[1] for each in weights)
         self._parameters, self._gradient = np.zeros(size), np.zeros(size)
@@ -159,6 +170,12 @@ class _Fitting:
             if place:
                 back = (back @ weights.T) * (seen[place] > 0)
         return loss
+
+
+def sigmoid(values: Floats) -> Floats:
+    """The logistic function, without overflow on either side."""
+    falling = np.exp(-np.abs(values))
+    return np.where(values >= 0, 1.0, falling) / (1.0 + falling)
 
 
 def _views(flat: Floats, weights: Sequence[Floats]) -> list[tuple[Floats, Floats]]:

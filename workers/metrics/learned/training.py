@@ -13,11 +13,11 @@ from workers.metrics import frequencies, references
 from workers.metrics.family import Score
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import features, fitting, learners, soundness, training_sets
+from workers.metrics.learned import features, fitting, soundness, training_sets
 from workers.metrics.learned.features import Measured, Tools
 from workers.metrics.learned.fitting import Fitted, Report, Row, Watched
-from workers.metrics.learned.learners import USUAL, Recipe
 from workers.metrics.learned.model import Model
+from workers.metrics.learned.network import NetworkRecipe
 from workers.metrics.learned.ratings import Rated
 from workers.metrics.learned.training_sets import Captioner, Examples
 from workers.metrics.tokens import Tokenizer
@@ -63,7 +63,7 @@ def train(
     material: Material,
     names: Sequence[str],
     jvm: Jvm,
-    recipe: Recipe = USUAL,
+    recipe: NetworkRecipe = NetworkRecipe(),
     *,
     score: Score,
     tokenizer: Tokenizer = tokenizers.USUAL,
@@ -185,7 +185,7 @@ def _model(
 
 def _about(
     material: Material,
-    recipe: Recipe,
+    recipe: NetworkRecipe,
     examples: Examples,
     counted: Frequencies,
     fitted: Fitted,
@@ -193,7 +193,7 @@ def _about(
 ) -> dict[str, Any]:
     unstated = "not stated"
     return {
-        "learner": learners.named(recipe),
+        "learner": "network",  # a constant, by which files have the digests that they had
         "recipe": asdict(recipe),
         "training": {
             "images": len(set(examples.images)),

@@ -191,7 +191,7 @@ class Analyses:
 
         Each captioner has a `name` and an `evaluation` (an id) or `captions`; at least three.
         Judgements are as `prescore judge` reads them from lines. Also: `further` (splits),
-        `features`, `learner`, `epochs`, `seed`, `stopping` and others of the request. Raises
+        `features`, `epochs`, `seed`, `stopping` and others of the request. Raises
         `TimedOut` after `timeout` seconds.
         """
         steps = analyses.trained(self._address, dataset, captioners, asked, timeout, on_change)

@@ -40,7 +40,6 @@ class ModelCard(Answer):
     right: dict[str, float] = Field(default_factory=dict)
     agreement: Tested | None = None
     tokenizer: str = ""
-    learner: str = ""
     recipe: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     stopped_by: str = ""

@@ -11,7 +11,6 @@ import learned_models
 from service.contract.errors import MetricFailed
 from workers.files import tensor_files
 from workers.metrics.learned import model as files
-from workers.metrics.learned.boosting import Trees
 
 
 @pytest.fixture
@@ -49,63 +48,6 @@ def test_what_is_written_is_read(model, path):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
     assert found.frequencies.digest == model.frequencies.digest
-
-
-@pytest.fixture
-def trees(model, tmp_path):
-    """A model of two trees of three questions."""
-    rng = np.random.default_rng(0)
-    sizes = (rng.integers(0, 3, (2, 3)), rng.uniform(-1, 1, (2, 3)), rng.normal(size=(2, 4)))
-    files.write(tmp_path / "trees", replace(model, classifier=Trees(*sizes)))
-    return tmp_path / "trees", Trees(*sizes)
-
-
-def test_trees_are_written_and_read(trees, refs, unused_jvm):
-    path, expected = trees
-    found = files.read(path).classifier
-    assert isinstance(found, Trees)
-    for name, values in expected.tensors().items():
-        np.testing.assert_array_equal(values, found.tensors()[name])
-    values = np.random.default_rng(1).uniform(-1, 1, (20, 3))
-    for row, said in zip(values, found(values), strict=True):
-        odds = 0.0
-        for features, thresholds, leaves in zip(*expected.tensors().values(), strict=True):
-            first = int(row[features[0]] > thresholds[0])
-            second = int(row[features[1 + first]] > thresholds[1 + first])
-            odds += leaves[2 * first + second]
-        assert said == pytest.approx(1 / (1 + np.exp(-odds)))
-
-
-def test_no_tree_is_a_model_too(model, tmp_path):
-    files.write(tmp_path / "none", replace(model, classifier=Trees.none(3)))
-    assert files.read(tmp_path / "none").classifier(np.zeros((2, 3))).tolist() == [0.5, 0.5]
-
-
-OF_TREES = {
-    "2, 4, 8 … leaves of each tree, found \\(2, 3\\)": {"trees/leaves": np.zeros((2, 3))},
-    "2, 4, 8 … leaves of each tree, found \\(4,\\)": {"trees/leaves": np.zeros(4)},
-    "2 trees of 7 questions": {"trees/leaves": np.zeros((2, 8))},
-    "3 trees of 3 questions": {"trees/leaves": np.zeros((3, 4))},
-    "about 3 features, found 3 to 3": {"trees/features": np.full((2, 3), 3)},
-    "about 3 features, found -1": {"trees/features": np.full((2, 3), -1)},
-    "trees/features of int64": {"trees/features": np.zeros((2, 3))},
-    "finite numbers in trees/thresholds": {"trees/thresholds": np.full((2, 3), np.inf)},
-    "found 'layers/0/biases'": {"layers/0/biases": np.zeros(2)},
-    "found 'trees/other'": {"trees/other": np.zeros(2)},
-}
-
-
-@pytest.mark.parametrize("complaint", OF_TREES)
-def test_trees_that_contradict_themselves_are_refused(trees, complaint):
-    path = _rewritten(trees[0], lambda tensors, _: tensors.update(OF_TREES[complaint]))
-    with pytest.raises(MetricFailed, match=complaint):
-        files.read(path)
-
-
-def test_trees_without_leaves_are_refused(trees):
-    path = _rewritten(trees[0], lambda tensors, _: tensors.pop("trees/leaves"))
-    with pytest.raises(MetricFailed, match="trees/leaves"):
-        files.read(path)
 
 
 def test_a_model_is_named_by_its_bytes_and_equal_content_has_equal_bytes(model, path, tmp_path):

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from workers.metrics.learned import epochs, network
-from workers.metrics.learned.network import Network, Recipe
+from workers.metrics.learned.network import Network, NetworkRecipe, NetworkTraining
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def problem():
 
 
 def _trained(values, human, recipe):
-    learning = network.Learning(values, human, values, recipe)
+    learning = NetworkTraining(values, human, values, recipe)
     return epochs.train(
         learning,
         lambda scores: float(np.mean((scores > 0.5) == human)),
@@ -38,7 +38,7 @@ def _torch_forward(layers, values):
 @pytest.mark.parametrize("hidden", [(), (5,), (72, 72)])
 def test_each_step_is_torchs(problem, hidden):
     values, human = problem
-    recipe = Recipe(hidden=hidden, learning_rate=0.01, beta=0.003)
+    recipe = NetworkRecipe(hidden=hidden, learning_rate=0.01, beta=0.003)
     fitting = network._Fitting(network._start(3, hidden, np.random.default_rng(1)), recipe)
     layers = [
         tuple(torch.tensor(part, requires_grad=True) for part in layer) for layer in fitting.layers
@@ -77,7 +77,8 @@ def test_two_hidden_layers_learn_what_logistic_regression_cannot(problem):
     values, human = problem
     options = {"learning_rate": 0.01, "beta": 1e-5, "epochs": 30}
     found = {
-        hidden: _trained(values, human, Recipe(hidden, **options)) for hidden in ((72, 72), ())
+        hidden: _trained(values, human, NetworkRecipe(hidden, **options))
+        for hidden in ((72, 72), ())
     }
     assert max(found[(72, 72)].qualities) > 0.95
     assert max(found[()].qualities) < 0.65
@@ -86,7 +87,7 @@ def test_two_hidden_layers_learn_what_logistic_regression_cannot(problem):
 def test_one_seed_gives_one_network_and_another_another(problem):
     values, human = problem
     first, again, other = (
-        _trained(values, human, Recipe(epochs=2, seed=seed)) for seed in (5, 5, 6)
+        _trained(values, human, NetworkRecipe(epochs=2, seed=seed)) for seed in (5, 5, 6)
     )
     for name, values in first.classifier.tensors().items():
         np.testing.assert_array_equal(values, again.classifier.tensors()[name])
@@ -111,7 +112,7 @@ def test_far_logits_are_certain_and_no_overflow():
 
 def test_what_was_learnt_stays_as_it_was(problem):
     values, human = problem
-    learning = network.Learning(values, human, values, Recipe(hidden=(4,)))
+    learning = NetworkTraining(values, human, values, NetworkRecipe(hidden=(4,)))
     learning.epoch()
     early, said = learning.learnt(), learning.watched()
     learning.epoch()

@@ -10,7 +10,6 @@ from parity import learned_sets
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, postgen, references
 from workers.metrics.learned import features, soundness
-from workers.metrics.learned.boosting import Trees
 from workers.metrics.learned.features import Tools
 from workers.metrics.learned.network import Network
 from workers.metrics.tokens import tokenize
@@ -44,7 +43,7 @@ def test_a_model_that_has_collapsed_is_refused_with_the_spread_that_was_found(so
     said = r"a spread of at least 0.05 from a caption of .* found \d\.?\d?e-0[78]\. Train it anew"
     with pytest.raises(MetricFailed, match=said):
         soundness.check(_weighted(sound, 1e-7), postgen.score)
-    flat = replace(sound, classifier=Trees.none(3))
+    flat = replace(sound, classifier=Network([(np.zeros((3, 2)), np.zeros(2))]))
     assert _wrong(flat).endswith("found 0")
 
 

@@ -9,12 +9,12 @@ from service.contract.errors import Canceled, RequestRefused, UnknownMetric
 from workers.metrics import postgen, references
 from workers.metrics.learned import fitting, model, training
 from workers.metrics.learned.fitting import Task, Watched
-from workers.metrics.learned.network import Recipe
+from workers.metrics.learned.network import NetworkRecipe
 from workers.metrics.learned.training import Material
 from workers.metrics.learned.training_sets import Captioner
 
 FEATURES = ("bleu_1", "bleu_4", "cider_d")
-QUICK = Recipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
+QUICK = NetworkRecipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
 
 
 def _train(material, jvm, names=FEATURES, recipe=QUICK, **options):

@@ -123,12 +123,8 @@ def compute(
     tokenizer: Annotated[
         Tokenizer | None, typer.Option(help="How captions and references are split into words.")
     ] = None,
-    learner: Annotated[
-        str | None,
-        typer.Option(help="network, logistic or boosting. Default: network. For people."),
-    ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(min=0.0, help="Of the learner. For people.")
+        float | None, typer.Option(min=0.0, help="Of the network. For people.")
     ] = None,
     beta: Annotated[float | None, typer.Option(min=0.0, help="The L2 penalty.")] = None,
     epochs: Annotated[
@@ -164,7 +160,6 @@ def compute(
         "leave_out_rated": leave_out_rated or None,
         "features": console.names(features),
         "tokenizer": tokenizer,
-        "learner": learner,
         "learning_rate": learning_rate,
         "beta": beta,
         "epochs": epochs,
@@ -238,7 +233,6 @@ def _card(model: ModelCard) -> list[str]:
 
 def _of_people(model: ModelCard) -> list[str]:
     facts = [
-        ("learner", model.learner),
         ("epochs", f"{model.epochs}, the best is {model.best_epoch}"),
         ("stopped by", model.stopped_by),
         ("features", ", ".join(model.features)),
