@@ -8,7 +8,6 @@ from workers.cli.convert import convert
 from workers.cli.doctor import doctor
 from workers.cli.judge import judge
 from workers.cli.lab import lab
-from workers.cli.learned import learned
 from workers.cli.verify import verify
 from workers.cli.worker import worker
 
@@ -19,7 +18,7 @@ def main() -> None:
     )
     for command in (check, doctor, judge, verify):
         app.command()(command)
-    groups = {"assets": assets, "convert": convert, "lab": lab, "learned": learned}
+    groups = {"assets": assets, "convert": convert, "lab": lab}
     for name, group in {**groups, "worker": worker}.items():
         app.add_typer(group, name=name)
     app()

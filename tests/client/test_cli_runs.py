@@ -688,7 +688,7 @@ def test_nothing_that_is_printed_holds_the_key(service, monkeypatch, prescore, f
     [
         *("submit", "status", "watch", "cancel", "scores", "gate", "datasets add", "datasets list"),
         *("list", "captions", "tokens", "leaderboard", "correlations", "health", "probes"),
-        *("learned list", "learned show", "learned compute"),
+        *("learned list", "learned show", "learned train", "score", "probe"),
     ],
 )
 def test_help_teaches_by_examples_that_fit_a_terminal(prescore, monkeypatch, command):

@@ -168,11 +168,11 @@ COMMANDS = (
     ("correlations", "late/test"),
     ("health", "x/test", "--csv", CSV),
     ("health", "x/test", "--compute"),
-    ("probes", "x/test", "--compute", "--csv", CSV),
+    ("probe", "x/test", "--csv", CSV),
     ("probes", "pb_1"),
     ("learned", "list"),
     ("learned", "show", "ln_1"),
-    ("learned", "compute", "x/test", "--outputs", "a=ev_1"),
+    ("learned", "train", "x/test", "--outputs", "a=ev_1"),
     ("submit", DIGEST, "--dataset", "x/test", "--wait"),
     ("gate", DIGEST, "--dataset", "x/test", "--gate", "a > 0", "--csv", CSV, "--junit", "j.xml"),
 )

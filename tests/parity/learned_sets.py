@@ -71,8 +71,8 @@ def write_training(data: Path, folder: Path) -> list[str]:
     ]
     bundles.write_folder(folder / "coco", items)
     _write_ratings(expert(data), folder / "expert.jsonl")
-    arguments = ["--dataset", "flickr30k/test", "--leave-out-rated", "--ratings", "expert.jsonl"]
-    arguments += ["--frequencies", "coco/test", "--frequencies", "coco/val"]
+    arguments = ["flickr30k/test", "--leave-out-rated", "--ratings", "expert.jsonl"]
+    arguments += ["--further", "coco/test", "--further", "coco/val"]
     for captioner in captioners(data, "flickr30k"):
         path = folder / f"{captioner.name.split('/')[1]}.json"
         said = captioner.captions.items()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import commanding
 from parity import learned, learned_card, learned_sets
-from workers.cli.learned import learned as command
 from workers.metrics.learned import model
 
 SAID = Path(__file__).with_name("LEARNED.md").read_text("utf-8")
@@ -79,7 +79,8 @@ def test_the_documented_command_makes_the_shipped_model_again(data, tmp_path, mo
     arguments = learned_sets.write_training(data, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    done = CliRunner().invoke(command, ["train", *arguments, "--out", "again.safetensors"])
+    command = ["learned", "train", *arguments, "--out", "again.safetensors"]
+    done = CliRunner().invoke(commanding.prescore(), command)
     assert done.exit_code == 0, done.output
     again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
     assert again.frequencies.digest == shipped.frequencies.digest

@@ -11,11 +11,10 @@ import zlib
 from hashlib import sha256
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
+import commanding
 import prescore
-from workers.cli.score import score
 
 DIGEST = "sha256:" + "0" * 64
 MOST_KILOBYTES = 300_000
@@ -95,6 +94,7 @@ ANSWERS = {
 # For each line of input, a process of its own, which has the library already.
 ASKING = """
 import asyncio, json, os, re, signal, sys, time
+import commanding
 import prescore
 from prescore.http import bounds
 bounds.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk
@@ -182,22 +182,21 @@ def test_an_answer_is_refused_at_its_bound(asking, hostile, tmp_path, asked):
     assert not [head for head in hostile.heads if "/other" in head]
 
 
-def test_score_makes_no_folder_outside_its_cache(hostile, tmp_path, monkeypatch):
-    home = tmp_path / "deep" / "in" / "home"
+def test_score_here_takes_no_dataset_of_a_service_that_says_something_else(
+    hostile, tmp_path, monkeypatch
+):
     (tmp_path / "outputs.json").write_text('[{"image": "a", "caption": "b"}]')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PRESCORE_HOME", str(home))
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PRESCORE_URL", _url(hostile))
-    app = typer.Typer()
-    app.command()(score)
     for digest in ("../../../../outside", str(tmp_path / "outside"), "sha256:../../outside"):
         facts = {"name": "x", "version": "v1", "digest": digest, "splits": {}}
         hostile.answer = _whole(facts)
-        done = CliRunner().invoke(app, ["outputs.json", "--dataset", "x/test"])
+        command = ["score", "outputs.json", "--dataset", "x/test", "--here"]
+        done = CliRunner().invoke(commanding.prescore(), command)
         assert done.exit_code == 4, done.output
         assert "not an answer of Prescore" in done.stderr
-        outside = {path.name for path in tmp_path.rglob("*")} - {"deep", "in", "home"}
-        assert outside <= {"outputs.json", "cache"}
+    assert {path.name for path in tmp_path.iterdir()} == {"outputs.json", "home"}
 
 
 CAPTIONS = b'{"image": "a", "split": "test", "references": ["b"]}\n'

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from prescore.models import Evaluation
 from service.contract import findings
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
@@ -276,23 +277,24 @@ def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) 
         "tokenizer": "ptb" if is_own or is_composed else "none",  # that of most models
     }
     try:
-        run = http.post(
+        answer = http.post(
             "/v1/evaluations",
             json=request,
             headers={"Prefer": f"wait={_METEOR_SECONDS:.0f}"},
             timeout=2 * _METEOR_SECONDS,
-        ).json()
-        wrong = next((task["error"] for task in run["works"] if task["error"]), None)
-        values = ", ".join(f"{score['value']:.3g}" for score in run["scores"].values())
+        )
+        run = Evaluation.model_validate_json(answer.content)
+        wrong = next((task.error for task in run.works if task.error), None)
+        values = ", ".join(f"{score.value:.3g}" for score in run.scores.values())
     except Exception as error:  # noqa: BLE001  every error is a finding
         return Finding(family, "unavailable", sentence(error))
     if wrong is not None or not values:
-        return Finding(family, "unavailable", wrong["detail"] if wrong else run["status"])
-    answer = f"answers {values} in {time.monotonic() - began:.1f} s"
+        return Finding(family, "unavailable", wrong.detail if wrong else run.status)
+    scored = f"answers {values} in {time.monotonic() - began:.1f} s"
     if has_java:
-        return Finding(family, "ok", answer)
+        return Finding(family, "ok", scored)
     advice = 'without Java only captions that are tokens already ("tokenizer": "none")'
-    return Finding(family, "warning", answer, advice)
+    return Finding(family, "warning", scored, advice)
 
 
 def _reason(error: Exception) -> str:

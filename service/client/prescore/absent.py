@@ -1,6 +1,6 @@
 """The commands of the other distribution: where it is not installed, they say how to install it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 
@@ -8,16 +8,15 @@ COMMANDS: Sequence[str] = (
     *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
     *("judge", "lab", "migrate", "restore", "serve", "verify", "worker"),
 )
-OF_GROUPS: Mapping[str, Sequence[str]] = {"learned": ("train",)}
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
 _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def add(app: typer.Typer, name: str, why: str = "", *, group: str = "") -> None:
+def add(app: typer.Typer, name: str, why: str = "") -> None:
     """Add a command that says how to install it, whatever its arguments are; `why` it is not there
     is shown in the help, where a command that should be there and is not has a place.
     """
-    stub = _stub(f"{group} {name}".strip(), why)
+    stub = _stub(name, why)
     told = {"help": f"Not installed: {why}."} if why else {"hidden": True}
     app.command(name, context_settings=_ANY_ARGUMENTS, **told)(stub)
 

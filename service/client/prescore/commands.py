@@ -28,7 +28,6 @@ COMMANDS = (
     *(submit, score, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
     *(correlations, health, probe, probes, label, delete, audit),
 )
-GROUPS = {"learned": learned}  # to which another distribution adds commands
 GROUP = "prescore.commands"
 
 
@@ -50,6 +49,7 @@ def build() -> typer.Typer:
     for command in COMMANDS:
         app.command()(command)
     app.add_typer(datasets, name="datasets")
+    app.add_typer(learned, name="learned")
     app.add_typer(webhooks, name="webhooks")
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     for entry in entries:
@@ -58,8 +58,6 @@ def build() -> typer.Typer:
     for name in absent.COMMANDS:
         if name not in there:
             absent.add(app, name)
-    for name in GROUPS.keys() - there:
-        app.add_typer(_alone(name), name=name)
     return app
 
 
@@ -84,32 +82,9 @@ def _add(app: typer.Typer, entry: EntryPoint) -> None:
     try:
         command: Any = entry.load()
     except ImportError as error:
-        if entry.name in GROUPS:
-            app.add_typer(_alone(entry.name), name=entry.name)
-        else:
-            absent.add(app, entry.name, str(error))
+        absent.add(app, entry.name, str(error))
         return
     if isinstance(command, typer.Typer):
-        app.add_typer(_joined(entry.name, command), name=entry.name)
+        app.add_typer(command, name=entry.name)
     else:
         app.command(entry.name)(command)
-
-
-def _alone(name: str) -> typer.Typer:
-    """A group of the client's own commands, with those that are not installed."""
-    own = GROUPS[name]
-    group = typer.Typer(help=own.info.help, no_args_is_help=True)
-    group.registered_commands = [*own.registered_commands]
-    for command in absent.OF_GROUPS[name]:
-        absent.add(group, command, group=name)
-    return group
-
-
-def _joined(name: str, theirs: typer.Typer) -> typer.Typer:
-    """A group of another distribution, with the client's own commands of that group."""
-    own = GROUPS.get(name)
-    if own is None:
-        return theirs
-    joined = typer.Typer(help=own.info.help, no_args_is_help=True)
-    joined.registered_commands = [*own.registered_commands, *theirs.registered_commands]
-    return joined

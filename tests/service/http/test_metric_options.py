@@ -39,22 +39,13 @@ ASKED = {
     ("correlations", "metrics"): ["correlations", "tiny/test", "--metrics", WRONG],
     ("gate", "gate"): ["gate", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
     ("judge", "metrics"): ["judge", JUDGED, "--metrics", WRONG],
-    ("lab study", "metrics"): [
-        *("lab", "study", "model.safetensors", "--dataset", "tiny.tar/test", "--metrics", WRONG)
-    ],
     ("leaderboard", "metrics"): ["leaderboard", "tiny/test", "--metrics", WRONG],
-    ("learned compute", "features"): [
-        *("learned", "compute", "tiny/test", "--features", WRONG),
+    ("learned train", "features"): [
+        *("learned", "train", "tiny/test", "--features", WRONG),
         *("--outputs", "a=EV", "--outputs", "b=EV", "--outputs", "c=EV"),
     ],
-    ("learned train", "features"): [
-        *("learned", "train", "--dataset", "tiny.tar/test", "--features", WRONG),
-        *("--outputs", "a=said.json", "--outputs", "b=said.json", "--outputs", "c=said.json"),
-        *("--out", "learned.safetensors"),
-    ],
     ("list", "metrics"): ["list", "--metrics", WRONG],
-    ("probe", "metrics"): ["probe", "tiny.tar/test", "--metrics", WRONG],
-    ("probes", "metrics"): ["probes", "tiny/test", "--compute", "--metrics", WRONG],
+    ("probe", "metrics"): ["probe", "tiny/test", "--metrics", WRONG],
     ("score", "metrics"): ["score", "said.json", "--dataset", "tiny.tar/test", "--metrics", WRONG],
     ("submit", "gate"): ["submit", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
 }
@@ -189,7 +180,7 @@ def test_metrics_are_named_in_one_way(prescore, command, given, said):
 
 @pytest.mark.parametrize(
     "command",
-    [("score",), ("judge",), ("lab", "study"), ("leaderboard",), ("compare",), ("submit",)],
+    [("score",), ("judge",), ("leaderboard",), ("compare",), ("submit",)],
 )
 def test_help_shows_one_spelling(prescore, command):
     shown = prescore(*command, "--help").stdout

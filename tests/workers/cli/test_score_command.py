@@ -158,7 +158,11 @@ def test_numbers_do_not_depend_on_the_locale_and_nothing_is_written_where_it_is_
         (("--dataset", "tiny.tar", "--metrics", "perplexity"), 2, "it needs a checkpoint"),
         (("--dataset", "tiny.tar", "--tokenizer", "moses"), 2, "'ptb', 'none'"),
         ((), 2, "--dataset"),
-        (("--dataset", "tiny.tar", "--metrics", "bleu_1,spice"), 3, "unavailable: spice: CoreNLP"),
+        (
+            ("--dataset", "tiny.tar", "--metrics", "bleu_1,spice"),
+            3,
+            "unavailable: spice, tuples,",
+        ),
     ],
 )
 def test_an_error_says_what_was_expected_and_its_code_which_kind(

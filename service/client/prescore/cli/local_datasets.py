@@ -63,7 +63,10 @@ def _path_of(dataset: str) -> tuple[Path, str | None] | None:
 
 def _listens(url: str) -> bool:
     address = urlsplit(url)
-    with suppress(OSError), socket.create_connection((address.hostname, address.port), _ANSWER_SECONDS):
+    with (
+        suppress(OSError),
+        socket.create_connection((address.hostname, address.port), _ANSWER_SECONDS),
+    ):
         return True
     return False
 

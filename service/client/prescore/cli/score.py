@@ -65,7 +65,7 @@ def score(
 
         prescore score results.json --dataset flickr8k/
         prescore score results.json --dataset coco.tar/val --metrics cider_d,spice
-        prescore score best.safetensors --dataset flickr8k/ --metrics perplexity,cider_d
+        prescore score best.safetensors --dataset flickr8k/ --metrics cider_d
         prescore score results.json --dataset flickr8k@v1/test --json
 
     Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,

@@ -21,9 +21,11 @@ _OPTIONS = {  # of fields that are not called as their option is
     "gates": "gate",
     "labels": "label",
     "captioners": "outputs",
+    "stopping": "ratings",
     "metric": "metrics",
 }
 _WHOLE = {"decoding", "tokens", "query"}  # whose fields are options themselves
+_FILES = {"stopping", "judgements"}  # options that name files with many lines
 _ARGUMENTS = {"captions", "checkpoint", "dataset", "evaluation", "evaluations", "a", "b"}
 
 
@@ -47,4 +49,6 @@ def place(pointer: str) -> str:
     if first in _ARGUMENTS:
         item = [f"item {int(rest[0]) + 1}"] if rest and rest[0].isdecimal() else []
         return ", ".join([first, *item, *rest[len(item) :]])
-    return f"--{_OPTIONS.get(first, first).replace('_', '-')}"
+    option = f"--{_OPTIONS.get(first, first).replace('_', '-')}"
+    inside = [f"item {int(each) + 1}" if each.isdecimal() else each for each in rest]
+    return ", ".join([option, *inside]) if first in _FILES else option

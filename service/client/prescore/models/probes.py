@@ -33,6 +33,7 @@ class ProbeRow(Answer):
     sd: dict[str, float | None] = Field(default_factory=dict)
     text: str = ""
     note: str = ""
+    signatures: dict[str, str] = Field(default_factory=dict)
     reason: str | None = None  # why there are no scores
 
 

@@ -12,6 +12,7 @@ import pytest
 import encoders
 import ending
 import monotone
+import prescore
 from builders import captions_with_references
 from oracles import bertscore as oracle
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
@@ -19,7 +20,6 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan import assets, measured
 from service.contract.plan.assets import Places
-from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen, references
 from workers.metrics.accord import features, large, model
 from workers.metrics.families import accord_large, bertscore
@@ -27,8 +27,6 @@ from workers.metrics.families.accord_large import NAMES, WEIGHTED
 from workers.metrics.family import Task
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import encoder
-from workers.offline import outputs, sources
-from workers.progress import silent
 
 JVM = Jvm()  # never asked
 
@@ -210,20 +208,18 @@ def test_its_works_read_what_was_written_and_share_embedded_references_with_bert
     monkeypatch.setattr(
         bertscore, "prepare", lambda *given, **how: embedded.append(1) or prepare(*given, **how)
     )
-    found = outputs.score(
-        list(zip(images, captions, strict=True)),
-        sources.find(str(tmp_path / "data"), places),
-        outputs.Asked(["bertscore", "accord_large"], "none"),
-        Toolbox("cpu", places),
-        lambda _: silent,
-    )
+    said = dict(zip(images, captions, strict=True))
+    asked = {"captions": said, "postgen": ["bertscore", "accord_large"], "tokenizer": "none"}
+    with prescore.Client(here=tmp_path) as client:
+        client.add_dataset("d", tmp_path / "data")
+        run = client.wait(client.submit("d/test", **asked).id)
+        got = [row.scores["accord_large"] for row in client.captions(run.id)]
     assert embedded == [1]
     written = {"texts": captions, "people": people}
     expected = _scores(small, captions, people, tools=written)
-    got = [own["accord_large"] for *_, own in found.captions]
     np.testing.assert_allclose(got, expected, atol=1e-6)
-    assert found.scores["accord_large"].signature.endswith("|texts:written|v:4")
-    assert 0 < found.scores["accord_large"].value < 1
+    assert run.scores["accord_large"].signature.endswith("|texts:written|v:4")
+    assert 0 < run.scores["accord_large"].value < 1
 
 
 def test_another_encoder_or_none_is_unavailable(small):

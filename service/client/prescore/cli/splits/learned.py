@@ -1,5 +1,6 @@
-"""prescore learned list, show, compute"""
+"""prescore learned list, show, train"""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, options, targets, text
+from prescore.cli import console, local_datasets, options, targets, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
 from prescore.files import captions
@@ -75,16 +76,19 @@ def show(
 
 @learned.command()
 @options.spread
-def compute(
-    split: options.WholeSplit,
+def train(
+    dataset: options.LocalWholeSplit,
     *,
+    out: Annotated[
+        Path | None, options.file_to_write("Write the model (.safetensors) too.")
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option(help="people, contrast or judged; see below. Default: people."),
     ] = None,
     further: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME/SPLIT", help="A split whose references count too."),
+        typer.Option(metavar="DATASET/SPLIT", help="A split whose references count too."),
     ] = None,
     outputs: Annotated[
         list[str] | None,
@@ -135,28 +139,41 @@ def compute(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Let the service train a learned metric on a split, and wait.
+    """Train a metric of captions and references, and wait.
 
-    people: a model of nneval, who wrote a caption. contrast: a model of accord, from
-    references alone. judged: one of accord, from people's judgements. `prescore learned
-    train` does the same here, without a service.
+    people    a model of NNEval: who wrote a caption. It learns to tell three
+              references of each image from three captioners' captions, by
+              other metrics' scores. Training stops at the best agreement
+              (Kendall's tau c) with one half of RATINGS, and is tested on the
+              other half; without ratings, on held-out images.
+    contrast  a model of accord, from references alone: people's captions
+              above wrong ones that are made of them. English is learned in
+              most detail, other languages too.
+    judged    a model of accord, from judgements: what people prefer above
+              what they do not. A quarter of the photos is not learned from;
+              agreement with people there is told beside that of the shipped
+              accord and of CIDEr-D.
 
-        prescore learned compute coco/train --epochs 100
+    No photo is both learned from and tested with, even under two names:
+    Flickr30k's 123.jpg and Flickr8k's 123_abc.jpg are the same photo. Where DATASET is
+    a folder or a tar, or no service is named and none answers, the service runs in this
+    process (--here).
+
+        prescore learned train coco/train --epochs 100
             --outputs a=ev_2f9c --outputs b=ev_81d0 --outputs c=results.json
-        prescore learned compute ours/train --objective contrast
-        prescore learned compute ours/train --objective judged
+        prescore learned train ours/train --objective contrast --out m.safetensors
+        prescore learned train ours/train --objective judged
             --judgements judged.jsonl
 
     Then name the metric in requests, as in `prescore submit --postgen accord@...`.
+    `prescore assets add learned m.safetensors` registers a written model. A model that
+    does not tell good captions from bad ones is not written.
 
     Exit 0: trained. 2: usage, or refused. 3: it failed or has not ended in time.
     4: no answer from the service. 130: Ctrl-C.
     """
     asked: dict[str, Any] = {
         "objective": objective,
-        "further": further,
-        "judgements": None if judgements is None else lines.read(judgements),
-        "stopping": None if ratings is None else _rated(ratings),
         "leave_out_rated": leave_out_rated or None,
         "features": console.names(features),
         "tokenizer": tokenizer,
@@ -166,16 +183,26 @@ def compute(
         "seed": seed,
     }
     given: Any = {name: value for name, value in asked.items() if value is not None}
-    with console.connected(connection, Meant(split, asked["features"] or ())) as client:
-        captioners = _captioners(outputs, trained_on)
-        split = asking.whole(client, split)
-        train = partial(client.train_learned, split, captioners, timeout=timeout, **given)
-        found = computed(train)
+    connection = local_datasets.choose_place(connection, dataset)
+    meant = Meant(local_datasets.name_of(connection, dataset), asked["features"] or ())
+    with console.connected(connection, meant) as client:
+        if judgements is not None:
+            given["judgements"] = lines.read(judgements)
+        if ratings is not None:
+            given["stopping"] = analyses.judgements(lines.read(ratings))["rated"]
+        bring = partial(local_datasets.bring, client, connection, whole=False)
+        if further is not None:
+            given["further"] = [bring(each) for each in further]
+        captioners = _captioners(outputs, trained_on, bring)
+        begin = partial(client.train_learned, bring(dataset), captioners, timeout=timeout, **given)
+        found = computed(begin)
+        if out is not None and found.status == "succeeded":
+            client.fetch_model(found.id, out)
     _end(found, as_json=as_json)
 
 
 def _captioners(
-    outputs: list[str] | None, trained_on: list[str] | None
+    outputs: list[str] | None, trained_on: list[str] | None, bring: Callable[[str], str]
 ) -> list[dict[str, Any]] | None:
     if outputs is None:
         if trained_on:
@@ -189,12 +216,8 @@ def _captioners(
                 f"--trained-on: expected NAME=DATASET/SPLIT, with a name of --outputs, found "
                 f"{given!r:.100}"
             )
-        found[name]["trained_on"] = known
+        found[name]["trained_on"] = bring(known)
     return list(found.values())
-
-
-def _rated(path: Path) -> list[dict[str, Any]]:
-    return analyses.judgements(lines.read(path))["rated"]
 
 
 def _captioner(given: str) -> dict[str, Any]:
