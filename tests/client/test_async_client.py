@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import socket
+import threading
 import time
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 import prescore
 from client.contract_service import score
 from prescore.http import retries
+from silent_link import Link
+from waiting import until
 
 
 @pytest.fixture
@@ -91,19 +95,149 @@ def test_many_runs_are_waited_for_at_the_same_time(service, asked):
     assert [run.id for run in asked(body)] == ids
 
 
-def test_a_canceled_wait_ends_at_once(service, asked):
-    service.start(status="running")
+@pytest.fixture
+def silent():
+    """A service that takes requests, and neither reads their bodies nor answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _canceled(url, call, seconds=0.3):
+    """Begin a call and cancel it; returns the seconds until its thread has ended too."""
+
+    def working():
+        return [thread for thread in threading.enumerate() if "AnyIO" in thread.name]
+
+    async def body():
+        async with prescore.AsyncClient(url, patience=60) as client:
+            task = asyncio.create_task(call(client))
+            await asyncio.sleep(seconds)
+            assert not task.done()
+            task.cancel()
+            begun.append(time.monotonic())
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert time.monotonic() - begun[0] < 0.2
+
+    begun = []
+    asyncio.run(body())
+    until(lambda: not working(), 10, "the end of its thread")
+    return time.monotonic() - begun[0]
+
+
+async def _all(iterated):
+    return [each async for each in iterated]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("call", ["evaluation", "wait", "events", "evaluations"])
+def test_a_canceled_call_ends_its_request_and_its_thread(service, silent, call):
+    def begin(client):
+        if call == "evaluations":
+            return _all(client.evaluations())
+        answer = getattr(client, call)(service.start(status="running"))
+        return _all(answer) if call == "events" else answer
+
+    assert _canceled(silent, begin) < 1
+    if call in ("wait", "events"):  # the service holds its answer, or has sent a part of it
+        assert _canceled(service.url, begin) < 1
+
+
+@pytest.mark.long
+def test_a_canceled_call_ends_its_pause(service):
+    service.fault("GET", "ev_1", status=503, headers={"Retry-After": "30"})
+    assert _canceled(service.url, lambda client: client.evaluation("ev_1")) < 1
+    assert len(service.requests) == 1
+
+
+@pytest.mark.long
+def test_a_canceled_upload_ends_while_its_digest_is_computed(silent, tmp_path):
+    path = tmp_path / "large.safetensors"
+    with path.open("wb") as file:
+        file.truncate(50 << 30)
+    assert _canceled(silent, lambda client: client.upload_checkpoint(path)) < 1
+
+
+@pytest.mark.long
+def test_a_canceled_upload_ends_while_nobody_reads_it(service, silent, tmp_path):
+    path = tmp_path / "large.safetensors"
+    path.write_bytes(bytes(20 << 20))
+    with Link("127.0.0.1", int(service.url.rpartition(":")[2])) as link:
+        sent = []
+
+        def progress(done, total):
+            sent.append(done)
+            if done == 1 << 20:
+                link.silence()
+
+        url = f"http://127.0.0.1:{link.port}"
+        assert _canceled(url, lambda client: client.upload_checkpoint(path, progress), 1) < 1.5
+        assert 0 < max(sent) < 20 << 20
+
+
+@pytest.mark.long
+def test_a_client_that_is_closed_ends_its_calls(service):
+    id_ = service.start(status="running")
+
+    async def body():
+        async with prescore.AsyncClient(service.url) as client:
+            waiting = asyncio.create_task(client.wait(id_))
+            await asyncio.to_thread(service.wait_until, lambda: len(service.requests) >= 2)
+        with pytest.raises(RuntimeError, match="the client was closed"):
+            await asyncio.wait_for(waiting, 1)
+        with pytest.raises(RuntimeError, match="the client was closed"):
+            await client.evaluation(id_)
+
+    asyncio.run(body())
+
+
+def test_whoever_stops_listening_frees_the_connection(service, asked):
+    id_ = service.start()
+    service.tell(id_, "work", {"number": 1})
 
     async def body(client):
-        waiting = asyncio.create_task(client.wait("ev_1"))
-        await asyncio.to_thread(service.wait_until, lambda: len(service.requests) >= 2)
-        begun = time.monotonic()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        return time.monotonic() - begun
+        async for event in client.events(id_):
+            assert event.data == {"number": 1}
+            break
 
-    assert asked(body) < 0.5
+        def is_freed():
+            service.tell(id_, "work", {"number": 2})  # it notices when it sends more
+            return not service._connections
+
+        await asyncio.to_thread(until, is_freed, 5, "the end of the connection")
+
+    asked(body)
+
+
+def test_callbacks_are_called_in_the_event_loop(service, asked, checkpoint):
+    id_ = service.start(status="succeeded")
+    threads = []
+
+    async def body(client):
+        await client.wait(id_, on_change=lambda _: threads.append(threading.get_ident()))
+        await client.upload_checkpoint(checkpoint, lambda *_: threads.append(threading.get_ident()))
+        return threading.get_ident()
+
+    assert {asked(body)} == set(threads)
+
+
+def test_an_error_of_a_callback_ends_the_call(service, asked, checkpoint):
+    def stop(done, total):
+        raise LookupError(done)
+
+    with pytest.raises(LookupError):
+        asked(lambda client: client.upload_checkpoint(checkpoint, stop))
+
+
+def test_connections_are_used_again(service, asked):
+    service.start()
+
+    async def body(client):
+        for _ in range(5):
+            await client.evaluation("ev_1")
+        return len(service._connections)
+
+    assert asked(body) == 1
 
 
 def test_events_are_resumed_after_a_cut(service, asked):

@@ -190,7 +190,7 @@ def test_pauses_grow_and_differ_from_client_to_client():
     for _ in range(20):
         backoff = retries.Backoff(1000)
         error = prescore.Unreachable("http://a", "gone")
-        pauses += [backoff.after(error).seconds for _ in range(8)]
+        pauses += [backoff.after(error) for _ in range(8)]
     firsts, lasts = pauses[::8], pauses[7::8]
     assert 0.1 <= min(firsts) <= max(firsts) <= 0.2
     assert 4 <= min(lasts) <= max(lasts) <= 8

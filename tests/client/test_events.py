@@ -7,7 +7,7 @@ import time
 import pytest
 
 import prescore
-from prescore.http.events import Parser
+from prescore.http.events import EventParser
 from waiting import until
 
 
@@ -151,7 +151,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_the_standards_grammar_however_the_bytes_are_cut(size):
-    parser = Parser()
+    parser = EventParser()
     chunks = [STREAM[at : at + size] for at in range(0, len(STREAM), size)]
     assert list(itertools.chain.from_iterable(map(parser.feed, chunks))) == EXPECTED
     assert parser.retry == 0.025

@@ -20,9 +20,9 @@ from ci_tokens import github, gitlab, signed
 from fleet import bundle
 from prescore.cli import gating
 from prescore.client import job_key
+from prescore.http import job_tokens
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
-from prescore.routes import job_keys
 from service.contract.asking import Scope
 from service.works.keyring import keys
 from service_here import service_here
@@ -285,7 +285,7 @@ def test_no_token_goes_where_others_can_read_it(service, runner, monkeypatch):
         closing(Transport(plain)) as transport,
         pytest.raises(prescore.InvalidArgument, match="could read it"),
     ):
-        transport.run(job_keys.exchanged(plain, lambda: taken.append(1) or "a.b.c"))
+        job_tokens.exchange(transport, lambda: taken.append(1) or "a.b.c")
     assert taken == []
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from prescore.client import bodies
 from prescore.errors import InvalidArgument
 from prescore.files import judgements
-from prescore.routes import analyses
 
 
 def test_lines_become_rated_captions_and_pairs_without_what_the_service_does_not_know(tmp_path):
@@ -13,7 +13,7 @@ def test_lines_become_rated_captions_and_pairs_without_what_the_service_does_not
         '{"image": "1.jpg", "candidate": "a", "references": ["b"], "rating": 2, "note": "x"}\n\n'
         '{"references": ["b"], "a": "c", "b": "d", "preferred": "b", "category": "HM"}\n'
     )
-    assert analyses.judgements(judgements.read(path)) == {
+    assert bodies.judgement_fields(judgements.read(path)) == {
         "rated": [{"image": "1.jpg", "candidate": "a", "references": ["b"], "ratings": [2]}],
         "pairs": [{"references": ["b"], "a": "c", "b": "d", "preferred": "b"}],
     }

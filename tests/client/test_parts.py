@@ -4,10 +4,10 @@ begun again, and where the store cannot be reached.
 
 import asyncio
 import itertools
-from contextlib import contextmanager
-from threading import Lock
+import socket
+from contextlib import contextmanager, suppress
+from threading import Lock, Thread
 
-import httpx
 import pytest
 
 import outside
@@ -259,38 +259,60 @@ def _part(part):
     return PartOut(**vars(part), url="https://store.example/x", expires_at="2026-01-01T00:00:00Z")
 
 
-def test_a_redirect_of_the_store_is_not_followed(service, store, file, monkeypatch):
-    asked = []
+class OtherStore:
+    """Answers every request with a head and an endless body."""
+
+    def __init__(self, head):
+        self.head = head
+        self.asked = 0
+        self.sent = 0
 
     @contextmanager
-    def redirect(self, method, url, **_):
-        asked.append(url)
-        yield httpx.Response(307, headers={"Location": "http://127.0.0.1:1/"}, content=iter([b""]))
+    def serving(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = Thread(target=self._accept, args=(listener,))
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+            finally:
+                listener.shutdown(socket.SHUT_RDWR)
+                thread.join()
 
-    monkeypatch.setattr(parts.httpx.Client, "stream", redirect)
-    with prescore.Client(service.url) as client:
-        client.upload_checkpoint(file)
-    assert all(url.startswith(store.url) for url in asked)
+    def _accept(self, listener):
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                with near, suppress(OSError):
+                    self._answer(near)
+
+    def _answer(self, near):
+        near.recv(1 << 20)
+        self.asked += 1
+        near.sendall(self.head + b"\r\n\r\n")
+        while True:
+            self.sent += near.send(bytes(1 << 16))
+
+
+def test_a_redirect_of_the_store_is_not_followed(service, store, file, monkeypatch):
+    elsewhere = OtherStore(b"HTTP/1.1 200 OK")
+    with elsewhere.serving() as place:
+        redirecting = OtherStore(b"HTTP/1.1 307 Elsewhere\r\nLocation: " + place.encode())
+        with redirecting.serving() as url, prescore.Client(service.url) as client:
+            monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: url)
+            client.upload_checkpoint(file)
+    assert redirecting.asked
+    assert not elsewhere.asked
     assert _stored(service, file)
 
 
 def test_an_answer_of_the_store_without_end_is_not_read_to_its_end(service, file, monkeypatch):
-    read = []
-
-    def endless():
-        while True:
-            read.append(bytes(1 << 16))
-            yield read[-1]
-
-    @contextmanager
-    def answer(self, method, url, **_):
-        yield httpx.Response(500, content=endless())
-
-    monkeypatch.setattr(parts.httpx.Client, "stream", answer)
-    with prescore.Client(service.url) as client:
+    endless = OtherStore(b"HTTP/1.1 500 Oops")
+    with endless.serving() as url, prescore.Client(service.url) as client:
+        monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: url)
         client.upload_checkpoint(file)
     assert _stored(service, file)
-    assert sum(map(len, read)) < 100 << 20
+    assert endless.asked
+    assert endless.sent < 100 << 20
 
 
 def test_parts_that_are_asked_for_without_end_have_one(service, store, file, monkeypatch):

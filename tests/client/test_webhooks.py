@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import commanding
 import prescore
 from certificates import Authority
-from prescore.http import retries
+from cut_network import Cut, Network
 from service.operate.sending import Sender
 from service.works.outgoing.client import Client
 from service.works.outgoing.places import Named
@@ -108,20 +108,17 @@ def test_what_is_wrong_is_told(client):
         client.make_webhook(URL, events="run.failed")
 
 
-def test_a_secret_is_not_asked_for_twice(client, monkeypatch):
+def test_a_secret_is_not_asked_for_twice(service, client):
     """Where an answer is lost, a repetition would make a second webhook, which nobody knows of."""
-    sent = []
-
-    def once(steps):
-        sent.append(next(steps).request)
+    cuts = [Cut(at, answered=True) for at in (b"POST /v1/webhooks HTTP", b"/rotate")]
+    with Network(service.port, *cuts) as network, prescore.Client(network.url) as asking:
         with pytest.raises(prescore.Unreachable):
-            steps.throw(prescore.Unreachable(URL, "cut off"))
-
-    monkeypatch.setattr(client._transport, "run", once)
-    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.0)
-    client.make_webhook(URL)
-    client.rotate_webhook("wh_1")
-    assert [request.path for request in sent] == ["/v1/webhooks", "/v1/webhooks/wh_1/rotate"]
+            asking.make_webhook(URL)
+        (made,) = asking.webhooks()
+        with pytest.raises(prescore.Unreachable):
+            asking.rotate_webhook(made.id)
+    assert network.cuts == []
+    assert len(list(client.audit(action="webhook.rotated", of=made.id))) == 1
 
 
 def test_the_same_with_asyncio(service, client):

@@ -17,7 +17,7 @@ import commanding
 import prescore
 
 DIGEST = "sha256:" + "0" * 64
-MOST_KILOBYTES = 300_000
+MOST_KILOBYTES = 700_000  # 16 MB of JSON take 600 MB as Python's objects, if made for it
 MEBIBYTE = b"x" * (1 << 20)
 
 
@@ -36,11 +36,26 @@ def _many(one, count=3000):
         yield one
 
 
-def _bomb():
+def _bomb(**headers):
     """3 GB of one letter, a thousandth of that when it is sent."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    yield _head(Content_Encoding="gzip") + packer.flush(zlib.Z_FULL_FLUSH)
-    yield from _many(packer.compress(MEBIBYTE) + packer.flush(zlib.Z_FULL_FLUSH))
+
+    def answer():
+        packer = _packer()
+        yield _head(Content_Encoding="gzip", **headers) + packer.flush(zlib.Z_FULL_FLUSH)
+        yield from _many(packer.compress(MEBIBYTE) + packer.flush(zlib.Z_FULL_FLUSH))
+
+    return answer
+
+
+def _bomb_in_a_bomb():
+    """400 MB of one letter, packed twice: some kilobytes."""
+    once, twice = _packer(), _packer()
+    packed = b"".join(once.compress(piece) for piece in _many(MEBIBYTE, 400)) + once.flush()
+    yield _head(Content_Encoding="gzip, gzip") + twice.compress(packed) + twice.flush()
+
+
+def _packer():
+    return zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
 
 
 def _endless(before, one, status="200 OK", **headers):
@@ -61,29 +76,35 @@ def _whole(document, status="200 OK", **headers):
     return lambda: iter([_head(status, Content_Length=len(body), **headers) + body])
 
 
+STREAM = {"Content_Type": "text/event-stream"}
 RUN = {
     "id": "ev_1",
     "status": "running",
     "dataset": {"name": "x", "version": "v1", "digest": DIGEST, "split": "test"},
 }
-STREAM = {"Content_Type": "text/event-stream"}
 # What is asked of the client -> what the service answers.
 ANSWERS = {
     "client.evaluation('ev_1')": _endless(b'{"id": "', MEBIBYTE),
-    "client.dataset('x')": _bomb,
+    "client.dataset('x')": _bomb(),
     "client.dataset('y')": _endless(b"", MEBIBYTE, status="500 Oops"),
     "client.dataset('z')": _endless(b"", MEBIBYTE, Content_Encoding="br"),
+    "client.dataset('double')": _bomb_in_a_bomb,
     "client.dataset('lists')": _much(b'{"name": [', b"[],", 20_000_000),
-    "client.dataset('numbers')": _much(b'{"name": [', b"0,", 1_490_000),
-    "client.dataset('objects')": _much(b'{"splits": [', b'{"a":0},', 159_000),
-    "list(client.evaluations())": _much(b'{"items": [', b'{"id":0},', 159_000),
+    "client.dataset('some lists')": _much(b'{"name": [', b"[],", 5_000_000),
+    "client.dataset('nested')": _much(b'{"name": [', b"[[[]]],", 2_000_000),
+    "client.dataset('deep')": _much(b'{"name": ', b"[", 10_000_000),
+    "client.dataset('numbers')": _much(b'{"name": [', b"0,", 8_000_000),
+    "client.dataset('objects')": _much(b'{"splits": [', b'{"a":0},', 2_000_000),
+    "list(client.evaluations())": _much(b'{"items": [', b'{"id":0},', 1_800_000),
+    "list(client.comparisons())": _whole({"items": [RUN] * 9000, "next": "again"}),
     "list(client.events('ev_1'))": _endless(b"data: ", MEBIBYTE, **STREAM),
     "list(client.events('ev_2'))": _endless(b"", b"data: x\n" * 100_000, **STREAM),
     "list(client.events('ev_3'))": _endless(b"data: " + b"[" * 100_000 + b"\n\n", b"", **STREAM),
+    "list(client.events('ev_4'))": _bomb(**STREAM),
     "list(client.datasets())": _whole({"items": [], "next": "again"}),
     "client.metrics()": _whole({"items": [{"name": "m"}], "next": "again"}),
     "asyncio.run(prescore.AsyncClient(url, patience=0).evaluation('a'))": _endless(b"", MEBIBYTE),
-    "asyncio.run(prescore.AsyncClient(url, patience=0).dataset('b'))": _bomb,
+    "asyncio.run(prescore.AsyncClient(url, patience=0).dataset('b'))": _bomb(),
     "asyncio.run(anext(prescore.AsyncClient(url, patience=0).events('c')))": _endless(
         b"data: ", MEBIBYTE, **STREAM
     ),
@@ -96,8 +117,8 @@ ASKING = """
 import asyncio, json, os, re, signal, sys, time
 import commanding
 import prescore
-from prescore.http import bounds
-bounds.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk
+from prescore.http import downloads
+downloads.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk
 
 def ask(url, folder, asked):
     signal.alarm(60)
@@ -219,9 +240,9 @@ def _serving(hostile, sent, **told):
 def test_captions_that_are_not_those_that_the_service_tells_are_refused(
     hostile, tmp_path, monkeypatch, what
 ):
-    from prescore.http import bounds
+    from prescore.http import downloads
 
-    monkeypatch.setattr(bounds, "DOWNLOAD_BYTES", 1000)
+    monkeypatch.setattr(downloads, "DOWNLOAD_BYTES", 1000)
     right, path = f"sha256:{sha256(CAPTIONS).hexdigest()}", tmp_path / "captions.jsonl"
     path.write_bytes(b"as it was")
     sent = {"other captions": CAPTIONS.replace(b"b", b"c"), "too many": CAPTIONS * 1000}[what]
@@ -258,11 +279,11 @@ def test_captions_that_are_kept_are_held_against_what_the_service_tells(hostile,
 
 
 def test_a_run_that_never_ends_is_left_and_asked_slowly(hostile, monkeypatch):
-    from prescore.http import bounds, polling
+    from prescore.http import polling, transport
 
     pauses = []
-    monkeypatch.setattr(polling.time, "sleep", pauses.append)
-    monkeypatch.setattr(bounds, "POLLS", 30)
+    monkeypatch.setattr(transport.Transport, "sleep", lambda _, seconds: pauses.append(seconds))
+    monkeypatch.setattr(polling, "POLLS", 30)
     hostile.answer = _whole(RUN, Retry_After="999999999")
     with (
         prescore.Client(_url(hostile), patience=0) as client,
@@ -270,7 +291,7 @@ def test_a_run_that_never_ends_is_left_and_asked_slowly(hostile, monkeypatch):
     ):
         client.wait("ev_1")
     assert len(hostile.heads) == 30
-    assert max(pauses) <= bounds.POLL_SECONDS
+    assert max(pauses) <= polling.POLL_SECONDS
 
 
 def test_a_key_goes_to_https_and_this_machine_alone(hostile, monkeypatch):

@@ -1,37 +1,45 @@
-"""What `Client` asks of a whole split: leaderboards, comparisons, studies, probes, trainings."""
+"""Calls about whole splits: leaderboards, comparisons, studies, probes, trainings."""
 # ruff: noqa: A002  `id` is the contract's word
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Never, TypeVar, Unpack
 
+from prescore.client.bodies import (
+    ProbeChoices,
+    TrainingChoices,
+    checked_names,
+    probe_fields,
+    training_fields,
+)
 from prescore.client.listing import Board, Listing
-from prescore.http.addresses import Address
-from prescore.http.steps import Steps
-from prescore.http.transport import Transport
+from prescore.client.requests import Calls, Parameter, label_params, query, run_path
+from prescore.http.downloads import fetch_file
+from prescore.http.transport import HttpRequest
+from prescore.http.uploads import dataset_path
 from prescore.models import (
     Comparison,
     Correlations,
     Learned,
     MetricHealth,
+    Moved,
     Probes,
     Run,
     Scored,
     Standing,
     StudyRun,
 )
-from prescore.routes import analyses, asking, splits
-from prescore.routes.analyses import ProbesAsked, TrainingAsked
+
+USUAL_PROBES = frozenset({"human", "frequent", "rare", "swap", "random", "single"})
+PROBES_A_PAGE = 20
+PROBES_SEEN = 200  # runs that are looked through
 
 R = TypeVar("R", bound=Run)
 S = TypeVar("S", bound=Scored)
-T = TypeVar("T")
 
 
-class Analyses:
-    _address: Address
-    _transport: Transport
-
+class AnalysisCalls(Calls):
     # Leaderboards
 
     def leaderboard(
@@ -49,15 +57,9 @@ class Analyses:
 
         By default of the latest score's `signature`; `head.others` has the other ones.
         """
-        wanted: dict[str, Any] = {
-            "metric": metric,
-            "unnamed": unnamed,
-            "metrics": metrics,
-            "split": split,
-            "signature": signature,
-            "labels": labels,
-        }
-        return self._board(Standing, "leaderboard", dataset, page_size=page_size, **wanted)
+        params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
+        params |= {"metrics": ",".join(metrics) or None, **label_params(labels)}
+        return self._board(Standing, "leaderboard", (dataset, metric, *unnamed), params)
 
     def history(
         self,
@@ -71,39 +73,46 @@ class Analyses:
         page_size: int | None = None,
     ) -> Board[Scored]:
         """A dataset's evaluations with a metric's score, the latest first."""
-        wanted: dict[str, Any] = {
-            "metric": metric,
-            "unnamed": unnamed,
-            "metrics": metrics,
-            "split": split,
-            "signature": signature,
-            "labels": labels,
-        }
-        return self._board(Scored, "history", dataset, page_size=page_size, **wanted)
+        params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
+        params |= {"metrics": ",".join(metrics) or None, **label_params(labels)}
+        return self._board(Scored, "history", (dataset, metric, *unnamed), params)
 
     # Comparisons
 
     def compare(
-        self,
-        a: str,
-        b: str,
-        *,
-        metrics: Sequence[str] | None = None,
-        timeout: float | None = None,
+        self, a: str, b: str, *, metrics: Sequence[str] | None = None, timeout: float | None = None
     ) -> Comparison:
         """Compare two evaluations of the same images; returns the comparison when it has ended.
 
         By default all metrics that both have. Raises `TimedOut` after `timeout` seconds.
         """
-        return self._run(analyses.compared(self._address, a, b, metrics, timeout))
+        fields = {"a": a, "b": b, "metrics": checked_names("metrics", metrics)}
+        return self._compute(Comparison, fields, timeout)
 
     def comparison(self, id: str) -> Comparison:
-        return self._gotten(Comparison, id)
+        return self._get(Comparison, run_path(Comparison, id))
 
     def comparisons(
         self, *, dataset: str | None = None, status: str | None = None
     ) -> Listing[Comparison]:
-        return self._listed(Comparison, "comparisons", dataset, status)
+        return self._runs(Comparison, "comparisons", dataset, status)
+
+    def compared_images(
+        self,
+        id: str,
+        *,
+        metric: str | None = None,
+        sort: str | None = None,
+        page_size: int | None = None,
+    ) -> Listing[Moved]:
+        """Every image of a comparison, with both captions and their scores by one metric, by
+        default the comparison's first.
+
+        `sort`: "difference", "a" or "b", after a `-` the highest first; by default the dataset's
+        order.
+        """
+        path, params = f"{run_path(Comparison, id)}/images", {"metric": metric, "sort": sort}
+        return self._list(Moved, f"images of {id}", path, **params, limit=page_size)
 
     # Correlations of pre-gen with post-gen metrics
 
@@ -111,7 +120,9 @@ class Analyses:
         self, dataset: str, *, idf: str | None = None, limit: int | None = None
     ) -> Correlations:
         """The last finished study of a split, NAME[@VERSION][/SPLIT]. This computes nothing."""
-        return self._run(splits.correlations(self._address, dataset, idf=idf, limit=limit))
+        name, _, split = dataset.partition("/")
+        path = f"{dataset_path(name)}/correlations"
+        return self._get(Correlations, path, split=split or None, idf=idf, limit=limit)
 
     def compute_study(
         self,
@@ -126,30 +137,31 @@ class Analyses:
 
         Raises `TimedOut` after `timeout` seconds.
         """
-        asked = {"idf": idf, "limit": limit}
-        return self._run(analyses.studied(self._address, dataset, asked, timeout, on_change))
+        fields = {"dataset": dataset, "idf": idf, "limit": limit}
+        return self._compute(StudyRun, fields, timeout, on_change)
 
     def study(self, id: str) -> StudyRun:
-        return self._gotten(StudyRun, id)
+        return self._get(StudyRun, run_path(StudyRun, id))
 
     def studies(
         self, *, dataset: str | None = None, status: str | None = None
     ) -> Listing[StudyRun]:
-        return self._listed(StudyRun, "studies", dataset, status)
+        return self._runs(StudyRun, "studies", dataset, status)
 
     # Probes
 
     def health(self, dataset: str) -> dict[str, MetricHealth] | None:
-        """How far each metric can be trusted on a split; None before it has been probed.
+        """Trust in each metric on a split; None before it has been probed.
 
         From the latest run of all the usual probes on NAME[@VERSION]/SPLIT.
         """
-        found = self.latest_probes(dataset)
-        return None if found is None else found.health
+        latest = self.latest_probes(dataset)
+        return None if latest is None else latest.health
 
     def latest_probes(self, dataset: str) -> Probes | None:
         """The latest run of all the usual probes on NAME[@VERSION]/SPLIT that has succeeded."""
-        return self._run(splits.latest_probes(self._address, dataset))
+        runs = self._runs(Probes, "probes", dataset, "succeeded", PROBES_A_PAGE)
+        return next((run for run in islice(runs, PROBES_SEEN) if _tells_health(run)), None)
 
     def compute_probes(
         self,
@@ -157,20 +169,20 @@ class Analyses:
         *,
         timeout: float | None = None,
         on_change: Callable[[Probes], None] | None = None,
-        **asked: Unpack[ProbesAsked],
+        **asked: Unpack[ProbeChoices],
     ) -> Probes:
         """Probe metrics on a split, NAME[@VERSION]/SPLIT; returns the probes when they have ended.
 
         Also: `probes` and `metrics` (names), `tokenizer`, `options`, `deadline`; `evaluation` (an
         id) or `captions` to compare with people's. Raises `TimedOut` after `timeout` seconds.
         """
-        return self._run(analyses.probed(self._address, dataset, asked, timeout, on_change))
+        return self._compute(Probes, probe_fields(dataset, asked), timeout, on_change)
 
     def probe(self, id: str) -> Probes:
-        return self._gotten(Probes, id)
+        return self._get(Probes, run_path(Probes, id))
 
     def probes(self, *, dataset: str | None = None, status: str | None = None) -> Listing[Probes]:
-        return self._listed(Probes, "probes", dataset, status)
+        return self._runs(Probes, "probes", dataset, status)
 
     # Learned metrics
 
@@ -181,7 +193,7 @@ class Analyses:
         *,
         timeout: float | None = None,
         on_change: Callable[[Learned], None] | None = None,
-        **asked: Unpack[TrainingAsked],
+        **asked: Unpack[TrainingChoices],
     ) -> Learned:
         """Train a learned metric; returns the training when it has ended.
 
@@ -194,33 +206,53 @@ class Analyses:
         `features`, `epochs`, `seed`, `stopping` and others of the request. Raises
         `TimedOut` after `timeout` seconds.
         """
-        steps = analyses.trained(self._address, dataset, captioners, asked, timeout, on_change)
-        return self._run(steps)
+        fields = training_fields(dataset, captioners, asked)
+        return self._compute(Learned, fields, timeout, on_change)
 
     def training(self, id: str) -> Learned:
-        return self._gotten(Learned, id)
+        return self._get(Learned, run_path(Learned, id))
 
     def trainings(
         self, *, dataset: str | None = None, status: str | None = None
     ) -> Listing[Learned]:
-        return self._listed(Learned, "trainings", dataset, status)
+        return self._runs(Learned, "trainings", dataset, status)
 
     def fetch_model(self, id: str, path: str | Path) -> None:
         """Download a trained metric's model to `path`."""
-        self._run(analyses.fetched_model(self._address, id, Path(path)))
+        request = HttpRequest("GET", f"{run_path(Learned, id)}/model")
+        fetch_file(self._transport, request, Path(path))
 
-    def _run(self, steps: Steps[T]) -> T:
-        return self._transport.run(steps)
+    def _board(
+        self, model: type[S], kind: str, given: Sequence[str], params: dict[str, Parameter]
+    ) -> Board[S]:
+        """A leaderboard or a history of a dataset, which may name the split too, by a metric."""
+        dataset, metric, *unnamed = given
+        if unnamed:
+            raise TypeError(_too_many(kind, given))
+        name, _, split = dataset.partition("/")
+        params |= {"metric": metric, "split": params["split"] or split or None}
+        path = f"{dataset_path(name)}/{kind}"
+        return Board(self._transport, f"{metric} on {dataset}", model, path, query(params))
 
-    def _gotten(self, model: type[R], id_: str) -> R:
-        return self._run(asking.gotten(self._address, model, asking.of(model, id_)))
-
-    def _board(self, model: type[S], kind: str, dataset: str, **wanted: Any) -> Board[S]:
-        steps = splits.board(self._address, model, dataset, kind, **wanted)
-        return Board(self._transport, f"{wanted['metric']} on {dataset}", steps)
-
-    def _listed(
-        self, model: type[R], name: str, dataset: str | None, status: str | None
+    def _runs(
+        self,
+        model: type[R],
+        name: str,
+        dataset: str | None,
+        status: str | None,
+        page_size: int | None = None,
     ) -> Listing[R]:
-        steps = analyses.listed(self._address, model, dataset=dataset, status=status)
-        return Listing(self._transport, name, steps)
+        params: dict[str, Parameter] = {"dataset": dataset, "status": status, "limit": page_size}
+        return self._list(model, name, model.PLACE, **params)
+
+
+def _too_many(kind: str, given: Sequence[object]) -> str:
+    found = ", ".join(f"{one!r:.60}" for one in given)
+    return (
+        f'{kind}: expected a dataset and a metric, {kind}("flickr8k/test", "cider_d"), and all '
+        f'others by name, as labels={{"branch": "main"}}; found {kind}({found:.300})'
+    )
+
+
+def _tells_health(run: Probes) -> bool:
+    return bool(run.health) and {work.name for work in run.works} >= USUAL_PROBES

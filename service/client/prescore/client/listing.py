@@ -1,18 +1,38 @@
-"""Lists of any length: the next page is fetched when all items of a page were taken."""
+"""Lists of any length, fetched page by page during the iteration, and answers as tables."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from prescore.client.frames import frame, row
+from pydantic import BaseModel, ConfigDict, Field
+
 from prescore.counts import counted
-from prescore.http.async_transport import AsyncTransport
-from prescore.http.paging import Page
-from prescore.http.steps import Steps
-from prescore.http.transport import Transport
+from prescore.errors import PrescoreClientError
+from prescore.http.answers import not_prescore, understood
+from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Answer, BoardHead, Score, Scored
+
+PAGE_ITEMS = 10_000
+LIST_ITEMS = 5_000_000
+PAGES = 100_000  # of one list
+SEPARATOR = "."  # of the names of nested fields
 
 M = TypeVar("M", bound=Answer)
 S = TypeVar("S", bound=Scored)
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class NoPandas(PrescoreClientError, ImportError):
+    pass
+
+
+class ListPage(Answer):
+    """A part of a list, with what its answer says of the whole list."""
+
+    model_config = ConfigDict(extra="allow")
+
+    items: Annotated[tuple[Any, ...], Field(max_length=PAGE_ITEMS)]
+    next: str | None = None
 
 
 class Scores(dict[str, Score]):
@@ -22,21 +42,23 @@ class Scores(dict[str, Score]):
         return f"<Scores of {counted(len(self), 'metric')}>"
 
     def to_rows(self) -> list[dict[str, Any]]:
-        return [{"metric": name, **row(score)} for name, score in self.items()]
+        return [{"metric": name, **_row(score)} for name, score in self.items()]
 
     def to_frame(self) -> Any:
         """A pandas.DataFrame with a row for each metric."""
-        return frame(self.to_rows(), index="metric")
+        return _frame(self.to_rows(), index="metric")
 
 
 class Listing(Iterator[M], Generic[M]):
-    """What is listed, fetched page by page during the iteration."""
+    """A list that is fetched page by page during the iteration."""
 
-    def __init__(self, transport: Transport, name: str, steps: Steps[None]) -> None:
-        self._pages: Iterator[Page] = transport.iterate(steps)
+    def __init__(
+        self, transport: Transport, name: str, model: type[M], path: str, params: Mapping[str, str]
+    ) -> None:
         self._name = name
-        self._page: Page | None = None
-        self._items: Iterator[M] = iter(())
+        self._pages = _pages(transport, model, path, params)
+        self._page: ListPage | None = None
+        self.items: Iterator[M] = iter(())  # what was fetched and not yet taken
 
     def __repr__(self) -> str:
         return f"<Listing of {self._name}: iterate, or take to_rows() or to_frame()>"
@@ -46,21 +68,27 @@ class Listing(Iterator[M], Generic[M]):
 
     def __next__(self) -> M:
         while True:
-            for item in self._items:
+            for item in self.items:
                 return item
-            self._turn(next(self._pages))
+            if not self.turn():
+                raise StopIteration
+
+    def turn(self) -> bool:
+        """Fetch the next page; False where there is none."""
+        page = next(self._pages, None)
+        if page is None:
+            return False
+        self._page = page
+        self.items = iter(page.items)
+        return True
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The rest of the list, each item as a dict of plain values."""
-        return _rows(self)
+        return [_row(item) for item in self]
 
     def to_frame(self) -> Any:
         """The rest of the list as a pandas.DataFrame."""
-        return frame(self.to_rows())
-
-    def _turn(self, page: Page) -> None:
-        self._page = page
-        self._items = iter(page.items)
+        return _frame(self.to_rows())
 
 
 class Board(Listing[S], Generic[S]):
@@ -70,55 +98,105 @@ class Board(Listing[S], Generic[S]):
     def head(self) -> BoardHead:
         """What it says of all its rows; fetches its first page."""
         if self._page is None:
-            self._turn(next(self._pages))
+            self.turn()
         assert self._page is not None
-        return BoardHead.model_validate(self._page.head)
+        return BoardHead.model_validate(self._page.model_extra)
 
 
 class AsyncListing(Generic[M]):
-    """What is listed, fetched page by page during the iteration with `async for`."""
+    """A list that is fetched page by page during the iteration with `async for`."""
 
-    def __init__(self, transport: AsyncTransport, name: str, steps: Steps[None]) -> None:
-        self._pages: AsyncIterator[Page] = transport.iterate(steps)
-        self._name = name
-        self._page: Page | None = None
-        self._items: Iterator[M] = iter(())
+    def __init__(self, listing: Listing[M], in_thread: InThread) -> None:
+        self._listing = listing
+        self._in_thread = in_thread
 
     def __repr__(self) -> str:
-        return f"<AsyncListing of {self._name}: `async for`, or await to_rows() or to_frame()>"
+        named = repr(self._listing).partition(":")[0].removeprefix("<")
+        return f"<Async{named}: `async for`, or await to_rows() or to_frame()>"
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> M:
         while True:
-            for item in self._items:
+            for item in self._listing.items:
                 return item
-            self._turn(await anext(self._pages))
+            if not await self._in_thread(self._listing.turn):
+                raise StopAsyncIteration
 
     async def to_rows(self) -> list[dict[str, Any]]:
         """The rest of the list, each item as a dict of plain values."""
-        return _rows([item async for item in self])
+        return [_row(item) async for item in self]
 
     async def to_frame(self) -> Any:
         """The rest of the list as a pandas.DataFrame."""
-        return frame(await self.to_rows())
-
-    def _turn(self, page: Page) -> None:
-        self._page = page
-        self._items = iter(page.items)
+        return _frame(await self.to_rows())
 
 
 class AsyncBoard(AsyncListing[S], Generic[S]):
     """A leaderboard or a history."""
 
+    def __init__(self, board: Board[S], in_thread: InThread) -> None:
+        super().__init__(board, in_thread)
+        self._board = board
+
     async def head(self) -> BoardHead:
         """What it says of all its rows; fetches its first page."""
-        if self._page is None:
-            self._turn(await anext(self._pages))
-        assert self._page is not None
-        return BoardHead.model_validate(self._page.head)
+        found: BoardHead = await self._in_thread(lambda: self._board.head)
+        return found
 
 
-def _rows(items: Iterable[Answer]) -> list[dict[str, Any]]:
-    return [row(item) for item in items]
+def _pages(
+    transport: Transport, model: type[BaseModel], path: str, params: Mapping[str, str]
+) -> Iterator[ListPage]:
+    """Each page, with its items as models."""
+    query = dict(params)
+    items = 0
+    for _ in range(PAGES):
+        page = _fetch_page(transport, model, path, query)
+        items += len(page.items)
+        yield page
+        if page.next is None:
+            return
+        if not page.items or page.next == query.get("cursor") or items > LIST_ITEMS:
+            break
+        query["cursor"] = page.next
+    raise not_prescore(transport.url, "expected a list that ends, found one that does not")
+
+
+def _fetch_page(
+    transport: Transport, model: type[BaseModel], path: str, query: Mapping[str, str]
+) -> ListPage:
+    reply = transport.send(HttpRequest("GET", path, params=query))
+    page = reply.parsed(ListPage)
+    with understood(transport.url, model):
+        items = tuple(model.model_validate(item, context=reply.origin) for item in page.items)
+    return page.model_copy(update={"items": items})
+
+
+def _row(answer: BaseModel) -> dict[str, Any]:
+    """The fields of an answer, nested ones by names such as `dataset.split`."""
+    return dict(_flat("", answer.model_dump()))
+
+
+def _flat(prefix: str, fields: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}{name}{SEPARATOR}", value)
+        elif name == "interval":
+            low, high = value or (None, None)
+            yield from ((f"{prefix}low", low), (f"{prefix}high", high))
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _frame(rows: Iterable[Mapping[str, Any]], index: str | None = None) -> Any:
+    """A pandas.DataFrame; raises `NoPandas` where pandas is not installed."""
+    try:
+        pandas = import_module("pandas")
+    except ModuleNotFoundError:
+        raise NoPandas(
+            "to_frame() expected pandas, found none: pip install pandas, or take to_rows()"
+        ) from None
+    found = pandas.DataFrame(list(rows))
+    return found if index is None or index not in found else found.set_index(index)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -16,7 +16,7 @@ from typing import IO
 from prescore import plain_text
 from prescore.errors import InvalidArgument
 from prescore.files import foreign, tars
-from prescore.files.reading import Body, check_format, digest_of, file_body, readable
+from prescore.files.reading import Body, check_format, file_body, readable
 
 CAPTIONS = "captions.jsonl"
 FEATURES = "features.safetensors"
@@ -98,16 +98,15 @@ def _is_in(folder: Path, image: str) -> bool:
     return path.is_file() and path.is_relative_to(folder.resolve())
 
 
-def content(files: Files) -> str:
+def content(files: Files, digest_of: Callable[[Path], str]) -> str:
     """The digest by which the service knows the same files in another tar: of what `sha256sum`
     prints of them, in the order of their names.
     """
-    lines = [f"{_hex_digest(path)}  {name}\n" for name, path in sorted(files.items())]
+    lines = [
+        f"{digest_of(path).removeprefix('sha256:')}  {name}\n"
+        for name, path in sorted(files.items())
+    ]
     return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
-
-
-def _hex_digest(path: Path) -> str:
-    return digest_of(path).removeprefix("sha256:")
 
 
 def _check_plain(path: Path) -> None:

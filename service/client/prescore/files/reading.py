@@ -26,11 +26,6 @@ class Body:
     chunks: Callable[..., Iterator[bytes]]
 
 
-def digest_of(path: Path) -> str:
-    with readable(path), path.open("rb") as stream:
-        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def digest_of_body(body: Body) -> str:
     found = hashlib.sha256()
     for chunk in body.chunks():

@@ -1,11 +1,11 @@
-"""Where the service is: a checked URL, and how a connection to it is made."""
+"""Where the service is: a checked URL, the headers of every request, and the networks of hosts."""
 
 import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -14,20 +14,9 @@ from typing import Any, Self
 
 import httpx
 
-from prescore.errors import InvalidArgument, Unreachable
-from prescore.http import answers, bounds
-from prescore.http.steps import Request
-
-CONNECT_SECONDS = 10.0
-READ_SECONDS = 30.0
+from prescore.errors import InvalidArgument
 
 _KEY = re.compile(r"[!-~]+")
-_CUT = (
-    httpx.TimeoutException,
-    httpx.NetworkError,
-    httpx.RemoteProtocolError,
-    httpx.ProxyError,
-)
 
 
 @dataclass(frozen=True)
@@ -37,14 +26,14 @@ class Address:
     url: str
     patience: float
     headers: Mapping[str, str] = field(repr=False)  # with the key
-    socket: Path | None = None  # at which a service of this machine listens, in place of a port
+    socket: Path | None = None  # of a service in this process
 
     @classmethod
     def of(cls, url: str, key: str | None, patience: float) -> Self:
         url = _plain_url(url)
         headers = {
             "User-Agent": f"prescore-client/{version('prescore-client')}",
-            "Accept-Encoding": "gzip",  # `bounds` unpacks it
+            "Accept-Encoding": "gzip",
         }
         if key:
             headers["Authorization"] = f"Bearer {plain_key(key)}"
@@ -53,51 +42,23 @@ class Address:
 
     @property
     def connecting(self) -> dict[str, Any]:
-        """Arguments of httpx's clients."""
-        found = (
-            {} if self.socket is None else {"transport": httpx.HTTPTransport(uds=str(self.socket))}
-        )
-        return found | {
-            "base_url": self.url,
-            "headers": self.headers,
-            "verify": tls(),
-            "follow_redirects": False,
-            "trust_env": not is_here(self.url),  # no proxy is on the way to this machine
-        }
-
-    @contextmanager
-    def translated(self) -> Iterator[None]:
-        """Raise httpx's errors, and those of bounds, as the client's own."""
-        try:
-            yield
-        except _CUT as error:
-            raise Unreachable(self.url, _reason(error)) from error
-        except bounds.TooMuch as error:
-            raise answers.not_prescore(self.url, str(error)) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise answers.not_prescore(self.url, f"{type(error).__name__}: {error}") from error
+        """Arguments of httpx.Client."""
+        found = {"base_url": self.url, "headers": self.headers, **connecting(self.url)}
+        if self.socket is not None:
+            found["transport"] = httpx.HTTPTransport(uds=str(self.socket))
+        return found
 
 
-def arguments(request: Request) -> dict[str, Any]:
-    """Arguments of `build_request` of httpx's clients, without the body."""
-    return {
-        "method": request.method,
-        "url": request.path,
-        "params": dict(request.params) or None,
-        "headers": dict(request.headers),
-        "timeout": httpx.Timeout(
-            READ_SECONDS, connect=CONNECT_SECONDS, read=READ_SECONDS + request.hold
-        ),
-    }
+def connecting(url: str) -> dict[str, Any]:
+    """Arguments of httpx.Client for any URL: no redirect is followed, and no proxy is on the way to
+    this machine.
+    """
+    return {"verify": tls(), "follow_redirects": False, "trust_env": not is_here(url)}
 
 
 @cache
 def tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()  # 40 ms, and the same for every client
-
-
-def _reason(error: httpx.HTTPError) -> str:
-    return str(error) or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
 
 
 def _plain_url(text: str) -> str:

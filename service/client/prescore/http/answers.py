@@ -1,8 +1,14 @@
-"""What the service answered: whole or refused, and as a model."""
+"""Answers of the service: read within bounds, as models, or as the errors that they tell.
+
+A service, or what stands in its place, may be hostile: an answer that never ends, or that unpacks
+to a thousand times its size, is refused when the bound is reached and not after it was read.
+"""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -10,52 +16,97 @@ from typing import TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from prescore.errors import Refused, ServiceError
-from prescore.http import bounds
 from prescore.models import Problem
 from prescore.models.base import Origin
 
+ANSWER_BYTES = 16 << 20  # of JSON: a page has at most 10 MB; parsed, a byte takes at most 40
+ERROR_BYTES = 1 << 20  # of a refusal; a longer one is told without its text
+PIECE_BYTES = 1 << 16  # what is received at once may unpack to a thousand times as much
+ANSWER_SECONDS = 600.0  # for the body of an answer that is read as a whole
 REPLAYED = "Idempotency-Replayed"
 _HOST = r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
 _PAGE = re.compile(rf"(https?://{_HOST}(?::[0-9]{{1,5}})?)/ui/")
-M = TypeVar("M", bound=BaseModel)
 _HINTS = {  # for answers without problem+json, such as to HEAD or from a proxy
     401: "give a key by PRESCORE_KEY or --key-file",
     403: "the key does not allow this",
     404: "not found; is this the URL of a Prescore service?",
     413: "larger than the service, or a proxy before it, accepts",
 }
+M = TypeVar("M", bound=BaseModel)
 
 
-def parsed(url: str, model: type[M], response: httpx.Response) -> M:
-    """The answer of the service at `url` as a model, which knows its origin."""
-    with understood(url, model):
-        bounds.check_structure(response.content)
-        return model.model_validate_json(response.content, context=origin(url, response))
+@dataclass(frozen=True)
+class Reply:
+    """A whole answer of the service at a URL."""
 
+    service: str
+    response: httpx.Response  # without its body
+    content: bytes
 
-def origin(url: str, response: httpx.Response) -> Origin:
-    page = _PAGE.fullmatch(response.links.get("alternate", {}).get("url", ""))
-    replayed = response.headers.get(REPLAYED) == "true"
-    return Origin(url, pages=page[1] if page else "", replayed=replayed)
+    @property
+    def headers(self) -> httpx.Headers:
+        return self.response.headers
+
+    def parsed(self, model: type[M]) -> M:
+        """The content as a model, which knows its origin."""
+        # Not model_validate_json: it takes 100 times the bytes of a hostile answer.
+        with understood(self.service, model):
+            return model.model_validate(from_json(self.content), context=self.origin)
+
+    @property
+    def origin(self) -> Origin:
+        page = _PAGE.fullmatch(self.response.links.get("alternate", {}).get("url", ""))
+        replayed = self.headers.get(REPLAYED) == "true"
+        return Origin(self.service, pages=page[1] if page else "", replayed=replayed)
 
 
 @contextmanager
-def understood(url: str, model: type[BaseModel]) -> Iterator[None]:
+def understood(service: str, model: type[BaseModel]) -> Iterator[None]:
+    """Raise what is no JSON, or not of this model, as an error of the service."""
     try:
         yield
-    except bounds.TooMuch as error:
-        raise not_prescore(url, str(error)) from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = "/".join(map(str, first["loc"])) or "the body"
         what = f"expected a {model.__name__}, found in {place}: {first['msg']}"
-        raise not_prescore(url, what) from None
+        raise not_prescore(service, what) from None
+    except ValueError as error:  # also of JSON that is nested too deeply
+        what = f"expected a {model.__name__}, found in the body: Invalid JSON: {error}"
+        raise not_prescore(service, what) from None
 
 
-def not_prescore(url: str, what: str) -> ServiceError:
-    detail = f"{what}; is {url} a Prescore service?"
+def pieces(service: str, response: httpx.Response, most: float) -> Iterator[bytes]:
+    """The body as it comes, unpacked, in small pieces; raises for more than `most` bytes."""
+    coding = response.headers.get("Content-Encoding", "").strip().lower()
+    if coding not in ("", "identity", "gzip"):  # a bomb may be packed twice
+        raise not_prescore(service, f"expected an answer as it is, or gzip, found {coding!r:.60}")
+    size = 0
+    for unpacked in response.iter_bytes():
+        size += len(unpacked)
+        if size > most:
+            what = f"expected an answer of at most {most} bytes, found a longer one"
+            raise not_prescore(service, what)
+        for start in range(0, len(unpacked), PIECE_BYTES):
+            yield unpacked[start : start + PIECE_BYTES]
+
+
+def content(service: str, response: httpx.Response, most: int) -> bytes:
+    """The whole body."""
+    until = time.monotonic() + ANSWER_SECONDS
+    found = bytearray()
+    for piece in pieces(service, response, most):
+        found += piece
+        if time.monotonic() > until:
+            what = f"expected a whole answer within {ANSWER_SECONDS:g} s, found a part"
+            raise not_prescore(service, what)
+    return bytes(found)
+
+
+def not_prescore(service: str, what: str) -> ServiceError:
+    detail = f"{what}; is {service} a Prescore service?"
     return ServiceError(Problem(title="not an answer of Prescore", detail=detail))
 
 
@@ -63,23 +114,14 @@ def is_right(response: httpx.Response) -> bool:
     return response.is_success or response.status_code == HTTPStatus.NOT_MODIFIED
 
 
-def whole(response: httpx.Response, content: bytes) -> httpx.Response:
-    """The answer with its body, which is unpacked."""
-    unpacked = ("content-encoding", "content-length", "transfer-encoding")
-    headers = [each for each in response.headers.multi_items() if each[0] not in unpacked]
-    return httpx.Response(
-        response.status_code,
-        headers=headers,
-        content=content,
-        request=response.request,
-        extensions=response.extensions,
-    )
-
-
-def refusal(response: httpx.Response) -> Refused | ServiceError:
-    """The error for a whole answer that is not right."""
+def refusal(service: str, response: httpx.Response) -> Refused | ServiceError:
+    """The error for an answer that is not right, whose body has not been read."""
+    try:
+        body = content(service, response, ERROR_BYTES)
+    except (ServiceError, httpx.DecodingError):
+        body = b""
     kind = Refused if response.is_client_error else ServiceError
-    return kind(_problem(response), retry_after(response))
+    return kind(_problem(response, body), retry_after(response))
 
 
 def retry_after(response: httpx.Response) -> float | None:
@@ -97,16 +139,13 @@ def retry_after(response: httpx.Response) -> float | None:
     return max(0.0, seconds)
 
 
-def _problem(response: httpx.Response) -> Problem:
-    status = response.status_code
+def _problem(response: httpx.Response, body: bytes) -> Problem:
     try:
-        bounds.check_structure(response.content)
-        problem = Problem.model_validate_json(response.content)
-    except (ValidationError, bounds.TooMuch):
+        problem = Problem.model_validate(from_json(body))
+    except ValueError:
         problem = Problem(detail=_hint(response))
-    return problem.model_copy(
-        update={"status": status, "title": problem.title or response.reason_phrase}
-    )
+    title = problem.title or response.reason_phrase
+    return problem.model_copy(update={"status": response.status_code, "title": title})
 
 
 def _hint(response: httpx.Response) -> str:

@@ -4,21 +4,37 @@ import hashlib
 from pathlib import Path
 
 from prescore.errors import InvalidArgument, ServiceError
-from prescore.http import bounds
-from prescore.http.steps import Open, Read, Request, Steps
+from prescore.http.answers import not_prescore
+from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Problem
 
+DOWNLOAD_BYTES = 4 << 30  # to a file; captions of two million images take 1 GB
+PICTURE_BYTES = 4 << 20  # of a small form of a picture: 960 x 960 of noise have a sixth of it
 
-def saved(request: Request, path: Path, digest: str | None = None) -> Steps[None]:
-    """Download once to `path`; an older file there stays until the new one is complete. Raises
+
+def fetch_file(
+    transport: Transport, request: HttpRequest, path: Path, digest: str | None = None
+) -> None:
+    """Download to `path`; an older file there stays until the new one is complete. Raises
     ServiceError where the content has another digest than `digest`.
     """
+    transport.repeat(lambda: _save(transport, request, path, digest))
+
+
+def fetch_picture(transport: Transport, request: HttpRequest) -> bytes:
+    """An image as WebP."""
+    content = transport.send(request, most=PICTURE_BYTES).content
+    if (content[:4], content[8:12]) != (b"RIFF", b"WEBP"):
+        raise not_prescore(transport.url, f"expected WebP, found {content[:12]!r}")
+    return content
+
+
+def _save(transport: Transport, request: HttpRequest, path: Path, digest: str | None) -> None:
     partial = path.with_name(path.name + ".partial")
     found = hashlib.sha256()
-    yield Open(request, bounds.DOWNLOAD_BYTES)
     try:
-        with partial.open("wb") as file:
-            while (piece := (yield Read())) is not None:
+        with transport.opened(request) as response, partial.open("wb") as file:
+            for piece in transport.pieces(response, DOWNLOAD_BYTES):
                 file.write(piece)
                 found.update(piece)
         if digest is not None:

@@ -2,28 +2,25 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterator
+
+import httpx
 
 from prescore.errors import PrescoreClientError, Unreachable
-from prescore.http import bounds
-from prescore.http.addresses import Address
 from prescore.http.answers import not_prescore
 from prescore.http.retries import Backoff, passes
-from prescore.http.steps import Item, Open, Read, Request, Steps
+from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Event
 
-if TYPE_CHECKING:
-    import httpx
-
 LAST = "end"  # a run's last event
+EVENT_BYTES = 8 << 20  # of an event, and of a line of it
 RECONNECT_SECONDS = 1.0  # until the service sends `retry`
 QUIET_SECONDS = 60.0  # without a byte, not even a comment: then the connection counts as lost
 
 
 # httpx-sse 0.4.3 would save 30 lines and takes 1.2 times as long, but it makes an event of a block
 # without data: each comment that keeps the connection alive would be an event.
-class Parser:
+class EventParser:
     """Bytes to events. Lines end only at CR, LF or CRLF: a caption may contain U+2028.
 
     An event is complete with the empty line after it; an incomplete one is dropped.
@@ -33,7 +30,7 @@ class Parser:
         self.retry = retry
         self.received = False
         self._rest: list[bytes] = []  # pieces of a line whose end has not come
-        self._held = 0  # bytes of it, and of the lines of an event whose end has not come
+        self.held = 0  # bytes of it, and of the lines of an event whose end has not come
         self._after_cr = False
         self._begin()
 
@@ -43,7 +40,7 @@ class Parser:
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
-        self._held += len(chunk)
+        self.held += len(chunk)
         *lines, rest = re.split(rb"\r\n|\n|\r", chunk)
         if lines:
             lines[0] = b"".join([*self._rest, lines[0]])
@@ -56,10 +53,7 @@ class Parser:
             if self._data:
                 yield self._id, self._name, "\n".join(self._data)
             self._begin()
-            self._held = len(rest)
-        if self._held > bounds.EVENT_BYTES:
-            expected = f"expected events of at most {bounds.EVENT_BYTES} bytes"
-            raise bounds.TooMuch(f"{expected}, found a longer one")
+            self.held = len(rest)
 
     def _begin(self) -> None:
         self._id = ""
@@ -79,63 +73,54 @@ class Parser:
             self.retry = int(value) / 1000
 
 
-def heard(address: Address, path: str, last: str | None) -> Steps[None]:
+def hear_events(transport: Transport, path: str, last: str | None) -> Generator[Event, None, None]:
     """Each event once and in order, until `end`, over as many connections as it takes."""
-    backoff = Backoff(address.patience)
-    listening = _Listening(address, path, last)
+    backoff = Backoff(transport.address.patience)
+    parser = EventParser()
     while True:
+        parser = EventParser(parser.retry)
         try:
-            return (yield from listening.connection())
+            with transport.opened(_request(path, last)) as response:
+                if response.status_code == 204:
+                    return
+                for event in _events(transport, response, parser):
+                    if not _seen(event.id, last):
+                        last = event.id or last
+                        yield event
+                    if event.name == LAST:
+                        return
+            raise Unreachable(transport.url, "the stream of events ended before the run did")
         except PrescoreClientError as error:
             if not passes(error):
                 raise
-            if listening.parser.received:  # `patience` bounds the time without a byte, not the run
-                backoff = Backoff(address.patience)
-            wait = backoff.after(error, at_least=listening.parser.retry)
-        yield wait
+            if parser.received:  # `patience` bounds the time without a byte, not the run
+                backoff = Backoff(transport.address.patience)
+            seconds = backoff.after(error, at_least=parser.retry)
+        transport.sleep(seconds)
 
 
-class _Listening:
-    def __init__(self, address: Address, path: str, last: str | None) -> None:
-        self.parser = Parser()
-        self._address = address
-        self._path = path
-        self._last = last
+def _request(path: str, last: str | None) -> HttpRequest:
+    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+    if last is not None:
+        headers["Last-Event-ID"] = last
+    return HttpRequest("GET", path, headers=headers, hold=QUIET_SECONDS)
 
-    def connection(self) -> Steps[None]:
-        """The new events of one connection, until `end`; none if the answer is 204."""
-        self.parser = Parser(self.parser.retry)
-        response: httpx.Response = yield Open(self._request(), most=float("inf"))
-        if response.status_code == 204:
-            return
-        found = response.headers.get("Content-Type", "")
-        if not found.startswith("text/event-stream"):
-            raise not_prescore(self._address.url, f"expected events, found {found!r:.100}")
-        while (chunk := (yield Read())) is not None:
-            for event in self._events(chunk):
-                if not _seen(event.id, self._last):
-                    self._last = event.id or self._last
-                    yield Item(event)
-                if event.name == LAST:
-                    return
-        raise Unreachable(self._address.url, "the stream of events ended before the run did")
 
-    def _request(self) -> Request:
-        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-        if self._last is not None:
-            headers["Last-Event-ID"] = self._last
-        return Request("GET", self._path, headers=headers, hold=QUIET_SECONDS)
-
-    def _events(self, chunk: bytes) -> Iterator[Event]:
-        try:
-            for id_, name, data in self.parser.feed(chunk):
-                bounds.check_structure(data.encode("utf-8", "replace"))
+def _events(transport: Transport, response: httpx.Response, parser: EventParser) -> Iterator[Event]:
+    """The events of one connection."""
+    found = response.headers.get("Content-Type", "")
+    if not found.startswith("text/event-stream"):
+        raise not_prescore(transport.url, f"expected events, found {found!r:.100}")
+    for chunk in transport.pieces(response, most=float("inf")):
+        for id_, name, data in parser.feed(chunk):
+            try:
                 yield Event(id=id_, name=name, data=json.loads(data))
-        except bounds.TooMuch as error:
-            raise not_prescore(self._address.url, str(error)) from None
-        except (ValueError, RecursionError):
-            what = f"expected an event's data in JSON, found {data!r:.60}"
-            raise not_prescore(self._address.url, what) from None
+            except (ValueError, RecursionError):
+                what = f"expected an event's data in JSON, found {data!r:.60}"
+                raise not_prescore(transport.url, what) from None
+        if parser.held > EVENT_BYTES:
+            what = f"expected events of at most {EVENT_BYTES} bytes, found a longer one"
+            raise not_prescore(transport.url, what)
 
 
 def _seen(id_: str, last: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The token of the CI job in which this program runs: how it proves to a service whose job it is.
+"""The token of the CI job in which this program runs, which a service exchanges for a key.
 
 GitHub gives a job a URL and a password for one (`permissions: id-token: write`), GitLab the token
 itself (`id_tokens`). Neither is ever shown, logged, or sent over a line that others can read.
@@ -6,13 +6,16 @@ itself (`id_tokens`). Neither is ever shown, logged, or sent over a line that ot
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 import httpx
 
-from prescore.errors import InvalidArgument, ServiceError
+from prescore.errors import InvalidArgument, Refused, ServiceError
 from prescore.http import addresses
+from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Problem
+from prescore.models.keys import JobKey
 
 GIVEN = "PRESCORE_ID_TOKEN"
 AUDIENCE = "PRESCORE_AUDIENCE"  # for whom the token is to be; else for the service's URL
@@ -32,6 +35,32 @@ def is_there(environment: Mapping[str, str]) -> bool:
 def is_on_demand(environment: Mapping[str, str]) -> bool:
     """Whether this job gets another token each time that it asks for one."""
     return is_there(environment) and not environment.get(GIVEN)
+
+
+def wants_key(transport: Transport) -> bool:
+    """Whether the service wants a key: to one that is open, no token is sent."""
+    try:
+        transport.send(HttpRequest("GET", "/v1/me"))
+    except Refused as error:
+        return error.status == HTTPStatus.UNAUTHORIZED
+    return False
+
+
+def exchange(transport: Transport, take_token: Callable[[], str]) -> JobKey:
+    """A key for the job's token, which is taken again for each attempt: it is exchanged once."""
+    if not addresses.is_private(transport.url):
+        raise InvalidArgument(
+            "expected an https:// URL, or one of this machine, for the token of a CI job; found "
+            f"{transport.url}: everybody on the way could read it"
+        )
+
+    def attempt() -> JobKey:
+        body = json.dumps({"token": take_token()}).encode()
+        headers = {"Content-Type": "application/json"}
+        request = HttpRequest("POST", "/v1/keys/oidc", headers=headers, body=body)
+        return transport.send_once(request).parsed(JobKey)
+
+    return transport.repeat(attempt)
 
 
 def take(environment: Mapping[str, str], service: str) -> str:
@@ -65,11 +94,7 @@ def _asked(url: httpx.URL, headers: Mapping[str, str]) -> bytes:
     body = b""
     try:
         with (
-            httpx.Client(
-                verify=addresses.tls(),
-                timeout=_SECONDS,
-                trust_env=not addresses.is_here(str(url)),
-            ) as client,
+            httpx.Client(timeout=_SECONDS, **addresses.connecting(str(url))) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):
             if not answer.is_success:

@@ -7,7 +7,7 @@ parts are sent at a time. Where the store cannot be reached from here, the servi
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import closing
 from threading import Event, Lock
 
 import httpx
@@ -15,17 +15,10 @@ import httpx
 from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, Unreachable
 from prescore.files.reading import Body
-from prescore.http import answers, bounds, retries
-from prescore.http.addresses import (
-    CONNECT_SECONDS,
-    READ_SECONDS,
-    Address,
-    is_here,
-    is_private,
-    networks_of,
-    tls,
-)
-from prescore.http.steps import Do, Request, Sleep, Steps
+from prescore.http.addresses import connecting, is_private, networks_of
+from prescore.http.answers import ERROR_BYTES, not_prescore
+from prescore.http.retries import Backoff
+from prescore.http.transport import CallStopped, HttpConnection, HttpRequest, Transport
 from prescore.models.stored import Part, Parts
 
 AT_ONCE = 3
@@ -39,56 +32,52 @@ Report = Callable[[int, int], None]
 _log = logging.getLogger("prescore")
 
 
-def sent(address: Address, place: str, body: Body, report: Report) -> Steps[bool]:
+def sent(transport: Transport, place: str, body: Body, report: Report) -> bool:
     """Whether the store has all parts of the upload at `place`, and the service knows. Not so where
     they are to be sent to the service.
     """
-    way = _Way(address)
-    while (state := (yield from _asked(address, place))) is not None:
+    way = _Way(transport.address.patience)
+    while (state := _missing(transport, place)) is not None:
         if state.complete:
             return True
-        _check(address, state, body)
-        refusal: str | None = yield Do(partial(_refusal, address.url, state.parts))
+        _check(transport.url, state, body)
+        refusal = _refusal(transport.url, state.parts)
         if refusal is not None:
             _log.warning("the service told of %s; the file is sent to the service", refusal)
             return False
-        sending = _Sending(body, state.parts, state.staged, report)
-        try:
-            failed: PrescoreClientError | None = yield Do(sending.failure)
-        finally:
-            sending.stop()
+        sending = _Sending(transport, body, state, report)
+        failed = sending.failure()
         way.came(sending.taken)
         if way.sent > _AGAIN * body.size:
-            raise answers.not_prescore(address.url, "the same parts are asked for again and again")
+            raise not_prescore(transport.url, "the same parts are asked for again and again")
         if failed is not None:
             if way.is_closed(sending):
                 reason = plain_text.line(str(failed).partition("\n")[0])
                 _log.warning("%s; the file is sent to the service", reason)
                 return False
-            yield way.after(failed)
+            transport.sleep(way.after(failed))
     return False
 
 
-def _asked(address: Address, place: str) -> Steps[Parts | None]:
+def _missing(transport: Transport, place: str) -> Parts | None:
     """What is still to be sent to the store; None where the service does not offer it."""
     try:
-        request = Request("POST", f"{place}/parts", hold=_STORE_SECONDS)
-        answer = yield from retries.sent(address, request)
+        request = HttpRequest("POST", f"{place}/parts", hold=_STORE_SECONDS)
+        return transport.send(request).parsed(Parts)
     except Refused as error:
         if error.status in _NOT_OFFERED:
             return None
         if error.status == _REFUSED:
             return Parts(complete=True)
         raise
-    return answers.parsed(address.url, Parts, answer)
 
 
 class _Way:
     """The way to the store. Patience begins anew whenever a part was taken."""
 
-    def __init__(self, address: Address) -> None:
-        self._patience = address.patience
-        self._backoff = retries.Backoff(self._patience)
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._backoff = Backoff(self._patience)
         self._has_led_there = False
         self.sent = 0
         self._left = _TRIES
@@ -98,22 +87,22 @@ class _Way:
         self.sent += size
         if size:
             self._has_led_there = True
-            self._backoff = retries.Backoff(self._patience)
+            self._backoff = Backoff(self._patience)
 
     def is_closed(self, sending: "_Sending") -> bool:
         """Whether it never led there, as far as can be told."""
         self._left -= 1
         return not self._has_led_there and (sending.is_away or self._left <= 0)
 
-    def after(self, error: PrescoreClientError) -> Sleep:
+    def after(self, error: PrescoreClientError) -> float:
         return self._backoff.after(error)
 
 
-def _check(address: Address, state: Parts, body: Body) -> None:
+def _check(service: str, state: Parts, body: Body) -> None:
     if not state.parts:
-        raise answers.not_prescore(address.url, "expected parts to send, found none")
+        raise not_prescore(service, "expected parts to send, found none")
     if any(part.offset + part.bytes > body.size for part in state.parts):
-        raise answers.not_prescore(address.url, f"expected parts of {body.size} bytes")
+        raise not_prescore(service, f"expected parts of {body.size} bytes")
 
 
 def _refusal(service: str, parts: Sequence[Part]) -> str | None:
@@ -141,85 +130,84 @@ def _is_as_private(service: str, part: Part) -> bool:
 class _Sending:
     """Some parts on their way, and what of the file is there."""
 
-    def __init__(self, body: Body, parts: Sequence[Part], staged: int, report: Report) -> None:
+    def __init__(self, transport: Transport, body: Body, state: Parts, report: Report) -> None:
+        self._transport = transport
         self._body = body
-        self._parts = parts
+        self._parts = state.parts
         self._report = report
-        self._done = staged
+        self._done = state.staged
         self._lock = Lock()
         self._stopped = Event()
         self._failed = Event()
         self.taken = 0  # bytes of whole parts
         self.is_away = False
 
-    def stop(self) -> None:
-        self._stopped.set()
-
     def failure(self) -> PrescoreClientError | None:
         """Send them all; what went wrong, if anything did: what is on its way then is sent, and
         nothing more is begun.
         """
-        here = is_here(self._parts[0].url)
-        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-        self._told(0)
-        with (
-            httpx.Client(verify=tls(), timeout=timeout, trust_env=not here) as http,
-            ThreadPoolExecutor(AT_ONCE) as pool,
-        ):
+        self._tell(0)
+        queue = iter(self._parts)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             try:
-                found = list(pool.map(lambda part: self._failure_of(http, part), self._parts))
+                found = list(pool.map(self._send_from, [queue] * AT_ONCE))
             except BaseException:
-                self.stop()
+                self._stopped.set()
                 raise
         return next((error for error in found if error is not None), None)
 
-    def _failure_of(self, http: httpx.Client, part: Part) -> PrescoreClientError | None:
-        if self._stopped.is_set() or self._failed.is_set():
-            return None
+    def _send_from(self, queue: Iterator[Part]) -> PrescoreClientError | None:
+        """Send parts over one connection; several threads take them from the same queue."""
+        connection = HttpConnection(connecting(self._parts[0].url))
+        with closing(connection), self._transport.using(connection):
+            for part in queue:
+                if self._failed.is_set():
+                    break
+                try:
+                    self._send(connection, part)
+                except Unreachable as error:
+                    self._failed.set()
+                    return error
+        return None
+
+    def _send(self, connection: HttpConnection, part: Part) -> None:
+        size = {"Content-Length": str(part.bytes)}
+        request = HttpRequest("PUT", part.url, headers=size, body=lambda: self._bytes(part))
         place = httpx.URL(part.url).host
         try:
-            size = {"Content-Length": str(part.bytes)}
-            with http.stream("PUT", part.url, content=self._bytes(part), headers=size) as answer:
-                _end_of(answer)
-        except _Stopped:
-            return None
+            with closing(connection.send(request)) as answer:
+                _read_to_the_end(answer)
         except (httpx.HTTPError, OSError) as error:
-            self._failed.set()
+            self._transport.check()
             self.is_away |= isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            return Unreachable(place, str(error) or type(error).__name__)
+            raise Unreachable(place, str(error) or type(error).__name__) from error
         if not answer.is_success:
-            self._failed.set()
-            return Unreachable(place, f"the object store answered {answer.status_code}")
+            raise Unreachable(place, f"the object store answered {answer.status_code}")
         with self._lock:
             self.taken += part.bytes
-        return None
 
     def _bytes(self, part: Part) -> Iterator[bytes]:
         left = part.bytes
         for chunk in self._body.chunks(part.offset):
             if self._stopped.is_set():
-                raise _Stopped
+                raise CallStopped("the upload was stopped")
             some = chunk[:left]
             yield some
             left -= len(some)
-            self._told(len(some))
+            self._tell(len(some))
             if not left:
                 return
 
-    def _told(self, more: int) -> None:
+    def _tell(self, more: int) -> None:
         with self._lock:
             self._done += more
             self._report(self._done, self._body.size)
 
 
-def _end_of(answer: httpx.Response) -> None:
+def _read_to_the_end(answer: httpx.Response) -> None:
     """Read a short answer to its end, so that the connection can be used again."""
-    left = bounds.ERROR_BYTES
+    left = ERROR_BYTES
     for chunk in answer.iter_raw():
         left -= len(chunk)
         if left < 0:
             return
-
-
-class _Stopped(Exception):
-    """The parts are not wanted any more."""

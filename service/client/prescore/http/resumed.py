@@ -9,13 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-import httpx
-
 from prescore.errors import InvalidArgument, PrescoreClientError, Refused
 from prescore.files.reading import Body
 from prescore.http import answers, parts, retries
-from prescore.http.addresses import Address
-from prescore.http.steps import Request, Send, Sleep, Steps, segment
+from prescore.http.answers import Reply
+from prescore.http.transport import HttpRequest, Transport, segment
 from prescore.models.stored import Upload, UploadPage
 
 LARGE_BYTES = 64 << 20  # smaller files are sent again from the start: that costs seconds
@@ -46,32 +44,32 @@ class Wanted:
 
 
 def stored(
-    address: Address, wanted: Wanted, body: Body, progress: Progress | None, whole: Request
-) -> Steps[httpx.Response]:
+    transport: Transport, wanted: Wanted, body: Body, progress: Progress | None, whole: HttpRequest
+) -> Reply:
     """The answer that describes what the file became. `whole`: sends it to a service of a version
     that cannot resume.
     """
     try:
-        place = yield from _found(address, wanted, body)
-        place = place or (yield from _begun(address, wanted, body))
+        place = _found(transport, wanted, body)
+        place = place or _begun(transport, wanted, body)
     except Refused as error:
         if error.status in (404, 405):
-            return (yield from retries.sent(address, whole))
+            return transport.send(whole)
         raise
-    way = _Way(address)
+    way = _Way(transport.address.patience)
     while True:
         try:
-            if (yield from parts.sent(address, place, body, progress or _silent)):
-                return (yield from _ended(address, place))
-            return (yield from _rest(address, place, body, progress, way))
+            if parts.sent(transport, place, body, progress or _silent):
+                return _ended(transport, place)
+            return _rest(transport, place, body, progress, way)
         except PrescoreClientError as error:
             if not (retries.passes(error) or _may_be_resumed(error)):
                 raise
             wait = way.after(error)
             is_gone = isinstance(error, Refused) and error.status == 404
-        yield wait
+        transport.sleep(wait)
         if is_gone:
-            place = yield from _begun(address, wanted, body)
+            place = _begun(transport, wanted, body)
 
 
 def _may_be_resumed(error: PrescoreClientError) -> bool:
@@ -82,8 +80,8 @@ def _may_be_resumed(error: PrescoreClientError) -> bool:
 class _Way:
     """How far an upload has come. Patience begins anew whenever it has come further."""
 
-    def __init__(self, address: Address) -> None:
-        self._patience = address.patience
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
         self._backoff = retries.Backoff(self._patience)
         self._left = ATTEMPTS
         self._offset = -1
@@ -93,18 +91,18 @@ class _Way:
             self._backoff = retries.Backoff(self._patience)
         self._offset = offset
 
-    def after(self, error: PrescoreClientError) -> Sleep:
+    def after(self, error: PrescoreClientError) -> float:
         self._left -= 1
         if self._left <= 0:
             raise error
         return self._backoff.after(error)
 
 
-def _found(address: Address, wanted: Wanted, body: Body) -> Steps[str | None]:
+def _found(transport: Transport, wanted: Wanted, body: Body) -> str | None:
     """The place of an unfinished upload of these bytes that nobody sends just now."""
     seen: dict[str, int] = {}
     for _ in range(_LOOKS):
-        page = yield from _listed(address, wanted.digest)
+        page = _listed(transport, wanted.digest)
         same = [each for each in page.items if _is_same(each, wanted, body)]
         idle = next((each for each in same if not each.active), None)
         if idle is not None:
@@ -113,7 +111,7 @@ def _found(address: Address, wanted: Wanted, body: Body) -> Steps[str | None]:
         if all(each.offset > seen.get(each.id, each.offset) for each in same):
             return None
         seen = {each.id: each.offset for each in same}
-        yield Sleep(_LOOK_SECONDS)
+        transport.sleep(_LOOK_SECONDS)
     return None
 
 
@@ -122,35 +120,35 @@ def _is_same(upload: Upload, wanted: Wanted, body: Body) -> bool:
     return is_alike and upload.length == body.size and not upload.complete
 
 
-def _listed(address: Address, digest: str) -> Steps[UploadPage]:
-    request = Request("GET", _PLACE, params={"digest": digest})
-    answer = yield from retries.sent(address, request)
-    return answers.parsed(address.url, UploadPage, answer)
+def _listed(transport: Transport, digest: str) -> UploadPage:
+    request = HttpRequest("GET", _PLACE, params={"digest": digest})
+    answer = transport.send(request)
+    return answer.parsed(UploadPage)
 
 
-def _begun(address: Address, wanted: Wanted, body: Body) -> Steps[str]:
+def _begun(transport: Transport, wanted: Wanted, body: Body) -> str:
     headers = {"Upload-Complete": "?0", "Upload-Length": str(body.size)}
-    request = Request("POST", _PLACE, params=wanted.query, headers=headers)
-    answer = yield from retries.sent(address, request)
+    request = HttpRequest("POST", _PLACE, params=wanted.query, headers=headers)
+    answer = transport.send(request)
     found = _OF_UPLOAD.search(answer.headers.get("Location", ""))
     if found is None:
-        raise answers.not_prescore(address.url, "expected the Location of an upload")
+        raise answers.not_prescore(transport.url, "expected the Location of an upload")
     return f"{_PLACE}/{found[1]}"
 
 
 def _rest(
-    address: Address, place: str, body: Body, progress: Progress | None, way: _Way
-) -> Steps[httpx.Response]:
+    transport: Transport, place: str, body: Body, progress: Progress | None, way: _Way
+) -> Reply:
     """Send what the service does not have yet."""
     try:
-        state: httpx.Response = yield Send(Request("HEAD", place))
+        state = transport.send_once(HttpRequest("HEAD", place))
     except Refused as error:
         if error.status == 410:
-            yield from _ended(address, place)
+            _ended(transport, place)
         raise
     if state.headers.get("Upload-Complete") == "?1":
-        return (yield from _ended(address, place))
-    offset = _offset(address, state, body)
+        return _ended(transport, place)
+    offset = _offset(transport, state, body)
     way.at(offset)
     headers = {
         "Content-Type": "application/partial-upload",
@@ -158,37 +156,36 @@ def _rest(
         "Upload-Offset": str(offset),
         "Upload-Complete": "?1",
     }
-    rest = Request(
+    rest = HttpRequest(
         "PATCH",
         place,
         headers=headers,
         body=lambda: counted(body, progress, offset),
         hold=STORE_SECONDS,
     )
-    answer: httpx.Response = yield Send(rest)
-    return answer
+    return transport.send_once(rest)
 
 
-def _offset(address: Address, state: httpx.Response, body: Body) -> int:
+def _offset(transport: Transport, state: Reply, body: Body) -> int:
     text = state.headers.get("Upload-Offset", "")
     if not re.fullmatch("[0-9]{1,15}", text) or int(text) > body.size:
-        raise answers.not_prescore(address.url, f"expected an Upload-Offset, found {text!r:.60}")
+        raise answers.not_prescore(transport.url, f"expected an Upload-Offset, found {text!r:.60}")
     return int(text)
 
 
-def _ended(address: Address, place: str) -> Steps[httpx.Response]:
+def _ended(transport: Transport, place: str) -> Reply:
     """The answer about what an upload became, once that is stored; raises why it was refused."""
     for _ in range(_STORING_LOOKS):
-        answer = yield from retries.sent(address, Request("GET", place))
-        state = answers.parsed(address.url, Upload, answer)
+        answer = transport.send(HttpRequest("GET", place))
+        state = answer.parsed(Upload)
         if state.problem is not None:
             raise Refused(state.problem)
         if state.location is not None:
             break
-        yield Sleep(1.0)
+        transport.sleep(1.0)
     if state.location is None or not _OF_RESULT.fullmatch(state.location):
-        raise answers.not_prescore(address.url, "expected to hear what the upload became")
-    return (yield from retries.sent(address, Request("GET", state.location)))
+        raise answers.not_prescore(transport.url, "expected to hear what the upload became")
+    return transport.send(HttpRequest("GET", state.location))
 
 
 def counted(body: Body, progress: Progress | None, offset: int = 0) -> Iterator[bytes]:

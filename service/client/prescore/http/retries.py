@@ -1,24 +1,19 @@
-"""Retries: exponential pauses with jitter, for a limited time."""
+"""Retries: which failures may pass, and exponential pauses with jitter, for a limited time."""
 
 import logging
 import random
 import time
-from collections.abc import Callable, Collection
-from typing import TypeVar
-
-import httpx
+from collections.abc import Collection
 
 from prescore import plain_text
 from prescore.errors import PrescoreClientError, Refused, ServiceError, Unreachable
-from prescore.http.addresses import Address
-from prescore.http.bounds import RETRY_SECONDS
-from prescore.http.steps import Request, Send, Sleep, Steps
 
 PASSING = frozenset({429, 502, 503, 504})  # a later attempt may succeed
+IN_FLIGHT = 409  # the first attempt, whose answer was lost, is still being answered
 FIRST_SECONDS = 0.2
 LONGEST_SECONDS = 8.0
+RETRY_SECONDS = 600.0  # the longest pause that a service may ask for
 
-T = TypeVar("T")
 _log = logging.getLogger("prescore")
 
 
@@ -32,46 +27,16 @@ class Backoff:
         self._until = time.monotonic() + patience
         self._failures = 0
 
-    def after(self, error: PrescoreClientError, at_least: float = 0.0) -> Sleep:
-        """The pause before the next attempt; raises `error` if that would be after the end."""
-        wait = max(pause(self._failures, error), at_least)
-        if time.monotonic() + wait > self._until:
+    def after(self, error: PrescoreClientError, at_least: float = 0.0) -> float:
+        """Seconds until the next attempt; raises `error` if that would be after the end."""
+        seconds = max(pause(self._failures, error), at_least)
+        if time.monotonic() + seconds > self._until:
             raise error
         self._failures += 1
         _log.warning(
-            "%s; trying again in %.1f s", plain_text.line(str(error).partition("\n")[0]), wait
+            "%s; trying again in %.1f s", plain_text.line(str(error).partition("\n")[0]), seconds
         )
-        return Sleep(wait)
-
-
-def sent(
-    address: Address,
-    request: Request,
-    *,
-    patience: float | None = None,
-    statuses: Collection[int] = PASSING,
-) -> Steps[httpx.Response]:
-    """The answer; the request is repeated after failures that may pass."""
-    return persistently(address, lambda: _once(request), patience=patience, statuses=statuses)
-
-
-def persistently(
-    address: Address,
-    attempt: Callable[[], Steps[T]],
-    *,
-    patience: float | None = None,
-    statuses: Collection[int] = PASSING,
-) -> Steps[T]:
-    """Make attempts until one returns, after failures that may pass, for `patience` seconds."""
-    backoff = Backoff(address.patience if patience is None else min(patience, address.patience))
-    while True:
-        try:
-            return (yield from attempt())
-        except PrescoreClientError as error:
-            if not passes(error, statuses):
-                raise
-            wait = backoff.after(error)
-        yield wait
+        return seconds
 
 
 def pause(failures: int, error: PrescoreClientError) -> float:
@@ -91,8 +56,3 @@ def _asked(error: PrescoreClientError) -> float:
         asked = min(error.retry_after, RETRY_SECONDS)
         return asked * random.uniform(1, 1.25)  # noqa: S311
     return 0.0
-
-
-def _once(request: Request) -> Steps[httpx.Response]:
-    response: httpx.Response = yield Send(request)
-    return response

@@ -1,72 +1,184 @@
-"""Uploads: streamed. A small file is sent again from the start after a failure, a large one goes on
-where it was cut.
+"""Uploads of checkpoints, columns and datasets, unless the service has them: streamed. A small file
+is sent again from the start after a failure, a large one goes on where it was cut.
 """
 
-from collections.abc import Callable
+import re
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from prescore.errors import Refused
-from prescore.files import models
+from prescore.files import bundles, models, tars
 from prescore.files.reading import Body, check_columns, digest_of_body, file_body
-from prescore.http import resumed, retries
-from prescore.http.addresses import Address
-from prescore.http.steps import Do, Request, Send, Steps
+from prescore.http import downloads, resumed
+from prescore.http.transport import HttpRequest, Transport, segment
+from prescore.models import Dataset
+from prescore.names import check_dataset
 
 Progress = Callable[[int, int], None]  # bytes there, bytes in all; attempts begin where they begin
 
+OLDER_VERSIONS = 20  # of a dataset that are asked for besides the latest
 
-def put(place: str, body: Body, content_type: str, progress: Progress | None) -> Request:
-    return Request(
+
+def upload_checkpoint(transport: Transport, path: Path, progress: Progress | None) -> str:
+    """Send a checkpoint, or the files of a model; returns its digest."""
+    return _upload(transport, models.body(path), "checkpoint", progress)
+
+
+def upload_columns(transport: Transport, path: Path, progress: Progress | None) -> str:
+    """Send a file of columns; returns its digest."""
+    check_columns(path)
+    return _upload(transport, file_body(path), "columns", progress)
+
+
+def has(transport: Transport, path: str) -> bool:
+    """Whether the service has something there."""
+    return transport.repeat(lambda: _has(transport, path))
+
+
+def add_dataset(
+    transport: Transport, name: str, bundle: Path, progress: Progress | None
+) -> Dataset:
+    """The version with the bundle's content; it is sent if the service has no such version."""
+    check_dataset(name)
+    files = bundles.files_in(bundle) if bundle.is_dir() else None
+    return _add(transport, name, _Bundle(transport, bundles.body(bundle), files), progress)
+
+
+def add_pictures(
+    transport: Transport, name: str, folder: Path, progress: Progress | None
+) -> Dataset:
+    """The version with the latest one's captions and the pictures in a folder."""
+    check_dataset(name)
+    with tempfile.TemporaryDirectory(prefix="prescore-") as here:
+        captions = Path(here) / bundles.CAPTIONS
+        fetch_captions(transport, name, captions)
+        files = bundles.files_with_pictures(captions, folder)
+        return _add(transport, name, _Bundle(transport, tars.body(files), files), progress)
+
+
+def fetch_captions(transport: Transport, name: str, path: Path) -> None:
+    """Download a dataset's captions; kept only if they have the digest that the service tells."""
+    found = transport.get(Dataset, dataset_path(name))
+    accepted = {"Accept": "application/x-ndjson"}
+    request = HttpRequest("GET", dataset_path(str(found)), headers=accepted)
+    downloads.fetch_file(transport, request, path, found.captions)
+
+
+def dataset_path(name: str) -> str:
+    return f"/v1/datasets/{segment(name)}"
+
+
+_FOLDERS = {"checkpoint": "/v1/checkpoints", "columns": "/v1/columns"}
+
+
+def _upload(transport: Transport, body: Body, kind: str, progress: Progress | None) -> str:
+    """Every attempt asks first: an upload may be complete although its answer was lost."""
+    body = _stoppable(transport, body)
+    digest = digest_of_body(body)
+    path = f"{_FOLDERS[kind]}/{digest}"
+    upload = _put(path, body, "application/octet-stream", progress)
+    if body.size > resumed.LARGE_BYTES:
+        if not has(transport, path):
+            resumed.stored(transport, resumed.Wanted(kind, digest), body, progress, upload)
+        return digest
+
+    def attempt() -> None:
+        if not _has(transport, path):
+            transport.send_once(upload)
+
+    transport.repeat(attempt)
+    return digest
+
+
+def _has(transport: Transport, path: str) -> bool:
+    try:
+        transport.send_once(HttpRequest("HEAD", path))
+    except Refused as error:
+        if error.status == 404:
+            return False
+        if error.status == 401:
+            transport.send_once(HttpRequest("GET", "/v1/me"))  # a refusal with words, unlike HEAD's
+        raise
+    return True
+
+
+def _put(path: str, body: Body, content_type: str, progress: Progress | None) -> HttpRequest:
+    return HttpRequest(
         "PUT",
-        place,
+        path,
         headers={"Content-Type": content_type, "Content-Length": str(body.size)},
         body=lambda: resumed.counted(body, progress),
         hold=resumed.STORE_SECONDS,
     )
 
 
-def stored_checkpoint(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
-    """Send a checkpoint, or the files of a model, unless the service has it; returns its digest."""
-    body: Body = yield Do(lambda: models.body(path))
-    return (yield from _stored(address, body, "checkpoint", progress))
+def _stoppable(transport: Transport, body: Body) -> Body:
+    """The body, which ends with an error where the transport is stopped."""
+
+    def chunks(start: int = 0) -> Iterator[bytes]:
+        for chunk in body.chunks(start):
+            transport.check()
+            yield chunk
+
+    return Body(body.size, chunks)
 
 
-def stored_columns(address: Address, path: Path, progress: Progress | None) -> Steps[str]:
-    """Send a file of columns unless the service has it; returns its digest."""
-    check_columns(path)
-    return (yield from _stored(address, file_body(path), "columns", progress))
-
-
-_FOLDERS = {"checkpoint": "/v1/checkpoints", "columns": "/v1/columns"}
-
-
-def _stored(address: Address, body: Body, kind: str, progress: Progress | None) -> Steps[str]:
-    """Every attempt asks first: an upload may be complete although its answer was lost."""
-    digest: str = yield Do(lambda: digest_of_body(body))
-    place = f"{_FOLDERS[kind]}/{digest}"
-    upload = put(place, body, "application/octet-stream", progress)
+def _add(transport: Transport, name: str, wanted: "_Bundle", progress: Progress | None) -> Dataset:
+    known = _version(transport, name, wanted)
+    if known is not None:
+        return known
+    body = wanted.body
+    request = _put(dataset_path(name), body, "application/x-tar", progress)
     if body.size > resumed.LARGE_BYTES:
-        if (yield from retries.persistently(address, lambda: is_there(place))):
-            return digest
-        wanted = resumed.Wanted(kind, digest)
-        yield from resumed.stored(address, wanted, body, progress, upload)
-        return digest
-
-    def attempt() -> Steps[None]:
-        if not (yield from is_there(place)):
-            yield Send(upload)
-
-    yield from retries.persistently(address, attempt)
-    return digest
+        file = resumed.Wanted("dataset", wanted.digest(), name)
+        reply = resumed.stored(transport, file, body, progress, request)
+    else:
+        reply = transport.send(request)
+    return reply.parsed(Dataset)
 
 
-def is_there(place: str) -> Steps[bool]:
-    try:
-        yield Send(Request("HEAD", place))
-    except Refused as error:
-        if error.status == 404:
-            return False
-        if error.status == 401:
-            yield Send(Request("GET", "/v1/me"))  # its refusal has words, which HEAD's has not
-        raise
-    return True
+def _version(transport: Transport, name: str, wanted: "_Bundle") -> Dataset | None:
+    """The version of a dataset with this content, among the latest ones."""
+    reference = name
+    for _ in range(OLDER_VERSIONS + 1):
+        try:
+            found = transport.get(Dataset, dataset_path(reference))
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+        if wanted.is_in(found):
+            return found
+        number = re.fullmatch(r"v([0-9]{1,9})", found.version)
+        if number is None or int(number[1]) < 2:
+            return None
+        reference = f"{name}@v{int(number[1]) - 1}"
+    return None
+
+
+class _Bundle:
+    """A bundle's digests, which are computed when they are first needed. `files`: of a tar that is
+    made of them.
+    """
+
+    def __init__(self, transport: Transport, body: Body, files: bundles.Files | None) -> None:
+        self.body = _stoppable(transport, body)
+        self._transport = transport
+        self._files = files
+        self._content = ""
+        self._digest = ""
+
+    def is_in(self, version: Dataset) -> bool:
+        """Whether a version has the content of these files, or the bytes of this tar."""
+        if version.content is not None and self._files is not None:
+            self._content = self._content or bundles.content(self._files, self._digest_of)
+            return version.content == self._content
+        return version.digest == self.digest()
+
+    def digest(self) -> str:
+        self._digest = self._digest or digest_of_body(self.body)
+        return self._digest
+
+    def _digest_of(self, path: Path) -> str:
+        return digest_of_body(_stoppable(self._transport, file_body(path)))

@@ -13,9 +13,8 @@ from prescore.client import Client
 from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.files.reading import readable
 from prescore.http import retries
-from prescore.http.retries import PASSING
+from prescore.http.retries import IN_FLIGHT, PASSING
 from prescore.models import Evaluation
-from prescore.routes.asking import IN_FLIGHT
 from prescore.training.journal import Journal
 
 MOST_OPEN = 8  # evaluations under way at the same time

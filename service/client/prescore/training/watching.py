@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from prescore.client import PATIENCE_SECONDS, Client
+from prescore.client.bodies import EvaluationChoices
 from prescore.errors import InvalidArgument
 from prescore.names import check_known
-from prescore.routes.evaluations import Asked
 from prescore.training import watched
 from prescore.training.following import Follower, Limits, OnScores
 from prescore.training.journal import Journal
@@ -30,7 +30,7 @@ def watch(
     url: str | None = None,
     key: str | None = None,
     patience: float = PATIENCE_SECONDS,
-    **asked: Unpack[Asked],
+    **asked: Unpack[EvaluationChoices],
 ) -> "Watch":
     """Evaluate the checkpoints of a training run on a dataset while the training goes on.
 
@@ -52,7 +52,7 @@ def watch(
     repeated. With `strict`, the next call raises the error, a lost network after `patience`
     seconds. The labels `run` and `step` are added. Of several processes, only one may watch.
     """
-    check_known("argument", asked, Asked.__annotations__)
+    check_known("argument", asked, EvaluationChoices.__annotations__)
     if waiting < 1:
         raise InvalidArgument(f"waiting: expected at least 1 checkpoint, found {waiting}")
     request = {**asked, "dataset": dataset, "labels": {**(labels or {}), "run": run}}

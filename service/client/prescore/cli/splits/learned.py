@@ -11,10 +11,10 @@ import typer
 from prescore.cli import console, local_datasets, options, targets, text
 from prescore.cli.follow import computed
 from prescore.cli.nearly import Meant
+from prescore.client import bodies
 from prescore.files import captions
 from prescore.files import judgements as lines
 from prescore.models import Learned, ModelCard, Tokenizer
-from prescore.routes import analyses
 
 learned = typer.Typer(
     help="Train learned metrics (NNEval, accord) on captions and on people's judgements.",
@@ -189,7 +189,7 @@ def train(
         if judgements is not None:
             given["judgements"] = lines.read(judgements)
         if ratings is not None:
-            given["stopping"] = analyses.judgements(lines.read(ratings))["rated"]
+            given["stopping"] = bodies.judgement_fields(lines.read(ratings))["rated"]
         bring = partial(local_datasets.bring, client, connection, whole=False)
         if further is not None:
             given["further"] = [bring(each) for each in further]

@@ -1,0 +1,207 @@
+"""The client for programs with asyncio: the calls of `Client` in worker threads."""
+
+import math
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import ExitStack, suppress
+from functools import partial, wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import anyio
+from anyio import from_thread, to_thread
+from anyio.lowlevel import current_token
+
+from prescore.client.client import PATIENCE_SECONDS, Client, ServiceCalls, place
+from prescore.client.listing import AsyncBoard, AsyncListing, InThread
+from prescore.http.transport import Transport
+from prescore.models import Event
+
+CALLS_AT_ONCE = 100  # each in a thread, with a connection; more wait for their turn
+WAITING = frozenset(  # calls that may take as long as a run: they hold up no others
+    {"wait", "events", "compare", "compute_study", "compute_probes", "train_learned"}
+)
+
+L = TypeVar("L")
+N = TypeVar("N")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _awaited(
+    method: Callable[Concatenate[ServiceCalls, P], T],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    """The method in a worker thread, to be awaited."""
+
+    @wraps(method)
+    async def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        calls, in_thread = self._thread(method.__name__)
+        given: Any = map(_in_loop, args)
+        named: Any = {name: _in_loop(argument) for name, argument in kwargs.items()}
+        answer: T = await in_thread(partial(method, calls, *given, **named))
+        return answer
+
+    return call
+
+
+def _iterated(
+    wrap: Callable[[L, InThread], N], method: Callable[Concatenate[ServiceCalls, P], L]
+) -> Callable[Concatenate["AsyncClient", P], N]:
+    """The method, with an answer whose parts are awaited in worker threads."""
+
+    @wraps(method)
+    def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> N:
+        calls, in_thread = self._thread(method.__name__)
+        return wrap(method(calls, *args, **kwargs), in_thread)
+
+    return call
+
+
+async def _heard(
+    events: Generator[Event, None, None], in_thread: InThread
+) -> AsyncGenerator[Event, None]:
+    try:
+        while (event := await in_thread(partial(next, events, None))) is not None:
+            yield event
+    finally:
+        with suppress(ValueError):  # a thread that is still ending closes them
+            events.close()
+
+
+class AsyncClient:
+    """Talks to a Prescore service, for programs with asyncio.
+
+        async with prescore.AsyncClient() as client:
+            digest = await client.upload_checkpoint("epoch-08.safetensors")
+            evaluation = await client.submit("flickr8k/test", checkpoint=digest)
+            print((await client.wait(evaluation.id)).scores["cider_d"].value)
+            async for standing in client.leaderboard("flickr8k/test"):
+                print(standing.rank, standing.evaluation)
+
+    Its methods are those of `Client`: what answers once is awaited, lists and events are iterated
+    with `async for`. Many calls may be under way at the same time, each in a thread of its own;
+    callbacks are called in the event loop. A task that is canceled ends its request.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        here: bool | str | Path = False,
+    ) -> None:
+        self._service = ExitStack()
+        self._transport = Transport(place(self._service, url, key, patience, here=here))
+        self._turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+        self._no_turns = anyio.CapacityLimiter(math.inf)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._transport.close()
+        await to_thread.run_sync(self._service.close)
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    def _thread(self, name: str) -> tuple[ServiceCalls, InThread]:
+        """Calls, and how they are made in worker threads, which end when the task is canceled."""
+        transport = self._transport.branch()
+        limiter = self._no_turns if name in WAITING else self._turns
+
+        async def in_thread(call: Callable[[], Any]) -> Any:
+            try:
+                return await to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+            except BaseException:
+                transport.stop()
+                raise
+
+        return ServiceCalls(transport), in_thread
+
+    submit = _awaited(Client.submit)
+    evaluation = _awaited(Client.evaluation)
+    evaluations = _iterated(AsyncListing, Client.evaluations)
+    wait = _awaited(Client.wait)
+    events = _iterated(_heard, Client.events)
+    cancel = _awaited(Client.cancel)
+    change = _awaited(Client.change)
+    delete_evaluation = _awaited(Client.delete_evaluation)
+    pregen = _awaited(Client.pregen)
+    captions = _iterated(AsyncListing, Client.captions)
+    captions_csv = _awaited(Client.captions_csv)
+    captions_coco = _awaited(Client.captions_coco)
+    tokens = _awaited(Client.tokens)
+    metrics = _awaited(Client.metrics)
+
+    upload_checkpoint = _awaited(Client.upload_checkpoint)
+    has_checkpoint = _awaited(Client.has_checkpoint)
+    checkpoint = _awaited(Client.checkpoint)
+    delete_checkpoint = _awaited(Client.delete_checkpoint)
+    upload_columns = _awaited(Client.upload_columns)
+    has_columns = _awaited(Client.has_columns)
+    columns = _awaited(Client.columns)
+    delete_columns = _awaited(Client.delete_columns)
+    add_dataset = _awaited(Client.add_dataset)
+    add_pictures = _awaited(Client.add_pictures)
+    fetch_dataset = _awaited(Client.fetch_dataset)
+    show_pictures = _awaited(Client.show_pictures)
+    image = _awaited(Client.image)
+    references = _awaited(Client.references)
+    datasets = _iterated(AsyncListing, Client.datasets)
+    dataset = _awaited(Client.dataset)
+    fetch_captions = _awaited(Client.fetch_captions)
+    delete_dataset = _awaited(Client.delete_dataset)
+
+    leaderboard = _iterated(AsyncBoard, Client.leaderboard)
+    history = _iterated(AsyncBoard, Client.history)
+    compare = _awaited(Client.compare)
+    comparison = _awaited(Client.comparison)
+    comparisons = _iterated(AsyncListing, Client.comparisons)
+    compared_images = _iterated(AsyncListing, Client.compared_images)
+    correlations = _awaited(Client.correlations)
+    compute_study = _awaited(Client.compute_study)
+    study = _awaited(Client.study)
+    studies = _iterated(AsyncListing, Client.studies)
+    health = _awaited(Client.health)
+    latest_probes = _awaited(Client.latest_probes)
+    compute_probes = _awaited(Client.compute_probes)
+    probe = _awaited(Client.probe)
+    probes = _iterated(AsyncListing, Client.probes)
+    train_learned = _awaited(Client.train_learned)
+    training = _awaited(Client.training)
+    trainings = _iterated(AsyncListing, Client.trainings)
+    fetch_model = _awaited(Client.fetch_model)
+
+    make_webhook = _awaited(Client.make_webhook)
+    webhooks = _iterated(AsyncListing, Client.webhooks)
+    webhook = _awaited(Client.webhook)
+    rotate_webhook = _awaited(Client.rotate_webhook)
+    test_webhook = _awaited(Client.test_webhook)
+    delete_webhook = _awaited(Client.delete_webhook)
+    me = _awaited(Client.me)
+    keys = _iterated(AsyncListing, Client.keys)
+    labels = _awaited(Client.labels)
+    audit = _iterated(AsyncListing, Client.audit)
+    queues = _awaited(Client.queues)
+    workers = _awaited(Client.workers)
+
+
+def _in_loop(argument: object) -> object:
+    """An argument; a callback is called in the event loop, whichever thread has news for it."""
+    if not callable(argument):
+        return argument
+    return partial(from_thread.run_sync, argument, token=current_token())

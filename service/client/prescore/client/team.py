@@ -1,0 +1,82 @@
+"""Calls about a team: its webhooks, keys, labels and changes, and the queues it waits in."""
+# ruff: noqa: A002  `id` and `format` are the contract's words
+
+from collections.abc import Sequence
+
+from prescore.client.bodies import checked_names, without_none
+from prescore.client.listing import Listing
+from prescore.client.requests import Calls
+from prescore.http.transport import segment
+from prescore.models import Change, Key, Label, Me, Queue, Webhook, WebhookSecret, Worker
+from prescore.models.overview import Labels, Queues, Workers
+
+WEBHOOKS = "/v1/webhooks"
+
+
+class TeamCalls(Calls):
+    def make_webhook(
+        self, url: str, *, events: Sequence[str] | None = None, format: str | None = None
+    ) -> WebhookSecret:
+        """Let a URL of yours be told of your team's runs from now on. The answer's `secret`, by
+        which messages are signed, is told this once: keep it where secrets are kept.
+
+        `events`: "run.succeeded", "run.failed" (these two if none are named), "run.canceled",
+        "verdict.passed", "verdict.failed", "verdict.undecided", "verdict.not_comparable".
+        `format`: "standard" or "slack". Not repeated after a failure, since that could make two.
+        """
+        fields = {"url": url, "events": checked_names("events", events), "format": format}
+        return self._change_once(WebhookSecret, WEBHOOKS, without_none(fields))
+
+    def webhooks(self) -> Listing[Webhook]:
+        """Your team's webhooks, the latest first."""
+        return self._list(Webhook, "webhooks", WEBHOOKS)
+
+    def webhook(self, id: str) -> Webhook:
+        """A webhook: whether it is active, what waits, and what went wrong the last times."""
+        return self._get(Webhook, _webhook_path(id))
+
+    def rotate_webhook(self, id: str) -> WebhookSecret:
+        """Give a webhook another secret; for a day messages are signed by both. Not repeated after
+        a failure: rotate again if the answer was lost.
+        """
+        return self._change_once(WebhookSecret, f"{_webhook_path(id)}/rotate")
+
+    def test_webhook(self, id: str) -> Webhook:
+        """Let the event webhook.test be sent, once, within seconds: `delivered_at` or `errors` of
+        `webhook(id)` then tell what came of it.
+        """
+        return self._change(Webhook, "POST", f"{_webhook_path(id)}/test")
+
+    def delete_webhook(self, id: str) -> None:
+        """Delete a webhook, with the messages that wait for it."""
+        self._delete(_webhook_path(id))
+
+    def me(self) -> Me:
+        """Your team, what your key allows, and how much of its limits is used."""
+        return self._get(Me, "/v1/me")
+
+    def keys(self, *, page_size: int | None = None) -> Listing[Key]:
+        """Your team's keys without their texts, the latest first. Needs the scope admin."""
+        return self._list(Key, "keys", "/v1/keys", limit=page_size)
+
+    def labels(self, dataset: str | None = None) -> tuple[Label, ...]:
+        """The labels that your team's latest evaluations have, on NAME[@VERSION][/SPLIT] or all."""
+        return self._get(Labels, "/v1/labels", dataset=dataset).items
+
+    def audit(
+        self, *, action: str | None = None, of: str | None = None, page_size: int | None = None
+    ) -> Listing[Change]:
+        """Changes and who made them, the latest first; `of`: a run, an upload or `name@version`."""
+        return self._list(Change, "changes", "/v1/audit", action=action, object=of, limit=page_size)
+
+    def queues(self) -> tuple[Queue, ...]:
+        """The queues, with what waits to be computed."""
+        return self._get(Queues, "/v1/queues").items
+
+    def workers(self) -> tuple[Worker, ...]:
+        """The workers that run."""
+        return self._get(Workers, "/v1/workers").items
+
+
+def _webhook_path(id_: str) -> str:
+    return f"{WEBHOOKS}/{segment(id_)}"

@@ -1,1 +1,0 @@
-"""What the client asks of the service: a generator of steps for each request."""
