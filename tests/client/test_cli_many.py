@@ -328,7 +328,7 @@ def test_of_several_splits_one_is_named(service, prescore, runs, command):
         "gate": (*given, "--gate", "cider_d > 0"),
         "health": ("shapes",),
         "probes": ("shapes",),
-        "learned": ("compute", "shapes", "--outputs", "a=ev_1"),
+        "learned": ("train", "shapes", "--outputs", "a=ev_1"),
     }
     result = prescore(command, *more.get(command, given))
     assert result.exit_code == 2
