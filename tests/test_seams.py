@@ -154,12 +154,3 @@ def test_no_family_of_metrics_is_named_but_in_its_row_and_where_it_is_computed()
         if not path.startswith((*_OF_FAMILIES, "service/client/"))
     }
     assert found == set(_NAMED_ELSEWHERE)
-
-
-def test_what_the_client_and_the_contract_share_is_the_same_in_both():
-    """The client imports nothing of ours, and the contract nothing that needs httpx."""
-    for ours, theirs in (
-        ("service/contract/plain_text.py", "service/client/prescore/plain_text.py"),
-        ("service/contract/formats/foreign.py", "service/client/prescore/files/foreign.py"),
-    ):
-        assert (ROOT / ours).read_bytes() == (ROOT / theirs).read_bytes()

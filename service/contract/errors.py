@@ -74,7 +74,8 @@ Errors carry no HTTP status, since workers raise them too.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from service.contract import limits, plain_text
+from prescore import plain_text
+from service.contract import limits
 
 
 class PrescoreError(Exception):

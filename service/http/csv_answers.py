@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.http.streaming import paced
 
 TYPE = "text/csv"

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from prescore.plain_text import quoted
 from service.contract import errors, limits, wording
 from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
-from service.contract.plain_text import quoted
 from service.http import paths
 
 log = structlog.get_logger()

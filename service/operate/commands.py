@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from service.contract import plain_text, settings
+from prescore import plain_text
+from service.contract import settings
 from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.settings import Settings
 from service.operate import memory

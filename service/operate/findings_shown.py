@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.contract.findings import Finding
 
 _COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}

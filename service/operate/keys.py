@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.contract import plain_text, settings
+from prescore import plain_text
+from service.contract import settings
 from service.contract.api.texts import rfc3339, rfc3339_or_none
 from service.contract.asking import TEAM, Scope
 from service.contract.errors import PrescoreError

@@ -13,11 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.plain_text import quoted
 from service.contract import limits
 from service.contract.api.runs import RunOut
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
-from service.contract.plain_text import quoted
 from service.runs import base
 from service.runs.base import AnyKind
 from service.works.parts import Parts

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import ExcInfo, Processor
 
-from service.contract import plain_text
+from prescore import plain_text
 
 _FIRST = ("timestamp", "level", "event", "role", "pid")
 # They have set handlers of their own, which are removed.

@@ -15,11 +15,11 @@ import safetensors
 
 from fuzz import refusals
 from fuzz.bounds import lying
+from prescore import foreign
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import (
     bundles,
     checkpoint_header,
-    foreign,
     models,
     packages,
     safetensors_header,

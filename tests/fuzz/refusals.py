@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from service.contract import errors, plain_text
+from prescore import plain_text
+from service.contract import errors
 from service.contract.errors import RequestRefused
 
 LONGEST = 4000  # characters of a refusal, whatever the input has

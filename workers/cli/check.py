@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prescore import exit_codes
+from prescore import exit_codes, foreign
 from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
@@ -17,7 +17,7 @@ from service.contract.errors import (
     UnusableCheckpoint,
     UnusableDataset,
 )
-from service.contract.formats import foreign, models
+from service.contract.formats import models
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
 from workers.cli.console import AsJson, KeyFile, Url, errors, say, show, show_json, steps

@@ -18,11 +18,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from prescore import PrescoreClientError, ServiceError, exit_codes
+from prescore import PrescoreClientError, ServiceError, exit_codes, plain_text
 from prescore.cli import console as of_client
 from prescore.cli import telling
 from prescore.cli.options import file_to_write
-from service.contract import plain_text
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
 from workers.progress import EVERY_SECONDS, Progress, silent, watched

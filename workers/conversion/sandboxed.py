@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.contract.errors import (
     InvalidCheckpoint,
     RequestRefused,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from prescore import foreign
 from service.contract.errors import ForeignFormat, RequestRefused
-from service.contract.formats import foreign, safetensors_header
+from service.contract.formats import safetensors_header
 from workers.conversion import sandboxed
 from workers.conversion.layers import Arrays
 from workers.conversion.sandboxed import Box

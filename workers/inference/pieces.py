@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.contract.errors import CheckpointMismatch, InvalidPackage
 from service.contract.formats import onnx_bundles, plugins
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package

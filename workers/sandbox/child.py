@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from service.contract import plain_text
+from prescore import plain_text
 from workers import processes
 from workers.sandbox import limits
 from workers.sandbox.confinement import Confinement

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from service.contract import plain_text
+import prescore
+import service
+import workers
+from prescore import plain_text
 from workers.processes import Child, Gone
 from workers.sandbox import confinement
 from workers.sandbox.child import MOST_TEXT, Refused
 from workers.sandbox.confinement import KERNELS, Confinement
 from workers.sandbox.limits import Limits
 
-_OURS = Path(__file__).resolve().parents[2]  # where `workers` and `service` are found
+_OURS = [Path(each.__path__[0]).resolve() for each in (workers, service, prescore)]
 _START = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
 _START += "from workers.sandbox.child import main; main()"
-_PACKAGES = ("workers", "service")
 _KEPT = ("LD_LIBRARY_PATH",)  # Python may need it to start
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _POLL_SECONDS = 0.1
@@ -103,7 +105,8 @@ class Here:
         self._seconds = task.limits.seconds
         self._meanwhile = meanwhile
         self._first = _message(task, modules, without)
-        path = json.dumps([str(each) for each in (*modules, _OURS, *confinement.libraries())])
+        folders = dict.fromkeys((*modules, *(package.parent for package in _OURS)))
+        path = json.dumps([str(each) for each in (*folders, *confinement.libraries())])
         command = [sys.executable, "-I", "-B", "-c", _START, str(os.getpid()), path]
         kept = (*inherited, *(() if task.shared is None else task.shared[:1]))
         self._child = Child(command, _environment(), _LAST_OUTPUT, _LARGEST_ANSWER, kept)
@@ -141,7 +144,7 @@ class Here:
 
 def _message(task: Task, modules: Sequence[Path], without: frozenset[str]) -> dict[str, Any]:
     """The task as a child reads it (`child.main`)."""
-    reads = (*modules, *(_OURS / name for name in _PACKAGES), *task.inputs)
+    reads = (*modules, *_OURS, *task.inputs)
     confined = Confinement(
         reads, tuple(task.outputs), task.threads, limits=task.limits, without=without
     )

@@ -1,8 +1,7 @@
 r"""Text that others wrote, without power over what shows it: a terminal, a CI's log, a spreadsheet.
 
 A character that has power is shown as Python writes it, such as `\x1b`; all others stay as they
-are. The service and its client, which imports nothing of the service, have a copy of this file
-each; a test holds them equal.
+are. The client, the service and the workers all write by it.
 """
 
 import csv

@@ -16,7 +16,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
-from service.contract import limits, plain_text
+from prescore import plain_text
+from service.contract import limits
 from service.contract.gates import gates
 from service.contract.metrics import catalogue, families, tokenizers
 

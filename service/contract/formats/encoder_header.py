@@ -11,11 +11,11 @@ from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from prescore.plain_text import is_plain
 from service.contract.errors import AssetRefused, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.plain_text import is_plain
 from service.contract.wording import told
 
 FORMAT = "1"

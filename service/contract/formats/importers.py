@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from prescore import foreign
 from service.contract.errors import InvalidBundle
-from service.contract.formats import foreign, strict_json
+from service.contract.formats import strict_json
 from service.contract.formats.bundles import Item
 
 _TOKEN_LINE = re.compile(r"([^\t#]+)#(\d+)\t(.*)")

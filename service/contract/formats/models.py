@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from prescore import foreign
 from service.contract.errors import ForeignFormat
 from service.contract.formats import (
     checkpoint_header,
-    foreign,
     huggingface,
     onnx_bundles,
     packages,

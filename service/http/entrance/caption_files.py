@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from service.contract.formats import foreign
+from prescore import foreign
 
 _LIST = '"captions": [{"image": "1.jpg", "caption": "a dog"}, …]'
 _REQUEST = f'{{"dataset": "NAME/SPLIT", {_LIST}}}'

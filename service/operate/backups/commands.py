@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from service.contract import plain_text, settings
+from prescore import plain_text
+from service.contract import settings
 from service.contract.errors import PrescoreError
 
 _SHOWN = 5

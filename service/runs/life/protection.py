@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.plain_text import quoted
 from service.contract.asking import Scope
 from service.contract.errors import Forbidden
 from service.contract.formats import strict_json
-from service.contract.plain_text import quoted
 from service.works.parts import Parts
 from service.works.tables import labels
 

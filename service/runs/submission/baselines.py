@@ -10,11 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.plain_text import quoted
 from service.contract import near
 from service.contract.api.runs import DatasetPinned
 from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
-from service.contract.plain_text import quoted
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, pairs, search
 from service.stored.datasets import Pinned

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from contract_files import refused
+from prescore.foreign import BUNDLE_LINE
 from service.contract.errors import InvalidBundle
 from service.contract.formats.bundles import Item
-from service.contract.formats.foreign import BUNDLE_LINE
 from service.contract.plan.assets import Places
 from workers.offline import references, sources
 

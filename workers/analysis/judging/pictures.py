@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from service.contract.plain_text import quoted
+from prescore.plain_text import quoted
 from workers.analysis.judging.tables import TITLES, figures
 from workers.analysis.judging.verdict import Verdict
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
-from service.contract.plain_text import quoted, write_table
+from prescore.plain_text import quoted, write_table
 from workers.analysis.judging import systems
 from workers.analysis.judging.correlations import NAMES, P_VALUES
 from workers.analysis.judging.intervals import FEWEST

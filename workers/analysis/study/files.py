@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from prescore.plain_text import cell, write_table
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
 from service.contract.metrics.families import kind_of
-from service.contract.plain_text import cell, write_table
 from service.contract.plan.studies import Idf
 from workers.analysis.study.rows import Rows
 from workers.metrics.family import Floats

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Any
 
+from prescore.plain_text import quoted, write_table
 from service.contract.metrics import catalogue
-from service.contract.plain_text import quoted, write_table
 
 Found = Mapping[str, Any]
 _HEADLINE = [catalogue.metric(name).name for name in catalogue.HEADLINE]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
-from service.contract import limits, plain_text
+from prescore import plain_text
+from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from service.contract.formats.bundles.pictures import Place
 from workers.sandbox import confined

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
+from prescore.plain_text import quoted
 from service.contract.errors import PluginFailed, PrescoreError, UnusableCheckpoint
 from service.contract.findings import sentence
 from service.contract.formats.plugins import Plugin
-from service.contract.plain_text import quoted
 
 SECONDS = 240.0  # of one call; usual ones take less than 5
 

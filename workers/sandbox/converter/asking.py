@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.contract.errors import ConverterUnavailable
 from workers.sandbox.child import Refused
 from workers.sandbox.converter import messages

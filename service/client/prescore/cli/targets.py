@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from prescore import foreign
 from prescore.cli import console, text
 from prescore.client import Client
 from prescore.errors import InvalidArgument
-from prescore.files import captions, foreign, models
+from prescore.files import captions, models
 from prescore.files.reading import readable
 from prescore.plain_text import quoted
 

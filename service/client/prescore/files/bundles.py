@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from prescore import plain_text
+from prescore import foreign, plain_text
 from prescore.errors import InvalidArgument
-from prescore.files import foreign, tars
+from prescore.files import tars
 from prescore.files.reading import Body, check_format, file_body, readable
 
 CAPTIONS = "captions.jsonl"

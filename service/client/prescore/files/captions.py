@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from prescore import foreign
 from prescore import names as near
 from prescore.errors import InvalidArgument
-from prescore.files import foreign, tables
+from prescore.files import tables
 from prescore.files.reading import readable
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv"})

@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from prescore import plain_text
+from prescore import foreign, plain_text
 from prescore.errors import InvalidArgument
-from prescore.files import foreign, tars
+from prescore.files import tars
 from prescore.files.reading import Body, check_checkpoint, file_body, readable
 
 _TENSORS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")

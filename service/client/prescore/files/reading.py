@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from prescore import foreign
 from prescore.errors import InvalidArgument
-from prescore.files import foreign
 
 CHUNK_BYTES = 1 << 20
 COLUMNS = "columns, a safetensors file that prescore.Recorder wrote"

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, WithJsonSchema
 
-from service.contract import limits, plain_text
+from prescore import plain_text
+from service.contract import limits
 from service.contract.api.strict import Strict
 from service.contract.api.texts import Label, LabelName, NoNul
 

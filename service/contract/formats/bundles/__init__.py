@@ -14,9 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from prescore import foreign
 from service.contract import limits, near
 from service.contract.errors import InvalidBundle
-from service.contract.formats import foreign, strict_json
+from service.contract.formats import strict_json
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.features import FEATURES as FEATURES
 from service.contract.formats.bundles.features import FeaturesHeader as FeaturesHeader

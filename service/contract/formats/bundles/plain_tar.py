@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
+from prescore import foreign
 from service.contract.errors import InvalidBundle
-from service.contract.formats import foreign
 
 BLOCK = 512
 MAX_EXTENDED_BYTES = 100_000  # a long name, times, attributes: usually about 100

@@ -14,6 +14,8 @@ from typing import IO, TypeVar
 
 from pydantic import Field
 
+from prescore import foreign
+from prescore.plain_text import is_plain
 from service.contract.errors import (
     ConfigInvalid,
     ForeignFormat,
@@ -21,7 +23,7 @@ from service.contract.errors import (
     MetadataInvalid,
     TensorMismatch,
 )
-from service.contract.formats import foreign, json_parts, safetensors_header
+from service.contract.formats import json_parts, safetensors_header
 from service.contract.formats.checkpoint_header.attention import AttentionConfig as AttentionConfig
 from service.contract.formats.checkpoint_header.families import ARCHITECTURES as ARCHITECTURES
 from service.contract.formats.checkpoint_header.families import FAMILIES as FAMILIES
@@ -47,7 +49,6 @@ from service.contract.formats.checkpoint_header.vocabulary import words_of as wo
 from service.contract.formats.json_parts import JsonPart, Model
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.words import TOKENIZERS, Tokenizer
-from service.contract.plain_text import is_plain
 
 FORMAT = "1"
 EDGE, UNK = 0, 1  # ids: START and END share one token; UNK stands for unknown words

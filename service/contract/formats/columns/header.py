@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from prescore import foreign
+from prescore.plain_text import is_plain
 from service.contract import limits
 from service.contract.errors import ColumnsRefused, InvalidCheckpoint
-from service.contract.formats import foreign, safetensors_header, strict_json
+from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.checkpoint_header import (
     MAX_METADATA,
     MAX_METADATA_BYTES,
     MAX_WORD_BYTES,
 )
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.plain_text import is_plain
 from service.contract.wording import counted
 
 FORMAT = "1"

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prescore import foreign
 from service.contract.errors import ConfigInvalid, InvalidPackage
-from service.contract.formats import foreign, strict_json
+from service.contract.formats import strict_json
 from service.contract.formats.huggingface import generation, image_processors, prompts, tensors
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.generation import Generation

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from prescore.plain_text import NAME
 from service.contract.formats import json_parts
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.checkpoint_header.sizes import MAX_FEATURE_SIZE
 from service.contract.formats.json_parts import JsonPart
 from service.contract.formats.preprocessing import Preprocessing
 from service.contract.formats.words import TOKENIZERS, Tokenizer
-from service.contract.plain_text import NAME
 
 FILE = "prescore.json"
 MAX_BYTES = 100_000

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from prescore import foreign
 from service.contract.errors import ForeignFormat, InvalidPackage
-from service.contract.formats import foreign
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.packages import Inside, Package
 from service.contract.formats.state_dicts import maps, vocabularies

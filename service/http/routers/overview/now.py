@@ -5,7 +5,7 @@ import time
 import redis
 from fastapi import APIRouter
 
-from service.contract import plain_text
+from prescore import plain_text
 from service.contract.api.overview.now import (
     QueueOut,
     QueuesOut,

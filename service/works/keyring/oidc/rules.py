@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prescore.plain_text import is_plain, quoted
 from service.contract.asking import Scope
-from service.contract.plain_text import is_plain, quoted
 from service.works.keyring.oidc.refusals import Refused
 from service.works.keyring.oidc.tokens import Token
 from service.works.keyring.oidc.trusted import Issuer, Rule

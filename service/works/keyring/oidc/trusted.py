@@ -24,10 +24,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from prescore.plain_text import NAME, quoted
 from service.contract import limits, wording
 from service.contract.asking import TEAM, Scope
 from service.contract.errors import InvalidSetting, UrlRefused
-from service.contract.plain_text import NAME, quoted
 from service.works.outgoing import places
 from service.works.outgoing.places import Named
 

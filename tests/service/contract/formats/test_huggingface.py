@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from prescore import foreign
 from service.contract.errors import (
     ConfigInvalid,
     HeaderMalformed,
@@ -15,7 +16,7 @@ from service.contract.errors import (
     InvalidPackage,
     TensorMismatch,
 )
-from service.contract.formats import foreign, huggingface, packages
+from service.contract.formats import huggingface, packages
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.reading import checked
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from service.contract.plain_text import quoted
+from prescore.plain_text import quoted
 from workers.analysis.judging import systems
 from workers.analysis.judging.correlations import NAMES, P_VALUES
 from workers.analysis.judging.preferences import KINDS

@@ -1,8 +1,7 @@
-"""Which format a file or a folder has, by its content, for a refusal that says what to do with it.
+"""The format of a file or a folder, by its content, for a refusal that says what to do with it.
 
 Only a few bytes are looked at: nothing is unpacked, parsed, or loaded, least of all a pickle. The
-service and its client, which imports nothing of the service, have a copy of this file each; a test
-holds them equal.
+client says so before it sends a file, and the service of what it was sent.
 """
 
 import re
