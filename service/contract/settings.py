@@ -207,7 +207,7 @@ class Settings(BaseModel):
         """The memory limit of a work's process in bytes."""
         if self.work_memory_mb is not None:
             return self.work_memory_mb * 1_000_000
-        return int(_WORK_SHARE * _machine_memory())
+        return int(_WORK_SHARE * machine_memory())
 
     @property
     def named_hosts(self) -> list[str]:
@@ -227,7 +227,7 @@ class Settings(BaseModel):
         return self.database_url or f"sqlite:///{self.record_file}"
 
 
-def _machine_memory() -> int:
+def machine_memory() -> int:
     """Bytes of this machine, or of its container if that has less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in _CONTAINER_LIMITS:

@@ -248,7 +248,7 @@ def test_what_is_no_such_file_is_not_registered(places, tmp_path, what, layer, e
     if what == "encoder":
         path.mkdir(exist_ok=True)
     else:
-        path.write_text("the 1 2 3\n")
+        path.write_text("no vectors\n")
     with pytest.raises(MetricFailed, match=expected):
         assets.add(what, path, places, layer)
     assert _left(places) == []

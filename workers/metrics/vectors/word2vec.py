@@ -1,158 +1,158 @@
-r"""word2vec's text and binary files, converted once and in little memory to our own format.
+r"""Files of word vectors, as word2vec, GloVe and gensim write them, converted once to our format.
 
-    3000000 300\n                        number of words, numbers in a vector
+    3000000 300\n                        number of words, numbers in a vector; GloVe's files lack it
     in 0.0703125 0.08691406 …\n          text: each line is a word and its numbers
     in <300 float32, little-endian>\n    binary: the last line break may be missing
 
-One vector at a time is read, whatever the first line claims. Pickles (gensim's own `save`) run code
-when they are loaded, and are refused.
+gensim reads them, also packed by gzip. Pickles (gensim's own `save`) run code when they are loaded,
+and are refused.
 """
 
 import hashlib
+import os
+import re
 import tempfile
-from collections.abc import Iterator
-from itertools import islice
+import warnings
+import zlib
+from gzip import BadGzipFile
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
+from service.contract.settings import machine_memory
 from workers.metrics.vectors import word_vectors
 
-MAX_WORDS = 20_000_000
-MAX_NUMBERS = 4096
-MAX_WORD_BYTES = 1000
+if TYPE_CHECKING:
+    from gensim.models import KeyedVectors
 
-_NUMBER_BYTES = 40  # of a number in text at most, with a blank; 17 digits and an exponent take 25
-_CHUNK = 1 << 20
-_BLOCK = 1024  # vectors written at a time
+_SIZES = re.compile(rb"\s*\d{1,9}\s+(\d{1,9})\s*")
+_LONGEST_LINE = 1 << 20
+_WORD_BYTES = 300  # of a word in gensim's memory, beside its numbers
+_MEMORY_SHARE = 0.75
+_GZIP = b"\x1f\x8b"
 _FOREIGN = {
     b"\x80": "a pickle, which runs code when it is loaded: save the vectors by gensim's "
     "save_word2vec_format",
-    b"\x1f\x8b": "a gzip file: unpack it first",
     b"PK": "a zip file: unpack it first",
     b"BZh": "a bzip2 file: unpack it first",
 }
 
-Row = tuple[bytes, NDArray[np.float32]]
-
 
 def convert(source: Path, target: Path) -> None:
-    """Convert a file. Raises MetricFailed, with what was expected and found, if `source` is not a
-    word2vec file.
+    """Convert a file. Raises MetricFailed, with what was expected and found, if `source` is no file
+    of word vectors.
     """
-    with (
-        source.open("rb") as stream,
-        tempfile.TemporaryFile(dir=target.parent) as scratch,
-    ):
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    with source.open("rb") as stream:
+        is_packed = stream.read(len(_GZIP)) == _GZIP
         stream.seek(0)
-        count, size = _sizes(stream, source.stat().st_size)
-        keys = _save(_rows(stream, count, size), scratch)
-        vectors = np.memmap(scratch, np.dtype("<f4"), mode="r", shape=(count, size))
-        word_vectors.write(target, word_vectors.collect(digest, vectors, keys))
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        link = Path(folder) / ("vectors.gz" if is_packed else "vectors")  # gensim goes by the name
+        link.symlink_to(source.absolute())
+        keyed = _load(str(link))
+    words = (word.encode("utf-8", "surrogateescape") for word in keyed.index_to_key)
+    keys = b"".join(map(word_vectors.key, words))
+    word_vectors.write(target, word_vectors.collect(digest, keyed.vectors, keys))
 
 
-def _sizes(stream: BinaryIO, file_bytes: int) -> tuple[int, int]:
-    line = stream.readline(100)
-    for start, what in _FOREIGN.items():
-        if line.startswith(start):
-            raise MetricFailed(f"expected a word2vec file, found {what}")
-    fields = line.split()
-    if len(fields) != 2 or not all(field.isdigit() for field in fields):
-        raise MetricFailed(
-            "expected a first line with the number of words and the length of a vector, "
-            f"found {line!r:.100}; GloVe's files lack it: add it"
-        )
-    count, size = map(int, fields)
-    if not 1 <= count <= MAX_WORDS or not 1 <= size <= MAX_NUMBERS:
-        raise MetricFailed(
-            f"expected 1 to {MAX_WORDS} words of 1 to {MAX_NUMBERS} numbers, "
-            f"found {count} of {size}"
-        )
-    least = len(line) + count * (1 + 2 * size) - 1  # in text: a blank and a digit for each number
-    if file_bytes < least:
-        raise MetricFailed(
-            f"expected {least} bytes at least for {count} words of {size} numbers, "
-            f"found {file_bytes}: the file is cut off"
-        )
-    return count, size
+def _load(path: str) -> "KeyedVectors":
+    from gensim import utils
 
-
-def _rows(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
-    """The rows of a text or binary file. Both begin alike, but only in text the second line is a
-    word and numbers.
-    """
-    start = stream.tell()
-    line = stream.readline(MAX_WORD_BYTES + size * _NUMBER_BYTES)
-    stream.seek(start)
-    try:
-        _parsed(line, size)
-    except ValueError:
-        return _binary(stream, count, size)
-    return _text(stream, count, size)
-
-
-def _text(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
-    longest = MAX_WORD_BYTES + size * _NUMBER_BYTES
-    for index in range(count):
-        line = stream.readline(longest)
-        if not line:
-            raise MetricFailed(f"expected {count} words, found {index}: the file is cut off")
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # gensim leaves GloVe's files open
         try:
-            yield _parsed(line, size)
-        except ValueError as error:
-            raise MetricFailed(f"line {index + 2}: {error}") from None
-    _check_end(stream.read(_CHUNK), count)
-
-
-def _parsed(line: bytes, size: int) -> Row:
-    """The row in a line. Raises ValueError if it is not a word and `size` numbers."""
-    word, *fields = line.rstrip().split(b" ")
-    if not 1 <= len(word) <= MAX_WORD_BYTES or len(fields) != size:
-        raise ValueError(
-            f"expected a word and {size} numbers, found {len(fields)} behind {word!r:.60}"
-        )
-    numbers = np.array([float(field) for field in fields])
-    with np.errstate(over="ignore"):  # too large becomes infinite, which `_save` refuses
-        return word, numbers.astype("<f4")
-
-
-def _binary(stream: BinaryIO, count: int, size: int) -> Iterator[Row]:
-    width = 4 * size
-    buffer, at = b"", 0
-    for index in range(count):
-        if len(buffer) - at < MAX_WORD_BYTES + 2 + width:
-            buffer, at = buffer[at:] + stream.read(_CHUNK), 0
-        blank = buffer.find(b" ", at, at + MAX_WORD_BYTES + 2)
-        word, end = buffer[at : max(at, blank)].lstrip(b"\n"), blank + 1 + width
-        if blank < 0 or len(word) > MAX_WORD_BYTES or end > len(buffer):
-            raise MetricFailed(
-                f"word {index + 1} of {count}: expected a word of at most {MAX_WORD_BYTES} bytes, "
-                f"a blank and {width} bytes of numbers; is the file cut off, or not from word2vec?"
+            with utils.open(path, "rb") as stream:
+                options = _detect_format(stream)
+            return _checked_vectors().load_word2vec_format(
+                path, unicode_errors="surrogateescape", **options
             )
-        yield word, np.frombuffer(buffer, "<f4", size, blank + 1)
-        at = end
-    _check_end(buffer[at:] + stream.read(_CHUNK), count)
+        except MetricFailed as error:
+            refusal = error.detail
+        except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+            refusal = f"the file is cut off, damaged, or holds no word vectors: {error}"
+    raise MetricFailed(refusal)
 
 
-def _check_end(rest: bytes, count: int) -> None:
-    if rest.strip():
-        raise MetricFailed(f"expected {count} words, found more: {rest.strip()!r:.60}")
+def _detect_format(stream: BinaryIO) -> dict[str, bool]:
+    """Options by which gensim reads a file. Text and binary files begin alike, but only in text the
+    second line is a word and its numbers.
+    """
+    line = stream.readline(_LONGEST_LINE)
+    for beginning, what in _FOREIGN.items():
+        if line.startswith(beginning):
+            raise MetricFailed(f"expected a file of word2vec or GloVe, found {what}")
+    sizes = _SIZES.fullmatch(line)
+    numbers = len(line.split()) - 1
+    if sizes is None and (numbers < 2 or not _is_row(line, numbers)):
+        raise MetricFailed(
+            "expected a first line with the number of words and the length of a vector, or with a "
+            f"word and its numbers, found {line!r:.100}"
+        )
+    size = numbers if sizes is None else int(sizes[1])
+    is_binary = sizes is not None and not _is_row(stream.readline(_LONGEST_LINE), size)
+    end = stream.seek(0, os.SEEK_END)
+    _check_memory(end, "a file")
+    if is_binary:
+        _check_last_word(stream, end - 4 * size)
+    return {"binary": is_binary, "no_header": sizes is None}
 
 
-def _save(rows: Iterator[Row], scratch: BinaryIO) -> bytes:
-    """Write the vectors to `scratch`; returns the words' keys."""
-    keys = bytearray()
-    while block := list(islice(rows, _BLOCK)):
-        vectors = np.stack([vector for _, vector in block])
-        wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(wrong):
-            word = block[wrong[0]][0]
-            raise MetricFailed(f"expected finite numbers, the vector of {word!r:.60} has others")
-        scratch.write(vectors.tobytes())
-        keys += b"".join(word_vectors.key(word) for word, _ in block)
-    scratch.flush()
-    return bytes(keys)
+def _is_row(line: bytes, size: int) -> bool:
+    """Whether a line is a word and `size` numbers."""
+    word, *numbers = line.rstrip().split(b" ")
+    try:
+        return bool(word) and len(list(map(float, numbers))) == size
+    except ValueError:
+        return False
+
+
+def _check_memory(needed: int, what: str) -> None:
+    available = int(_MEMORY_SHARE * machine_memory())
+    if needed > available:
+        raise MetricFailed(
+            f"expected vectors that fit in {available / 1e9:.1f} GB of memory, found {what} of "
+            f"{needed / 1e9:.1f} GB: leave out rare words, or use a larger machine"
+        )
+
+
+def _check_last_word(stream: BinaryIO, end: int) -> None:
+    """Check that a blank is where the last word of a binary file ends, before its numbers and a
+    line break.
+    """
+    stream.seek(max(end - 2, 0))
+    if b" " not in stream.read(2):
+        raise MetricFailed(
+            "expected a blank before the numbers of the last word, found none: the file is cut "
+            "off, has vectors of another length than its first line says, or is no word2vec file"
+        )
+
+
+def _checked_vectors() -> "type[KeyedVectors]":
+    """The class of gensim's vectors, with checks: gensim's own takes any size, and a single number
+    for a whole vector.
+    """
+    from gensim.models import KeyedVectors
+
+    class CheckedVectors(KeyedVectors):  # type: ignore[misc]  # gensim has no types
+        def __init__(self, vector_size: int, count: int, **options: Any) -> None:
+            if vector_size < 1 or count < 1:
+                raise MetricFailed(f"expected words and numbers, found {count} of {vector_size}")
+            needed = count * (_WORD_BYTES + 4 * vector_size)
+            _check_memory(needed, f"{count} words of {vector_size} numbers,")
+            super().__init__(vector_size, count, **options)
+
+        def has_index_for(self, _: object) -> bool:
+            return False  # words that stand twice are added twice, and `collect` sees to them
+
+        def add_vector(self, key: str, vector: Any) -> int:
+            if len(vector) != self.vector_size or not np.isfinite(vector).all():
+                raise MetricFailed(
+                    f"word {self.next_index + 1}, {key!r:.60}: expected {self.vector_size} finite "
+                    f"numbers, found {len(vector)}: {vector!s:.60}"
+                )
+            place: int = super().add_vector(key, vector)
+            return place
+
+    return CheckedVectors

@@ -1,8 +1,8 @@
-"""Oracle: gensim's own reader and writer of word2vec's files."""
+"""Oracles: gensim's own reader and writer of word vectors, and files made byte by byte."""
 
+import gzip
 import hashlib
 import struct
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from gensim.models import KeyedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import home, story
 from service.contract.errors import MetricFailed
 from workers.files import tensor_files
 from workers.metrics.vectors import word2vec, word_vectors
@@ -26,12 +27,14 @@ def _binary(words, numbers, end="\n"):
     return f"{len(words)} {len(numbers[0])}\n".encode() + b"".join(rows)
 
 
+def _glove(words, numbers):
+    rows = zip(words, numbers, strict=True)
+    lines = [" ".join([word, *map(repr, map(float, row))]) for word, row in rows]
+    return "\n".join([*lines, ""]).encode()
+
+
 def _text(words, numbers):
-    rows = [
-        " ".join([word, *map(repr, map(float, row))])
-        for word, row in zip(words, numbers, strict=True)
-    ]
-    return "\n".join([f"{len(words)} {len(numbers[0])}", *rows, ""]).encode()
+    return f"{len(words)} {len(numbers[0])}\n".encode() + _glove(words, numbers)
 
 
 def _converted(content, folder):
@@ -46,25 +49,80 @@ def _check(found, words, numbers):
     np.testing.assert_array_equal(found.vectors[rows], numbers)
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_a_file_of_gensims_is_read_as_gensim_reads_it(tmp_path, binary):
+@pytest.mark.parametrize(
+    ("written", "loaded"),
+    [
+        ({"binary": False}, {"binary": False}),
+        ({"binary": True}, {"binary": True}),
+        ({"write_header": False}, {"no_header": True}),
+    ],
+    ids=["word2vec's text", "word2vec's binary", "GloVe"],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # of GloVe's, by gensim
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_every_format_is_read_as_gensim_reads_it(tmp_path, written, loaded, pack):
     keyed = KeyedVectors(5)
     keyed.add_vectors(WORDS, NUMBERS)
     path = tmp_path / "saved"
-    keyed.save_word2vec_format(str(path), binary=binary)
-    loaded = KeyedVectors.load_word2vec_format(str(path), binary=binary)
-    found = _converted(path.read_bytes(), tmp_path)
-    _check(found, WORDS, loaded[WORDS])
+    keyed.save_word2vec_format(str(path), **written)
+    oracle = KeyedVectors.load_word2vec_format(str(path), **loaded)
+    found = _converted(pack(path.read_bytes()), tmp_path)
+    _check(found, WORDS, oracle[WORDS])
     _check(found, WORDS, NUMBERS)
 
 
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_googles_file_has_no_line_breaks_and_others_have(tmp_path, end):
-    _check(_converted(_binary(WORDS, NUMBERS, end), tmp_path), WORDS, NUMBERS)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"2 3\nin 1 -0.5 2e1\nat 0 1 3\n",
+        b"2 3\r\nin 1 -0.5 2e1\r\nat 0 1 3\r\n",
+        b"2 3\nin 1 -0.5 2e1 \nat 0 1 3\n\n",
+        b"in 1 -0.5 2e1\nat 0 1 3\n",
+        b"2 3\nin \x00\x00\x80?\x00\x00\x00\xbf\x00\x00\xa0Aat \0\0\0\0\x00\x00\x80?\x00\x00@@",
+        b"2 3\nin \x00\x00\x80?\x00\x00\x00\xbf\x00\x00\xa0A\nat \0\0\0\0\x00\x00\x80?\x00\x00@@\n",
+    ],
+    ids=["text", "of Windows", "with blanks", "GloVe", "Google's binary", "with line breaks"],
+)
+def test_a_file_made_by_hand_has_these_vectors(tmp_path, content):
+    found = _converted(content, tmp_path)
+    _check(found, ["in", "at"], [[1, -0.5, 20], [0, 1, 3]])
+    assert found.source == hashlib.sha256(content).hexdigest()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["converted", "vectors"]
+
+
+# Doubles that float32 rounds, a word that is not UTF-8, a word that stands twice.
+ODD_TEXT = (
+    b"5 2\nin 0.1 -2.5e-3\nM\xc3\xbcnchen 1.0000000596046448 3.4e38\n\xe7\xff -0.0 1e-45\n"
+    b"in 7 7\n</s> 16777217 0.30000001192092896\n"
+)
+ODD_BINARY = b"3 2\n" + b"".join(
+    word + b" " + struct.pack("<2f", *numbers)
+    for word, numbers in ((b"in", (0.1, -2.5)), (b"\n\xe7\xff", (3.4e38, 1e-45)), (b"in", (7, 7)))
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "digest"),
+    [
+        (ODD_TEXT, "56addad26984d991b39fd74b8ed494c61f9687b2653990f6caa41cc0f281f3a3"),
+        (ODD_BINARY, "a32edab6c45ee11eff3d21e965a8095a559be9e4a3242e7c6d43cd118f7a65d1"),
+    ],
+)
+def test_a_file_is_converted_to_the_bytes_that_keys_of_works_name(tmp_path, content, digest):
+    _converted(content, tmp_path)
+    assert hashlib.sha256((tmp_path / "converted").read_bytes()).hexdigest() == digest
+
+
+def test_the_golden_homes_vectors_are_converted_to_its_bytes(tmp_path):
+    _converted("\n".join([*story.VECTORS, ""]).encode(), tmp_path)
+    kept = home.exchanges()["assets"]
+    name = next(name for name in kept if "word-vectors" in name)
+    assert (tmp_path / "converted").read_bytes() == kept[name].encode("latin-1")
 
 
 def test_many_words_are_found_again_and_no_others(tmp_path):
-    """More than a block and a chunk of the reader."""
+    """More than gensim reads at once."""
     rng = np.random.default_rng(1)
     words = [f"word{index}" for index in range(5000)]
     numbers = rng.normal(size=(5000, 300)).astype(np.float32)
@@ -95,52 +153,50 @@ def test_a_word_that_is_not_utf8_is_kept_and_never_asked_for(tmp_path):
     assert _converted(content, tmp_path).find(["b", "\ufffd"]).tolist() == [1, -1]
 
 
-def test_the_source_is_the_files_sha256(tmp_path):
-    content = _text(["a"], NUMBERS[:1])
-    assert _converted(content, tmp_path).source == hashlib.sha256(content).hexdigest()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["converted", "vectors"]
-
-
-LONG = b"2 2\n" + b"w" * 1001 + b" 1 2\nb 3 4\n"
+SHORT = _binary(WORDS, NUMBERS, "")
 REFUSED = {
     "a pickle": (b"\x80\x04\x95abc\n", "a pickle, which runs code"),
-    "a gzip file": (b"\x1f\x8b\x08abc", "gzip"),
+    "a packed pickle": (gzip.compress(b"\x80\x04\x95abc\n"), "a pickle, which runs code"),
     "a zip file": (b"PK\x03\x04", "zip"),
+    "a gzip file, cut off": (gzip.compress(SHORT)[:-9], "cut off, damaged"),
+    "a gzip file, damaged": (b"\x1f\x8b\x08abc", "cut off, damaged"),
     "nothing": (b"", "first line"),
-    "GloVe": (b"the 0.1 0.2 0.3\nof 1 2 3\n", "GloVe's files lack it"),
     "letters": (b"two 300\n", "first line"),
     "a sign": (b"-1 300\n", "first line"),
-    "three numbers": (b"1 2 3\n", "first line"),
-    "an endless line": (b"1" * 1000, "first line"),
-    "no words": (b"0 3\n", "1 to 20000000 words"),
-    "no numbers": (b"3 0\n", "1 to 4096 numbers"),
-    "too many words": (b"20000001 3\n", "found 20000001 of 3"),
-    "too many numbers": (b"3 4097\n", "found 3 of 4097"),
-    "more than the file has": (b"20000000 300\na 1\n", "the file is cut off"),
-    "a word too few": (_text(WORDS, NUMBERS).replace(b"7 5", b"8 5"), "expected 8 words, found 7"),
-    "a word too many": (_text(WORDS, NUMBERS).replace(b"7 5", b"6 5"), "expected 6 words, found"),
-    "a number too few": (b"2 2\na 1 2\nb 3   \n", "line 3: .* found 1 behind b'b'"),
-    "no number": (b"2 2\na 1 2\nb 3 x\n", "line 3: could not convert"),
-    "not finite": (b"2 2\na 1 2\nb 3 nan\n", "finite numbers, the vector of b'b'"),
-    "too large": (b"2 2\na 1 2\nb 3 1e300\n", "finite numbers, the vector of b'b'"),
-    "no word": (b"2 2\na 1 2\n 3 4\n", "found 2 behind b''"),
-    "a long word": (LONG, "word 1 of 2: expected a word of at most 1000 bytes"),
-    "a long word in text": (b"2 2\nb 3 4\n" + LONG[4:], "line 3"),
-    "binary, cut off": (_binary(WORDS, NUMBERS, "")[:-1], "word 7 of 7"),
-    "binary, a word too many": (_binary(WORDS, NUMBERS).replace(b"7 5", b"6 5"), "6 words"),
+    "words": (b"a red ball\n", "first line"),
+    "an endless line": (b"1" * 2_000_000, "first line"),
+    "sizes of many digits": (b"9" * 5000 + b" 3\na 1 2 3\n", "first line"),
+    "more words than there are": (b"20000000 300\na 1\n", "cut off"),
+    "no words": (b"0 3\n", "expected words and numbers, found 0 of 3"),
+    "no numbers": (b"3 0\na\nb\nc\n", "expected words and numbers, found 3 of 0"),
+    "a word too few": (_text(WORDS, NUMBERS).replace(b"7 5", b"8 5"), "cut off"),
+    "a number too few": (b"2 3\na 1 2 3\nb 3 4   \n", "word 2, 'b': expected 3 .* found 2"),
+    "one number": (b"2 2\na 1 2\nb 3   \n", "word 2, 'b': expected 2 .* found 1"),
+    "a number too many": (b"2 2\na 1 2\nb 3 4 5\n", "word 2, 'b': expected 2 .* found 3"),
+    "GloVe, cut off": (b"the 0.1 0.2 0.3\nof 1 2\n", "word 2, 'of': expected 3 .* found 2"),
+    "GloVe, a word with a blank": (b"the 0.1 0.2\nof me 1 2\n", "no word vectors: .*'me'"),
+    "no number": (b"2 2\na 1 2\nb 3 x\n", "no word vectors: .*'x'"),
+    "not finite": (b"2 2\na 1 2\nb 3 nan\n", "'b': expected 2 finite numbers"),
+    "too large": (b"2 2\na 1 2\nb 3 1e300\n", "'b': expected 2 finite numbers"),
+    "binary, cut off": (SHORT[:-1], "cut off"),
+    "binary, not downloaded to its end": (SHORT[:-30] + bytes(30), "cut off"),
+    "binary, shorter vectors": (SHORT.replace(b"7 5", b"7 4"), "vectors of another length"),
+    "binary, longer vectors": (SHORT.replace(b"7 5", b"7 6"), "vectors of another length"),
     "binary, not finite": (_binary(["a"], [[1.0, float("inf")]]), "finite"),
 }
 
 
 @pytest.mark.parametrize(("content", "complaint"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_file_of_word2vecs_is_refused_and_leaves_nothing(tmp_path, content, complaint):
+def test_what_is_no_file_of_word_vectors_is_refused_and_leaves_nothing(
+    tmp_path, content, complaint
+):
     with pytest.raises(MetricFailed, match=complaint):
         _converted(content, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["vectors"]
 
 
 @given(
-    st.sampled_from([_binary(WORDS, NUMBERS), _text(WORDS, NUMBERS)]),
+    st.sampled_from([_binary(WORDS, NUMBERS), _text(WORDS, NUMBERS), _glove(WORDS, NUMBERS)]),
     st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=4)), max_size=4),
 )
 def test_a_damaged_file_is_read_or_refused(tmp_path_factory, content, changes):
@@ -154,18 +210,21 @@ def test_a_damaged_file_is_read_or_refused(tmp_path_factory, content, changes):
     assert np.isfinite(found.vectors).all()
 
 
-@pytest.mark.long
-def test_a_large_file_is_converted_in_little_memory(tmp_path):
-    words = [f"word{index}" for index in range(20_000)]
-    (tmp_path / "source").write_bytes(_binary(words, np.ones((20_000, 300), np.float32)))
-    tracemalloc.start()
-    word2vec.convert(tmp_path / "source", tmp_path / "target")
-    found = word_vectors.read(tmp_path / "target")
-    found.find(words[:100])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (tmp_path / "target").stat().st_size > 24e6
-    assert peak < 8e6
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"20000000 3\na 1 2 3\n", "20000000 words of 3 numbers, of 6.2 GB"),
+        (gzip.compress(b"1 1\n" + bytes(40_000_000)), "a file of 0.0 GB"),
+        (b"a 1 2\n" * 100_000, "100000 words of 2 numbers, of 0.0 GB"),
+    ],
+    ids=["claimed words", "a packed line", "GloVe's words"],
+)
+def test_what_does_not_fit_in_memory_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, content, what
+):
+    monkeypatch.setattr(word2vec, "machine_memory", lambda: 20_000_000)
+    with pytest.raises(MetricFailed, match=f"fit in 0.0 GB of memory, found .*{what}"):
+        _converted(content, tmp_path)
 
 
 def _parts(**changed):
