@@ -1,4 +1,5 @@
-"""Adds assets: from a folder, a Maven repository or PyPI, or by registering a user's own file.
+"""Adds assets: from a folder, a Maven repository or PyPI, by registering a user's own file, or by
+training word vectors.
 
 An asset is checked by its SHA-256 and stored completely or not at all.
 """
@@ -12,12 +13,12 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
 from service.contract.metrics.catalogue import LEARNED
@@ -37,6 +38,11 @@ from service.contract.plan.assets import (
 from service.contract.plan.measured import Found, measure
 from workers.files import atomic
 from workers.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from workers.jobs.toolbox import Toolbox
+    from workers.metrics.vectors.training import VectorTraining
+    from workers.offline.sources import Source
 
 _CHUNK = 1 << 20
 _SECONDS = 60.0  # without a byte from the repository
@@ -147,6 +153,24 @@ def _converted(path: Path, places: Places, _: int | None) -> Found:
         kept = places.own / f"word-vectors-{measured.sha256[:12]}.safetensors"
         partial.replace(kept)
     return replace(measured, path=kept)
+
+
+def train_vectors(
+    sources: "Iterable[Source]",
+    tokenizer: str,
+    options: "VectorTraining",
+    toolbox: "Toolbox",
+    begin: Callable[[str], Progress],
+) -> Found:
+    """Train word vectors on captions, tokenized as for WMD, and register them."""
+    from workers.metrics.tokens import tokenize
+    from workers.metrics.vectors import training
+
+    texts = [text for source in sources for item in source.items for text in item.references]
+    captions = tokenize(texts, tokenizer, toolbox.jvm(), progress=begin("captions"))
+    with _workplace(toolbox.places) as folder:
+        training.train(captions, folder / "trained", options, begin("epochs"))
+        return register(ASSETS["word-vectors"], folder / "trained", toolbox.places)
 
 
 def _encoder(path: Path, _: Places, layer: int | None) -> Found:

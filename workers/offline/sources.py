@@ -1,6 +1,7 @@
 """Datasets for commands without a service: a local bundle, or a dataset of a service."""
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,10 @@ from service.contract.plan.assets import Places
 from workers.files import naming
 
 _USUAL_SPLIT = "test"
+_TRAINING_SPLIT = "train"
 _PATIENCE = 2.0  # seconds; short, since the name may be a misspelt path
+
+ChooseSplits = Callable[[Sequence[str]], Sequence[str]]  # of a dataset; where none is named
 
 
 @dataclass(frozen=True)
@@ -46,27 +50,48 @@ def find(text: str, places: Places, url: str | None = None, key_file: Path | Non
 
     It may end with a slash and the split; by default the only split, or `test`.
     """
+    return _find(text, _choose_usual, places, url, key_file)[0]
+
+
+def find_training(
+    text: str, places: Places, url: str | None = None, key_file: Path | None = None
+) -> list[Source]:
+    """The same to learn from: by default the split `train`, or all splits where there is none."""
+    return _find(text, _choose_training, places, url, key_file)
+
+
+def _choose_usual(splits: Sequence[str]) -> Sequence[str]:
+    return splits if len(splits) == 1 else [_USUAL_SPLIT]
+
+
+def _choose_training(splits: Sequence[str]) -> Sequence[str]:
+    return [_TRAINING_SPLIT] if _TRAINING_SPLIT in splits else splits
+
+
+def _find(
+    text: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
+) -> list[Source]:
     whole = Path(text)
     if whole.exists():
-        return _source(text, whole, None)
+        return _sources(text, whole, choose)
     head, slash, split = text.rpartition("/")
+    named = (lambda _: [split]) if split and slash else choose
     if slash and head and Path(head).exists():
-        return _source(head, Path(head), split)
-    if not slash:
-        head, split = text, ""
-    return _fetched(head, split or None, places, url, key_file)
+        return _sources(head, Path(head), named)
+    return _fetched(head if slash else text, named, places, url, key_file)
 
 
-def _source(name: str, path: Path, split: str | None) -> Source:
+def _sources(name: str, path: Path, choose: ChooseSplits) -> list[Source]:
     with naming.lines_of(path / bundles.CAPTIONS):
         splits = list(bundles.count_splits(path))
-    if split is None:
-        split = splits[0] if len(splits) == 1 else _USUAL_SPLIT
-    if split not in splits:
-        raise RequestRefused(
-            f"expected a split of {name}, one of {', '.join(sorted(splits))}, found {split!r:.100}"
-        )
-    return Source(name.rstrip("/") or name, path, split, _digest(path))
+    chosen, digest = choose(splits), _digest(path)
+    for split in chosen:
+        if split not in splits:
+            raise RequestRefused(
+                f"expected a split of {name}, one of {', '.join(sorted(splits))}, "
+                f"found {split!r:.100}"
+            )
+    return [Source(name.rstrip("/") or name, path, split, digest) for split in chosen]
 
 
 def _digest(path: Path) -> str:
@@ -77,8 +102,8 @@ def _digest(path: Path) -> str:
 
 
 def _fetched(
-    name: str, split: str | None, places: Places, url: str | None, key_file: Path | None
-) -> Source:
+    name: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
+) -> list[Source]:
     """Download a dataset's captions from a service, and keep them: a version never changes.
 
     Apart for each service: what one says of a digest counts for no other.
@@ -98,7 +123,7 @@ def _fetched(
             f"found no bundle at {name}, and the service gave an error: {said}"
         ) from error
     try:
-        return _source(pinned, folder, split)
+        return _sources(pinned, folder, choose)
     except InvalidBundle:
         (folder / bundles.CAPTIONS).unlink(missing_ok=True)
         raise

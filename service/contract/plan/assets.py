@@ -48,6 +48,7 @@ class Asset:
     pypi_sha256: str | None = None  # of its wheel
     pypi_folder: str | None = None  # the folder inside the wheel
     family: str | None = None  # whose model it is; else it is for all that have the need
+    training: str | None = None  # the command that learns it from captions
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -102,9 +103,10 @@ ASSETS: Mapping[str, Asset] = {
         ),
         Asset(
             "word-vectors",
-            "word vectors, in word2vec's text or binary format",
+            "word vectors, in a format of word2vec or GloVe",
             need="vectors",
             licence="its own",
+            training="prescore assets train vectors DATASET",
         ),
         Asset(
             "encoder",
@@ -371,6 +373,8 @@ def advice(asset: Asset) -> str:
         how = f"`prescore assets add {asset.name}` brings it"
     else:
         how = f"`prescore assets add {asset.name} PATH` registers it"
+    if asset.training:
+        how += f", `{asset.training}` learns it from captions"
     return f"{how} (for a service with `--home`: with the same `--home`)"
 
 
