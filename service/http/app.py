@@ -25,8 +25,8 @@ from service.http.live.teams import Teams
 from service.http.pages.reference import Reference
 from service.http.pages.site import Site
 from service.http.queries import only_known
-from service.http.resumable import parts as parts_of_uploads
 from service.http.resumable import routes as uploads
+from service.http.resumable.tus import TusRequests
 from service.http.routers import (
     checkpoints,
     columns,
@@ -82,6 +82,7 @@ def create_app(
     app.state.teams = Teams()
     problems.install(app)
     app.add_middleware(FinalNewline)
+    app.add_middleware(TusRequests)
     app.add_middleware(Keyring, records=parts.records, allowed=parts.allowed, rates=app.state.rates)
     app.add_middleware(OwnOrigins, hosts=hosts)
     if tracer.is_on:
@@ -143,7 +144,6 @@ def _routes() -> FastAPI:
         columns,
         datasets,
         uploads,
-        parts_of_uploads,
         references,  # before pictures, whose names of images may have slashes
         pictures,
         leaderboard,

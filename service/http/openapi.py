@@ -42,8 +42,7 @@ TAGS = [
     {"name": "datasets", "description": "Images and their references: immutable versions."},
     {
         "name": "uploads",
-        "description": "Files in several requests, which go on after a cut: the IETF's Resumable "
-        "Uploads for HTTP, and tus 1.0.",
+        "description": "Files in several requests, which go on after a cut, by tus 1.0.",
     },
     {
         "name": "probes",
@@ -83,23 +82,12 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
         {"type": "integer", "minimum": 0},
     ),
     "Upload-Length": ("Bytes of the whole file.", {"type": "integer", "minimum": 0}),
-    "Upload-Complete": (
-        "`?1`: all bytes are there, and the answer is about what they became; else `?0`.",
-        {"type": "string", "pattern": r"^\?[01]$"},
-    ),
-    "Upload-Limit": (
-        "Bytes that an upload may have (`max-size`), and seconds that it is kept (`max-age`).",
-        {"type": "string"},
-    ),
-    "Upload-Expires": (
-        "When an upload is deleted if no more bytes come, where tus is spoken.",
-        {"type": "string"},
-    ),
-    "Upload-Metadata": (
-        "What was told of an upload at its beginning, where tus is spoken.",
-        {"type": "string"},
-    ),
-    "Tus-Resumable": ("The version of tus, where tus is spoken.", {"type": "string"}),
+    "Upload-Expires": ("When an upload is deleted if no more bytes come.", {"type": "string"}),
+    "Upload-Metadata": ("As it was told at the upload's beginning.", {"type": "string"}),
+    "Tus-Resumable": ("The version of tus.", {"type": "string"}),
+    "Tus-Version": ("The versions of tus that are spoken.", {"type": "string"}),
+    "Tus-Extension": ("The extensions of tus that are spoken.", {"type": "string"}),
+    "Tus-Max-Size": ("Bytes that an upload may have.", {"type": "integer", "minimum": 0}),
     "RateLimit": (
         "With a key: the requests that this minute leaves (`r`), and seconds until the next one.",
         {"type": "string"},

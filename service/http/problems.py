@@ -123,6 +123,8 @@ def refused(request: Request, error: Exception) -> Response:
     headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     if isinstance(error, errors.Unauthorized):
         headers = {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, errors.OffsetMismatch):
+        headers = {"Upload-Offset": str(error.offset)}
     if isinstance(error, errors.Overloaded) and error.retry_after is not None:
         headers = {"Retry-After": str(error.retry_after)}
     return problem(request, status, error.code, error.detail, places, headers)

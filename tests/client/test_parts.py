@@ -19,7 +19,7 @@ from prescore.http import parts, resumed
 from prescore.models.stored import Part
 from service.contract.api.data import PartOut
 from service.contract.asking import Scope
-from service.http.resumable import parts as routes
+from service.http.resumable import routes
 from service.stored.unfinished import staging
 from service.works.keyring import keys
 
@@ -250,7 +250,7 @@ def test_a_store_is_on_the_same_kind_of_address_as_the_service(service_url, part
 @pytest.mark.parametrize("told", [[], [staging.Part(1, 0, 10**9)]])
 def test_parts_of_another_file_are_no_answer(service, file, monkeypatch, told):
     monkeypatch.setattr(staging, "missing", lambda *_: [staging.Part(1, 0, 1)])
-    monkeypatch.setattr(routes, "_placed", lambda *_: [_part(part) for part in told])
+    monkeypatch.setattr(routes, "_with_urls", lambda *_: [_part(part) for part in told])
     with prescore.Client(service.url) as client, pytest.raises(prescore.ServiceError):
         client.upload_checkpoint(file)
 

@@ -18,7 +18,7 @@ from fuzz import refusals
 from service.contract.errors import RequestRefused
 from service.http import preferences
 from service.http.entrance import json_bodies, keyring
-from service.http.resumable import fields
+from service.http.resumable import tus
 from service.runs import search
 from service.works.keyring import texts
 
@@ -42,14 +42,6 @@ def _pairs(found: Mapping[str, str]) -> str | None:
     return ",".join(f"{n} {base64.b64encode(v.encode()).decode()}" for n, v in found.items())
 
 
-def _number(found: int | None) -> str | None:
-    return None if found is None else str(found)
-
-
-def _flag(found: bool | None) -> str | None:
-    return None if found is None else fields.written(found)
-
-
 def _of_key(request: Request) -> str | None:
     """The key that a request gives, and what is read of it."""
     given = keyring._given(request)
@@ -58,17 +50,17 @@ def _of_key(request: Request) -> str | None:
 
 
 READERS = [
-    Reader("Upload-Offset", partial(fields.number, name="Upload-Offset"), _number),
-    Reader("Upload-Complete", partial(fields.flag, name="Upload-Complete"), _flag),
-    Reader("Upload-Metadata", fields.metadata, _pairs),
-    Reader("Tus-Resumable", fields.speaks_tus),
+    Reader(
+        "Upload-Metadata", _of_text("upload-metadata", lambda x: tus.read_metadata(x or "")), _pairs
+    ),
+    Reader("Upload-Metadata", _of_text("upload-metadata", lambda x: tus.read_purpose(x or ""))),
     Reader("Prefer", _of_text("prefer", preferences.wait_seconds)),
     Reader("Idempotency-Key", _of_text("idempotency-key", preferences.idempotency_key), json.dumps),
     Reader("Last-Event-ID", _of_text("last-event-id", preferences.event_number), str),
     Reader("If-None-Match", _of_text("if-none-match", partial(preferences.matches, etag='"3"'))),
     Reader("If-Match", _of_text("if-match", partial(preferences.allows, etag='"3"'))),
     Reader("Content-Type", _of_text("content-type", lambda x: json_bodies._check_type(x or ""))),
-    Reader("Content-Type", partial(fields.check_type, expected=fields.PART)),
+    Reader("Content-Type", tus.check_type),
     Reader("Content-Encoding", _of_text("x", lambda x: json_bodies._check_coding(x or ""))),
     # A parameter of the query and no field, but a text of the same kind.
     Reader("cursor", _of_text("cursor", lambda x: search.read_cursor("runs", x or "", float, str))),
@@ -78,7 +70,7 @@ _VALUES = (
     *("1", "0", "-1", "17;a=1", "?1", "?0", '"a"', "W/", "*", "1.0.0", "wait=5", "respond-async"),
     *(",", ";", "=", '"', "\\", " ", "\t", "é", "\xff", "\x00", "a" * 300, "9" * 20, "a b", "YQ=="),
     *("kind", "Bearer", "Bearer abc", "charset=utf-8", "application/json", "multipart/x; a*0*=b"),
-    *("application/partial-upload", "\x85", "=?utf-8?q?x?=", "1_0", "+1", "٣", "\xb2"),
+    *("application/offset+octet-stream", "\x85", "=?utf-8?q?x?=", "1_0", "+1", "٣", "\xb2"),
 )
 TEXTS = st.tuples(
     st.sampled_from(sorted({each.field for each in READERS})),

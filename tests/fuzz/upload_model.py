@@ -1,4 +1,4 @@
-"""What an upload is, as the two standards say: the oracle of tests/fuzz/uploads.py."""
+"""An upload as tus 1.0 says: the oracle of tests/fuzz/uploads.py."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,6 @@ class File:
 class Model:
     url: str
     file: File
-    length: int | None
     received: int = 0
     state: str = "open"  # "complete", "refused", "deleted"
     cut: int = field(default=0)  # requests that were cut off, for who reads a story
@@ -31,23 +30,18 @@ class Model:
     def data(self) -> bytes:
         return self.file.data
 
-    def refusal(self, offset: int, size: int, last: bool | None) -> int | None:
-        """The status by which a request is refused for its header alone; None: it is read.
-        `last`: None in tus.
-        """
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+    def refusal(self, offset: int, size: int) -> int | None:
+        """The status by which a request is refused for its header alone; None: it is read."""
         ended = {"deleted": 404, "refused": 410, "complete": 409}
         if self.state in ended:
             return ended[self.state]
         if offset != self.received:
             return 409
-        told = {self.length} - {None} | ({offset + size} if last else set())
-        if len(told) > 1:
-            return 422
-        length = next(iter(told), None)
-        if length is not None and offset + size > length:
-            return 413
-        self.length = length
-        return None
+        return 413 if offset + size > self.length else None
 
     def arrived(self, size: int) -> bool:
         """Bytes have come; whether they show that the file is refused."""
@@ -56,22 +50,20 @@ class Model:
             self.state = "refused"
         return self.state == "refused"
 
-    def appended(self, offset: int, size: int, last: bool | None) -> int:
+    def appended(self, offset: int, size: int) -> int:
         """The status of an answer to a whole request, after the change that it tells."""
-        if self.state == "complete" and last is None and size == 0 and offset == self.received:
+        if self.state == "complete" and size == 0 and offset == self.received:
             return 204  # for who has not heard the answer to the last bytes
-        refused = self.refusal(offset, size, last)
+        refused = self.refusal(offset, size)
         if refused is not None:
             return refused
-        is_last = self.received + size == self.length if last is None else last
+        is_last = self.received + size == self.length
         if self.arrived(size):
             return 422
         if not is_last:
             return 204
-        if self.received < len(self.data) or not self.file.is_right:
+        if not self.file.is_right:
             self.state = "refused"
             return 422
         self.state = "complete"
-        if last is None:
-            return 204
-        return 200 if self.file.is_known else 201
+        return 204

@@ -1,8 +1,7 @@
-"""Requests of uploads in whatever order, in both protocols, right, wrong and cut off: the service
-answers as the model says, and knows what it knows (T13).
+"""Requests of uploads in whatever order, right, wrong and cut off: the service answers as the model
+says, and knows what it knows (T13).
 """
 
-import base64
 import contextlib
 import itertools
 import json
@@ -21,25 +20,23 @@ from hypothesis.stateful import (
 )
 
 import contract_files
-from fleet import bundle_of, digest, until
+from fleet import TUS, bundle_of, digest, tus_creation, tus_part, until
 from fuzz.upload_model import WRONG, File, Model
 from service_here import ServiceHere
 
-TUS = {"Tus-Resumable": "1.0.0"}
-PARTS = {True: "application/offset+octet-stream", False: "application/partial-upload"}
 SIZES = (0, 1, 7, 23, 1000, 5000, 10**6)
 _NUMBERS = itertools.count()
-# Header fields that make a right request wrong, in both protocols, and the status that tells it.
+# Header fields that make a right request wrong, and the status that tells it.
 SPOILED: dict[str, tuple[dict[str, str | None], int]] = {
     "no offset": ({"Upload-Offset": None}, 422),
     "a negative offset": ({"Upload-Offset": "-1"}, 422),
     "an offset that is no number": ({"Upload-Offset": "0x10"}, 422),
-    "an offset with a sign": ({"Upload-Offset": "+0"}, 422),
     "an offset of twenty digits": ({"Upload-Offset": "9" * 20}, 422),
     "an offset far behind": ({"Upload-Offset": "9" * 14}, 409),
     "another type": ({"Content-Type": "application/octet-stream"}, 415),
     "no type": ({"Content-Type": None}, 415),
     "another version": ({"Tus-Resumable": "0.2.2"}, 412),
+    "no version": ({"Tus-Resumable": None}, 412),
 }
 
 
@@ -68,25 +65,12 @@ class Uploads(RuleBasedStateMachine):
     def nothing(self):
         return multiple()
 
-    @rule(
-        target=uploads,
-        what=st.sampled_from(["known", "new", "wrong", "misnamed", "dataset"]),
-        tus=st.booleans(),
-        told=st.booleans(),
-    )
-    def begin(self, what: str, tus: bool, told: bool):
-        file, query = self._file(what)
-        length = len(file.data) if told or tus else None
-        headers = {} if length is None else {"Upload-Length": str(length)}
-        if tus:
-            pairs = (f"{n} {base64.b64encode(v.encode()).decode()}" for n, v in query.items())
-            headers |= {**TUS, "Upload-Metadata": ",".join(pairs)}
-            answer = self.http.post("/v1/uploads", headers=headers)
-        else:
-            headers["Upload-Complete"] = "?0"
-            answer = self.http.post("/v1/uploads", params=query, headers=headers)
+    @rule(target=uploads, what=st.sampled_from(["known", "new", "wrong", "misnamed", "dataset"]))
+    def begin(self, what: str):
+        file, told = self._file(what)
+        answer = self.http.post("/v1/uploads", headers=tus_creation(len(file.data), **told))
         assert answer.status_code == 201, answer.text
-        return Model(answer.headers["Location"], file, length)
+        return Model(answer.headers["Location"], file)
 
     def _file(self, what: str) -> tuple[File, dict[str, str]]:
         if what == "dataset":
@@ -102,19 +86,15 @@ class Uploads(RuleBasedStateMachine):
         upload=uploads,
         astray=st.sampled_from([0, 0, 0, 0, 1, -1, 10**12]),
         size=st.sampled_from(SIZES),
-        last=st.sampled_from([None, None, False, False, True]),
         by_post=st.booleans(),
         chunked=st.booleans(),
     )
-    def append(self, upload, astray, size, last, by_post, chunked):
+    def append(self, upload, astray, size, by_post, chunked):
         offset = max(0, upload.received + astray)
         content = upload.data[offset : offset + size]
-        answer = self._sent(upload, content, _told(offset, last), by_post, chunked and not last)
+        answer = self._sent(upload, content, tus_part(offset), by_post, chunked)
         was_open = upload.state == "open"
-        before = upload.received
-        expected = upload.appended(offset, len(content), last)
-        if chunked and not last and expected == 413:
-            upload.received = before
+        expected = upload.appended(offset, len(content))
         assert answer.status_code == expected, (answer.text, upload.state, upload.received)
         if was_open and (expected == 204 or _code(answer) == "upload_offset"):
             assert answer.headers["Upload-Offset"] == str(upload.received)
@@ -133,22 +113,17 @@ class Uploads(RuleBasedStateMachine):
         body: Any = iter([content]) if chunked and content else content
         return self.http.request(method, upload.url, content=body, headers=headers)
 
-    @rule(
-        upload=uploads,
-        size=st.sampled_from(SIZES[2:]),
-        sent=st.integers(0, 5000),
-        last=st.sampled_from([None, False, True]),
-    )
-    def be_cut_off(self, upload, size, sent, last):
+    @rule(upload=uploads, size=st.sampled_from(SIZES[2:]), sent=st.integers(0, 5000))
+    def be_cut_off(self, upload, size, sent):
         """What has come stays, in order and without gap; how much of it, HEAD tells."""
         offset = upload.received
         content = upload.data[offset : offset + size]
         if not content:
             return
         came = content[: sent % len(content)]
-        self._cut("PATCH", upload.url, _told(offset, last), len(content), came)
+        self._cut("PATCH", upload.url, tus_part(offset), len(content), came)
         upload.cut += 1
-        if upload.refusal(offset, len(content), last) is None:
+        if upload.refusal(offset, len(content)) is None:
             answer = self.http.head(upload.url)
             if answer.status_code == 204:
                 arrived = int(answer.headers["Upload-Offset"]) - offset
@@ -157,7 +132,7 @@ class Uploads(RuleBasedStateMachine):
             else:
                 assert answer.status_code == 410
                 assert upload.arrived(len(came)), "what is right was refused"
-        self.ask(upload, tus=False)
+        self.ask(upload, says_version=False)
 
     def _cut(self, method: str, url: str, headers: dict[str, str], size: int, came: bytes) -> None:
         """Announce a body of `size` bytes, send fewer, and close; returns when it was noticed."""
@@ -181,20 +156,17 @@ class Uploads(RuleBasedStateMachine):
                     self.ended[found.get("method"), found.get("path")] += 1
         return self.ended[method, path]
 
-    @rule(upload=uploads, how=st.sampled_from(sorted(SPOILED)), tus=st.booleans())
-    def spoil(self, upload, how, tus):
+    @rule(upload=uploads, how=st.sampled_from(sorted(SPOILED)))
+    def spoil(self, upload, how):
         """Whatever its header says, a wrong request changes nothing."""
         changed, expected = SPOILED[how]
-        headers = {**_told(upload.received, None if tus else False), **changed}
+        headers = {**tus_part(upload.received), **changed}
         headers = {name: value for name, value in headers.items() if value is not None}
         answer = self._sent(upload, b"x" * 9, headers)
         if upload.state == "open":
-            if "Tus-Resumable" in changed and expected == 412:
-                assert answer.status_code == 412, answer.text
-            else:
-                assert answer.status_code == expected, answer.text
+            assert answer.status_code == expected, answer.text
         assert 400 <= answer.status_code < 500
-        self.ask(upload, tus=tus)
+        self.ask(upload, says_version=True)
 
     @rule(
         what=st.sampled_from(["known", "new", "wrong", "misnamed"]),
@@ -216,16 +188,14 @@ class Uploads(RuleBasedStateMachine):
         assert answer.status_code == expected, answer.text
         assert self.http.head(file.place).status_code == (200 if is_right else 404)
 
-    @rule(upload=uploads, tus=st.booleans())
-    def ask(self, upload, tus):
-        answer = self.http.head(upload.url, headers=TUS if tus else {})
+    @rule(upload=uploads, says_version=st.booleans())
+    def ask(self, upload, says_version):
+        answer = self.http.head(upload.url, headers=TUS if says_version else {})
         expected = {"open": 204, "complete": 204, "refused": 410, "deleted": 404}[upload.state]
         assert answer.status_code == expected
         if expected == 204:
-            assert answer.headers["Upload-Offset"] == str(upload.received)
-        if expected == 204 and not tus:
-            said = "?1" if upload.state == "complete" else "?0"
-            assert answer.headers["Upload-Complete"] == said
+            found = [answer.headers[name] for name in ("Upload-Offset", "Upload-Length")]
+            assert found == [str(upload.received), str(upload.length)]
 
     @rule(upload=uploads)
     def give_up(self, upload):
@@ -252,12 +222,6 @@ class Uploads(RuleBasedStateMachine):
         assert self.http.get(location).status_code == 200
         for file in self.service.blob_files(digest(upload.data)):
             assert file.read_bytes() == upload.data
-
-
-def _told(offset: int, last: bool | None) -> dict[str, str]:
-    """The header of a PATCH; `last`: None in tus."""
-    headers = {"Upload-Offset": str(offset), "Content-Type": PARTS[last is None]}
-    return headers | (TUS if last is None else {"Upload-Complete": "?1" if last else "?0"})
 
 
 def _code(answer: httpx.Response) -> str | None:

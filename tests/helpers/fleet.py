@@ -1,5 +1,6 @@
 """A real service on this machine for tests: `prescore serve` in its own folder."""
 
+import base64
 import contextlib
 import hashlib
 import io
@@ -37,6 +38,7 @@ SERVING = Path(__file__).with_name("serving.py")
 
 
 CERTIFICATES = ssl.create_default_context()  # read once, since it takes 30 ms; no test needs them
+TUS = {"Tus-Resumable": "1.0.0"}
 LONG = {"beam": 60, "min_words": 900, "max_words": 1000}  # a second for a shard of one image
 
 
@@ -234,3 +236,16 @@ def upload(client: httpx.Client, data: bytes) -> str:
     answer = client.put(f"/v1/checkpoints/{digest(data)}", content=data)
     assert answer.status_code in (200, 201), answer.text
     return digest(data)
+
+
+def tus_creation(length: int, **told: str) -> dict[str, str]:
+    """The header of a POST that begins an upload; `told`: its metadata."""
+    coded = {name: base64.b64encode(text.encode()).decode() for name, text in told.items()}
+    metadata = ",".join(f"{name} {code}" for name, code in coded.items())
+    return {**TUS, "Upload-Length": str(length), "Upload-Metadata": metadata}
+
+
+def tus_part(offset: int) -> dict[str, str]:
+    """The header of a PATCH that appends to an upload."""
+    kind = {"Content-Type": "application/offset+octet-stream"}
+    return {**TUS, **kind, "Upload-Offset": str(offset)}

@@ -24,12 +24,11 @@ import schemathesis
 from schemathesis import BaseSchema, Case, HookContext, Response
 
 import example_files
+from fleet import TUS, tus_creation, tus_part
 from service.contract.formats import bundles
 from service.contract.metrics import catalogue, families
 
-schemathesis.serializer.alias(
-    ["application/partial-upload", "application/offset+octet-stream"], "application/octet-stream"
-)
+schemathesis.serializer.alias(["application/offset+octet-stream"], "application/octet-stream")
 
 with tempfile.TemporaryDirectory() as folder:
     _FILES = example_files.make(Path(folder))
@@ -108,21 +107,13 @@ def _listening(case: Case) -> None:
     case.query["seconds"] = 1
 
 
-def _override(case: Case) -> None:
-    """HEAD: the only method that needs nothing else."""
-    case.headers = {"X-HTTP-Method-Override": "HEAD", "Tus-Resumable": "1.0.0"}
-
-
 def _append(case: Case) -> None:
-    """In one of the two protocols, with no other length than the upload's own."""
-    case.media_type = "application/partial-upload"
-    case.headers = {"Upload-Offset": "0", "Upload-Complete": "?0"}
+    case.media_type = "application/offset+octet-stream"
+    case.headers = tus_part(0)
 
 
 def _upload(case: Case) -> None:
-    """What is sent in one request is answered as what `upload_checkpoint` sends."""
-    case.query = {"kind": "checkpoint", "digest": DIGEST}
-    case.headers = {"Upload-Complete": "?0"}
+    case.headers = tus_creation(len(CHECKPOINTS[0]), kind="checkpoint", digest=DIGEST)
 
 
 def _dataset(case: Case) -> None:
@@ -199,7 +190,6 @@ COMPLETED: Mapping[str, Callable[[Case], None]] = {
     "append_upload": _append,
     "create_upload": _upload,
     "list_captions": _captions,
-    "override_upload": _override,
     "upload_checkpoint": _checkpoint,
     "upload_columns": _columns,
     "upload_dataset": _dataset,
@@ -218,8 +208,8 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
         case.path_parameters["id"] = "ev_of_nothing"  # studies and comparisons are of these
     if case.operation.path == "/v1/events" and "seconds" not in (case.query or {}):
         case.query = {**(case.query or {}), "seconds": 1}  # else it has no end
-    if case.headers and "Tus-Resumable" in case.headers:  # another version is 412, as tus wants it
-        case.headers["Tus-Resumable"] = "1.0.0"
+    if case.operation.path.startswith("/v1/uploads"):  # another version, or none, is 412
+        case.headers = {**(case.headers or {}), **TUS}
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     complete = COMPLETED.get(case.operation.definition.raw["operationId"])

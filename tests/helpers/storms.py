@@ -9,7 +9,7 @@ from random import Random
 import httpx
 import psutil
 
-from fleet import Fleet, bundle, checkpoint, until, upload
+from fleet import Fleet, bundle, checkpoint, tus_creation, tus_part, until, upload
 
 VICTIMS = ("api", "worker", "workers.runtime.child", "janitor", "redis-server")
 PERIOD = 2  # seconds from one kill to the next
@@ -83,22 +83,18 @@ class Pieces:
     def _send(self, client: httpx.Client, data: bytes) -> None:
         name = f"sha256:{hashlib.sha256(data).hexdigest()}"
         if self._place is None:
-            begin = {"Upload-Complete": "?0", "Upload-Length": str(len(data))}
-            asked = {"kind": "checkpoint", "digest": name}
-            begun = client.post("/v1/uploads", params=asked, headers=begin)
+            begin = tus_creation(len(data), kind="checkpoint", digest=name)
+            begun = client.post("/v1/uploads", headers=begin)
             if begun.status_code == httpx.codes.CREATED:
                 self._place = begun.headers["location"]
             return
         there = client.head(self._place)
-        if there.headers.get("upload-complete") == "?1":
+        at = int(there.headers.get("upload-offset", 0))
+        if at == len(data):
             self._end(client, name)
         elif there.is_success:
-            at = int(there.headers["upload-offset"])
             until = min(len(data), at + len(data) // self._PARTS + 1)
-            last = "?1" if until == len(data) else "?0"
-            part = {"Upload-Offset": str(at), "Upload-Complete": last}
-            part["Content-Type"] = "application/partial-upload"
-            client.patch(self._place, headers=part, content=data[at:until])
+            client.patch(self._place, headers=tus_part(at), content=data[at:until])
 
     def _end(self, client: httpx.Client, name: str) -> None:
         """The next one, once what was sent is there."""

@@ -18,7 +18,7 @@ import pytest
 
 import interface
 import outside
-from fleet import ROOT, bundle, checkpoint, digest, free_port, until
+from fleet import ROOT, bundle, checkpoint, digest, free_port, tus_creation, tus_part, until
 from service.runs.kinds import KINDS
 from service.works import database
 from silent_link import Link
@@ -30,7 +30,6 @@ WITHOUT_RECORD = {
     "get_limits": 200,
     "prometheus_metrics": 200,
     "discover_uploads": 204,
-    "discover_upload": 204,
     "make_job_key": 401,  # no issuer is trusted, and none is looked up
 }
 DATASET, CHECKPOINT = bundle(40), checkpoint()
@@ -47,12 +46,10 @@ BODIES = {
     **{f"change_{kind.kind.noun}": {"note": "as before"} for kind in KINDS.values()},
 }
 HEADERS = {
-    "create_upload": {"Upload-Complete": "?0", "Upload-Length": "1000"},
-    "append_upload": {"Content-Type": "application/partial-upload", "Upload-Offset": "0"},
-    "override_upload": {"X-HTTP-Method-Override": "HEAD"},
+    "create_upload": tus_creation(1000, kind="checkpoint", digest=digest(b"of an upload")),
+    "append_upload": tus_part(0),
 }
 QUERIES = {
-    "create_upload": {"kind": "checkpoint", "digest": digest(b"of an upload")},
     "stream_team_events": {"seconds": 1},
 }
 

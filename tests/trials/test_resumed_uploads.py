@@ -21,7 +21,7 @@ import outside
 import prescore
 from builders import model, tensors
 from cut_network import Network
-from fleet import ROOT, Fleet, Served, digest, until
+from fleet import ROOT, Fleet, Served, digest, tus_creation, tus_part, until
 from prescore.http import resumed, retries
 from service.works.blobs import open_blobs
 from workers.inference import checkpoints
@@ -111,18 +111,17 @@ def _kill_api(fleet):
 
 
 def _begin(fleet, content):
-    query = {"kind": "checkpoint", "digest": digest(content)}
-    headers = {"Upload-Complete": "?0", "Upload-Length": str(len(content))}
-    answer = httpx.post(f"{fleet.url}/v1/uploads", params=query, headers=headers)
+    begin = tus_creation(len(content), kind="checkpoint", digest=digest(content))
+    answer = httpx.post(f"{fleet.url}/v1/uploads", headers=begin)
     return fleet.url + answer.headers["Location"]
 
 
 def _send_some(fleet, url, content, offset, count):
     """Announce the rest, send `count` bytes of it, and cut the connection."""
+    fields = "".join(f"{name}: {value}\r\n" for name, value in tus_part(offset).items())
     head = (
         f"PATCH {url.removeprefix(fleet.url)} HTTP/1.1\r\nHost: localhost\r\n"
-        "Content-Type: application/partial-upload\r\nUpload-Complete: ?1\r\n"
-        f"Upload-Offset: {offset}\r\nContent-Length: {len(content) - offset}\r\n\r\n"
+        f"{fields}Content-Length: {len(content) - offset}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", fleet.port)) as connection:
         connection.sendall(head.encode() + content[offset : offset + count])
@@ -142,10 +141,9 @@ def test_an_upload_is_cut_at_thirty_random_places_and_its_api_is_killed(fleet, t
         told = offset
         offsets.add(offset)
     assert len(offsets) > 5  # it has come further most of the time
-    headers = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
-    headers["Upload-Offset"] = str(told)
-    answer = httpx.patch(url, content=content[told:], headers=headers, timeout=60)
-    assert (answer.status_code, answer.json()["digest"]) == (201, digest(content))
+    answer = httpx.patch(url, content=content[told:], headers=tus_part(told), timeout=60)
+    assert answer.status_code == 204
+    assert answer.headers["Content-Location"] == f"/v1/checkpoints/{digest(content)}"
     assert [file.read_bytes() for file in fleet.blob_files(digest(content))] == [content]
 
 
@@ -345,13 +343,12 @@ def test_an_upload_goes_on_when_the_disk_has_room_again(serve_here, tmp_path, sm
     content = _file(tmp_path, 8, next(SEEDS)).read_bytes()
     with serve_here(tmp_path / "home", blob_url=f"file://{small_disk}") as service:
         url = _begin(service, content)
-        headers = {"Content-Type": "application/partial-upload", "Upload-Complete": "?1"}
-        full = httpx.patch(url, content=content, headers={**headers, "Upload-Offset": "0"})
+        full = httpx.patch(url, content=content, headers=tus_part(0))
         assert (full.status_code, full.json()["code"]) == (507, "disk_full")
         offset = int(httpx.head(url).headers["Upload-Offset"])
         assert 1_000_000 < offset <= 4 << 20
         enlarged = ["mount", "-o", "remount,size=40m", str(small_disk)]
         subprocess.run(enlarged, check=True)
-        headers["Upload-Offset"] = str(offset)
-        answer = httpx.patch(url, content=content[offset:], headers=headers, timeout=60)
-        assert (answer.status_code, answer.json()["digest"]) == (201, digest(content))
+        answer = httpx.patch(url, content=content[offset:], headers=tus_part(offset), timeout=60)
+        assert answer.status_code == 204
+        assert answer.headers["Content-Location"] == f"/v1/checkpoints/{digest(content)}"

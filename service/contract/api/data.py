@@ -208,7 +208,7 @@ class UploadOut(BaseModel):
     kind: Literal["checkpoint", "columns", "dataset"]
     digest: Digest | None = Field(description="Of the whole file, as it was told at the beginning.")
     name: str | None = Field(description="Of the dataset of which it becomes a version.")
-    length: int | None = Field(description="Bytes in all; null until they are told.")
+    length: int = Field(description="Bytes in all.")
     offset: int = Field(description="Bytes that are kept here for certain: send those after them.")
     staged: int = Field(description="Bytes in parts that the client has sent to the store itself.")
     complete: bool = Field(description="All bytes are there.")

@@ -25,7 +25,7 @@ _SUBMIT = (
     *("submit_training", "cancel_training", "change_training", "delete_training"),
     *("submit_study", "cancel_study", "change_study", "delete_study"),
     *("upload_checkpoint", "delete_checkpoint", "upload_columns", "delete_columns"),
-    *("create_upload", "append_upload", "resume_upload", "delete_upload", "override_upload"),
+    *("create_upload", "append_upload", "resume_upload", "delete_upload"),
     *("list_uploads", "get_upload", "place_parts"),
 )
 _PUBLISH = ("upload_dataset", "fetch_dataset", "change_dataset", "delete_dataset")

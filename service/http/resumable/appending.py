@@ -1,12 +1,19 @@
-"""Appends the body of a request to an upload, and looks at uploads that others append to."""
+"""Appends the body of a request to an upload: bytes are judged as soon as what can be judged is
+there, and noted in the record once they are durable.
+"""
 
 import asyncio
 import contextlib
+import time
+from collections.abc import AsyncIterator
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from service.contract.asking import Scope
 from service.contract.errors import (
+    Conflict,
+    InvalidRequest,
     OffsetMismatch,
     PrescoreError,
     RequestRefused,
@@ -16,85 +23,181 @@ from service.contract.errors import (
 )
 from service.http.dependencies import Running, caller_of
 from service.http.entrance.access import require
-from service.http.resumable import fields, finishing
-from service.http.resumable.finishing import Outcome
-from service.http.resumable.receiving import Receiving
+from service.http.entrance.metering import meter_of
+from service.http.entrance.uploads import judged_early
+from service.http.resumable import finishing, tus
 from service.stored.unfinished import rows
 from service.stored.unfinished.rows import Purpose, Unfinished
+from service.stored.unfinished.turns import Turn
 
+_BUFFER = 1 << 20  # bytes a write: fifty uploads at once hold fifty of them
+_NOTED_BYTES = 64 << 20  # between two notes in the record: what a crash may cost
+_NOTED_SECONDS = 5.0
+_BEGINNING = 512  # bytes that tell how many a judge needs
 _SOON = 20.0  # seconds: what is judged by its header alone has ended by then
 
 
-async def appended(
-    request: Request,
-    service: Running,
-    upload: Unfinished,
-    *,
-    offset: int = 0,
-    complete: bool | None,
-) -> tuple[Unfinished, Outcome | None]:
-    """The upload with this request's bytes, and what it became if they were the last ones.
-    `complete`: whether they are, as the IETF's draft tells it; None: the length tells.
-    """
-    turns, identity = service.turns, upload.id
-    async with turns.taken(service, upload) as turn:
+async def append(
+    request: Request, service: Running, upload: Unfinished, offset: int = 0
+) -> Unfinished:
+    """The upload with this request's bytes; what it became is stored if it has all now."""
+    async with service.turns.taken(service, upload) as turn:
         upload = turn.upload
         if upload.has_ended or upload.complete:
-            raise is_complete(upload)
+            raise completed(upload)
         if offset != upload.received:
             raise OffsetMismatch(
                 f"expected bytes from {upload.received} on, found Upload-Offset: {offset}",
                 offset=upload.received,
             )
-        length = length_of(request, upload.length, offset, is_last=complete is True)
-        _check_fits(request, offset, length)
-        if length != upload.length:
-            await asyncio.to_thread(rows.measured, service.records, identity, length)
-        early = finishing.early_of(upload.purpose)
-        receiving = Receiving(service, turns, turn, early)
+        _check_fits(request, upload)
+        receiving = Receiving(service, turn)
         try:
-            await receiving.all(request, length)
+            await receiving.receive(request)
         except RequestRefused as error:
             if finishing.is_final(error) and receiving.is_refused:
                 await finishing.refuse(service, upload, turn.file, error)
             raise
-        size = turn.file.size
-        is_last = size == length if complete is None else complete
-        if is_last and length is not None and size != length:
-            raise fields.wrong("Upload-Length", f"{length} bytes at the end", size)
-        if is_last:
-            await asyncio.to_thread(rows.completed, service.records, identity, size)
-    upload = await asyncio.to_thread(rows.find, service.records, identity)
-    if not is_last:
-        return upload, None
-    request.state.upload_complete = complete is True
-    return upload, await finishing.ended(service, upload, caller_of(request))
+        has_all = turn.file.size == upload.length
+        if has_all:
+            await asyncio.to_thread(rows.completed, service.records, upload.id)
+    upload = await asyncio.to_thread(rows.find, service.records, upload.id)
+    return await finished(request, service, upload) if has_all else upload
 
 
-def length_of(request: Request, known: int | None, offset: int, *, is_last: bool) -> int | None:
-    """The bytes of the whole file, if this request or one before tells; all must tell the same."""
-    told = {fields.number(request, "Upload-Length"), known}
-    body = fields.announced(request)
-    if is_last and body is not None:
-        told.add(offset + body)
-    found = sorted(told - {None})  # type: ignore[type-var]
-    if len(found) > 1:
-        raise fields.wrong("Upload-Length", f"{known if known is not None else found[0]}", found)
-    return found[0] if found else None
+async def finished(request: Request, service: Running, upload: Unfinished) -> Unfinished:
+    """A complete upload once it is stored; raises why it was refused."""
+    if upload.location is None:
+        await finishing.finish(service, upload, caller_of(request))
+    return await asyncio.to_thread(rows.find, service.records, upload.id)
 
 
-def _check_fits(request: Request, offset: int, length: int | None) -> None:
+def _check_fits(request: Request, upload: Unfinished) -> None:
     """Refuse what would go beyond the length before a byte of it is read."""
-    body = fields.announced(request)
-    if length is not None and body is not None and offset + body > length:
-        raise TooLarge(f"expected {length - offset} bytes at most, found {body}")
+    left, size = upload.length - upload.received, tus.body_length(request)
+    if size is not None and size > left:
+        raise TooLarge(f"expected {left} bytes at most, found {size}")
+
+
+class Receiving:
+    """The body of one request, on its way to an upload's file. `is_refused`: for what the file
+    holds, and not for how it came.
+    """
+
+    def __init__(self, service: Running, turn: Turn) -> None:
+        self.is_refused = False
+        self._service = service
+        self._turn = turn
+        self._early = finishing.early_of(turn.upload.purpose)
+        self._buffer = bytearray()
+        self._judged = turn.upload.judged
+        self._noted = turn.upload.received
+        self._noted_at = time.monotonic()
+
+    @property
+    def size(self) -> int:
+        return self._turn.file.size + len(self._buffer)
+
+    async def receive(self, request: Request) -> None:
+        """Append the whole body. What has come when it is cut off stays; InvalidRequest says that
+        it was cut, TooLarge that it goes beyond the upload's length.
+        """
+        most, meter = self._turn.upload.length, meter_of(request)
+        try:
+            async for chunk in self._chunks(request):
+                meter.received += len(chunk)
+                if meter.most is not None and meter.received > meter.most:
+                    raise TooLarge(f"your team may send {meter.most:,} bytes more, and not this")
+                if self.size + len(chunk) > most:
+                    self.is_refused = True
+                    raise TooLarge(f"the upload has more than {most} bytes")
+                self._buffer += chunk
+                await self._take()
+        finally:
+            await self._end()
+
+    async def _chunks(self, request: Request) -> AsyncIterator[bytes]:
+        """The body as it comes, until another request takes over."""
+        leaving = asyncio.ensure_future(self._turn.leave.wait())
+        coming = request.stream()
+        chunk: asyncio.Future[bytes | None] = leaving.get_loop().create_future()
+        try:
+            while True:
+                chunk = asyncio.ensure_future(anext(coming, None))
+                await asyncio.wait((chunk, leaving), return_when=asyncio.FIRST_COMPLETED)
+                if not chunk.done():
+                    raise Conflict("another request has taken this upload over")
+                if (data := chunk.result()) is None:
+                    return
+                yield data
+        except ClientDisconnect:
+            raise InvalidRequest("the connection was cut before the body ended") from None
+        finally:
+            chunk.cancel()
+            leaving.cancel()
+
+    async def _take(self) -> None:
+        if not self._judged and self.size >= self._early.needed(self._beginning()):
+            await self._write()
+            await self._judge()
+        if len(self._buffer) >= _BUFFER:
+            await self._write()
+        if self._is_due() and not await self._note():
+            raise rows.missing(self._turn.upload.id)
+
+    def _beginning(self) -> bytes:
+        found = self._turn.file.beginning(_BEGINNING)
+        return found + bytes(self._buffer[: _BEGINNING - len(found)])
+
+    async def _judge(self) -> None:
+        try:
+            await judged_early(self._turn.file, self._early, self._turn.upload.length)
+        except RequestRefused:
+            self.is_refused = True
+            raise
+        self._judged = True
+
+    def _is_due(self) -> bool:
+        new = self._turn.file.size - self._noted
+        is_late = time.monotonic() - self._noted_at > _NOTED_SECONDS
+        return new >= _NOTED_BYTES or (new > 0 and is_late)
+
+    async def _write(self) -> None:
+        async with self._service.turns.writing:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            await asyncio.to_thread(self._turn.file.write, data)
+
+    async def _note(self) -> bool:
+        """Make durable first, say so afterwards; whether the upload is still there."""
+        async with self._service.turns.writing:
+            return await asyncio.to_thread(self._sync)
+
+    def _sync(self) -> bool:
+        turn = self._turn
+        durable = turn.file.sync() if turn.file.size > self._noted else self._noted
+        is_there = rows.noted(self._service.records, turn.upload, durable, judged=self._judged)
+        self._noted, self._noted_at = durable, time.monotonic()
+        return is_there
+
+    async def _end(self) -> None:
+        """Keep what has come, whatever ended it."""
+        turn = self._turn
+        try:
+            if self._buffer:
+                await self._write()
+        finally:
+            if await self._note():
+                self._service.turns.keep_hash(turn.upload.id, turn.file)
+            else:
+                turn.file.delete()
 
 
 async def at_rest(service: Running, upload: Unfinished) -> Unfinished:
     """The upload once nobody writes to it, so that what it says can be relied on."""
-    turns = service.turns
-    if upload.writer is not None or turns.is_held(upload.id):
-        async with turns.taken(service, upload) as turn:
+    is_open = not upload.complete and not upload.has_ended
+    if is_open and (upload.writer is not None or service.turns.is_held(upload.id)):
+        async with service.turns.taken(service, upload) as turn:
             return turn.upload
     return upload
 
@@ -103,13 +206,13 @@ async def noticed(request: Request, service: Running, upload: Unfinished) -> Unf
     """Begin to store what is complete and was not stored when the service ended."""
     if not upload.complete or upload.has_ended:
         return upload
-    ending = finishing.ended(service, upload, caller_of(request))
     with contextlib.suppress(TimeoutError, PrescoreError):
-        await asyncio.wait_for(ending, _SOON)
+        await asyncio.wait_for(finished(request, service, upload), _SOON)
     return await asyncio.to_thread(rows.find, service.records, upload.id)
 
 
-def is_complete(upload: Unfinished) -> RequestRefused:
+def completed(upload: Unfinished) -> RequestRefused:
+    """The refusal of bytes for an upload that has all of them."""
     check_not_refused(upload)
     became = "is being stored" if upload.location is None else f"became {upload.location}"
     return UploadComplete(f"the upload is complete and {became}: nothing can be appended")
@@ -118,7 +221,7 @@ def is_complete(upload: Unfinished) -> RequestRefused:
 def check_not_refused(upload: Unfinished) -> None:
     if upload.is_refused:
         raise UploadRefused(
-            f"this upload was refused (GET /v1/uploads/{upload.id} says why): send another file"
+            f"this upload was refused (GET {tus.PLACE}/{upload.id} says why): send another file"
         )
 
 

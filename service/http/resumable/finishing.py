@@ -1,16 +1,14 @@
 """Uploads of which all bytes are there: judged and stored by what PUT judges and stores with.
 
-It is done in a task of its own, which goes on when the client leaves: with tus, nobody would ask
-for it again. Where the service ends meanwhile, the next request for the upload begins it anew.
+It is done in a task of its own, which goes on when the client leaves: nobody would ask for it
+again. Where the service ends meanwhile, the next request for the upload begins it anew.
 """
 
 import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event
-from typing import Any
 
 from service.contract.errors import (
     BlobUnreadable,
@@ -42,15 +40,6 @@ _FETCHES = asyncio.Semaphore(2)  # from the store at a time: more would delay ot
 _PASSING = (Unavailable, DiskFull, Overloaded)  # of RequestRefused, what a later attempt may do
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a complete upload became: the answer that PUT gives, and its place."""
-
-    answer: dict[str, Any]
-    is_new: bool
-    location: str
-
-
 def early_of(purpose: Purpose) -> Early:
     if purpose.kind == "dataset":
         return bundles.TAR
@@ -62,14 +51,13 @@ def is_final(error: Exception) -> bool:
     return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
 
 
-async def ended(service: Running, upload: Unfinished, caller: str) -> Outcome:
-    """What a complete upload became; raises why it was refused."""
+async def finish(service: Running, upload: Unfinished, caller: str) -> None:
+    """Store what a complete upload becomes; raises why it was refused."""
 
-    async def finish(nobody: Event) -> Outcome:
-        return await _finished(service, upload, caller, nobody)
+    async def end(nobody: Event) -> None:
+        await _finish(service, upload, caller, nobody)
 
-    found: Outcome = await service.endings.ended(upload.id, finish)
-    return found
+    await service.endings.ended(upload.id, end)
 
 
 async def refuse(
@@ -82,7 +70,7 @@ async def refuse(
     await forget_staged(service, upload)
 
 
-async def _finished(service: Running, upload: Unfinished, caller: str, nobody: Event) -> Outcome:
+async def _finish(service: Running, upload: Unfinished, caller: str, nobody: Event) -> None:
     if not upload.is_in_the_store:
         await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
@@ -93,16 +81,15 @@ async def _finished(service: Running, upload: Unfinished, caller: str, nobody: E
                 await _fetch(service, turn)
             async with service.turns.writing:
                 await asyncio.to_thread(turn.file.hash)
-            found = await _kept(service, turn, caller, nobody)
+            location = await _store(service, turn, caller, nobody)
         except RequestRefused as error:
             if is_final(error):
                 await refuse(service, upload, turn.file, error)
             raise
-        await asyncio.to_thread(rows.became, service.records, upload.id, found.location)
+        await asyncio.to_thread(rows.became, service.records, upload.id, location)
         turn.file.delete()  # if the object was there already
         service.turns.forget_hash(upload.id)
         await forget_staged(service, turn.upload)
-        return found
 
 
 async def _fetch(service: Running, turn: Turn) -> None:
@@ -124,7 +111,9 @@ async def forget_staged(service: Running, upload: Unfinished) -> None:
         await asyncio.to_thread(staging.forget, service, upload)
 
 
-async def _kept(service: Running, turn: Turn, caller: str, nobody: Event) -> Outcome:
+async def _store(service: Running, turn: Turn, caller: str, nobody: Event) -> str:
+    """The URL of what the upload became."""
+
     async def ask(question: str, /, **asked: object) -> Facts:
         answer = judges.of_this_process().ask(question, nobody.is_set, **asked)
         return await asyncio.wrap_future(answer)
@@ -134,13 +123,12 @@ async def _kept(service: Running, turn: Turn, caller: str, nobody: Event) -> Out
         assert purpose.name is not None
         if purpose.digest is not None:
             check_digest(file.digest, purpose.digest)
-        answer, is_new = await bundles.keep(service, purpose.name, file, ask)
-        place = f"/v1/datasets/{answer.name}@{answer.version}"
-        return Outcome(answer.model_dump(), is_new, place)
+        dataset, _ = await bundles.keep(service, purpose.name, file, ask)
+        return f"/v1/datasets/{dataset.name}@{dataset.version}"
     assert purpose.digest is not None
     folder, files = _BY_DIGEST[purpose.kind]
-    found, is_new = await files.keep(service, purpose.digest, file, ask, caller)
-    return Outcome(found, is_new, f"{folder}/{purpose.digest}")
+    await files.keep(service, purpose.digest, file, ask, caller)
+    return f"{folder}/{purpose.digest}"
 
 
 def _put_back(service: Running, upload: Unfinished) -> None:

@@ -1,30 +1,53 @@
-"""/v1/uploads: files that arrive in several requests."""
+"""/v1/uploads: begin, append, ask, give up; and parts that a client sends to the object store."""
 
 import asyncio
-from typing import Annotated, Literal
+import time
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from service.contract.api.data import UploadOut, UploadPage
-from service.contract.api.texts import DatasetName, Digest
+from service.contract.api.data import PartOut, PartsOut, UploadOut, UploadPage
+from service.contract.api.texts import Digest, rfc3339
 from service.contract.errors import (
+    ColumnsRefused,
     Conflict,
+    DigestMismatch,
+    DiskFull,
+    InvalidBundle,
+    InvalidCheckpoint,
     InvalidRequest,
     NotFound,
     OffsetMismatch,
     OtherVersion,
+    StoreUnavailable,
+    TooLarge,
     TooManyUploads,
+    UnsupportedMedia,
     UploadComplete,
     UploadRefused,
 )
 from service.http import openapi
-from service.http.dependencies import Running, Service, caller_of
-from service.http.resumable import answers, appending, described, fields, finishing
-from service.stored.unfinished import rows
+from service.http.dependencies import Running, Service
+from service.http.entrance.access import ScopedRoute
+from service.http.entrance.metering import meter_of
+from service.http.resumable import appending, finishing, tus
+from service.stored.unfinished import rows, staging
 from service.stored.unfinished.rows import Unfinished
+from service.stored.unfinished.staging import Part
 
-router = APIRouter(prefix="/v1/uploads", tags=["uploads"], route_class=answers.UploadRoute)
+router = APIRouter(
+    prefix=tus.PLACE,
+    tags=["uploads"],
+    route_class=ScopedRoute,
+    dependencies=[Depends(tus.check_version)],
+)
 Identity = Annotated[str, Path(description="The last part of the upload's URL.")]
+URLS_AT_ONCE = 16  # a line of 100 kB/s sends these parts before their URLs end
+_STATE = ("Tus-Resumable", "Upload-Offset", "Upload-Expires", "Content-Location")
+_JUDGED = (
+    *(DigestMismatch, InvalidCheckpoint, InvalidBundle, ColumnsRefused, InvalidRequest),
+    *(TooLarge, UnsupportedMedia, OtherVersion, StoreUnavailable, DiskFull, NotFound, Conflict),
+)
 
 
 @router.post(
@@ -35,68 +58,34 @@ Identity = Annotated[str, Path(description="The last part of the upload's URL.")
     response_class=Response,
     response_description="Begun; or, if the request had all bytes, stored.",
     responses={
-        201: openapi.headers("Location", "Upload-Complete", "Upload-Limit", *described.OF_TUS),
-        200: described.ended("All bytes were sent, and were stored already."),
-        **openapi.refusals(*described.JUDGED, Conflict, NotFound, TooManyUploads),
+        201: openapi.headers("Location", *_STATE),
+        **openapi.refusals(*_JUDGED, TooManyUploads),
     },
-    openapi_extra=described.asks(
-        "Upload-Complete", "Upload-Length", "Upload-Metadata", "Tus-Resumable"
-    ),
 )
 async def create(
-    request: Request,
-    service: Service,
-    kind: Annotated[
-        Literal["checkpoint", "columns", "dataset"] | None,
-        Query(description="What the file becomes."),
-    ] = None,
-    digest: Annotated[
-        Digest | None, Query(description="The file's SHA-256; of a dataset's tar, if wanted.")
-    ] = None,
-    name: Annotated[DatasetName | None, Query(description="The dataset's name.")] = None,
+    request: Request, service: Service, length: tus.UploadLength, metadata: tus.UploadMetadata
 ) -> Response:
-    """As the IETF's draft says: with `Upload-Complete: ?0`, `Upload-Length` and the query here;
-    bytes may be sent along. As tus 1.0 says: with `Tus-Resumable: 1.0.0`, `Upload-Length`, and
-    `kind`, `digest` and `name` in `Upload-Metadata`. `Location` is the upload's URL, to which PATCH
-    appends. What is sent is judged as PUT judges it, its beginning before the rest has come.
+    """`Location` is the upload's URL, to which PATCH appends. The first bytes may be sent along, as
+    `application/offset+octet-stream`. What is sent is judged as PUT judges it, its beginning before
+    the rest has come.
     """
-    tus = fields.speaks_tus(request)
-    given = {"kind": kind, "digest": digest, "name": name}
-    if tus:
-        purpose = fields.purpose(fields.metadata(request), "/header/Upload-Metadata")
-    else:
-        purpose = fields.purpose(given, "/query")
+    purpose = tus.read_purpose(metadata)
     appending.check_scope(service, purpose)
-    complete = fields.flag(request, "Upload-Complete")
-    if not tus and complete is None:
-        raise fields.wrong("Upload-Complete", "?0 or ?1, or Tus-Resumable", None)
-    length = appending.length_of(request, None, 0, is_last=complete is True)
-    if tus and length is None:
-        raise fields.wrong("Upload-Length", "the bytes of the whole file", None)
-    if tus and fields.has_body(request):
-        fields.check_type(request, fields.TUS_PART)
-    told = request.headers.get("upload-metadata") if tus else None
-    upload = await asyncio.to_thread(rows.create, service.records, purpose, length, told)
-    place = {"Location": f"/v1/uploads/{upload.id}"}
-    if fields.has_body(request) or complete or length == 0:
-        upload, outcome = await appending.appended(request, service, upload, complete=complete)
-        if outcome is not None:
-            return (
-                answers.created(outcome, place, upload) if tus else answers.stored(outcome, upload)
-            )
-    if tus:
-        said = {"Upload-Offset": str(upload.received), **fields.expires(upload)}
-        return Response(None, 201, {**place, **said})
-    return Response(None, 201, {**place, "Upload-Complete": "?0", **fields.limit(upload)})
+    if tus.has_body(request):
+        tus.check_type(request)
+    upload = await asyncio.to_thread(rows.create, service.records, purpose, length, metadata)
+    if tus.has_body(request) or length == 0:
+        upload = await appending.append(request, service, upload)
+    return Response(None, 201, {"Location": f"{tus.PLACE}/{upload.id}", **tus.state(upload)})
 
 
 @router.get(
     "",
     operation_id="list_uploads",
     summary="List unfinished uploads",
-    responses=openapi.refusals(InvalidRequest),
+    responses=openapi.refusals(InvalidRequest, OtherVersion),
 )
-def every(service: Service, digest: Annotated[Digest | None, Query()] = None) -> UploadPage:
+def list_all(service: Service, digest: Annotated[Digest | None, Query()] = None) -> UploadPage:
     """Those that have begun and not ended, the latest first. By its digest, a file's upload is
     found again by who has lost its URL.
     """
@@ -108,7 +97,7 @@ def every(service: Service, digest: Annotated[Digest | None, Query()] = None) ->
     "/{id}",
     operation_id="get_upload",
     summary="See an upload",
-    responses=openapi.refusals(NotFound),
+    responses=openapi.refusals(NotFound, OtherVersion),
 )
 async def get(id: Identity, request: Request, service: Service) -> UploadOut:
     """Where it stands, what it became, or why it was refused: also for who has not heard the answer
@@ -126,23 +115,20 @@ async def get(id: Identity, request: Request, service: Service) -> UploadOut:
     response_class=Response,
     response_description="Its offset: send the bytes after it.",
     responses={
-        204: openapi.headers(*described.STATE, *described.OF_TUS, "Content-Location"),
+        204: openapi.headers(*_STATE, "Upload-Length", "Upload-Metadata", "Cache-Control"),
         **openapi.refusals(NotFound, Conflict, UploadRefused, OtherVersion),
     },
-    openapi_extra=described.asks("Tus-Resumable"),
 )
 async def head(id: Identity, request: Request, service: Service) -> Response:
     """Whoever sends bytes of it meanwhile is cut off: their connection may be dead without that
     having been noticed.
     """
     upload = await asyncio.to_thread(rows.find, service.records, id)
-    if not upload.complete and not upload.has_ended:
-        upload = await appending.at_rest(service, upload)
+    upload = await appending.at_rest(service, upload)
     upload = await appending.noticed(request, service, upload)
     appending.check_not_refused(upload)
-    place = {} if upload.location is None else {"Content-Location": upload.location}
-    state = fields.state(upload, tus=fields.speaks_tus(request))
-    return Response(None, 204, {**state, **place})
+    said = {"Upload-Length": str(upload.length), "Upload-Metadata": upload.told}
+    return Response(None, 204, {**tus.state(upload), **said, "Cache-Control": "no-store"})
 
 
 @router.patch(
@@ -151,46 +137,31 @@ async def head(id: Identity, request: Request, service: Service) -> Response:
     summary="Append to an upload",
     status_code=204,
     response_class=Response,
-    response_description="Appended; the upload goes on, or, with tus, is stored.",
+    response_description="Appended; where these were the last bytes, stored.",
     responses={
-        200: described.ended("The upload is complete; what it became was stored already."),
-        201: described.ended("The upload is complete, and what it became is stored."),
-        204: openapi.headers(
-            "Upload-Offset", "Upload-Complete", "Content-Location", *described.OF_TUS
-        ),
-        **openapi.refusals(
-            *described.JUDGED, NotFound, Conflict, OffsetMismatch, UploadComplete, UploadRefused
-        ),
+        204: openapi.headers(*_STATE),
+        **openapi.refusals(*_JUDGED, OffsetMismatch, UploadComplete, UploadRefused),
     },
-    openapi_extra={
-        **openapi.body("The bytes that follow those there.", fields.PART, fields.TUS_PART),
-        **described.asks("Upload-Offset", "Upload-Complete", "Upload-Length", "Tus-Resumable"),
-    },
+    openapi_extra=openapi.body("The bytes that follow those there.", tus.PART),
 )
-async def patch(id: Identity, request: Request, service: Service) -> Response:
-    """`Upload-Offset` says where the bytes belong: at the upload's end. As the IETF's draft says:
-    `application/partial-upload`, with `Upload-Complete: ?1` where they are the last ones. As tus
-    says: `application/offset+octet-stream`; the bytes that fill `Upload-Length` are the last ones.
-    The answer to these is what PUT would answer; with tus, 204 and its `Content-Location`. What has
-    come of a request that is cut off stays.
+async def patch(
+    id: Identity, request: Request, service: Service, offset: tus.UploadOffset
+) -> Response:
+    """The bytes that fill `Upload-Length` are the last ones: `Content-Location` says what the
+    upload became, and a file that PUT would refuse is refused as PUT refuses it. What has come of a
+    request that is cut off stays. A client that can send nothing but GET and POST names PATCH, HEAD
+    or DELETE in `X-HTTP-Method-Override`.
     """
-    tus = fields.speaks_tus(request)
-    fields.check_type(request, fields.TUS_PART if tus else fields.PART)
+    tus.check_type(request)
     upload = await asyncio.to_thread(rows.find, service.records, id)
     appending.check_scope(service, upload.purpose)
-    offset, complete = _where(request, tus=tus)
-    if upload.has_ended or upload.complete:
-        return await _again(request, service, upload, offset)
-    upload, outcome = await appending.appended(
-        request, service, upload, offset=offset, complete=complete
-    )
-    if outcome is not None and not tus:
-        return answers.stored(outcome, upload)
-    said = {"Upload-Offset": str(upload.received)}
-    if not tus:
-        return Response(None, 204, {**said, "Upload-Complete": "?0", **fields.limit(upload)})
-    place = {} if outcome is None else {"Content-Location": outcome.location}
-    return Response(None, 204, {**said, **fields.expires(upload), **place})
+    if not (upload.has_ended or upload.complete):
+        upload = await appending.append(request, service, upload, offset)
+    elif upload.is_refused or tus.has_body(request) or offset != upload.offset:
+        raise appending.completed(upload)
+    else:  # by who has not heard the answer to the last bytes
+        upload = await appending.finished(request, service, upload)
+    return Response(None, 204, tus.state(upload))
 
 
 @router.delete(
@@ -216,88 +187,66 @@ async def delete(id: Identity, service: Service) -> None:
 @router.options(
     "",
     operation_id="discover_uploads",
-    summary="Ask which protocols are spoken",
+    summary="Ask what of tus is spoken",
     status_code=204,
     response_class=Response,
-    response_description="Protocols, their versions, and limits.",
-    responses={204: openapi.headers("Upload-Limit", "Tus-Resumable")},
+    response_description="The version, extensions and the largest size.",
+    responses={
+        204: openapi.headers("Tus-Resumable", "Tus-Version", "Tus-Extension", "Tus-Max-Size")
+    },
 )
 async def options() -> Response:
-    """As both protocols want it: `Accept-Patch` and `Upload-Limit`; `Tus-Version`,
-    `Tus-Extension` and `Tus-Max-Size`.
-    """
-    return Response(None, 204, fields.discovery())
-
-
-@router.options(
-    "/{id}",
-    operation_id="discover_upload",
-    summary="Ask which protocols an upload speaks",
-    status_code=204,
-    response_class=Response,
-    response_description="Protocols, their versions, and limits.",
-    responses={204: openapi.headers("Upload-Limit", "Tus-Resumable")},
-)
-async def options_of_one(id: Identity) -> Response:  # noqa: ARG001
-    """The same for every upload, whether it is there or not."""
-    return Response(None, 204, fields.discovery())
+    """`Tus-Version`, `Tus-Extension` and `Tus-Max-Size`."""
+    return Response(None, 204, tus.discovery())
 
 
 @router.post(
-    "/{id}",
-    operation_id="override_upload",
-    summary="Append, ask or give up by POST",
-    status_code=204,
-    response_class=Response,
-    response_description="What the method would answer.",
-    responses={
-        200: {"description": "What PATCH would answer."},
-        201: {"description": "What PATCH would answer."},
-        **openapi.refusals(
-            *(*described.JUDGED, NotFound, Conflict, OffsetMismatch, UploadComplete, UploadRefused)
-        ),
-    },
-    openapi_extra=described.asks("X-HTTP-Method-Override", "Tus-Resumable"),
+    "/{id}/parts",
+    operation_id="place_parts",
+    summary="Ask where an upload's parts are sent",
+    response_description="The next parts, or that all are there.",
+    responses=openapi.refusals(NotFound, Conflict, TooLarge, UploadRefused, StoreUnavailable),
 )
-async def overridden(id: Identity, request: Request, service: Service) -> Response:
-    """For clients of tus that can send nothing but GET and POST: `X-HTTP-Method-Override` names
-    PATCH, HEAD or DELETE, whose header fields are sent too.
+async def place_parts(id: Identity, request: Request, service: Service) -> PartsOut:
+    """Where objects lie in an S3-compatible store that clients reach, a client may send a file
+    there itself, in place of `PATCH`: begin the upload, ask here, PUT each part to its URL, in any
+    order and several at a time, and ask again until it is `complete`. What was sent stays; who asks
+    again, on another machine as well, is told of the rest alone. 409 where this is not offered:
+    append with PATCH.
     """
-    match request.headers.get("x-http-method-override", "").upper():
-        case "PATCH":
-            return await patch(id, request, service)
-        case "HEAD":
-            return await head(id, request, service)
-        case "DELETE":
-            await delete(id, service)
-            return Response(None, 204)
-        case found:
-            raise fields.wrong("X-HTTP-Method-Override", "PATCH, HEAD or DELETE", found)
+    upload = await asyncio.to_thread(rows.find, service.records, id)
+    appending.check_scope(service, upload.purpose)
+    appending.check_not_refused(upload)
+    length = upload.length
+    if not (upload.complete or upload.has_ended):
+        missing = await _missing(request, service, upload)
+        if missing:
+            staged = length - sum(part.bytes for part in missing)
+            parts = await asyncio.to_thread(_with_urls, service, id, missing[:URLS_AT_ONCE])
+            return PartsOut(length=length, staged=staged, complete=False, parts=parts)
+        await asyncio.to_thread(rows.completed, service.records, id)
+        upload = await asyncio.to_thread(rows.find, service.records, id)
+    upload = await appending.noticed(request, service, upload)
+    return PartsOut(length=length, staged=upload.staged, complete=True, parts=[])
 
 
-def _where(request: Request, *, tus: bool) -> tuple[int, bool | None]:
-    offset = fields.number(request, "Upload-Offset")
-    complete = None if tus else fields.flag(request, "Upload-Complete")
-    if offset is None:
-        raise fields.wrong("Upload-Offset", "a whole number", request.headers.get("upload-offset"))
-    if complete is None and not tus:
-        found = request.headers.get("upload-complete")
-        raise fields.wrong("Upload-Complete", "?0 or ?1", found)
-    return offset, complete
+async def _missing(request: Request, service: Running, upload: Unfinished) -> list[Part]:
+    """The parts that the store lacks. What it has got since counts among the team's bytes."""
+    meter = meter_of(request)
+    if meter.most is not None and upload.length - upload.staged > meter.most:
+        raise TooLarge(f"your team may send {meter.most:,} bytes more, and not this")
+    missing = await asyncio.to_thread(staging.missing, service, upload)
+    staged = upload.length - sum(part.bytes for part in missing)
+    meter.received = max(0, staged - upload.staged)
+    if not await asyncio.to_thread(rows.staged, service.records, upload, staged):
+        raise rows.missing(upload.id)
+    return missing
 
 
-async def _again(request: Request, service: Running, upload: Unfinished, offset: int) -> Response:
-    """The answer to the last bytes for who has not heard it; nothing else can be appended."""
-    tus, is_empty = fields.speaks_tus(request), not fields.has_body(request)
-    is_known = upload.has_ended and not tus  # the draft: it is refused, and HEAD tells
-    if upload.is_refused or is_known or not is_empty or offset != upload.received:
-        raise appending.is_complete(upload)
-    place = upload.location
-    if place is None:
-        request.state.upload_complete = not tus
-        outcome = await finishing.ended(service, upload, caller_of(request))
-        if not tus:
-            return answers.stored(outcome, upload)
-        place = outcome.location
-    said = {"Upload-Offset": str(upload.received), "Content-Location": place}
-    return Response(None, 204, said)
+def _with_urls(service: Running, identity: str, parts: list[Part]) -> list[PartOut]:
+    upload = rows.find(service.records, identity)
+    until = rfc3339(time.time() + staging.URL_SECONDS)
+    return [
+        PartOut(**vars(part), url=staging.url(service, upload, part), expires_at=until)
+        for part in parts
+    ]

@@ -46,8 +46,8 @@ class Unfinished:
     id: str
     team: str
     purpose: Purpose
-    told: str | None
-    length: int | None
+    told: str
+    length: int
     received: int
     judged: bool
     complete: bool
@@ -59,6 +59,11 @@ class Unfinished:
     created_at: float
     touched_at: float
     expires_at: float
+
+    @property
+    def offset(self) -> int:
+        """How many bytes have come, here or in the store."""
+        return self.length if self.complete else self.received
 
     @property
     def has_ended(self) -> bool:
@@ -74,9 +79,11 @@ class Unfinished:
         return self.problem is not None
 
 
-def create(records: Records, purpose: Purpose, length: int | None, told: str | None) -> Unfinished:
-    """TooManyUploads where the team has as many as it may have, or as many bytes."""
-    if length is not None and length > limits.UPLOAD_BYTES:
+def create(records: Records, purpose: Purpose, length: int, told: str) -> Unfinished:
+    """Begin an upload; `told` is its Upload-Metadata. TooManyUploads where the team has as many as
+    it may have, or as many bytes.
+    """
+    if length > limits.UPLOAD_BYTES:
         raise TooLarge(f"expected at most {limits.UPLOAD_BYTES} bytes, found {length}")
     now = time.time()
     values = {
@@ -93,15 +100,14 @@ def create(records: Records, purpose: Purpose, length: int | None, told: str | N
         "created_at": now,
     }
     with records.transaction() as connection:
-        _check_room(connection, length or 0)
+        _check_room(connection, length)
         new = uploads.insert().values(team=owner(connection), **values)
         row = connection.execute(new.returning(uploads)).one()
     return _read(row)
 
 
 def _check_room(connection: Connection, length: int) -> None:
-    at_most = sa.func.coalesce(uploads.c.length, uploads.c.received)
-    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(at_most), 0))
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(uploads.c.length), 0))
     count, size = connection.execute(query.where(*_OPEN)).one()
     if count >= limits.UNFINISHED or size + length > limits.UNFINISHED_BYTES:
         raise TooManyUploads(
@@ -161,10 +167,6 @@ def left(records: Records, identity: str, writer: str) -> None:
         connection.execute(uploads.update().where(*same).values(writer=None))
 
 
-def measured(records: Records, identity: str, length: int | None) -> None:
-    _changed(records, identity, length=length)
-
-
 def stage(records: Records, identity: str, staging: str) -> bool:
     """Say which multipart upload of the store has its parts, unless another one has; whether the
     upload is still there and this one is it.
@@ -182,8 +184,8 @@ def staged(records: Records, upload: Unfinished, size: int) -> bool:
     return _changed(records, upload.id, staged=size, **_touched(time.time(), upload.created_at))
 
 
-def completed(records: Records, identity: str, length: int) -> None:
-    _changed(records, identity, complete=True, length=length)
+def completed(records: Records, identity: str) -> None:
+    _changed(records, identity, complete=True)
 
 
 def became(records: Records, identity: str, location: str) -> None:

@@ -33,7 +33,7 @@ def cut(length: int) -> Iterator[Part]:
         yield Part(offset // PART_BYTES + 1, offset, min(PART_BYTES, length - offset))
 
 
-def missing(parts: Parts, upload: Unfinished, length: int) -> list[Part]:
+def missing(parts: Parts, upload: Unfinished) -> list[Part]:
     """The parts that the store does not have; where it has all, it makes one file of them. NotFound
     where it has lost them.
     """
@@ -41,12 +41,12 @@ def missing(parts: Parts, upload: Unfinished, length: int) -> list[Part]:
     begun = upload.staging or _begun(parts, store, upload.id)
     held = store.held(upload.id, begun)
     if held is not None:
-        found = [part for part in cut(length) if held.get(part.number) != part.bytes]
+        found = [part for part in cut(upload.length) if held.get(part.number) != part.bytes]
         if found:
             return found
         store.assemble(upload.id, begun)
     # Another request may have completed it meanwhile: what is stored is there no more.
-    if store.size(upload.id) != length and not rows.find(parts.records, upload.id).complete:
+    if store.size(upload.id) != upload.length and not rows.find(parts.records, upload.id).complete:
         raise _lost(parts, upload.id)
     return []
 

@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from fleet import tus_creation, tus_part
 from prescore.files import tars
 from service.stored import judges, judging
 
@@ -43,7 +44,7 @@ def sent(service):
         open_ones.append(connection)
         connection.putrequest(method, path)
         for name, value in {"Content-Length": str(size), **headers}.items():
-            connection.putheader(name.replace("_", "-"), value)
+            connection.putheader(name, value)
         connection.endheaders(beginning)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
@@ -70,17 +71,10 @@ def test_a_put_of_an_unknown_model_type_is_refused_by_its_first_kilobytes(sent, 
 
 
 def test_a_resumable_upload_of_one_is_refused_by_its_first_kilobytes(sent, client, body):
-    begun = client.post(
-        f"/v1/uploads?kind=checkpoint&digest=sha256:{'1' * 64}",
-        headers={"Upload-Complete": "?0", "Upload-Length": str(body.size)},
-    )
-    headers = {
-        "Content_Type": "application/partial-upload",
-        "Upload_Offset": "0",
-        "Upload_Complete": "?1",
-    }
+    told = {"kind": "checkpoint", "digest": f"sha256:{'1' * 64}"}
+    begun = client.post("/v1/uploads", headers=tus_creation(body.size, **told))
     place = begun.headers["Location"]
-    _check(*sent("PATCH", place, _beginning(body), body.size, **headers))
+    _check(*sent("PATCH", place, _beginning(body), body.size, **tus_part(0)))
     assert client.head(place).status_code == 410
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from fleet import bundle, checkpoint, digest
+from fleet import bundle, checkpoint, digest, tus_creation, tus_part
 from service.contract.asking import Scope
 from service.contract.quotas import Allowed, Quotas
 from service.works.keyring import keys
@@ -104,9 +104,8 @@ def test_bytes_a_day_are_limited_before_they_are_read(limited):
         parts = iter([other[:50], other[50:200], other[200:]])
         cut = red.put(f"/v1/checkpoints/{digest(other)}", content=parts)
         assert (cut.status_code, cut.json()["code"]) == (413, "too_large")
-        begin = {"Upload-Complete": "?0", "Upload-Length": str(len(other))}
-        asked = {"kind": "checkpoint", "digest": digest(other)}
-        begun = red.post("/v1/uploads", params=asked, headers=begin)
+        begin = tus_creation(len(other), kind="checkpoint", digest=digest(other))
+        begun = red.post("/v1/uploads", headers=begin)
         assert begun.status_code in (201, 429)
         assert blue.put(f"/v1/checkpoints/{digest(other)}", content=other).status_code == 201
 
@@ -159,15 +158,13 @@ class _FullUpload:
 
 def test_a_resumable_upload_is_counted_as_it_comes(limited):
     data = checkpoint(seed=1)
-    begin = {"Upload-Complete": "?0", "Upload-Length": str(len(data))}
-    asked = {"kind": "checkpoint", "digest": digest(data)}
+    begin = tus_creation(len(data), kind="checkpoint", digest=digest(data))
     with limited(upload_bytes=1e9) as (red, _, __):
-        place = red.post("/v1/uploads", params=asked, headers=begin).headers["location"]
-        part = {"Upload-Complete": "?0", "Content-Type": "application/partial-upload"}
+        place = red.post("/v1/uploads", headers=begin).headers["location"]
         half = len(data) // 2
-        first = red.patch(place, headers={**part, "Upload-Offset": "0"}, content=data[:half])
+        first = red.patch(place, headers=tus_part(0), content=data[:half])
         assert first.status_code == 204
         assert _me(red, "upload_bytes")["used"] == half
-        last = {**part, "Upload-Offset": str(half), "Upload-Complete": "?1"}
-        assert red.patch(place, headers=last, content=data[half:]).status_code == 201
+        last = red.patch(place, headers=tus_part(half), content=data[half:])
+        assert last.status_code == 204
         assert _me(red, "upload_bytes")["used"] == len(data)

@@ -7,12 +7,10 @@ import itertools
 import httpx
 import pytest
 
-from fleet import bundle, checkpoint, digest
+from fleet import TUS, bundle, checkpoint, digest, tus_creation, tus_part
 from service.contract import limits
 
 SEEDS = itertools.count(8000)
-TUS = {"Tus-Resumable": "1.0.0"}
-PART = {**TUS, "Content-Type": "application/offset+octet-stream"}
 
 
 @pytest.fixture
@@ -22,21 +20,20 @@ def data():
 
 
 def _metadata(**told):
-    pairs = (f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in told.items())
-    return ", ".join(pairs)
+    return tus_creation(0, **told)["Upload-Metadata"]
 
 
-def _of(data):
-    return _metadata(kind="checkpoint", digest=digest(data), filename="été.bin")
+def _creation(data, **more):
+    told = {"kind": "checkpoint", "digest": digest(data), "filename": "été.bin"}
+    return {**tus_creation(len(data), **told), **more}
 
 
 @pytest.fixture
 def begin(client):
     begun = []
 
-    def begin(data, **more):
-        headers = {**TUS, "Upload-Length": str(len(data)), "Upload-Metadata": _of(data), **more}
-        answer = client.post("/v1/uploads", headers=headers)
+    def begin(data):
+        answer = client.post("/v1/uploads", headers=_creation(data))
         assert answer.status_code == 201, answer.text
         assert answer.headers["Tus-Resumable"] == "1.0.0"
         assert answer.headers["Upload-Expires"].endswith("GMT")
@@ -48,9 +45,8 @@ def begin(client):
         client.delete(url, headers=TUS)
 
 
-def _append(client, url, content, offset, **more):
-    headers = {**PART, "Upload-Offset": str(offset), **more}
-    return client.patch(url, content=content, headers=headers)
+def _append(client, url, content, offset):
+    return client.patch(url, content=content, headers=tus_part(offset))
 
 
 def test_the_bytes_that_fill_the_length_are_the_last_ones(client, begin, data):
@@ -60,8 +56,7 @@ def test_the_bytes_that_fill_the_length_are_the_last_ones(client, begin, data):
     state = client.head(url, headers=TUS).headers
     told = [state[name] for name in ("Upload-Offset", "Upload-Length", "Cache-Control")]
     assert told == ["1000", str(len(data)), "no-store"]
-    assert state["Upload-Metadata"] == _of(data)
-    assert "Upload-Complete" not in state
+    assert state["Upload-Metadata"] == _creation(data)["Upload-Metadata"]
     answer = _append(client, url, data[1000:], 1000)
     assert (answer.status_code, answer.headers["Upload-Offset"]) == (204, str(len(data)))
     assert answer.headers["Content-Location"] == f"/v1/checkpoints/{digest(data)}"
@@ -76,7 +71,7 @@ def test_the_bytes_that_fill_the_length_are_the_last_ones(client, begin, data):
 
 def test_bytes_may_come_with_the_creation(client, begin, data):
     url = begin(data)
-    headers = {**PART, "Upload-Length": str(len(data)), "Upload-Metadata": _of(data)}
+    headers = {**tus_part(0), **_creation(data)}
     answer = client.post("/v1/uploads", content=data[:1000], headers=headers)
     assert (answer.status_code, answer.headers["Upload-Offset"]) == (201, "1000")
     assert client.delete(answer.headers["Location"], headers=TUS).status_code == 204
@@ -95,9 +90,16 @@ WRONG_CREATIONS = [
     ({"Upload-Metadata": "kind notbase64!"}, 422),
     ({"Upload-Metadata": "kind " + base64.b64encode(b"\xff").decode()}, 422),
     ({"Upload-Metadata": "kind YQ==,kind YQ=="}, 422),
+    ({"Upload-Metadata": _metadata(kind="model", digest=digest(b""))}, 422),
+    ({"Upload-Metadata": _metadata(kind="checkpoint")}, 422),
+    ({"Upload-Metadata": _metadata(kind="checkpoint", digest="sha256:0")}, 422),
+    ({"Upload-Metadata": _metadata(kind="checkpoint", digest=digest(b""), name="a")}, 422),
     ({"Upload-Metadata": _metadata(kind="dataset")}, 422),
+    ({"Upload-Metadata": _metadata(kind="dataset", name="a.tar")}, 422),
+    ({"Upload-Metadata": _metadata(kind="dataset", name="a", digest="b")}, 422),
     ({"Upload-Metadata": _metadata(kind="dataset", name="a/b")}, 422),
     ({"Upload-Metadata": _metadata(kind="dataset", name="a", note="x" * 5000)}, 422),
+    ({"Tus-Resumable": None}, 412),
     ({"Tus-Resumable": "0.2.2"}, 412),
     ({"Tus-Resumable": "2.0.0"}, 412),
 ]
@@ -105,8 +107,7 @@ WRONG_CREATIONS = [
 
 @pytest.mark.parametrize(("more", "status"), WRONG_CREATIONS)
 def test_wrong_creations(client, data, more, status):
-    headers = {**TUS, "Upload-Length": str(len(data)), "Upload-Metadata": _of(data), **more}
-    given = {name: value for name, value in headers.items() if value is not None}
+    given = {name: value for name, value in _creation(data, **more).items() if value is not None}
     answer = client.post("/v1/uploads", headers=given)
     assert answer.status_code == status, answer.text
     assert answer.headers["Tus-Resumable"] == "1.0.0"
@@ -117,16 +118,19 @@ WRONG_PARTS = [
     ({"Upload-Offset": "1"}, 409),
     ({"Upload-Offset": None}, 422),
     ({"Upload-Offset": "x"}, 422),
-    ({"Content-Type": "application/partial-upload"}, 415),
+    ({"Upload-Offset": "-1"}, 422),
+    ({"Upload-Offset": "\u0661".encode()}, 422),
+    ({"Content-Type": "application/octet-stream"}, 415),
     ({"Content-Type": None}, 415),
     ({"Tus-Resumable": "1.0"}, 412),
+    ({"Tus-Resumable": None}, 412),
 ]
 
 
 @pytest.mark.parametrize(("more", "status"), WRONG_PARTS)
 def test_wrong_parts_change_nothing(client, begin, data, more, status):
     url = begin(data)
-    headers = {**PART, "Upload-Offset": "0", **more}
+    headers = {**tus_part(0), **more}
     given = {name: value for name, value in headers.items() if value is not None}
     answer = client.patch(url, content=data, headers=given)
     assert answer.status_code == status, answer.text
@@ -141,9 +145,7 @@ def test_more_than_was_announced_is_refused(client, begin, data):
 
 
 def test_an_empty_file_is_refused_as_what_it_is(client):
-    told = _metadata(kind="checkpoint", digest=digest(b""))
-    headers = {**TUS, "Upload-Length": "0", "Upload-Metadata": told}
-    answer = client.post("/v1/uploads", headers=headers)
+    answer = client.post("/v1/uploads", headers=_creation(b""))
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_checkpoint")
 
 
@@ -158,20 +160,30 @@ def test_a_refused_upload_has_no_offset_any_more(client, begin):
 
 def test_a_method_may_be_told_by_a_header(service, begin, data):
     url = service.url + begin(data)
-    with httpx.Client(headers=PART) as client:
-        part = {"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "0"}
+    with httpx.Client(headers=tus_part(0)) as client:
+        part = {"X-HTTP-Method-Override": "PATCH"}
         assert client.post(url, content=data[:10], headers=part).status_code == 204
         answer = client.post(url, headers={"X-HTTP-Method-Override": "HEAD"})
         assert answer.headers["Upload-Offset"] == "10"
-        assert client.post(url, headers={"X-HTTP-Method-Override": "PUT"}).status_code == 422
+        assert client.post(url, headers={"X-HTTP-Method-Override": "PUT"}).status_code == 405
         assert client.post(url, headers={"X-HTTP-Method-Override": "DELETE"}).status_code == 204
         assert client.head(url).status_code == 404
 
 
+def test_an_upload_is_looked_at_and_given_up_by_hand_without_a_version(client, begin, data):
+    url = begin(data)
+    assert client.head(url).headers["Upload-Offset"] == "0"
+    assert client.get(url).json()["offset"] == 0
+    assert client.get(url, headers={"Tus-Resumable": "0.1"}).status_code == 412
+    assert client.delete(url).status_code == 204
+
+
 def test_options_tell_version_extensions_and_the_largest_size(service):
-    headers = httpx.options(f"{service.url}/v1/uploads").headers
+    """Whatever version is asked with."""
+    headers = httpx.options(f"{service.url}/v1/uploads", headers={"Tus-Resumable": "9"}).headers
     assert headers["Tus-Version"] == "1.0.0"
     assert headers["Tus-Max-Size"] == str(limits.UPLOAD_BYTES)
+    assert headers["Tus-Resumable"] == "1.0.0"
     extensions = set(headers["Tus-Extension"].split(","))
     assert extensions == {"creation", "creation-with-upload", "termination", "expiration"}
 

@@ -268,7 +268,7 @@ def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
         signed = httpx.post(f"{asked.url}/ui/session", json={"key": key})
         assert signed.status_code == 204
         own = {"Cookie": signed.headers["Set-Cookie"].split(";")[0]}
-        place = f"{asked.url}/v1/uploads?kind=checkpoint"
+        place = f"{asked.url}/v1/uploads"
         assert httpx.get(f"{asked.url}/v1/me", headers=own).json()["team"] == "red"
         foreign = {**own, "Origin": "https://elsewhere.example"}
         assert httpx.post(place, headers=foreign).status_code == 403

@@ -1,12 +1,13 @@
 """Large uploads, which go on after a cut: in parts to the object store itself, where the service
-offers that, else by the IETF's Resumable Uploads for HTTP.
+offers that, else by tus 1.0 to the service.
 
 The service says which bytes it keeps for certain, and gets those after them. An upload that an
 earlier process has begun is found by the file's digest, from another machine too.
 """
 
+import base64
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from prescore.errors import InvalidArgument, PrescoreClientError, Refused
@@ -23,6 +24,7 @@ _LOOKS = 8  # at an upload that another process may be sending, or may have left
 _LOOK_SECONDS = 2.0
 _STORING_LOOKS = 700
 _PLACE = "/v1/uploads"
+_TUS = {"Tus-Resumable": "1.0.0"}
 _OF_UPLOAD = re.compile(r"/v1/uploads/([A-Za-z0-9_-]{1,100})")
 _OF_RESULT = re.compile(r"/v1/(checkpoints|columns|datasets)/[A-Za-z0-9._@:-]{1,200}")
 
@@ -38,9 +40,13 @@ class Wanted:
     name: str | None = None
 
     @property
-    def query(self) -> Mapping[str, str]:
-        name = {} if self.name is None else {"name": self.name}
-        return {"kind": self.kind, "digest": self.digest, **name}
+    def metadata(self) -> str:
+        """The field Upload-Metadata: names, each with a text in base64."""
+        texts = {"kind": self.kind, "digest": self.digest}
+        if self.name is not None:
+            texts["name"] = self.name
+        coded = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        return ",".join(f"{name} {code}" for name, code in coded.items())
 
 
 def stored(
@@ -59,9 +65,9 @@ def stored(
     way = _Way(transport.address.patience)
     while True:
         try:
-            if parts.sent(transport, place, body, progress or _silent):
-                return _ended(transport, place)
-            return _rest(transport, place, body, progress, way)
+            if not parts.sent(transport, place, body, progress or _silent):
+                _send_rest(transport, place, body, progress, way)
+            return _ended(transport, place)
         except PrescoreClientError as error:
             if not (retries.passes(error) or _may_be_resumed(error)):
                 raise
@@ -127,8 +133,8 @@ def _listed(transport: Transport, digest: str) -> UploadPage:
 
 
 def _begun(transport: Transport, wanted: Wanted, body: Body) -> str:
-    headers = {"Upload-Complete": "?0", "Upload-Length": str(body.size)}
-    request = HttpRequest("POST", _PLACE, params=wanted.query, headers=headers)
+    headers = {**_TUS, "Upload-Length": str(body.size), "Upload-Metadata": wanted.metadata}
+    request = HttpRequest("POST", _PLACE, headers=headers)
     answer = transport.send(request)
     found = _OF_UPLOAD.search(answer.headers.get("Location", ""))
     if found is None:
@@ -136,25 +142,23 @@ def _begun(transport: Transport, wanted: Wanted, body: Body) -> str:
     return f"{_PLACE}/{found[1]}"
 
 
-def _rest(
+def _send_rest(
     transport: Transport, place: str, body: Body, progress: Progress | None, way: _Way
-) -> Reply:
+) -> None:
     """Send what the service does not have yet."""
     try:
-        state = transport.send_once(HttpRequest("HEAD", place))
+        state = transport.send_once(HttpRequest("HEAD", place, headers=_TUS))
     except Refused as error:
         if error.status == 410:
             _ended(transport, place)
         raise
-    if state.headers.get("Upload-Complete") == "?1":
-        return _ended(transport, place)
     offset = _offset(transport, state, body)
     way.at(offset)
     headers = {
-        "Content-Type": "application/partial-upload",
+        **_TUS,
+        "Content-Type": "application/offset+octet-stream",
         "Content-Length": str(body.size - offset),
         "Upload-Offset": str(offset),
-        "Upload-Complete": "?1",
     }
     rest = HttpRequest(
         "PATCH",
@@ -163,7 +167,7 @@ def _rest(
         body=lambda: counted(body, progress, offset),
         hold=STORE_SECONDS,
     )
-    return transport.send_once(rest)
+    transport.send_once(rest)
 
 
 def _offset(transport: Transport, state: Reply, body: Body) -> int:
