@@ -321,14 +321,13 @@ def test_the_only_split_need_not_be_named(service, prescore, client, tmp_path, r
         assert service.evaluations[f"ev_{number}"]["dataset"]["split"] == "all"
 
 
-@pytest.mark.parametrize("command", ["submit", "watch", "gate", "health", "probes", "learned"])
+@pytest.mark.parametrize("command", ["submit", "watch", "gate", "health", "probes"])
 def test_of_several_splits_one_is_named(service, prescore, runs, command):
     given = ("runs/epoch-2.safetensors", "--dataset", "shapes")
     more = {
         "gate": (*given, "--gate", "cider_d > 0"),
         "health": ("shapes",),
         "probes": ("shapes",),
-        "learned": ("train", "shapes", "--outputs", "a=ev_1"),
     }
     result = prescore(command, *more.get(command, given))
     assert result.exit_code == 2

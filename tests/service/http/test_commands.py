@@ -217,7 +217,7 @@ def test_trainings_are_listed_and_files_are_looked_at_first(prescore, tmp_path):
     assert "nothing has been trained" in prescore("learned", "list").stderr
     wrong = prescore("learned", "train", "tiny/test", "--outputs", "a", code=2)
     assert "NAME=FILE or NAME=EV" in wrong.output
-    few = prescore("learned", "compute", "tiny/test", "--outputs", "a=ev_1", code=2)
+    few = prescore("learned", "train", "tiny/test", "--outputs", "a=ev_1", code=2)
     assert "--outputs: expected at least 3" in few.stderr
 
 
