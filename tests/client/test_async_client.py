@@ -1,4 +1,4 @@
-"""AsyncClient: the same requests and answers as Client's, awaited."""
+"""AsyncClient: the same requests and answers as Client's, awaited, and ended by a cancellation."""
 
 import asyncio
 import inspect
@@ -55,13 +55,6 @@ def test_a_checkpoint_is_sent_once_and_evaluated(service, shapes, checkpoint, as
     assert evaluation.labels == {"run": "7"}
     assert told[-1] == (7000, 7000)
     assert len(service.seen("PUT", "checkpoints")) == 1
-
-
-@pytest.mark.parametrize("how", [{"cut_upload": 1000}, {"lose": "answer"}], ids=str)
-def test_a_cut_upload_is_sent_again(service, checkpoint, asked, how):
-    service.fault("PUT", "checkpoints", **how)
-    digest = asked(lambda client: client.upload_checkpoint(checkpoint))
-    assert service.checkpoints == {digest: checkpoint.read_bytes()}
 
 
 def test_lists_are_fetched_page_by_page(service, asked):
@@ -176,6 +169,31 @@ def test_a_canceled_upload_ends_while_nobody_reads_it(service, silent, tmp_path)
 
 
 @pytest.mark.long
+def test_a_canceled_download_leaves_the_older_file(tmp_path):
+    """The body has no length: where it is cut looks like its end."""
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"as it was")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+
+        def answer():
+            near, _ = listener.accept()
+            with near:
+                near.recv(1 << 16)
+                near.sendall(b"HTTP/1.1 200 OK\r\n\r\nsome of it")
+                near.recv(1)  # until the client has closed it
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert _canceled(url, lambda client: client.fetch_model("tr_1", path)) < 1
+        thread.join()
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
+        ("model.safetensors", b"as it was")
+    ]
+
+
+@pytest.mark.long
 def test_a_client_that_is_closed_ends_its_calls(service):
     id_ = service.start(status="running")
 
@@ -255,21 +273,6 @@ def test_events_are_resumed_after_a_cut(service, asked):
     assert len(service.seen("GET", "events")) == 2
 
 
-def test_a_busy_service_is_asked_again_and_a_refusal_is_raised(service, asked):
-    service.start()
-    service.fault("GET", "ev_1", status=503, times=2)
-    assert asked(lambda client: client.evaluation("ev_1")).id == "ev_1"
-    with pytest.raises(prescore.Refused, match="no evaluation ev_9"):
-        asked(lambda client: client.evaluation("ev_9"))
-    with pytest.raises(prescore.Unreachable):
-        asyncio.run(_of_nothing())
-
-
-async def _of_nothing():
-    async with prescore.AsyncClient("http://127.0.0.1:1", patience=0) as client:
-        await client.evaluation("ev_1")
-
-
 def test_a_pause_holds_up_nothing_else(service, asked, monkeypatch):
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.3)
     monkeypatch.setattr(retries, "LONGEST_SECONDS", 0.3)
@@ -283,9 +286,3 @@ def test_a_pause_holds_up_nothing_else(service, asked, monkeypatch):
         return turns
 
     assert asked(body) > 5
-
-
-def test_what_is_no_answer_of_prescore_says_so(service, asked):
-    service.fault("GET", "ev_1", status=200, body=b"<html>")
-    with pytest.raises(prescore.ServiceError, match="a Prescore service"):
-        asked(lambda client: client.evaluation("ev_1"))

@@ -1,6 +1,5 @@
 """The client and its commands change and delete, and say who did: against a real service."""
 
-import asyncio
 import json
 
 import pytest
@@ -59,16 +58,6 @@ def test_everything_that_is_sent_is_deleted(client, identity, tmp_path):
         client.delete_evaluation(identity)
     (change,) = client.audit(action="run.deleted", of=identity)
     assert (change.object, change.address) == (identity, "127.0.0.1")
-
-
-def test_the_same_with_asyncio(service, identity):
-    async def changed():
-        async with prescore.AsyncClient(service.url) as asking:
-            await asking.change(identity, note="seen")
-            await asking.delete_evaluation(identity)
-            return [change.action async for change in asking.audit(of=identity)]
-
-    assert asyncio.run(changed()) == ["run.deleted", "run.changed"]
 
 
 def test_commands_label_delete_and_tell_who_did(service, client, identity):

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import socket
 from contextlib import contextmanager, suppress
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_an_upload_that_is_stopped_goes_on_where_it_was(service, store, file):
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_parts_that_are_cut_are_sent_again(service, store, file, answered):
-    store.cuts = [Cut(f"partNumber={n}&".encode(), answered) for n in (2, 4)]
+    store.cuts = [Cut(f"partNumber={n}&".encode(), answered, refused=1) for n in (2, 4)]
     with prescore.Client(service.url, patience=10) as client:
         client.upload_checkpoint(file)
     assert _stored(service, file)
@@ -139,13 +139,33 @@ def test_a_cut_between_client_and_service_is_overcome(service, file, answered):
     assert _stored(service, file)
 
 
-def test_with_asyncio_too(service, store, file):
+def test_with_asyncio_progress_comes_in_the_event_loop(service, store, file):
+    threads = set()
+
     async def upload():
+        threads.add(get_ident())
         async with prescore.AsyncClient(service.url) as client:
-            return await client.upload_checkpoint(file)
+            return await client.upload_checkpoint(file, lambda *_: threads.add(get_ident()))
 
     assert asyncio.run(upload()) == digest(file.read_bytes())
     assert b"PUT /" in store.seen
+    assert len(threads) == 1
+
+
+def test_a_canceled_upload_leaves_a_store_that_is_silent(service, file, monkeypatch):
+    async def upload():
+        async with prescore.AsyncClient(service.url) as client:
+            await asyncio.wait_for(client.upload_checkpoint(file), 1)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/x"
+        monkeypatch.setattr(service.parts.blobs.staging, "url", lambda *_: url)
+        with pytest.raises(TimeoutError):
+            asyncio.run(upload())
+        for _ in range(parts.AT_ONCE):
+            with silent.accept()[0] as near:
+                near.settimeout(2)
+                assert b"PUT /x" in b"".join(iter(lambda: near.recv(1 << 16), b""))
 
 
 def test_datasets_too(service, store, tmp_path):

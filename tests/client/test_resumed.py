@@ -1,6 +1,5 @@
 """Large uploads of the client against a real service: cut, stopped, begun again."""
 
-import asyncio
 import itertools
 
 import pytest
@@ -89,15 +88,6 @@ def test_a_cut_at_any_request_is_overcome(service, file, at, answered):
     ):
         assert client.upload_checkpoint(file) == digest(file.read_bytes())
         assert client.has_checkpoint(digest(file.read_bytes()))
-
-
-def test_with_asyncio_too(service, file):
-    async def upload(network):
-        async with prescore.AsyncClient(network.url, patience=10) as client:
-            return await client.upload_checkpoint(file)
-
-    with Network(service.port, Cut(b"PATCH /v1/uploads")) as network:
-        assert asyncio.run(upload(network)) == digest(file.read_bytes())
 
 
 def test_datasets_too(service, tmp_path):

@@ -2,7 +2,6 @@
 and a receiver on this machine.
 """
 
-import asyncio
 import json
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -119,20 +118,6 @@ def test_a_secret_is_not_asked_for_twice(service, client):
             asking.rotate_webhook(made.id)
     assert network.cuts == []
     assert len(list(client.audit(action="webhook.rotated", of=made.id))) == 1
-
-
-def test_the_same_with_asyncio(service, client):
-    async def told():
-        async with prescore.AsyncClient(service.url) as asking:
-            made = await asking.make_webhook(URL)
-            other = await asking.rotate_webhook(made.id)
-            await asking.test_webhook(made.id)
-            found = [each.id async for each in asking.webhooks()]
-            waiting = (await asking.webhook(made.id)).waiting
-            await asking.delete_webhook(made.id)
-            return found == [made.id], waiting, made.secret != other.secret
-
-    assert asyncio.run(told()) == (True, 1, True)
 
 
 def test_commands_make_show_and_delete(service, client):
