@@ -115,7 +115,6 @@ ANSWERS = {
 # For each line of input, a process of its own, which has the library already.
 ASKING = """
 import asyncio, json, os, re, signal, sys, time
-import commanding
 import prescore
 from prescore.http import downloads
 downloads.DOWNLOAD_BYTES = 64 << 20  # instead of filling the disk

@@ -12,6 +12,7 @@ from prescore.models import Evaluation, Run
 HOLD_SECONDS = 20  # below the 30 to 60 s after which proxies give up
 NEWS_GAP_SECONDS = 0.1  # at least so long between polls, whatever the service does
 QUICK_POLLS = 1000  # so many with that gap, then with the one below
+FIRST_POLLS = 10  # which heed no Retry-After: instant scores come within a second
 QUIET_GAP_SECONDS = 1.0  # after no change: for a service that answers at once
 POLL_SECONDS = 60.0  # the longest pause between two polls
 POLLS = 1_000_000  # of one run: a run ends after seven days at the latest
@@ -47,8 +48,10 @@ def await_end(
         now = time.monotonic()
         if timeout is not None and now >= until:
             raise TimedOut(run, timeout)
-        quickly = news and polls < QUICK_POLLS
-        transport.sleep(min(_pause(reply, now - started, quickly=quickly), until - now))
+        gap = NEWS_GAP_SECONDS if news and polls < QUICK_POLLS else QUIET_GAP_SECONDS
+        wanted = 0.0 if news and polls < FIRST_POLLS else retry_after(reply.response) or 0.0
+        pause = max(gap - (now - started), min(wanted, POLL_SECONDS), 0.0)
+        transport.sleep(min(pause, until - now))
     what = f"expected a run that ends, found one after {POLLS} polls"
     raise not_prescore(transport.url, what)
 
@@ -61,9 +64,3 @@ def _poll(transport: Transport, path: str, etag: str, left: float) -> Reply:
         headers["Prefer"] = f"wait={hold}"
     request = HttpRequest("GET", path, headers=headers, hold=hold)
     return transport.send(request, patience=max(left, 0.0))
-
-
-def _pause(reply: Reply, elapsed: float, *, quickly: bool) -> float:
-    gap = NEWS_GAP_SECONDS if quickly else QUIET_GAP_SECONDS
-    wanted = min(retry_after(reply.response) or 0.0, POLL_SECONDS)
-    return max(0.0, gap - elapsed, wanted)
