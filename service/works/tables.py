@@ -175,24 +175,13 @@ turns = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
 )
 
-# Long summaries: those of hundreds of scores. A row never changes; works, runs that have ended and
-# events name it. Its numbers are packed; what stands around them is the same for most summaries of
-# a kind, and stored once.
+# Long summaries: those of hundreds of scores, packed. A row never changes; works, runs that have
+# ended and events name it.
 summary_rows = sa.Table(
     "summaries",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("shape_id", sa.Integer, nullable=False),
-    sa.Column("numbers", sa.LargeBinary, nullable=False),
-)
-
-shapes = sa.Table(
-    "summary_shapes",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("digest", sa.String(64), nullable=False),  # of the text
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Index(None, "digest", unique=True),
+    sa.Column("packed", sa.LargeBinary, nullable=False),
 )
 
 # What a work needs that is not done yet.

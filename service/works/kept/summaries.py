@@ -1,16 +1,11 @@
 """How summaries, and ended runs' works and events, are stored: small, and read only when needed.
 
-A short summary is a text in its work's row. A long one is in a row of its own, which never changes;
-the work, runs that have ended and events name it by its id. Of hundreds of scores with intervals,
-the names take as much as the numbers, and are the same for all: they are stored once.
+A short summary is a text in its work's row. A long one is packed in a row of its own, which never
+changes; the work, runs that have ended and events name it by its id.
 """
 
-import hashlib
 import json
-import math
-import re
 import zlib
-from array import array
 from collections.abc import Container, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,11 +16,9 @@ from service.contract import results
 from service.contract.api.scores import ScoresEvent
 from service.contract.results import Scored
 from service.works.records import in_batches
-from service.works.tables import shapes, summary_rows
+from service.works.tables import summary_rows
 
 SHORT = 500  # characters; storing shorter ones apart saves little
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?|-?Infinity|NaN")
-_MARK = "\x01"  # stands for a number; JSON has no such character
 
 # What is written down of an ended run's works.
 _KEPT = (
@@ -70,42 +63,8 @@ def put(connection: Connection, summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def store(connection: Connection, text: str) -> int:
     """Store a long summary; returns its id."""
-    shape, numbers = split(text)
-    digest = hashlib.sha256(shape.encode()).hexdigest()
-    known = sa.select(shapes.c.id).where(shapes.c.digest == digest)
-    of = connection.execute(known).scalar()
-    if of is None:
-        made = shapes.insert().values(digest=digest, text=shape)
-        of = connection.execute(made.returning(shapes.c.id)).scalar_one()
-    stored = summary_rows.insert().values(shape_id=of, numbers=numbers)
-    return int(connection.execute(stored.returning(summary_rows.c.id)).scalar_one())
-
-
-def split(text: str) -> tuple[str, bytes]:
-    """JSON without its numbers, and the numbers, packed."""
-    numbers = array("d")
-
-    def take(found: re.Match[str]) -> str:
-        number = float(found[0])
-        if _json(number) != found[0]:
-            return found[0]
-        numbers.append(number)
-        return _MARK
-
-    shape = _NUMBER.sub(take, text)
-    return shape, zlib.compress(numbers.tobytes())
-
-
-def joined(shape: str, numbers: bytes) -> str:
-    """The reverse."""
-    values = array("d", zlib.decompress(numbers))
-    first, *rest = shape.split(_MARK)
-    return first + "".join(_json(number) + text for number, text in zip(values, rest, strict=True))
-
-
-def _json(number: float) -> str:
-    """As JSON has it; `json.dumps` takes seven times as long."""
-    return repr(number) if math.isfinite(number) else json.dumps(number)
+    row = summary_rows.insert().values(packed=zlib.compress(text.encode()))
+    return int(connection.execute(row.returning(summary_rows.c.id)).scalar_one())
 
 
 def fill(connection: Connection, rows: Iterable[MutableMapping[str, Any]]) -> None:
@@ -121,10 +80,8 @@ def texts_of(connection: Connection, wanted: Iterable[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for batch in in_batches(dict.fromkeys(wanted)):
         these = summary_rows.c.id.in_(batch)
-        rows = connection.execute(sa.select(summary_rows).where(these)).all()
-        known = shapes.c.id.in_({row.shape_id for row in rows})
-        of = {row.id: row.text for row in connection.execute(sa.select(shapes).where(known))}
-        found |= {row.id: joined(of[row.shape_id], row.numbers) for row in rows}
+        rows = connection.execute(sa.select(summary_rows).where(these))
+        found |= {row.id: zlib.decompress(row.packed).decode() for row in rows}
     return found
 
 

@@ -307,18 +307,9 @@ def upgrade() -> None:  # noqa: PLR0915  a statement for each table and index
     op.create_table(
         "summaries",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("shape_id", sa.Integer(), nullable=False),
-        sa.Column("numbers", sa.LargeBinary(), nullable=False),
+        sa.Column("packed", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_summaries"),
     )
-    op.create_table(
-        "summary_shapes",
-        sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.Column("text", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_summary_shapes"),
-    )
-    op.create_index("ix_summary_shapes_digest", "summary_shapes", ["digest"], unique=True)
     op.create_table(
         "thumbnails",
         sa.Column("picture", sa.String(length=64), nullable=False),

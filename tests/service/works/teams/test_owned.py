@@ -157,7 +157,7 @@ def test_each_scope_includes_those_before_it() -> None:
 
 # What teams share, or what is found by a key of a table that belongs to a team.
 _SHARED = {
-    *("plugins", "thumbnails", "works", "turns", "summaries", "summary_shapes", "work_needs"),
+    *("plugins", "thumbnails", "works", "turns", "summaries", "work_needs"),
     *("attempts", "outbox", "draws", "past_attempts", "loose_works", "deleted_objects", "moments"),
     *("untold", "run_works", "run_names", "scores", "labels", "events", "idempotency"),
     "oidc_tokens",
