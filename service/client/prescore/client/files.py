@@ -22,7 +22,7 @@ class FileCalls(Calls):
         return uploads.upload_checkpoint(self._transport, Path(path), progress)
 
     def has_checkpoint(self, digest: str) -> bool:
-        return uploads.has(self._transport, _checkpoint_path(digest))
+        return uploads.is_stored(self._transport, _checkpoint_path(digest))
 
     def checkpoint(self, digest: str) -> Checkpoint:
         return self._get(Checkpoint, _checkpoint_path(digest))
@@ -38,7 +38,7 @@ class FileCalls(Calls):
         return uploads.upload_columns(self._transport, Path(path), progress)
 
     def has_columns(self, digest: str) -> bool:
-        return uploads.has(self._transport, _columns_path(digest))
+        return uploads.is_stored(self._transport, _columns_path(digest))
 
     def columns(self, digest: str) -> Columns:
         """Facts about stored columns."""

@@ -42,15 +42,14 @@ class Calls:
         method: str,
         path: str,
         fields: Mapping[str, Any] | None = None,
+        *,
         hold: float = 0.0,
+        once: bool = False,
     ) -> M:
-        """For what may be done twice: it is repeated after failures."""
+        """Repeated after failures, unless only `once`: a repetition might do it twice."""
         request = json_request(method, path, fields, hold=hold)
-        return self._transport.send(request).parsed(model)
-
-    def _change_once(self, model: type[M], path: str, fields: Mapping[str, Any] | None = None) -> M:
-        """Never repeated: where the answer is lost, a repetition would do it twice."""
-        return self._transport.send_once(json_request("POST", path, fields)).parsed(model)
+        send = self._transport.send_once if once else self._transport.send
+        return send(request).parsed(model)
 
     def _submit(
         self, model: type[R], fields: Mapping[str, Any], *, wait: int = 0, key: str | None = None

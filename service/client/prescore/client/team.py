@@ -25,7 +25,7 @@ class TeamCalls(Calls):
         `format`: "standard" or "slack". Not repeated after a failure, since that could make two.
         """
         fields = {"url": url, "events": checked_names("events", events), "format": format}
-        return self._change_once(WebhookSecret, WEBHOOKS, without_none(fields))
+        return self._change(WebhookSecret, "POST", WEBHOOKS, without_none(fields), once=True)
 
     def webhooks(self) -> Listing[Webhook]:
         """Your team's webhooks, the latest first."""
@@ -39,7 +39,7 @@ class TeamCalls(Calls):
         """Give a webhook another secret; for a day messages are signed by both. Not repeated after
         a failure: rotate again if the answer was lost.
         """
-        return self._change_once(WebhookSecret, f"{_webhook_path(id)}/rotate")
+        return self._change(WebhookSecret, "POST", f"{_webhook_path(id)}/rotate", once=True)
 
     def test_webhook(self, id: str) -> Webhook:
         """Let the event webhook.test be sent, once, within seconds: `delivered_at` or `errors` of

@@ -78,7 +78,7 @@ def understood(service: str, model: type[BaseModel]) -> Iterator[None]:
         raise not_prescore(service, what) from None
 
 
-def pieces(service: str, response: httpx.Response, most: float) -> Iterator[bytes]:
+def read_pieces(service: str, response: httpx.Response, most: float) -> Iterator[bytes]:
     """The body as it comes, unpacked, in small pieces; raises for more than `most` bytes."""
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding not in ("", "identity", "gzip"):  # a bomb may be packed twice
@@ -93,11 +93,11 @@ def pieces(service: str, response: httpx.Response, most: float) -> Iterator[byte
             yield unpacked[start : start + PIECE_BYTES]
 
 
-def content(service: str, response: httpx.Response, most: int) -> bytes:
+def read_content(service: str, response: httpx.Response, most: int) -> bytes:
     """The whole body."""
     until = time.monotonic() + ANSWER_SECONDS
     found = bytearray()
-    for piece in pieces(service, response, most):
+    for piece in read_pieces(service, response, most):
         found += piece
         if time.monotonic() > until:
             what = f"expected a whole answer within {ANSWER_SECONDS:g} s, found a part"
@@ -117,7 +117,7 @@ def is_right(response: httpx.Response) -> bool:
 def refusal(service: str, response: httpx.Response) -> Refused | ServiceError:
     """The error for an answer that is not right, whose body has not been read."""
     try:
-        body = content(service, response, ERROR_BYTES)
+        body = read_content(service, response, ERROR_BYTES)
     except (ServiceError, httpx.DecodingError):
         body = b""
     kind = Refused if response.is_client_error else ServiceError

@@ -166,7 +166,7 @@ class Transport:
     def send_once(self, request: HttpRequest, most: int = answers.ANSWER_BYTES) -> Reply:
         """The answer, of at most so many bytes, to one attempt."""
         with self.opened(request) as response:
-            return Reply(self.address.url, response, answers.content(self.url, response, most))
+            return Reply(self.url, response, answers.read_content(self.url, response, most))
 
     @contextmanager
     def opened(self, request: HttpRequest) -> Iterator[httpx.Response]:
@@ -182,7 +182,7 @@ class Transport:
             self.check()  # what was cut may look as if it had ended
 
     def pieces(self, response: httpx.Response, most: float) -> Iterator[bytes]:
-        return answers.pieces(self.url, response, most)
+        return answers.read_pieces(self.url, response, most)
 
     @property
     def url(self) -> str:

@@ -5,6 +5,7 @@ is sent again from the start after a failure, a large one goes on where it was c
 import re
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from prescore.errors import Refused
@@ -31,9 +32,9 @@ def upload_columns(transport: Transport, path: Path, progress: Progress | None) 
     return _upload(transport, file_body(path), "columns", progress)
 
 
-def has(transport: Transport, path: str) -> bool:
+def is_stored(transport: Transport, path: str) -> bool:
     """Whether the service has something there."""
-    return transport.repeat(lambda: _has(transport, path))
+    return transport.repeat(lambda: _is_stored(transport, path))
 
 
 def add_dataset(
@@ -79,19 +80,19 @@ def _upload(transport: Transport, body: Body, kind: str, progress: Progress | No
     path = f"{_FOLDERS[kind]}/{digest}"
     upload = _put(path, body, "application/octet-stream", progress)
     if body.size > resumed.LARGE_BYTES:
-        if not has(transport, path):
+        if not is_stored(transport, path):
             resumed.stored(transport, resumed.Wanted(kind, digest), body, progress, upload)
         return digest
 
     def attempt() -> None:
-        if not _has(transport, path):
+        if not _is_stored(transport, path):
             transport.send_once(upload)
 
     transport.repeat(attempt)
     return digest
 
 
-def _has(transport: Transport, path: str) -> bool:
+def _is_stored(transport: Transport, path: str) -> bool:
     try:
         transport.send_once(HttpRequest("HEAD", path))
     except Refused as error:
@@ -131,7 +132,7 @@ def _add(transport: Transport, name: str, wanted: "_Bundle", progress: Progress 
     body = wanted.body
     request = _put(dataset_path(name), body, "application/x-tar", progress)
     if body.size > resumed.LARGE_BYTES:
-        file = resumed.Wanted("dataset", wanted.digest(), name)
+        file = resumed.Wanted("dataset", wanted.digest, name)
         reply = resumed.stored(transport, file, body, progress, request)
     else:
         reply = transport.send(request)
@@ -158,7 +159,7 @@ def _version(transport: Transport, name: str, wanted: "_Bundle") -> Dataset | No
 
 
 class _Bundle:
-    """A bundle's digests, which are computed when they are first needed. `files`: of a tar that is
+    """A bundle, whose digests are computed when they are first needed. `files`: of a tar that is
     made of them.
     """
 
@@ -166,19 +167,20 @@ class _Bundle:
         self.body = _stoppable(transport, body)
         self._transport = transport
         self._files = files
-        self._content = ""
-        self._digest = ""
+
+    @cached_property
+    def digest(self) -> str:
+        return digest_of_body(self.body)
+
+    @cached_property
+    def _content(self) -> str | None:
+        return None if self._files is None else bundles.content(self._files, self._digest_of)
 
     def is_in(self, version: Dataset) -> bool:
         """Whether a version has the content of these files, or the bytes of this tar."""
-        if version.content is not None and self._files is not None:
-            self._content = self._content or bundles.content(self._files, self._digest_of)
+        if version.content is not None and self._content is not None:
             return version.content == self._content
-        return version.digest == self.digest()
-
-    def digest(self) -> str:
-        self._digest = self._digest or digest_of_body(self.body)
-        return self._digest
+        return version.digest == self.digest
 
     def _digest_of(self, path: Path) -> str:
         return digest_of_body(_stoppable(self._transport, file_body(path)))
