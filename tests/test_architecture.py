@@ -50,22 +50,6 @@ def test_no_module_of_the_front_door_and_the_client_loads_anything_heavy(package
     assert loaded == "[]"
 
 
-IMPORT_CONTRACT = """
-import importlib, pkgutil, sys
-import prescore.foreign, prescore.models, prescore.plain_text, service.contract
-for module in pkgutil.walk_packages(service.contract.__path__, "service.contract."):
-    importlib.import_module(module.name)
-print(sorted({"httpx", "rich", "typer"} & set(sys.modules)))
-"""
-
-
-@pytest.mark.processes
-def test_the_contract_and_what_it_takes_of_the_client_load_nothing_but_pydantic():
-    command = [sys.executable, "-c", IMPORT_CONTRACT]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert result.stdout.strip() == "[]"
-
-
 def test_tests_have_no_packages_that_would_shadow_ours():
     assert not [path for path in _tracked() if path.startswith("tests/") and "__init__" in path]
 

@@ -8,13 +8,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from service.contract.api.comparisons import ComparedOut
-from service.contract.api.evaluations import EstimateOut, ForecastOut
-from service.contract.api.learned import AccordOut, ModelOut
-from service.contract.api.probes import ProbeRow
+from prescore.models.comparisons import Compared
+from prescore.models.evaluations import Estimate, Forecast
+from prescore.models.learned import AccordCard, ModelCard
+from prescore.models.metrics import MetricHealth, Score
+from prescore.models.probes import ProbeRow
+from prescore.models.studies import LeftOut, Remaining
 from service.contract.api.requests import Decoding
-from service.contract.api.scores import MetricHealth
-from service.contract.api.studies import LeftOut, RemainingOut
+from service.contract.formats.strict_json import finite
+from service.contract.metrics import catalogue
 
 Row = Mapping[str, Any]  # a work of a run, as selected from the database
 _Summary = TypeVar("_Summary", bound=BaseModel)
@@ -82,19 +84,19 @@ class Signed(_Frozen):
 class Estimated(_Frozen):
     """Estimates by metric, from the captions that are decoded so far."""
 
-    estimate: dict[str, EstimateOut]
+    estimate: dict[str, Estimate]
     signature: dict[str, str]
 
 
-class Compared(_Frozen):
+class ComparisonSummary(_Frozen):
     """The comparison of two systems by metric; values may be infinite."""
 
-    comparison: dict[str, ComparedOut]
+    comparison: dict[str, Compared]
     resampling: dict[str, Any] = {}
 
 
 class Forecasts(_Frozen):
-    forecast: dict[str, ForecastOut]
+    forecast: dict[str, Forecast]
 
 
 class ProbeTable(_Frozen):
@@ -105,9 +107,6 @@ class Health(_Frozen):
     health: dict[str, MetricHealth]
 
 
-Model = ModelOut  # the model card of a trained NNEval
-AccordModel = AccordOut  # of a trained accord
-
 # Kinds that are not named here have `Scored`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
     "checkpoint": Converted,
@@ -115,13 +114,30 @@ SUMMARIES: Mapping[str, type[BaseModel]] = {
     "features": Seen,
     "thumbnails": Seen,
     "look": Estimated,
-    "comparison": Compared,
+    "comparison": ComparisonSummary,
     "forecast": Forecasts,
     "probe": ProbeTable,
     "health": Health,
-    "learned": Model,
-    "learned_accord": AccordModel,
+    "learned": ModelCard,
+    "learned_accord": AccordCard,
 }
+
+
+def score(
+    name: str,
+    value: float | None,
+    signature: str | Mapping[str, str],
+    interval: tuple[float, float] | None = None,
+) -> Score:
+    """The score of a metric (or alias); `signature` is one for all scores, or one for each."""
+    spec = catalogue.metric(name)
+    return Score(
+        value=finite(value),
+        family=spec.family,
+        higher_is_better=spec.higher_is_better,
+        interval=interval,
+        signature=signature if isinstance(signature, str) else signature[spec.name],
+    )
 
 
 def model_of(kind: str) -> type[BaseModel]:
@@ -178,7 +194,7 @@ class StudyFile(_Frozen):
     """The file that the work `study` writes."""
 
     rows: int
-    pregen: RemainingOut
+    pregen: Remaining
     metrics: dict[str, StudyMetric]
 
 

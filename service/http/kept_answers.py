@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
-from service.contract.api.runs import RunOut
+from prescore.models.runs import Run
 from service.runs import base
 
-Build = Callable[[], tuple[RunOut, int]]
+Build = Callable[[], tuple[Run, int]]
 _KEPT = 1_000  # runs; about 3 KB each
 _LISTED = 2_000
 
@@ -43,7 +43,7 @@ class KeptAnswers:
     async def _build(self, build: Build) -> KeptAnswer:
         return self._keep(*await asyncio.to_thread(build))
 
-    def _keep(self, answer: RunOut, version: int) -> KeptAnswer:
+    def _keep(self, answer: Run, version: int) -> KeptAnswer:
         over = base.is_over(answer)
         body = KeptAnswer(version, over, answer.model_dump_json().encode())
         self._answers[answer.id] = body
@@ -63,7 +63,7 @@ class ListedAnswers:
     def get(
         self,
         versions: Sequence[tuple[str, int]],
-        build: Callable[[Sequence[str]], Sequence[RunOut]],
+        build: Callable[[Sequence[str]], Sequence[Run]],
     ) -> list[bytes]:
         """The answers of these runs, by id and version; those that are not here are built all at
         once, of which one that was deleted just now is left out.

@@ -9,10 +9,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from prescore.models.base import Problem
+from prescore.models.runs import EndEvent, RunEvent, ScoresEvent, WorkEvent
 from service.contract import limits
-from service.contract.api.answers import Problem
-from service.contract.api.runs import EndEvent, RunEvent, WorkEvent
-from service.contract.api.scores import ScoresEvent
 from service.contract.errors import (
     Forbidden,
     ForeignOrigin,

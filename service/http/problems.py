@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from prescore.models.base import FieldError, Problem
 from prescore.plain_text import quoted
 from service.contract import errors, limits, wording
-from service.contract.api.answers import FieldProblem, Problem
 from service.contract.formats import strict_json
 from service.http import paths
 
@@ -97,7 +97,7 @@ def document(
     places: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Details are plain text, whatever of a request they repeat; pointers are as RFC 6901 says."""
-    at = [FieldProblem(pointer=pointer, detail=quoted(text)) for pointer, text in places]
+    at = [FieldError(pointer=pointer, detail=quoted(text)) for pointer, text in places]
     found = Problem(
         type=f"urn:prescore:problem:{code}",
         title=HTTPStatus(status).phrase,

@@ -23,7 +23,7 @@ app = typer.Typer(
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.works.keyring.keys import Key
+    from service.works.keyring.keys import KeyRecord
     from service.works.records import Records
 
 Home = Annotated[Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")]
@@ -173,7 +173,7 @@ def _record(home: Path | None) -> "Iterator[Records]":
         raise typer.Exit(2) from None
 
 
-def _show_made(made: "Key", text: str, *, as_json: bool) -> None:
+def _show_made(made: "KeyRecord", text: str, *, as_json: bool) -> None:
     """The key alone goes to stdout, so that a script can take it."""
     if as_json:
         sys.stdout.write(json.dumps({**_described(made), "key": text}, indent=1) + "\n")
@@ -184,7 +184,7 @@ def _show_made(made: "Key", text: str, *, as_json: bool) -> None:
     sys.stdout.write(text + "\n")
 
 
-def _described(key: "Key") -> dict[str, Any]:
+def _described(key: "KeyRecord") -> dict[str, Any]:
     state = key.ended_by(time.time()) or ("replaced" if key.follower else "valid")
     times = {"created": key.created_at, "expires": key.expires_at, "used": key.used_at}
     named = {"id": key.id, "team": key.team, "scope": str(key.scope), "name": key.name}

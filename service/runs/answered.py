@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from service.contract.api.captions import CaptionOut
-from service.contract.api.evaluations import EvaluationOut
+from prescore.models.captions import Caption
+from prescore.models.evaluations import Evaluation
 from service.contract.errors import NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics.families import FAMILIES
@@ -16,7 +16,7 @@ from service.runs.pairs import Index, Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.stored.splits import Items, Split
+from service.stored.splits import Items, SplitFile
 from service.works.parts import Parts
 
 _BLOCK = 1000
@@ -27,7 +27,7 @@ class Answered:
     """The captions of an evaluation and their scores so far, in files that are read in blocks."""
 
     pinned: Pinned
-    split: Split
+    split: SplitFile
     path: Path  # of the captions
     files: Mapping[str, Path]  # of scores, by the works' names
 
@@ -56,7 +56,7 @@ class Answered:
         file, tensor = self.scores[name]
         return file.rows(tensor, 0, file.header.tensors[tensor].shape[0])
 
-    def rows(self, found: Sequence[Pair], start: int) -> list[CaptionOut]:
+    def rows(self, found: Sequence[Pair], start: int) -> list[Caption]:
         """Captions from place `start` of the file on, with their scores."""
         stop = start + len(found)
         return self._rows(
@@ -65,7 +65,7 @@ class Answered:
 
     def some_rows(
         self, wanted: Sequence[int], only: Collection[str] | None = None
-    ) -> list[CaptionOut]:
+    ) -> list[Caption]:
         """The captions at these places of the file, with their scores: with these `only`, if they
         are given.
         """
@@ -74,12 +74,10 @@ class Answered:
             self.index.read(wanted), {name: file.some(at, wanted) for name, (file, at) in scores}
         )
 
-    def _rows(
-        self, found: Sequence[Pair], scores: Mapping[str, Sequence[float]]
-    ) -> list[CaptionOut]:
+    def _rows(self, found: Sequence[Pair], scores: Mapping[str, Sequence[float]]) -> list[Caption]:
         names = self.items.names([pair.place for pair in found])
         return [
-            CaptionOut(
+            Caption(
                 image=image,
                 caption=pair.caption,
                 scores={name: finite(values[at]) for name, values in scores.items()},
@@ -87,7 +85,7 @@ class Answered:
             for at, (pair, (image, _)) in enumerate(zip(found, names, strict=True))
         ]
 
-    def all_rows(self) -> Iterator[CaptionOut]:
+    def all_rows(self) -> Iterator[Caption]:
         start = 0
         for block in self._blocks():
             yield from self.rows(block, start)
@@ -129,7 +127,7 @@ def of_readable(parts: Parts, identity: str) -> Answered:
     return found
 
 
-def _score_files(parts: Parts, evaluation: EvaluationOut) -> dict[str, Path]:
+def _score_files(parts: Parts, evaluation: Evaluation) -> dict[str, Path]:
     """The score files of the works that are done, by the works' names."""
     results = {
         work.name: base.result_of(parts.records, evaluation.id, work.name)

@@ -12,15 +12,17 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.answers import RunProblem
-from service.contract.api.runs import DatasetPinned, ProgressOut, RunOut, WarningOut, WorkOut
-from service.contract.api.texts import RUN_ID, rfc3339
+from prescore.models import runs as answers
+from prescore.models.base import RunProblem
+from prescore.models.identifiers import RUN_ID
+from prescore.models.runs import ENDED, DatasetPinned, Oddity, Progress, Run
+from service.contract.api.texts import moment
 from service.contract.asking import LOCAL
 from service.contract.errors import NotFound
 from service.contract.plan import prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
-from service.contract.plan.works import ENDED, Work
+from service.contract.plan.works import Work
 from service.stored.datasets import Pinned
 from service.works import early_verdicts, endings, history, intake
 from service.works.history import settle
@@ -30,7 +32,7 @@ from service.works.records import Records, in_batches
 from service.works.tables import labels, run_names, run_works, runs, work_rows
 from service.works.teams import owned
 
-_Answer = TypeVar("_Answer", bound=RunOut)
+_Answer = TypeVar("_Answer", bound=Run)
 _Kept = TypeVar("_Kept", bound=BaseModel)
 # The event log, which is large, is read with the events alone.
 ROW = sa.select(*(column for column in runs.c if column is not runs.c.event_log))
@@ -56,7 +58,7 @@ class Looked:
         return kept.model_validate_json(self.row.request)
 
 
-def is_over(run: RunOut) -> bool:
+def is_over(run: Run) -> bool:
     return run.status in ENDED
 
 
@@ -91,7 +93,7 @@ AnyKind = Kind[Any]
 
 
 @dataclass(frozen=True)
-class Run:
+class NewRun:
     """A run to be inserted; `request` is stored with it."""
 
     id: str
@@ -122,7 +124,7 @@ def starting(parts: Parts) -> Iterator[Connection]:
     parts.queue.flush(parts.records)
 
 
-def insert(connection: Connection, records: Records, run: Run, caller: str = LOCAL) -> None:
+def insert(connection: Connection, records: Records, run: NewRun, caller: str = LOCAL) -> None:
     """Insert a run; its works get their turns among those of this caller."""
     now = time.time()
     deadline = now + run.deadline
@@ -285,22 +287,22 @@ def _common(row: Row[Any], works: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "status": row.status,
         "dataset": pinned_out(row),
         "works": [_work_out(work) for work in works],
-        "warnings": [WarningOut(**warning) for warning in json.loads(row.warnings)],
+        "warnings": [Oddity(**warning) for warning in json.loads(row.warnings)],
         "error": _error_of(works) if row.status == "failed" else None,
         "note": row.note,
-        "created_at": rfc3339(row.created_at),
-        "finished_at": rfc3339(row.finished_at) if row.finished_at else None,
+        "created_at": moment(row.created_at),
+        "finished_at": moment(row.finished_at) if row.finished_at else None,
     }
 
 
-def _work_out(row: Mapping[str, Any]) -> WorkOut:
+def _work_out(row: Mapping[str, Any]) -> answers.Work:
     ended = row["finished_at"] or time.time()
     seconds = round(ended - row["started_at"], 3) if row["started_at"] else None
-    return WorkOut(
+    return answers.Work(
         name=row["name"],
         kind=row["kind"],
         status=row["status"],
-        progress=ProgressOut(done=row["done"], total=row["total"]),
+        progress=Progress(done=row["done"], total=row["total"]),
         attempts=row["attempt"],
         seconds=seconds,
         cached=row["cached"],

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 
-from service.contract.api.captions import (
+from prescore.models.captions import (
     CaptionPage,
     CocoCaption,
-    ReferenceOut,
-    TokenOut,
-    TokensOut,
+    Token,
+    TokenizedCaption,
+    Tokens,
     TopWord,
 )
 from service.contract.errors import BlobDamaged, InvalidCursor, NotFound
@@ -100,7 +100,7 @@ def captions_coco(parts: Parts, identity: str) -> Iterator[bytes]:
     return pieces()
 
 
-def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
+def tokens(parts: Parts, identity: str, image: str) -> Tokens:
     """The references of one image, with the model's log-probability and rank of each word."""
     evaluation = evaluations.get(parts, identity)
     found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
@@ -126,12 +126,12 @@ def tokens(parts: Parts, identity: str, image: str) -> TokensOut:
     first, last = columns.rows("image_offsets", place, place + 2)
     offsets = columns.rows("caption_offsets", first, last + 1)
     captions = [
-        ReferenceOut(text=text, tokens=_tokens(columns, start, stop, words, text))
+        TokenizedCaption(text=text, tokens=_tokens(columns, start, stop, words, text))
         for text, (start, stop) in zip(
             images.items[place].references, pairwise(offsets), strict=True
         )
     ]
-    return TokensOut(image=image, captions=captions)
+    return Tokens(image=image, captions=captions)
 
 
 @dataclass(frozen=True)
@@ -188,14 +188,14 @@ def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
     return TensorFile(path), _Words(tokenizer, found.vocabulary or (), None)
 
 
-def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str) -> list[TokenOut]:
+def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str) -> list[Token]:
     count = stop - start
     logp, rank = columns.rows("logp", start, stop), columns.rows("rank", start, stop)
     entropy = columns.rows("entropy", start, stop) if "entropy" in columns.names else [None] * count
     tops = _tops(columns, start, stop, words)
     k = len(tops) // count
     return [
-        TokenOut(
+        Token(
             word=word,
             logp=finite(logp[at]),
             rank=rank[at],

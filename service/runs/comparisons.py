@@ -7,27 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from prescore.models.captions import Caption
+from prescore.models.comparisons import Compared, Comparison, ImageCompared, Moved
+from prescore.models.evaluations import Evaluation
+from prescore.models.identifiers import COMPARISON
+from prescore.models.metrics import Score
 from service.contract import results
-from service.contract.api.captions import CaptionOut
-from service.contract.api.comparisons import (
-    ComparedOut,
-    ComparisonIn,
-    ComparisonOut,
-    ImageCompared,
-    MovedOut,
-)
-from service.contract.api.evaluations import EvaluationOut
-from service.contract.api.scores import ScoreOut
-from service.contract.api.texts import COMPARISON
+from service.contract.api.analyses import ComparisonIn
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
-from service.contract.results import Compared, ComparisonKept
+from service.contract.results import ComparisonKept, ComparisonSummary
 from service.runs import answered, base, evaluations, lacking, pairs
-from service.runs.base import Kind, Looked, Run
+from service.runs.base import Kind, Looked, NewRun
 from service.stored.datasets import Pinned
 from service.works.parts import Parts
 
@@ -40,11 +35,11 @@ class _Side:
     """One of the two evaluations, with all its scores."""
 
     name: str
-    evaluation: EvaluationOut
-    scores: Mapping[str, ScoreOut]
+    evaluation: Evaluation
+    scores: Mapping[str, Score]
 
 
-def begin(parts: Parts, request: ComparisonIn) -> Run:
+def begin(parts: Parts, request: ComparisonIn) -> NewRun:
     sides = [
         _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
         for name, id_ in (("a", request.a), ("b", request.b))
@@ -60,19 +55,19 @@ def begin(parts: Parts, request: ComparisonIn) -> Run:
     plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
     others = request.a, request.b
-    return Run(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
+    return NewRun(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
 
 
-def _answer(parts: Parts, looked: Looked) -> ComparisonOut:
+def _answer(parts: Parts, looked: Looked) -> Comparison:
     request = looked.request(ComparisonKept)
-    found: dict[str, ComparedOut] = {}
+    found: dict[str, Compared] = {}
     for at in looked.works:
-        summed = results.of(at, Compared)
+        summed = results.of(at, ComparisonSummary)
         found |= {} if summed is None else summed.comparison
     full = {name: catalogue.metric(name).name for name in request.metrics}
     scores = {name: _compared(found[of]) for name, of in full.items() if of in found}
     over = looked.row.status == "succeeded" and looked.whole
-    return ComparisonOut(
+    return Comparison(
         **looked.common,
         a=request.a,
         b=request.b,
@@ -167,11 +162,11 @@ def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
     return Blob(digest)
 
 
-def _compared(found: ComparedOut) -> ComparedOut:
+def _compared(found: Compared) -> Compared:
     return found.model_copy(update={"a": finite(found.a), "b": finite(found.b)})
 
 
-def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[MovedOut]:
+def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[Moved]:
     if all(catalogue.metric(name).family == "pregen" for name in names):
         return []
     try:
@@ -205,10 +200,10 @@ def _apart(a: float, b: float) -> float:
     return a - b if math.isfinite(a) and math.isfinite(b) else 0.0
 
 
-def image(a: CaptionOut, b: CaptionOut, names: Sequence[str]) -> MovedOut:
+def image(a: Caption, b: Caption, names: Sequence[str]) -> Moved:
     """Both captions of an image, with their scores by these metrics."""
     scores = {name: _difference(a.scores[name], b.scores[name]) for name in names}
-    return MovedOut(image=a.image, a=a.caption, b=b.caption, scores=scores)
+    return Moved(image=a.image, a=a.caption, b=b.caption, scores=scores)
 
 
 def _difference(a: float | None, b: float | None) -> ImageCompared:
@@ -221,6 +216,6 @@ KIND = Kind(
     prefix=COMPARISON,
     noun="comparison",
     place="/v1/comparisons",
-    out=ComparisonOut,
+    out=Comparison,
     answer=_answer,
 )

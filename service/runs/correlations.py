@@ -7,13 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.answers import RunProblem
-from service.contract.api.runs import ProgressOut
-from service.contract.api.studies import CorrelationsOut, StudyOut, StudyUnderWay
-from service.contract.api.texts import rfc3339
+from prescore.models.base import RunProblem
+from prescore.models.runs import Progress
+from prescore.models.studies import Correlations, Study, StudyIdf, StudyUnderWay
+from service.contract.api.texts import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
-from service.contract.plan.studies import Idf
 from service.runs import base, material, studies
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -30,11 +29,11 @@ class Asked:
 
     dataset: str
     split: str | None = None
-    idf: Idf = "dataset"
+    idf: StudyIdf = "dataset"
     limit: int = 20
 
 
-def look(parts: Parts, asked: Asked) -> CorrelationsOut:
+def look(parts: Parts, asked: Asked) -> Correlations:
     """The last finished study and the one under way; starts no study."""
     pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
@@ -43,7 +42,7 @@ def look(parts: Parts, asked: Asked) -> CorrelationsOut:
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
         unfinished = latest if latest is not None and latest.status != "succeeded" else None
         under_way = None if unfinished is None else _under_way(connection, unfinished)
-    return CorrelationsOut(
+    return Correlations(
         dataset=pinned.out,
         study=None if finished is None else _last(parts, finished, asked.limit),
         under_way=under_way,
@@ -66,7 +65,7 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
 
 
 def _latest(
-    connection: Connection, pinned: Pinned, idf: Idf, status: str | None = None
+    connection: Connection, pinned: Pinned, idf: StudyIdf, status: str | None = None
 ) -> Row[Any] | None:
     """The latest study on a split, with the key of its work."""
     query = (
@@ -98,12 +97,12 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
     ).scalar()
     return StudyUnderWay(
         status=row.status,
-        progress=ProgressOut(done=statuses.count("done"), total=len(statuses)),
+        progress=Progress(done=statuses.count("done"), total=len(statuses)),
         error=RunProblem.model_validate_json(own) if own and row.status == "failed" else None,
-        created_at=rfc3339(row.created_at),
+        created_at=moment(row.created_at),
     )
 
 
-def _last(parts: Parts, row: Row[Any], limit: int) -> StudyOut:
+def _last(parts: Parts, row: Row[Any], limit: int) -> Study:
     (work,) = summaries.unpack(row.snapshot)
     return studies.read(parts, row, work["result"], limit)

@@ -5,11 +5,11 @@ from collections.abc import Container, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from prescore.models.evaluations import Evaluation, Forecast, NoForecast
+from prescore.models.identifiers import EVALUATION
+from prescore.models.metrics import Score
+from prescore.models.runs import Oddity
 from service.contract import results
-from service.contract.api.evaluations import EvaluationOut, ForecastOut, NoForecastOut
-from service.contract.api.runs import WarningOut
-from service.contract.api.scores import ScoreOut
-from service.contract.api.texts import EVALUATION
 from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
 from service.contract.gates import gates
@@ -29,19 +29,19 @@ from service.works.tables import run_works, work_rows
 _EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
 
 
-def get(parts: Parts, identity: str) -> EvaluationOut:
+def get(parts: Parts, identity: str) -> Evaluation:
     found, _ = KIND.look(parts, identity)
     return found
 
 
-def brought(parts: Parts, identity: str) -> dict[str, ScoreOut]:
+def brought(parts: Parts, identity: str) -> dict[str, Score]:
     """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
         looked = base.read_all(connection, base.look(connection, identity, KIND))
     return scores.brought(looked.works)
 
 
-def pregen(parts: Parts, identity: str) -> dict[str, ScoreOut]:
+def pregen(parts: Parts, identity: str) -> dict[str, Score]:
     return {
         name: score
         for name, score in brought(parts, identity).items()
@@ -70,7 +70,7 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
     return found
 
 
-def pinned_of(parts: Parts, evaluation: EvaluationOut) -> Pinned:
+def pinned_of(parts: Parts, evaluation: Evaluation) -> Pinned:
     """The split that an evaluation is on."""
     return datasets.pin(parts.records, str(evaluation.dataset))
 
@@ -88,7 +88,7 @@ def captions_of(parts: Parts, identity: str) -> str | None:
     return sent or base.result_of(parts.records, identity, "captions")
 
 
-def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as of all kinds
+def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
     judged, verdict = verdicts.of(rows, request)
     shown = scores.shown(rows, request)
@@ -99,7 +99,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as 
         *_unavailable(rows, request),
     )
     found = [*looked.common["warnings"], *odd]
-    return EvaluationOut(
+    return Evaluation(
         **{**looked.common, "warnings": found},
         checkpoint=row.checkpoint,
         columns=request.columns,
@@ -113,7 +113,7 @@ def _answer(parts: Parts, looked: Looked) -> EvaluationOut:  # noqa: ARG001  as 
     )
 
 
-def _odd_captions(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:
+def _odd_captions(rows: Sequence[Row], request: EvaluationKept) -> list[Oddity]:
     """What is odd about captions that were decoded here."""
     found = []
     for row in rows:
@@ -122,32 +122,32 @@ def _odd_captions(rows: Sequence[Row], request: EvaluationKept) -> list[WarningO
             if tokenizers.needs_blanks(request.tokenizer):
                 side = "caption", one.unbroken, one.decoded
                 found.append(outputs.no_words(request.tokenizer, side))
-    return [WarningOut(**warning) for warning in found if warning]
+    return [Oddity(**warning) for warning in found if warning]
 
 
-def _undecoded(rows: Sequence[Row]) -> list[WarningOut]:
+def _undecoded(rows: Sequence[Row]) -> list[Oddity]:
     """The first images whose pictures could not be decoded, and how many there are."""
     seen = (results.of(row, Seen) for row in rows if row["name"] == "features")
-    found: list[WarningOut] = []
+    found: list[Oddity] = []
     for one in seen:
         if one is not None and one.undecoded:
             of = f"{one.undecoded:,} of {counted(one.tried, 'picture')} cannot be decoded"
-            found.append(WarningOut(code="undecoded", image=None, detail=of))
+            found.append(Oddity(code="undecoded", image=None, detail=of))
             found += [
-                WarningOut(code="undecoded", image=each.image, detail=each.reason)
+                Oddity(code="undecoded", image=each.image, detail=each.reason)
                 for each in one.unseen
             ]
     return found
 
 
-def _flat(rows: Sequence[Row], shown: Container[str]) -> list[WarningOut]:
+def _flat(rows: Sequence[Row], shown: Container[str]) -> list[Oddity]:
     """Each metric of those shown that says the same of all captions."""
     scored = (results.of(row, Scored) for row in rows if row["kind"] in FAMILIES)
     flat = {name: many for one in scored if one for name, many in one.flat.items()}
-    return [WarningOut(**outputs.flat(name, flat[name])) for name in flat if name in shown]
+    return [Oddity(**outputs.flat(name, flat[name])) for name in flat if name in shown]
 
 
-def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOut]:
+def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[Oddity]:
     """Each metric of captions that was asked for and cannot be computed, with the reason."""
     reasons = {
         row["name"]: json.loads(row["error"])["detail"]
@@ -156,14 +156,14 @@ def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[WarningOu
     }
     asked = catalogue.expand([*request.postgen, *gates.names(request.gates)]) if reasons else []
     return [
-        WarningOut(code="unavailable", image=None, detail=f"{name}: {reason}")
+        Oddity(code="unavailable", image=None, detail=f"{name}: {reason}")
         for name in asked
         if catalogue.metric(name).family == "postgen"
         and (reason := reasons.get(catalogue.work_of(name)))
     ]
 
 
-def _is_early_enough(evaluation: EvaluationOut) -> bool:
+def _is_early_enough(evaluation: Evaluation) -> bool:
     """Whether the pre-gen works have ended, or the whole evaluation where there are none."""
     early = [work for work in evaluation.works if work.name in _EARLY]
     if not early:
@@ -173,10 +173,10 @@ def _is_early_enough(evaluation: EvaluationOut) -> bool:
 
 def forecast_shown(
     rows: Sequence[Row], request: EvaluationKept
-) -> dict[str, ForecastOut] | NoForecastOut | None:
+) -> dict[str, Forecast] | NoForecast | None:
     """The forecasts; None until they are computed, and where none were requested."""
     if request.forecast is not None:
-        return NoForecastOut(none_because=request.forecast.none_because, metrics={})
+        return NoForecast(none_because=request.forecast.none_because, metrics={})
     found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
     if found is None:
         return None
@@ -184,7 +184,7 @@ def forecast_shown(
     reasons = {name: one.none_because for name, one in metrics.items() if one.none_because}
     if len(reasons) < len(metrics):
         return metrics
-    return NoForecastOut(none_because=_told_once(reasons), metrics=metrics)
+    return NoForecast(none_because=_told_once(reasons), metrics=metrics)
 
 
 def _told_once(reasons: Mapping[str, str]) -> str:
@@ -202,7 +202,7 @@ KIND = Kind(
     prefix=EVALUATION,
     noun="evaluation",
     place="/v1/evaluations",
-    out=EvaluationOut,
+    out=Evaluation,
     answer=_answer,
     enough=_is_early_enough,
 )

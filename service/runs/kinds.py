@@ -16,16 +16,14 @@ from pydantic import BaseModel
 from sqlalchemy.engine import Connection
 
 from service.contract import limits
-from service.contract.api.comparisons import ComparisonIn
+from service.contract.api.analyses import ComparisonIn, ProbesIn, StudyIn
 from service.contract.api.learned import LearnedIn
-from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
-from service.contract.api.studies import StudyIn
 from service.contract.asking import LOCAL
 from service.contract.errors import Conflict, InvalidRequest, NotFound, Unavailable, UnknownMetric
 from service.contract.metrics import catalogue
 from service.runs import base, comparisons, evaluations, probes, studies, training
-from service.runs.base import AnyKind, Run
+from service.runs.base import AnyKind, NewRun
 from service.runs.life import pinning, protection
 from service.runs.submission import evaluation
 from service.works.parts import Parts
@@ -42,7 +40,7 @@ class Offered:
 
     kind: AnyKind
     request: type[BaseModel]
-    begin: Callable[[Parts, Any], Run]
+    begin: Callable[[Parts, Any], NewRun]
     labelled: bool = False
 
 
@@ -103,7 +101,9 @@ def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
     return request if labels == given else request.model_copy(update={"labels": labels})
 
 
-def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: str) -> Submitted:
+def _insert(
+    parts: Parts, run: NewRun, claim: tuple[str, str, str] | None, caller: str
+) -> Submitted:
     """Insert a run, unless another one has its key; then returns that one."""
     with base.starting(parts) as connection:
         if claim is not None:
@@ -115,7 +115,7 @@ def _insert(parts: Parts, run: Run, claim: tuple[str, str, str] | None, caller: 
     return Submitted(run.id, replayed=False)
 
 
-def _begun(parts: Parts, offered: Offered, request: BaseModel) -> Run:
+def _begun(parts: Parts, offered: Offered, request: BaseModel) -> NewRun:
     """The run that a request asks for; what is wrong is told with its place."""
     try:
         return offered.begin(parts, request)

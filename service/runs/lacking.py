@@ -1,11 +1,11 @@
 """Why a run does not have what somebody asks it for, and whether it is still to come."""
 
-from service.contract.api.evaluations import EvaluationOut
-from service.contract.api.learned import LearnedOut
-from service.contract.api.runs import WorkOut
+from prescore.models.evaluations import Evaluation
+from prescore.models.learned import Learned
+from prescore.models.runs import Work
 from service.runs import base
 
-_Run = EvaluationOut | LearnedOut
+_Run = Evaluation | Learned
 
 
 def told(run: _Run, what: str, *, work: str) -> str:
@@ -18,7 +18,7 @@ def told(run: _Run, what: str, *, work: str) -> str:
     return f"{run.id} has no {what}: {_ended(run, maker)}"
 
 
-def _ended(run: _Run, maker: WorkOut) -> str:
+def _ended(run: _Run, maker: Work) -> str:
     why = "" if maker.error is None else f": {maker.error.detail}"
     match maker.status:
         case "failed":

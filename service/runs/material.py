@@ -11,10 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.studies import LeftOut
+from prescore.models.studies import LeftOut, StudyIdf
 from service.contract.metrics.families import kind_of
 from service.contract.plan import studies
-from service.contract.plan.studies import FAMILIES, SORTED_BY, Idf, Studied
+from service.contract.plan.studies import FAMILIES, SORTED_BY, Studied
 from service.contract.plan.works import Blob, Work
 from service.contract.results import Signed
 from service.runs import base, evaluations
@@ -49,7 +49,7 @@ class _Finished:
     signatures: Mapping[str, str]
 
 
-def find(connection: Connection, dataset: Pinned, idf: Idf) -> Material:
+def find(connection: Connection, dataset: Pinned, idf: StudyIdf) -> Material:
     """Find one evaluation of each model; all scores of a metric have one signature."""
     finished = list(_finished(connection, dataset))
     left_out: list[LeftOut] = []

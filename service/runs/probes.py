@@ -6,15 +6,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.identifiers import PROBES
+from prescore.models.metrics import MetricHealth
+from prescore.models.probes import Probes
 from service.contract import results
-from service.contract.api.probes import ProbesIn, ProbesOut
-from service.contract.api.scores import MetricHealth
-from service.contract.api.texts import PROBES
+from service.contract.api.analyses import ProbesIn
 from service.contract.asking import Scope
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
 from service.runs import base, evaluations, training
-from service.runs.base import Kind, Looked, Run
+from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.kept import summaries
@@ -30,7 +31,7 @@ _PRIVATE = {
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
-def begin(parts: Parts, request: ProbesIn) -> Run:
+def begin(parts: Parts, request: ProbesIn) -> NewRun:
     pinned = datasets.pin(parts.records, request.dataset)
     captions, warnings = _captions(parts, request, pinned)
     metrics, models = training.models(parts, request.metrics, "/metrics")
@@ -54,7 +55,7 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
     marks = _marks(request)
     private = bool(marks) and not parts.asker.scope.includes(Scope.PUBLISH)
     every = [*unavailable, *warnings, *([_PRIVATE] if private else [])]
-    return Run(
+    return NewRun(
         KIND.new_id(),
         KIND.name,
         kept,
@@ -67,10 +68,10 @@ def begin(parts: Parts, request: ProbesIn) -> Run:
     )
 
 
-def _answer(parts: Parts, looked: Looked) -> ProbesOut:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
     tables = {at["name"]: results.of(at, ProbeTable) for at in looked.works}
     health = next(filter(None, (results.of(at, Health) for at in looked.works)), None)
-    return ProbesOut(
+    return Probes(
         **looked.common,
         probes={name: table.rows for name, table in tables.items() if table is not None},
         health=None if health is None else health.health,
@@ -151,6 +152,6 @@ KIND = Kind(
     prefix=PROBES,
     noun="probes",
     place="/v1/probes",
-    out=ProbesOut,
+    out=Probes,
     answer=_answer,
 )

@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.runs import Run
 from prescore.plain_text import quoted
 from service.contract import limits
-from service.contract.api.runs import RunOut
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
 from service.runs import base
@@ -65,7 +65,7 @@ def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[tuple[str,
     return shown, write_cursor(of, last.created_at, last.id)
 
 
-def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[RunOut]:
+def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[Run]:
     """The answers of runs as lists show them."""
     if not identities:
         return []

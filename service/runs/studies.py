@@ -6,14 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from service.contract.api.studies import (
-    CorrelatedOut,
-    CorrelationOut,
-    StudyIn,
-    StudyOut,
-    StudyRunOut,
-)
-from service.contract.api.texts import STUDY, rfc3339
+from prescore.models.identifiers import STUDY
+from prescore.models.studies import Correlated, Correlation, Study, StudyRun
+from service.contract.api.analyses import StudyIn
+from service.contract.api.texts import moment
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.plan import studies
@@ -21,7 +17,7 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.studies import SORTED_BY, STRATA
 from service.contract.results import StudyFile, StudyKept, StudyMetric, StudyPair
 from service.runs import material
-from service.runs.base import Kind, Looked, Run
+from service.runs.base import Kind, Looked, NewRun
 from service.runs.material import Material
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -33,7 +29,7 @@ _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE
 _STUDY = "study"
 
 
-def begin(parts: Parts, request: StudyIn) -> Run:
+def begin(parts: Parts, request: StudyIn) -> NewRun:
     """Plan a study; InvalidRequest if there are too few evaluations or images."""
     pinned = datasets.pin(parts.records, request.dataset)
     with parts.records.reading() as connection:
@@ -49,7 +45,7 @@ def begin(parts: Parts, request: StudyIn) -> Run:
     )
     plan = Plan({_STUDY: studies.study(found.models, str(pinned))})
     marks = {"idf": request.idf}
-    return Run(
+    return NewRun(
         KIND.new_id(),
         KIND.name,
         kept.model_dump(),
@@ -62,11 +58,11 @@ def begin(parts: Parts, request: StudyIn) -> Run:
     )
 
 
-def _answer(parts: Parts, looked: Looked) -> StudyRunOut:
+def _answer(parts: Parts, looked: Looked) -> StudyRun:
     (work,) = looked.works
     done = work["status"] == "done"
     kept = looked.request(StudyKept)
-    return StudyRunOut(
+    return StudyRun(
         **looked.common,
         idf=kept.idf,
         study=read(parts, looked.row, work["result"], kept.limit)
@@ -87,20 +83,20 @@ def hindrance(pinned: Pinned, given: Material) -> str | None:
     return None
 
 
-def read(parts: Parts, row: Row[Any], result: str, limit: int) -> StudyOut:
+def read(parts: Parts, row: Row[Any], result: str, limit: int) -> Study:
     """The result that a study's work wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StudyKept.model_validate_json(row.request)
     named = [*kept.evaluations, *(each.evaluation for each in kept.left_out)]
     there = _still_there(parts, named)
-    return StudyOut(
+    return Study(
         idf=kept.idf,
         evaluations=[each for each in kept.evaluations if each in there],
         left_out=[each for each in kept.left_out if each.evaluation in there],
         rows=found.rows,
         pregen=found.pregen,
         metrics={name: _correlated(each, limit) for name, each in found.metrics.items()},
-        finished_at=rfc3339(row.finished_at),
+        finished_at=moment(row.finished_at),
     )
 
 
@@ -111,21 +107,21 @@ def _still_there(parts: Parts, identities: Sequence[str]) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
-def _correlated(found: StudyMetric, limit: int) -> CorrelatedOut:
+def _correlated(found: StudyMetric, limit: int) -> Correlated:
     shown = [
         _correlation(place, each)
         for place, each in enumerate(found.correlations, 1)
         if place <= limit or each.metric in _HEADLINE
     ]
-    return CorrelatedOut(
+    return Correlated(
         rows=found.rows, of_images=found.of_images, reason=found.reason, correlations=shown
     )
 
 
-def _correlation(place: int, each: StudyPair) -> CorrelationOut:
+def _correlation(place: int, each: StudyPair) -> Correlation:
     """A row of the answer; the study has one dataset, so its numbers are those over all."""
     (own,) = each.datasets.values()
-    return CorrelationOut(place=place, metric=each.metric, **own)
+    return Correlation(place=place, metric=each.metric, **own)
 
 
 KIND = Kind(
@@ -133,6 +129,6 @@ KIND = Kind(
     prefix=STUDY,
     noun="study",
     place="/v1/studies",
-    out=StudyRunOut,
+    out=StudyRun,
     answer=_answer,
 )

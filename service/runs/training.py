@@ -7,9 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from prescore.models.identifiers import LEARNED
+from prescore.models.learned import AccordCard, Learned, ModelCard
 from service.contract import results
-from service.contract.api.learned import CaptionerIn, LearnedIn, LearnedOut, PreferredIn, RatedIn
-from service.contract.api.texts import LEARNED
+from service.contract.api.learned import CaptionerIn, LearnedIn, PreferredIn, RatedIn
 from service.contract.errors import Conflict, InvalidRequest
 from service.contract.metrics import catalogue, objectives
 from service.contract.metrics.objectives import TRAINERS
@@ -19,7 +20,7 @@ from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner, Plan
 from service.contract.plan.works import Blob
 from service.runs import base, evaluations, lacking
-from service.runs.base import Kind, Looked, Run
+from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.works.blobs import Blobs
@@ -29,7 +30,7 @@ from service.works.tables import run_works, runs, work_rows
 _RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
 
-def begin(parts: Parts, request: LearnedIn) -> Run:
+def begin(parts: Parts, request: LearnedIn) -> NewRun:
     _check_objective(request)
     pinned = datasets.pin(parts.records, request.dataset)
     further = [datasets.pin(parts.records, each) for each in request.further]
@@ -45,7 +46,7 @@ def begin(parts: Parts, request: LearnedIn) -> Run:
     sizes = replace(pinned.sizes, images=every)
     given = {each.evaluation for each in request.captioners or () if each.evaluation is not None}
     common = KIND.new_id(), KIND.name, kept, pinned, plan, warnings, request.deadline
-    return Run(*common, others=given, sizes=sizes)
+    return NewRun(*common, others=given, sizes=sizes)
 
 
 def _check_objective(request: LearnedIn) -> None:
@@ -100,13 +101,13 @@ def _splits(further: Sequence[Pinned]) -> list[tuple[str, str]]:
     return [(each.captions, each.split) for each in further]
 
 
-def _answer(parts: Parts, looked: Looked) -> LearnedOut:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: Parts, looked: Looked) -> Learned:  # noqa: ARG001  the signature of all kinds
     (work,) = looked.works
     done = work["status"] == "done"
-    return LearnedOut(
+    return Learned(
         **looked.common,
         metric=catalogue.learned(TRAINERS[work["kind"]], work["result"]) if done else None,
-        model=results.of(work, results.Model) or results.of(work, results.AccordModel),
+        model=results.of(work, ModelCard) or results.of(work, AccordCard),
     )
 
 
@@ -203,6 +204,6 @@ KIND = Kind(
     prefix=LEARNED,
     noun="training",
     place="/v1/learned",
-    out=LearnedOut,
+    out=Learned,
     answer=_answer,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.data import CachedOut
+from prescore.models.checkpoints import Cached
 from service.contract.formats.digests import DIGEST
 from service.contract.plan import planning
 from service.contract.plan.works import Blob, Work
@@ -22,7 +22,7 @@ def of(
     checkpoint: str,
     model: Mapping[str, Blob | Work],
     encoder: Mapping[str, Any] | None,
-) -> list[CachedOut]:
+) -> list[Cached]:
     """By splits, in the order of their names. `model`: the inputs by which works have it."""
     columns, features = {}, {}
     made = _features(connection, encoder)
@@ -36,7 +36,7 @@ def of(
     scored = {split for key, split in columns.items() if key in done}
     encoded = {split for key, split in features.items() if key in done}
     return [
-        CachedOut(dataset=name, columns=split in scored, features=split in encoded)
+        Cached(dataset=name, columns=split in scored, features=split in encoded)
         for name, split in sorted(_names(connection, scored | encoded))
     ]
 

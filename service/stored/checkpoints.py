@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from service.contract.api.answers import RunProblem
-from service.contract.api.data import CheckpointOut
-from service.contract.api.texts import rfc3339
+from prescore.models.base import RunProblem
+from prescore.models.checkpoints import Checkpoint
+from service.contract.api.texts import moment
 from service.contract.asking import LOCAL
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
@@ -112,7 +112,7 @@ def file_of(records: Records, digest: str) -> str:
     return result
 
 
-def get(records: Records, digest: str) -> CheckpointOut:
+def get(records: Records, digest: str) -> Checkpoint:
     found = _found(records, digest)
     with records.reading() as connection:
         work = None if _is_ready(found.description) else _work(connection, found)
@@ -120,14 +120,14 @@ def get(records: Records, digest: str) -> CheckpointOut:
         used = _used(found, work, conversion)
         model = planning.inputs_of_model(used.source, used.verified)
         found_before = cached.of(connection, digest, model, used.description.get("encoder"))
-    return CheckpointOut(
+    return Checkpoint(
         digest=digest,
         bytes=found.bytes,
         state=conversion.state,
         problem=conversion.problem,
         **{"format": _OURS, **_USUAL, **_NOT_KNOWN_YET, **used.description},
         cached=found_before,
-        created_at=rfc3339(found.created_at),
+        created_at=moment(found.created_at),
     )
 
 

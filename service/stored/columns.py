@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.data import ColumnsOut
-from service.contract.api.texts import rfc3339
+from prescore.models.checkpoints import Columns
+from service.contract.api.texts import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import signatures
 from service.stored import described, judges
@@ -32,17 +32,17 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
     return described.exists(records, blobs, brought_columns, digest)
 
 
-def get(records: Records, digest: str) -> ColumnsOut:
+def get(records: Records, digest: str) -> Columns:
     found = described.find(records, brought_columns, digest)
     if found is None:
         raise NotFound(
             f"no columns {digest}: upload them with PUT /v1/columns/{digest}", name=digest
         )
-    return ColumnsOut(
+    return Columns(
         digest=digest,
         bytes=found.bytes,
         **{"words": None, "pieces": None, **found.description},
-        created_at=rfc3339(found.created_at),
+        created_at=moment(found.created_at),
     )
 
 

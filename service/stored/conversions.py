@@ -10,8 +10,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.base import RunProblem
 from service.contract import results
-from service.contract.api.answers import RunProblem
 from service.contract.asking import LOCAL
 from service.contract.plan import prices
 from service.contract.plan.works import Work

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.datasets import Dataset, Features, Split
+from prescore.models.runs import DatasetPinned
 from service.contract import near
 from service.contract.api.captions import CaptionIn
-from service.contract.api.data import DatasetOut, FeaturesOut, SplitOut
-from service.contract.api.runs import DatasetPinned
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import moment
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.metrics import tokenizers
 from service.contract.plan.prices import Sizes
 from service.stored import judges, splits
-from service.stored.splits import References, Split
+from service.stored.splits import ReferenceTexts, SplitFile
 from service.works.blobs import Blobs, place
 from service.works.records import Records
 from service.works.tables import datasets
@@ -74,7 +74,7 @@ class Pinned:
         )
 
 
-def get(records: Records, reference: str) -> DatasetOut:
+def get(records: Records, reference: str) -> Dataset:
     """A dataset by `name` (its latest version) or `name@v3`."""
     name, _, version = reference.partition("@")
     return out(_row(records, name, version))
@@ -82,7 +82,7 @@ def get(records: Records, reference: str) -> DatasetOut:
 
 def page(
     records: Records, limit: int, after: tuple[str, int] | None = None
-) -> tuple[list[DatasetOut], bool]:
+) -> tuple[list[Dataset], bool]:
     """Versions of datasets by name, the latest of a name first, `after` this name and version; and
     whether there are more.
     """
@@ -204,7 +204,7 @@ def _pinned_image(blobs: Blobs, row: Any, image: str) -> tuple[Pinned, int]:
     return _pinned(row, found[0]), found[1]
 
 
-def show(records: Records, reference: str, *, shown: bool) -> DatasetOut:
+def show(records: Records, reference: str, *, shown: bool) -> Dataset:
     """Note whether the pictures of a version may be looked at."""
     name, _, version = reference.partition("@")
     found = _row(records, name, version)
@@ -220,7 +220,7 @@ def show(records: Records, reference: str, *, shown: bool) -> DatasetOut:
         return out(connection.execute(told).one())
 
 
-def split_of(blobs: Blobs, pinned: Pinned) -> Split:
+def split_of(blobs: Blobs, pinned: Pinned) -> SplitFile:
     """A split's images, read by place and name."""
     return splits.open_split(_images(blobs, pinned.captions), pinned.split)
 
@@ -258,7 +258,7 @@ def store_captions(
     pointers into `field` of the request.
     """
     split = split_of(blobs, pinned)
-    references = References(split.items)
+    references = ReferenceTexts(split.items)
     pairs = [(each.image, each.caption) for each in given]
     with split.places() as places:
         found = outputs.arrange(
@@ -301,20 +301,20 @@ def _missing(connection: Connection, name: str, version: str) -> str:
     return f"no dataset {name!r:.120}: add it with PUT /v1/datasets/{{name}}{question}"
 
 
-def _split(counts: Mapping[str, int]) -> SplitOut:
-    return SplitOut(**{"pictures": 0, **counts})
+def _split(counts: Mapping[str, int]) -> Split:
+    return Split(**{"pictures": 0, **counts})
 
 
-def out(row: Any) -> DatasetOut:
+def out(row: Any) -> Dataset:
     features = json.loads(row.features) if row.features else None
-    return DatasetOut(
+    return Dataset(
         name=row.name,
         version=f"v{row.version}",
         digest=row.digest,
         content=row.content,
         captions=row.captions,
         splits={name: _split(counts) for name, counts in json.loads(row.splits).items()},
-        features=FeaturesOut(**features) if features else None,
+        features=Features(**features) if features else None,
         pictures_shown=row.shown,
-        created_at=rfc3339(row.created_at),
+        created_at=moment(row.created_at),
     )

@@ -1,16 +1,16 @@
 """Single images of datasets: what people have written about them."""
 
-from service.contract.api.data import ReferencesOut
+from prescore.models.datasets import References
 from service.stored import datasets, thumbnails
 from service.works.parts import Parts
 
 
-def references(parts: Parts, reference: str, image: str) -> ReferencesOut:
+def references(parts: Parts, reference: str, image: str) -> References:
     """Of an image by its name or id, in `name[@version]`."""
     pinned, place, is_shown = datasets.pin_image(parts.records, parts.blobs, reference, image)
     items = datasets.split_of(parts.blobs, pinned).items
     item = items[place]
-    return ReferencesOut(
+    return References(
         dataset=pinned.out,
         image=item.image,
         id=item.id,

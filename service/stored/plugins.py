@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from service.contract.api.answers import RunProblem
+from prescore.models.base import RunProblem
 from service.contract.errors import PluginUnavailable
 from service.contract.formats.plugins import GROUP
 from service.contract.plan import planning

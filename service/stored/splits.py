@@ -138,7 +138,7 @@ class Items(Sequence[Item]):
         ]
 
 
-class References(Sequence[Sequence[str]]):
+class ReferenceTexts(Sequence[Sequence[str]]):
     """The references of each image."""
 
     def __init__(self, items: Items) -> None:
@@ -189,7 +189,7 @@ class Places(Mapping[str, int]):
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitFile:
     items: Items
     path: Path
     number: int
@@ -200,7 +200,7 @@ class Split:
             yield Places(database, self.number)
 
 
-def open_split(path: Path, name: str) -> Split:
+def open_split(path: Path, name: str) -> SplitFile:
     """One split of a file that `Writer` has written."""
     with _opened(path) as database:
         query = "SELECT number, images FROM splits WHERE name = ?"
@@ -209,7 +209,7 @@ def open_split(path: Path, name: str) -> Split:
             known = [row[0] for row in islice(database.execute("SELECT name FROM splits"), 20)]
             raise InvalidBundle(f"expected a split named {name!r:.60}, found {', '.join(known)}")
     number, images = found
-    return Split(Items(path, number, name, images), path, number)
+    return SplitFile(Items(path, number, name, images), path, number)
 
 
 def find(path: Path, image: str) -> tuple[str, int] | None:

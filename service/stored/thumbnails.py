@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.data import DatasetOut
+from prescore.models.datasets import Dataset
 from service.contract.asking import LOCAL
 from service.contract.errors import BlobUnreadable, NotFound, Unavailable, UnusableDataset
 from service.contract.formats import thumbnails
@@ -37,7 +37,7 @@ _BLOCK = planning.THUMBNAILS_IMAGES
 T = TypeVar("T")
 
 
-def show(parts: Parts, reference: str, caller: str, *, shown: bool) -> DatasetOut:
+def show(parts: Parts, reference: str, caller: str, *, shown: bool) -> Dataset:
     """Let the pictures of a version be looked at, or not any more."""
     found = datasets.show(parts.records, reference, shown=shown)
     if shown:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.data import DatasetOut
+from prescore.models.datasets import Dataset
 from service.contract.asking import EVERYBODY, Asker
 from service.contract.errors import Unavailable
 from service.contract.formats.bundles.content import Content
@@ -37,7 +37,7 @@ class Bundle:
 
 def store(
     records: Records, blobs: Blobs, name: str, bundle: Bundle, asker: Asker = EVERYBODY
-) -> tuple[DatasetOut, bool]:
+) -> tuple[Dataset, bool]:
     """Store a version, or find the one with this content; returns it, and whether it is new. What
     has been lost of that one is stored again.
     """
@@ -70,7 +70,7 @@ def add(
     asker: Asker = EVERYBODY,
     blobs: Blobs | None = None,
     size: int = 0,
-) -> tuple[DatasetOut, bool]:
+) -> tuple[Dataset, bool]:
     """Add the row of a version, unless there is one with this content that is not among `lost`;
     returns it, and whether it is new. `blobs`: where its objects are; Unavailable if they were
     collected before their names were there.

@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.runs import WorkStatus
 from service.contract.plan import works
-from service.contract.plan.works import WorkStatus
 from service.works import history
 from service.works.records import Records, in_batches
 from service.works.tables import attempts, needs, outbox, run_works, runs, work_rows

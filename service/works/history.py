@@ -8,11 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.base import RunProblem
+from prescore.models.runs import ENDED, EndEvent, Progress, RunStatus, WorkEvent
 from service.contract import results
-from service.contract.api.answers import RunProblem
-from service.contract.api.runs import EndEvent, ProgressOut, WorkEvent
 from service.contract.plan import works
-from service.contract.plan.works import RunStatus
 from service.contract.results import Scored
 from service.works.kept import boards, summaries
 from service.works.outgoing import announcements
@@ -100,7 +99,7 @@ def _work_event(row: Mapping[str, Any]) -> WorkEvent:
     return WorkEvent(
         name=row["name"],
         status=row["status"],
-        progress=ProgressOut(done=row["done"], total=row["total"]),
+        progress=Progress(done=row["done"], total=row["total"]),
         attempts=row["attempt"],
         error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
     )
@@ -116,7 +115,7 @@ def _settle(
     connection: Connection, identity: str, rows: Sequence[MutableMapping[str, Any]]
 ) -> None:
     status = works.derive(row["status"] for row in rows)
-    if status in works.ENDED:
+    if status in ENDED:
         _end(connection, identity, status, rows)
     else:
         _change(connection, identity, status=status)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from service.contract.asking import LOCAL
 from service.contract.plan import works
 from service.contract.plan.prices import SHORT_SECONDS
-from service.contract.plan.works import Work, WorkStatus
+from service.contract.plan.works import Work
 from service.works import graph
 from service.works.kept import loose
 from service.works.records import Records, in_batches
@@ -76,7 +76,7 @@ def _add(
     turn: float,
 ) -> None:
     key, now = work.key, time.time()
-    status: WorkStatus = "waiting" if waiting else "ready"
+    status = "waiting" if waiting else "ready"
     fresh = {
         "status": status,
         "parts": json.dumps([part.key for part in work.parts]),  # may differ from last time

@@ -3,29 +3,29 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from prescore.models.evaluations import Gate, GateScore, Verdict
+from prescore.models.metrics import MetricHealth, Score
+from prescore.models.runs import RunStatus
 from service.contract import results
-from service.contract.api.evaluations import GateOut, GateScore
-from service.contract.api.scores import MetricHealth, ScoreOut
 from service.contract.gates import gates
 from service.contract.gates.gates import (
     Baseline,
-    Compared,
+    BaselineDifference,
     Decision,
     Evidence,
-    Gate,
     Measured,
     NoDrop,
-    Verdict,
+    ParsedGate,
 )
 from service.contract.metrics import catalogue
-from service.contract.plan.works import TERMINAL, RunStatus
+from service.contract.plan.works import TERMINAL
 from service.contract.results import EvaluationKept, Past, Row
 from service.works import scores
 
 NOT_FINITE = "its value is infinite or undefined"
 
 
-def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Verdict | None]:
+def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[Gate], Verdict | None]:
     """Each gate with its verdict, and the verdict on all gates."""
     asked = [gates.parse(text) for text in request.gates]
     if not asked:
@@ -41,7 +41,7 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[GateOut], Ver
         has_none = decision[0] == "not_comparable" and _is_first(gate, request)
         verdict, detail = _without_baseline(decision, request) if has_none else decision
         out.append(
-            GateOut(
+            Gate(
                 gate=gate.text,
                 verdict=verdict,
                 detail=detail,
@@ -68,12 +68,12 @@ def _without_baseline(decision: Decision, request: EvaluationKept) -> Decision:
     return verdict, f"{decision[1]}; counted as {verdict}"
 
 
-def _is_first(gate: Gate, request: EvaluationKept) -> bool:
+def _is_first(gate: ParsedGate, request: EvaluationKept) -> bool:
     kept = (request.baselines.get(name) for name in gate.metrics)
     return gate.needs_baseline and any(past is not None and past.is_first for past in kept)
 
 
-def _is_against_failed(gate: Gate, request: EvaluationKept) -> bool:
+def _is_against_failed(gate: ParsedGate, request: EvaluationKept) -> bool:
     kept = (request.baselines.get(name) for name in gate.metrics)
     return gate.needs_baseline and any(past is not None and past.failed for past in kept)
 
@@ -82,15 +82,15 @@ def _evidence(
     rows: Sequence[Row],
     request: EvaluationKept,
     names: Sequence[str],
-    found: Mapping[str, ScoreOut],
-    expected: Mapping[str, ScoreOut],
+    found: Mapping[str, Score],
+    expected: Mapping[str, Score],
 ) -> Evidence:
     """What is known so far of the metrics that gates name: scores or estimates, and baselines."""
     by_name = {row["name"]: row for row in rows}
     kept = request.baselines
     measured: dict[str, Measured] = {}
     lost: dict[str, str] = {}
-    compared: dict[str, Compared | str] = {}
+    compared: dict[str, BaselineDifference | str] = {}
     for name in names:
         spec = catalogue.metric(name)
         score = found.get(spec.name)
@@ -106,7 +106,7 @@ def _evidence(
     return Evidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
 
 
-def _lost(score: ScoreOut | None, row: Row | None) -> str | None:
+def _lost(score: Score | None, row: Row | None) -> str | None:
     """Why a metric has no value and never will; None while it may get one."""
     if score is not None:
         return NOT_FINITE
@@ -122,16 +122,16 @@ def _end(row: Row) -> str:
     return f"the work {row['name']} is {row['status']}{reason}"
 
 
-def _compared(metric: str, row: Row | None) -> Compared | str | None:
+def _compared(metric: str, row: Row | None) -> BaselineDifference | str | None:
     if row is None:
         return "the scores of the baseline's single captions are no longer stored"
     if row["status"] != "done":
         return _end(row) if row["status"] in TERMINAL else None
-    summed = results.of(row, results.Compared)
+    summed = results.of(row, results.ComparisonSummary)
     found = None if summed is None else summed.comparison.get(metric)
     if found is None or found.difference is None:
         return NOT_FINITE
-    return Compared(found.difference, found.p, found.minimum_detectable)
+    return BaselineDifference(found.difference, found.p, found.minimum_detectable)
 
 
 def _baselines(kept: Mapping[str, Past]) -> dict[str, Baseline | str]:
@@ -169,7 +169,7 @@ def _is_poor(metric: str, health: MetricHealth) -> bool:
     return constant > human if catalogue.metric(metric).higher_is_better else constant < human
 
 
-def _scores(gate: Gate, known: Evidence, shown: Mapping[str, ScoreOut]) -> dict[str, GateScore]:
+def _scores(gate: ParsedGate, known: Evidence, shown: Mapping[str, Score]) -> dict[str, GateScore]:
     tested = known.compared if isinstance(gate, NoDrop) else {}
     return {
         name: _score(
@@ -180,11 +180,11 @@ def _scores(gate: Gate, known: Evidence, shown: Mapping[str, ScoreOut]) -> dict[
 
 
 def _score(
-    score: ScoreOut | None, baseline: Baseline | str | None, tested: Compared | str | None
+    score: Score | None, baseline: Baseline | str | None, tested: BaselineDifference | str | None
 ) -> GateScore:
     value = score.value if score is not None else None
     past = baseline if isinstance(baseline, Baseline) else None
-    test = tested if isinstance(tested, Compared) else None
+    test = tested if isinstance(tested, BaselineDifference) else None
     alike = past is not None and score is not None and score.signature == past.signature
     return GateScore(
         value=value,

@@ -13,7 +13,7 @@ from prescore import InvalidArgument
 from prescore.cli import asking, follow, targets
 from prescore.files import models, tars
 from prescore.files.reading import digest_of_body
-from prescore.models import Run, Work
+from prescore.models import Evaluation, Work
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
 
@@ -213,7 +213,7 @@ def test_of_several_runs_each_works_line_says_whose_it_is(capsys):
     for of_several in (False, True):
         for id_ in ids:
             follow._Lines(of_several=of_several)(
-                Run(id=id_, status="running", dataset=on, works=(prefix,))
+                Evaluation(id=id_, status="running", dataset=on, works=(prefix,))
             )
     said = [line for line in capsys.readouterr().err.splitlines() if "prefix" in line]
     alone = "prefix  done  0.2 s"

@@ -161,7 +161,7 @@ def test_an_evaluation_is_typed_and_what_is_newer_than_the_client_is_left_aside(
             "perplexity": score(None, family="pregen", higher_is_better=False),
         },
         warnings=[{"code": "empty_caption", "image": "7", "detail": "has no words"}],
-        error={"type": "about:blank", "title": "One work failed", "detail": "spice"},
+        error={"code": "work_failed", "detail": "spice", "title": "of next year"},
         labels={"branch": "main"},
         dataset={"name": "shapes", "version": 3, "digest": "d", "split": "test"},
         finished_at="2026-01-02T03:05:05.5Z",
@@ -175,7 +175,7 @@ def test_an_evaluation_is_typed_and_what_is_newer_than_the_client_is_left_aside(
     assert evaluation.scores["cider_d"].interval == (0.38, 0.44)
     assert evaluation.scores["perplexity"].value is None
     assert evaluation.warnings[0].image == "7"
-    assert evaluation.error.title == "One work failed"
+    assert evaluation.error.code == "work_failed"
     assert (evaluation.finished_at - evaluation.created_at).total_seconds() == 60.5
     assert not hasattr(evaluation, "a_field_of_next_year")
     with pytest.raises(ValueError, match="frozen"):

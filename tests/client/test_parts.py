@@ -16,8 +16,7 @@ from cut_network import Cut, Network
 from fleet import bundle, checkpoint, digest
 from prescore.files import reading
 from prescore.http import parts, resumed
-from prescore.models.stored import Part
-from service.contract.api.data import PartOut
+from prescore.models.uploads import UploadPart
 from service.contract.asking import Scope
 from service.http.resumable import routes
 from service.stored.unfinished import staging
@@ -262,7 +261,7 @@ HERE = "http://127.0.0.1:9000"
     ],
 )
 def test_a_store_is_on_the_same_kind_of_address_as_the_service(service_url, part_url, is_followed):
-    part = Part(number=1, offset=0, bytes=1, url=part_url)
+    part = UploadPart(number=1, offset=0, bytes=1, url=part_url)
     refusal = parts._refusal(service_url, [part])
     assert (refusal is None) == is_followed
 
@@ -276,7 +275,9 @@ def test_parts_of_another_file_are_no_answer(service, file, monkeypatch, told):
 
 
 def _part(part):
-    return PartOut(**vars(part), url="https://store.example/x", expires_at="2026-01-01T00:00:00Z")
+    return UploadPart(
+        **vars(part), url="https://store.example/x", expires_at="2026-01-01T00:00:00Z"
+    )
 
 
 class OtherStore:

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from fuzz import refusals
 from service.contract.errors import RequestRefused
 from service.contract.gates import gates, ranges
-from service.contract.gates.gates import Baseline, Compared, Evidence, Gate, Measured, Threshold
+from service.contract.gates.gates import (
+    Baseline,
+    BaselineDifference,
+    Evidence,
+    Measured,
+    ParsedGate,
+    Threshold,
+)
 from service.contract.metrics import catalogue
 
 _NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
@@ -60,10 +67,10 @@ def _check_bound(gate: Threshold) -> None:
         assert gate.bound.at(value) == eval(exact, {"__builtins__": {}}, known)  # noqa: S307
 
 
-def _check_decided(gate: Gate, value: float, past: float) -> None:
+def _check_decided(gate: ParsedGate, value: float, past: float) -> None:
     score = {name: Measured(value, value, "a|v:1") for name in gate.metrics}
     beside = {name: Baseline("ev_1", past, "a|v:1") for name in gate.metrics}
-    compared = {name: Compared(value, 0.01, None) for name in gate.metrics}
+    compared = {name: BaselineDifference(value, 0.01, None) for name in gate.metrics}
     for evidence in (
         Evidence({}, {}, {}, {}, {}),
         Evidence(score, {}, beside, {}, {}),

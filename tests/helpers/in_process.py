@@ -10,7 +10,7 @@ from typing import cast
 import sqlalchemy as sa
 
 import empty_record
-from service.contract.api.scores import ScoreOut
+from service.contract import results
 from service.contract.metrics import draws as packing
 from service.contract.plan.assets import Places
 from service.works.blobs import Blobs, open_blobs
@@ -69,7 +69,7 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
     drawn.take(connection, f"key of {identity}", {"draws": packed})
     run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
     shown = {
-        metric: ScoreOut.of(metric, value, signature, None if low is None else (low, high))
+        metric: results.score(metric, value, signature, None if low is None else (low, high))
         for metric, (value, low, high) in scores.items()
     }
     partial = json.loads(run.request).get("subset", False)

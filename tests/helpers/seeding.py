@@ -18,7 +18,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.contract.api.scores import ScoreOut
+from prescore.models.metrics import Score
+from service.contract import results
 from service.contract.metrics import catalogue
 from service.contract.metrics import draws as packing
 from service.works.kept import boards, drawn, summaries
@@ -48,7 +49,7 @@ class _Template:
     run: dict[str, Any]
     rows: Mapping[sa.Table, Rows]
     texts: Mapping[int, str]  # of long summaries
-    scores: Mapping[str, ScoreOut]
+    scores: Mapping[str, Score]
     drawn: Mapping[str, Mapping[str, bytes]]  # by work and metric
     ids: tuple[str, ...]
 
@@ -162,14 +163,14 @@ def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
     )
 
 
-def _shown(connection: sa.Connection, identity: str) -> dict[str, ScoreOut]:
+def _shown(connection: sa.Connection, identity: str) -> dict[str, Score]:
     query = (
         sa.select(score_rows, boards.boards.c.signature)
         .join(boards.boards, boards.boards.c.id == score_rows.c.board_id)
         .where(score_rows.c.run_id == identity)
     )
     return {
-        row.metric: ScoreOut.of(
+        row.metric: results.score(
             row.metric,
             row.value,
             row.signature,
@@ -260,9 +261,9 @@ def _packed(data: bytes, change: Callable[[str], str], long: Mapping[int, int]) 
     return summaries.pack(found)
 
 
-def _score(name: str, score: ScoreOut, number: int) -> ScoreOut:
+def _score(name: str, score: Score, number: int) -> Score:
     value, interval = score.value, score.interval
-    return ScoreOut.of(
+    return results.score(
         catalogue.metric(name).name,
         None if value is None else float(_moved(repr(value), number)),
         score.signature,

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from prescore.models.comparisons import Compared
 from service.contract import results
-from service.contract.api.comparisons import ComparedOut
 from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -12,7 +12,7 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from workers.analysis.uncertainty.comparison import Compared
+    from workers.analysis.uncertainty.comparison import PairedDifference
 
 
 def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -30,12 +30,12 @@ def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
     return _result(comparison.compare_pregen(mine, others, names, progress=progress))
 
 
-def _result(found: "Mapping[str, Compared]") -> Result:
+def _result(found: "Mapping[str, PairedDifference]") -> Result:
     from workers.analysis.uncertainty import resampling
 
     return summed(
-        results.Compared(
-            comparison={name: ComparedOut(**asdict(each)) for name, each in found.items()},
+        results.ComparisonSummary(
+            comparison={name: Compared(**asdict(each)) for name, each in found.items()},
             resampling={"trials": resampling.TRIALS, "seed": resampling.SEED},
         )
     )

@@ -3,8 +3,8 @@
 import contextlib
 from typing import TYPE_CHECKING
 
+from prescore.models.evaluations import Estimate
 from service.contract import results
-from service.contract.api.evaluations import EstimateOut
 from service.contract.errors import MetricFailed
 from workers.jobs.request import Request, Result
 from workers.jobs.toolbox import Toolbox
@@ -46,7 +46,7 @@ def look(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     known = order.read(request.inputs["order"]).known
     estimates = looks.tell(seen, known, _baselines(request, len(known)))
     summary = results.Estimated(
-        estimate={name: EstimateOut.model_validate(each) for name, each in estimates.items()},
+        estimate={name: Estimate.model_validate(each) for name, each in estimates.items()},
         signature={name: seen.signatures[name] for name in estimates},
     )
     return Result(lambda path: looks.write(path, seen), summary)

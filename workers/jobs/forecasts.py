@@ -1,6 +1,6 @@
 """The work that forecasts post-gen scores from pre-gen scores and a history."""
 
-from service.contract.api.evaluations import ForecastOut
+from prescore.models.evaluations import Forecast
 from service.contract.results import ForecastHistory, Forecasts, Scored
 from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
@@ -13,5 +13,5 @@ def forecast(request: Request, toolbox: Toolbox, progress: Progress) -> Result: 
     history = ForecastHistory.model_validate_json(request.inputs["history"].read_bytes())
     pregen = Scored.model_validate_json(request.inputs["pregen"].read_bytes()).scores
     found = forecasting.forecast(history.evaluations, history.metrics, pregen)
-    forecasts = {name: ForecastOut.model_validate(each) for name, each in found.items()}
+    forecasts = {name: Forecast.model_validate(each) for name, each in found.items()}
     return summed(Forecasts(forecast=forecasts))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from service.contract import results
+from prescore.models import AccordCard, ModelCard
 from service.contract.errors import RequestRefused
 from service.contract.formats.bundles import Item, stored
 from service.contract.formats.strict_json import finite
@@ -43,7 +43,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),
     )
-    card = results.Model.model_validate(finite(outcome.model.card))
+    card = ModelCard.model_validate(finite(outcome.model.card))
     return Result(lambda path: model.write(path, outcome.model), card)
 
 
@@ -70,7 +70,7 @@ def train_accord(request: Request, toolbox: Toolbox, progress: Progress) -> Resu
         found = judged.learn(people, judgements.read(request.inputs["judgements"]), asked)
     else:
         found = contrast.learn(people, asked)
-    card = results.AccordModel.model_validate(finite(found.card))
+    card = AccordCard.model_validate(finite(found.card))
     return Result(lambda path: model.write(path, found), card)
 
 

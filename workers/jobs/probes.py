@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from service.contract.api.probes import ProbeRow
-from service.contract.api.scores import MetricHealth
+from prescore.models.metrics import MetricHealth
+from prescore.models.probes import ProbeRow
 from service.contract.formats.bundles import stored
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue

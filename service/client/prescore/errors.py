@@ -53,7 +53,7 @@ class Answered(PrescoreClientError):
 
     @property
     def status(self) -> int:
-        return self.problem.status or 0
+        return self.problem.status
 
     @property
     def type(self) -> str:
@@ -77,7 +77,7 @@ class Answered(PrescoreClientError):
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        return self.problem.errors
+        return tuple(self.problem.errors)
 
     def __str__(self) -> str:
         return self.told(str)

@@ -6,13 +6,13 @@ from difflib import get_close_matches
 
 from prescore import plain_text
 from prescore.errors import InvalidArgument
+from prescore.models.identifiers import DATASET_NAME
 
 MOST = 3
 LEAST_ALIKE = 0.6
 LONGEST = 200  # characters of a name; the search takes the square of it
 COMPARED = 2000  # names
 SHOWN = 40
-_DATASET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"  # as the service takes it
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
@@ -46,10 +46,10 @@ def check_known(what: str, given: Collection[str], known: Collection[str]) -> No
 
 def check_dataset(name: str) -> None:
     """Raise for a name that no dataset can have, with a near name that one can have."""
-    if re.fullmatch(_DATASET, name):
+    if re.fullmatch(DATASET_NAME, name):
         return
     alone = re.sub("[^A-Za-z0-9._-]+", "-", re.split("[/@]", name)[0])
-    near_name = re.search(_DATASET, alone)
+    near_name = re.search(DATASET_NAME, alone)
     raise InvalidArgument(
         "expected a dataset's name of at most 100 letters, digits, '.', '_' and '-', without "
         f"split, version and blanks; found {name!r:.120}"

@@ -1,12 +1,11 @@
-"""Captions as they are sent and as they are answered, and references word by word."""
+"""Captions as they are sent."""
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticKnownError
 
 from service.contract import limits
-from service.contract.api.answers import Page
 from service.contract.api.strict import Caption, Many, Strict, whole
 
 
@@ -61,87 +60,3 @@ def _counted(given: Any) -> Any:
 CaptionsIn = Annotated[
     Many[CaptionIn], Field(min_length=1, max_length=limits.CAPTIONS), BeforeValidator(_counted)
 ]
-
-
-class CaptionOut(BaseModel):
-    """One caption, and its own scores by the metrics that are computed so far."""
-
-    image: str
-    caption: str
-    scores: dict[str, float | None]
-
-
-class CocoCaption(BaseModel):
-    """An entry of COCO's results format."""
-
-    image_id: int | str = Field(
-        description="The image's `id` in the bundle; its `image` where it has no `id`."
-    )
-    caption: str
-
-
-class TopWord(BaseModel):
-    """One of the model's most probable words."""
-
-    word: str
-    logp: float | None
-
-
-class TokenOut(BaseModel):
-    """One token of a reference, the last one of each caption being `<end>`."""
-
-    word: str | None = Field(
-        description="null where columns were brought that do not tell their tokens."
-    )
-    logp: float | None = Field(
-        description="The natural logarithm of the model's probability of this word; null where the "
-        "probability is 0."
-    )
-    rank: int = Field(description="How many words have a higher probability.")
-    top: str | None = Field(
-        description="The word with the highest probability; null where brought columns have none."
-    )
-    top_logp: float | None
-    tops: list[TopWord] = Field(
-        description="The most probable words, `top` first: as many as the evaluation's "
-        "`tokens.top` asked for."
-    )
-    entropy: float | None = Field(
-        description="Entropy of the model's distribution over words, in nats; null where the "
-        "evaluation's `tokens.entropy` did not ask for it."
-    )
-
-
-class ReferenceOut(BaseModel):
-    text: str
-    tokens: list[TokenOut]
-
-
-class TokensOut(BaseModel):
-    """The references of one image, word by word."""
-
-    image: str
-    captions: list[ReferenceOut]
-
-
-class ScoreDistribution(BaseModel):
-    """How often scores are how high."""
-
-    edges: list[float] = Field(
-        description="Of 30 bins of the same width, from the lowest score to the highest one. A bin "
-        "has its lower edge, and the last one has both. Where all scores are equal, from .5 below "
-        "to .5 above them; without scores, 0 to 1."
-    )
-    counts: list[int] = Field(description="Scores in each bin.")
-    missing: int = Field(description="Captions without this score.")
-
-
-class CaptionPage(Page[CaptionOut]):
-    matching: int | None = Field(
-        description="How many captions there are on all pages; null without `sort`, `search` and "
-        "`image`."
-    )
-    distribution: ScoreDistribution | None = Field(
-        description="On the first page, with `sort`: the scores of all captions that `search` and "
-        "`image` leave, whatever the bounds. Otherwise null."
-    )

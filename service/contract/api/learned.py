@@ -1,21 +1,17 @@
-"""The training of a learned metric: request and answer."""
+"""The request for the training of a learned metric."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from service.contract import limits
-from service.contract.api.answers import RunProblem
 from service.contract.api.captions import CaptionsIn
-from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
 from service.contract.api.strict import Caption, Many, Strict, Whole, absent, unless
 from service.contract.api.texts import (
     DatasetReference,
     FeatureName,
-    LearnedId,
     PlainName,
-    Timestamp,
     TokenizerName,
 )
 from service.contract.metrics import families, tokenizers
@@ -209,104 +205,3 @@ def _check_once(what: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"expected different {what}, found {twice!r:.100} twice")
-
-
-class TrainingOut(BaseModel):
-    """The data that a model was trained on."""
-
-    images: int
-    captions: int
-    captioners: dict[str, int | str] = Field(
-        description="How many images each captioner was trained on, where that is known."
-    )
-    frequencies: dict[str, Any] = Field(
-        description="The images that the document frequencies are counted in."
-    )
-    inputs: dict[str, str] = Field(description="Digests of the files that it was trained on.")
-
-
-class ModelOut(BaseModel):
-    """The description of a trained metric (its model card)."""
-
-    features: dict[str, str] = Field(description="The signature of each feature, by name.")
-    tokenizer: str
-    recipe: dict[str, Any]
-    training: TrainingOut
-    stopped_by: str = Field(description="`people`, or `held-out images`.")
-    epochs: int
-    best_epoch: int
-    kendall_c: dict[str, tuple[float | None, float | None]] = Field(
-        description="Kendall's tau c with people's ratings, or with whether a person wrote the "
-        "caption, on the data that stopped the training and on the test data: of the metric, of "
-        "each feature alone, and of the metric without each feature."
-    )
-
-
-class AgreementOut(BaseModel):
-    """A metric's agreement with people on the test data; null: no such judgements."""
-
-    kendall_c: float | None = Field(description="Kendall's tau c with ratings.")
-    kendall_c_interval: tuple[float, float] | None = Field(description="95 %.")
-    right: float | None = Field(
-        description="The share of pairs whose preferred caption has the higher score; ties half."
-    )
-    right_interval: tuple[float, float] | None = Field(description="95 %.")
-
-
-class TestedOut(BaseModel):
-    """Agreement with people on photos that were not learned from."""
-
-    photos: int
-    rated: int = Field(description="Rated captions.")
-    pairs: int
-    metrics: dict[str, AgreementOut] = Field(
-        description="`this model`, the shipped `accord`, and `cider_d`."
-    )
-
-
-class JudgedOut(BaseModel):
-    """The judgements that were learned from."""
-
-    photos: int
-    pairs: int = Field(description="A preferred caption above another, rated ones among them.")
-
-
-class TaughtOut(BaseModel):
-    """The data that a model of accord was learned from."""
-
-    images: int = Field(description="Whose captions gave the words.")
-    contrasts: dict[str, int] = Field(description="By kind, how many were learned from.")
-    judged: JudgedOut | None
-    inputs: dict[str, str] = Field(description="Digests of the files.")
-
-
-class AccordOut(BaseModel):
-    """The description of a trained model of accord."""
-
-    objective: str = Field(description="`contrast` or `judged`.")
-    weights: dict[str, float] = Field(description="Of each feature; none is negative.")
-    tokenizer: str
-    stems: str = Field(description="How words are compared: `english` stems, or as `written`.")
-    training: TaughtOut
-    right: dict[str, float] = Field(
-        description="By kind, the share of the contrasts learned from that the model puts right."
-    )
-    agreement: TestedOut | None = Field(description="null for `contrast`.")
-    recipe: dict[str, Any]
-
-
-class LearnedOut(RunOut):
-    """The training of a metric, which evaluations can then use."""
-
-    id: LearnedId
-    dataset: DatasetPinned
-    works: list[WorkOut]
-    metric: str | None = Field(
-        description="The metric's name in requests; null until it is trained.",
-        examples=["nneval@0123456789ab"],
-    )
-    model: ModelOut | AccordOut | None
-    warnings: list[WarningOut]
-    error: RunProblem | None
-    created_at: Timestamp
-    finished_at: Timestamp | None

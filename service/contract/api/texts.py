@@ -1,4 +1,4 @@
-"""Names, ids and times in requests and answers, each with its pattern."""
+"""Names and times in requests, each with its pattern."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,16 +17,16 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from prescore import plain_text
+from prescore.models import identifiers
+from prescore.models.identifiers import DATASET_NAME, DIGEST, EVALUATION, run_id
 from service.contract import limits
 from service.contract.gates import gates
 from service.contract.metrics import catalogue, families, tokenizers
 
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _NO_NUL = r"^[^\x00]*$"  # PostgreSQL refuses texts with a NUL
 
-DIGEST = r"^sha256:[0-9a-f]{64}$"
-DATASET = f"^{_NAME}$"
-_VERSION = f"{_NAME}(@v[0-9]{{1,9}})?"
+DATASET = f"^{DATASET_NAME}$"
+_VERSION = f"{DATASET_NAME}(@v[0-9]{{1,9}})?"
 _SPLIT = r"/[^/@\x00-\x20]{1,100}"
 SPLIT = f"^{_VERSION}{_SPLIT}$"
 SPLITS = f"^{_VERSION}({_SPLIT})?$"
@@ -48,10 +48,8 @@ def _described(pattern: str, description: str, *examples: str) -> Any:
     return Field(description=description, examples=list(examples) or None, json_schema_extra=extra)
 
 
-Digest = Annotated[
-    str,
-    _like(DIGEST, "sha256: and 64 hex digits in lower case"),  # one file, one address
-    _described(DIGEST, "The SHA-256 of the bytes, as `sha256:` and 64 hex digits."),
+Digest = Annotated[  # one file, one address
+    identifiers.Digest, _like(DIGEST, "sha256: and 64 hex digits in lower case")
 ]
 DatasetName = Annotated[
     str,
@@ -93,22 +91,8 @@ Labels = Annotated[
         }
     ),
 ]
-# The prefix of each kind of run's ids.
-EVALUATION, COMPARISON, PROBES, LEARNED, STUDY = "ev", "cp", "pb", "ln", "st"
-_IN_ID = "[A-Za-z0-9_-]{1,37}"
-RUN_ID = re.compile(f"[a-z]{{2}}_{_IN_ID}")  # of any kind of run
-
-
-def run_id(prefix: str) -> str:
-    return f"^{prefix}_{_IN_ID}$"
-
-
-EVALUATION_ID = run_id(EVALUATION)
-EvaluationId = Annotated[
-    str, Field(json_schema_extra={"pattern": EVALUATION_ID}, description="The id in the run's URL.")
-]
 GateText = Annotated[str, StringConstraints(min_length=1, max_length=gates.MAX_LENGTH)]
-_BASELINE = rf"^(best|{EVALUATION_ID[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
+_BASELINE = rf"^(best|{run_id(EVALUATION)[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
 Baseline = Annotated[
     str,
     _like(_BASELINE, "a label such as branch=main, an evaluation's id, or best"),
@@ -119,36 +103,23 @@ Baseline = Annotated[
         "branch=main",
     ),
 ]
-PROBES_ID = run_id(PROBES)
-ProbesId = Annotated[
-    str, Field(json_schema_extra={"pattern": PROBES_ID}, description="The id in the run's URL.")
-]
-LEARNED_ID = run_id(LEARNED)
-LearnedId = Annotated[
-    str, Field(json_schema_extra={"pattern": LEARNED_ID}, description="The id in the run's URL.")
-]
-COMPARISON_ID = run_id(COMPARISON)
-ComparisonId = Annotated[
-    str, Field(json_schema_extra={"pattern": COMPARISON_ID}, description="The id in the run's URL.")
-]
-STUDY_ID = run_id(STUDY)
-StudyId = Annotated[
-    str, Field(json_schema_extra={"pattern": STUDY_ID}, description="The id in the run's URL.")
-]
-Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since 1970, as the database has them, as a moment of an answer."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def moment_or_none(seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment(seconds)
 
 
 def rfc3339(seconds: float) -> str:
-    """Seconds since 1970, as the database has them, as RFC 3339 in UTC."""
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
+    """The same as a text."""
+    return identifiers.rfc3339(moment(seconds))
 
 
 def rfc3339_or_none(seconds: float | None) -> str | None:
-    """The same of a time that may be none."""
     return None if seconds is None else rfc3339(seconds)
 
 

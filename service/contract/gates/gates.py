@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
 
+from prescore.models.evaluations import Verdict
 from service.contract import near
 from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
 from service.contract.gates import repairs
 from service.contract.gates.expressions import Linear, Reader, exactly, read_sum
 from service.contract.metrics import catalogue, signatures
 
-Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
 Decision = tuple[Verdict | None, str | None]  # the verdict and its reason
 OPEN: Decision = (None, None)
 
@@ -69,7 +68,7 @@ class NoDrop:
         return True
 
 
-Gate = Threshold | NoDrop
+ParsedGate = Threshold | NoDrop
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Compared:
+class BaselineDifference:
     """A comparison with the baseline; `difference` is this score - the baseline's."""
 
     difference: float
@@ -120,11 +119,11 @@ class Evidence:
     measured: Mapping[str, Measured]
     lost: Mapping[str, str]
     baselines: Mapping[str, Baseline | str]
-    compared: Mapping[str, Compared | str]
+    compared: Mapping[str, BaselineDifference | str]
     distrusted: Mapping[str, str]
 
 
-def parse(text: str) -> Gate:
+def parse(text: str) -> ParsedGate:
     """Raises InvalidRequest with the place of an error, UnknownMetric for a name; both suggest what
     was meant.
     """
@@ -156,10 +155,10 @@ def _is_name(name: str) -> bool:
     return name in catalogue.METRICS or name in catalogue.ALIASES or name == NO_DROP
 
 
-def _parse(text: str) -> Gate:
+def _parse(text: str) -> ParsedGate:
     reader = Reader(text)
     if reader.take(NO_DROP):
-        found: Gate = NoDrop(text, _compared_metrics(reader))
+        found: ParsedGate = NoDrop(text, _compared_metrics(reader))
     else:
         metric = _metric(reader)
         relation = reader.demand_sign(*_RELATIONS)
@@ -196,7 +195,7 @@ def names(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in parse(text).metrics))
 
 
-def decide(gate: Gate, evidence: Evidence) -> Decision:
+def decide(gate: ParsedGate, evidence: Evidence) -> Decision:
     """The verdict and its reason; (None, None) while it is open."""
     if isinstance(gate, Threshold):
         return _decide_threshold(gate, evidence)
@@ -243,7 +242,7 @@ def _decide_drop(metric: str, evidence: Evidence) -> Decision:
     if blocked is not None or measured is None or not isinstance(baseline, Baseline):
         return blocked or OPEN
     compared = evidence.compared.get(metric)
-    if isinstance(compared, Compared):
+    if isinstance(compared, BaselineDifference):
         return _judge_drop(metric, compared, baseline)
     worst = measured.low if _higher(metric) else measured.high
     if not _is_worse(metric, worst - baseline.value):
@@ -251,7 +250,7 @@ def _decide_drop(metric: str, evidence: Evidence) -> Decision:
     return OPEN if compared is None else ("undecided", compared)
 
 
-def _judge_drop(metric: str, compared: Compared, baseline: Baseline) -> Decision:
+def _judge_drop(metric: str, compared: BaselineDifference, baseline: Baseline) -> Decision:
     if compared.p is None:
         return "undecided", "the difference cannot be tested (one image, or an infinite score)"
     said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline})"

@@ -8,13 +8,13 @@ from itertools import product
 from service.contract import near
 from service.contract.errors import InvalidRequest
 from service.contract.gates.expressions import BASELINE, Linear
-from service.contract.gates.gates import Gate, Threshold
+from service.contract.gates.gates import ParsedGate, Threshold
 from service.contract.metrics import catalogue
 
 _PERCENT = 100
 
 
-def check(gate: Gate) -> None:
+def check(gate: ParsedGate) -> None:
     """Raise for a threshold that no value, or every value, of a metric of captions meets, as where
     scores are meant in percent. What every score meets by convention, such as `>= 0`, is taken.
     """

@@ -4,15 +4,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
 
+from prescore.models.metrics import Stage
 from service.contract import near
 from service.contract.errors import UnknownMetric
 from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric, kind_of
 from service.contract.metrics.families import learned as learned_families
 from service.contract.metrics.views import View
-
-Stage = Literal["pregen", "postgen"]
 
 FILTERS: Mapping[str, str] = {
     "none": "all tokens of a caption",

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from prescore.models.studies import StudyIdf
 from service.contract.metrics import families
 from service.contract.metrics.families import Family
 from service.contract.metrics.views import View
 from service.contract.plan.works import Blob, Work
 
-Idf = Literal["dataset", "stratum"]
 Source = Blob | Work
 STRATA = 5
 SORTED_BY = "cider_d"  # images are sorted into strata by their captions' scores of this family
@@ -31,7 +30,7 @@ class Studied:
     references: Source
 
 
-def strata(model: Studied, idf: Idf) -> Work:
+def strata(model: Studied, idf: StudyIdf) -> Work:
     """The work that computes a model's scores on strata of images."""
     inputs = {"columns": model.columns, **model.scores}
     if idf == "stratum":

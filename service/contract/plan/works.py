@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from prescore.models.runs import RunStatus, WorkStatus
 from service.contract.metrics.families import FAMILIES
 from service.contract.metrics.views import View
 
@@ -21,12 +22,8 @@ QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by the worker's role, in order of
     "metrics": ("metrics", "parsing"),
 }
 
-WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
 TERMINAL: frozenset[WorkStatus] = frozenset({"done", "failed", "canceled", "unavailable"})
 RESTARTED: frozenset[WorkStatus] = frozenset({"failed", "canceled", "unavailable"})
-
-RunStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
-ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from service.contract.api.data import DatasetOut
+from prescore.models.datasets import Dataset
 from service.contract.errors import InvalidRequest
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.content import Content
@@ -28,7 +28,7 @@ def check_name(name: str) -> None:
         )
 
 
-async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[DatasetOut, bool]:
+async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[Dataset, bool]:
     """Judge the whole bundle and store it; returns the version, and whether it is new."""
     records, blobs = service.records, service.blobs
     with blobs.derived.new() as images, blobs.derived.new() as captions:

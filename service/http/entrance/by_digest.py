@@ -100,4 +100,4 @@ class ByDigest:
             answer = await asyncio.to_thread(self.stored.get, service.records, digest)
         except NotFound:
             raise Unavailable(f"{digest} was deleted while it was sent; send it again") from None
-        return answer.model_dump()
+        return answer.model_dump(mode="json")

@@ -22,7 +22,7 @@ from service.http.dependencies import address_of
 from service.http.entrance.access import OPEN_HERE, is_open
 from service.http.entrance.rates import Rate, Rates
 from service.works.keyring import keys
-from service.works.keyring.keys import Key
+from service.works.keyring.keys import KeyRecord
 from service.works.keyring.looking import Lookup, NotValid, valid
 from service.works.records import Records
 
@@ -113,14 +113,14 @@ class Keyring:
                 f"{_MAKE_ONE}"
             )
 
-    def _look(self, _: Request, given: str | None, now: float) -> Key:
+    def _look(self, _: Request, given: str | None, now: float) -> KeyRecord:
         """The log says why a key is not valid, and its owner is told."""
         try:
             return valid(given or "", self._lookup.find, now)
         except NotValid as error:
             raise not_valid(error) from None
 
-    def _note(self, key: Key, now: float) -> None:
+    def _note(self, key: KeyRecord, now: float) -> None:
         """Note the use of a key beside the request, which must not wait for a writer."""
         if not keys.is_note_due(key, now) or key.id in self._noting:
             return

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from service.contract.api.data import PartOut, PartsOut, UploadOut, UploadPage
-from service.contract.api.texts import Digest, rfc3339
+from prescore.models.uploads import Upload, UploadPage, UploadPart, UploadParts
+from service.contract.api.texts import Digest, moment
 from service.contract.errors import (
     ColumnsRefused,
     Conflict,
@@ -99,7 +99,7 @@ def list_all(service: Service, digest: Annotated[Digest | None, Query()] = None)
     summary="See an upload",
     responses=openapi.refusals(NotFound, OtherVersion),
 )
-async def get(id: Identity, request: Request, service: Service) -> UploadOut:
+async def get(id: Identity, request: Request, service: Service) -> Upload:
     """Where it stands, what it became, or why it was refused: also for who has not heard the answer
     to the last bytes.
     """
@@ -207,7 +207,7 @@ async def options() -> Response:
     response_description="The next parts, or that all are there.",
     responses=openapi.refusals(NotFound, Conflict, TooLarge, UploadRefused, StoreUnavailable),
 )
-async def place_parts(id: Identity, request: Request, service: Service) -> PartsOut:
+async def place_parts(id: Identity, request: Request, service: Service) -> UploadParts:
     """Where objects lie in an S3-compatible store that clients reach, a client may send a file
     there itself, in place of `PATCH`: begin the upload, ask here, PUT each part to its URL, in any
     order and several at a time, and ask again until it is `complete`. What was sent stays; who asks
@@ -223,11 +223,11 @@ async def place_parts(id: Identity, request: Request, service: Service) -> Parts
         if missing:
             staged = length - sum(part.bytes for part in missing)
             parts = await asyncio.to_thread(_with_urls, service, id, missing[:URLS_AT_ONCE])
-            return PartsOut(length=length, staged=staged, complete=False, parts=parts)
+            return UploadParts(length=length, staged=staged, complete=False, parts=parts)
         await asyncio.to_thread(rows.completed, service.records, id)
         upload = await asyncio.to_thread(rows.find, service.records, id)
     upload = await appending.noticed(request, service, upload)
-    return PartsOut(length=length, staged=upload.staged, complete=True, parts=[])
+    return UploadParts(length=length, staged=upload.staged, complete=True, parts=[])
 
 
 async def _missing(request: Request, service: Running, upload: Unfinished) -> list[Part]:
@@ -243,10 +243,10 @@ async def _missing(request: Request, service: Running, upload: Unfinished) -> li
     return missing
 
 
-def _with_urls(service: Running, identity: str, parts: list[Part]) -> list[PartOut]:
+def _with_urls(service: Running, identity: str, parts: list[Part]) -> list[UploadPart]:
     upload = rows.find(service.records, identity)
-    until = rfc3339(time.time() + staging.URL_SECONDS)
+    until = moment(time.time() + staging.URL_SECONDS)
     return [
-        PartOut(**vars(part), url=staging.url(service, upload, part), expires_at=until)
+        UploadPart(**vars(part), url=staging.url(service, upload, part), expires_at=until)
         for part in parts
     ]

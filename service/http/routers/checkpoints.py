@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from service.contract.api.data import CheckpointOut
+from prescore.models.checkpoints import Checkpoint
 from service.contract.api.texts import Digest
 from service.contract.errors import (
     DigestMismatch,
@@ -48,11 +48,11 @@ def head(digest: Digest, service: Service) -> Response:
     "/{digest}",
     operation_id="upload_checkpoint",
     summary="Upload a checkpoint",
-    response_model=CheckpointOut,
+    response_model=Checkpoint,
     response_description="It was stored already.",
     responses={
         200: _LINKED,
-        201: {"model": CheckpointOut, "description": "Stored.", **_LINKED},
+        201: {"model": Checkpoint, "description": "Stored.", **_LINKED},
         **openapi.refusals(
             TooLarge,
             DigestMismatch,
@@ -86,6 +86,6 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     summary="Describe a checkpoint",
     responses=openapi.refusals(NotFound, InvalidRequest),
 )
-def get(digest: Digest, service: Service) -> CheckpointOut:
+def get(digest: Digest, service: Service) -> Checkpoint:
     """The facts in its header, and the splits on which it was scored."""
     return checkpoints.get(service.records, digest)

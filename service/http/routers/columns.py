@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from service.contract.api.data import ColumnsOut
+from prescore.models.checkpoints import Columns
 from service.contract.api.texts import Digest
 from service.contract.errors import (
     ColumnsRefused,
@@ -43,11 +43,11 @@ def head(digest: Digest, service: Service) -> Response:
     "/{digest}",
     operation_id="upload_columns",
     summary="Upload columns",
-    response_model=ColumnsOut,
+    response_model=Columns,
     response_description="They were stored already.",
     responses={
         200: _LINKED,
-        201: {"model": ColumnsOut, "description": "Stored.", **_LINKED},
+        201: {"model": Columns, "description": "Stored.", **_LINKED},
         **openapi.refusals(
             *(TooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
             *(StoreUnavailable, Unavailable, DiskFull),
@@ -73,6 +73,6 @@ async def put(digest: Digest, request: Request, service: Service) -> Response:
     summary="Describe columns",
     responses=openapi.refusals(NotFound, InvalidRequest),
 )
-def get(digest: Digest, service: Service) -> ColumnsOut:
+def get(digest: Digest, service: Service) -> Columns:
     """What their file says of them."""
     return columns.get(service.records, digest)

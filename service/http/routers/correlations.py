@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
-from service.contract.api.studies import CorrelationsOut
+from prescore.models.studies import Correlations, StudyIdf
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -12,7 +12,6 @@ from service.contract.errors import (
     NotFound,
     StoreUnavailable,
 )
-from service.contract.plan.studies import Idf
 from service.http import csv_answers, openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -29,7 +28,7 @@ router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=
     "/correlations",
     operation_id="get_correlations",
     summary="Correlations of pre-gen with post-gen scores",
-    response_model=CorrelationsOut,
+    response_model=Correlations,
     response_description="The last study that finished, and the one under way; with `Accept: "
     "text/csv` the finished one in full as CSV (404 where there is none).",
     responses={
@@ -50,7 +49,7 @@ def get_correlations(
         Query(max_length=100, description="By default the only split, or `test`."),
     ] = None,
     idf: Annotated[
-        Idf,
+        StudyIdf,
         Query(
             description="Where CIDEr counts document frequencies: in the split, or in each stratum."
         ),
@@ -64,7 +63,7 @@ def get_correlations(
         ),
         Digits,
     ] = 20,
-) -> Response | CorrelationsOut:
+) -> Response | Correlations:
     """The last correlation study of the split that finished, and the one under way. This starts no
     study; `POST /v1/studies` does.
     """

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from service.contract.api.data import DatasetOut, DatasetPage
+from prescore.models.datasets import Dataset, DatasetPage
 from service.contract.api.texts import DatasetName
 from service.contract.errors import (
     BlobDamaged,
@@ -43,11 +43,11 @@ Reference = Annotated[
     "/{name}",
     operation_id="upload_dataset",
     summary="Upload a version of a dataset",
-    response_model=DatasetOut,
+    response_model=Dataset,
     response_description="A version with this content exists already: this one.",
     responses={
         200: _LINKED,
-        201: {"model": DatasetOut, "description": "A new version.", **_LINKED},
+        201: {"model": Dataset, "description": "A new version.", **_LINKED},
         **openapi.refusals(
             TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, Unavailable, DiskFull
         ),
@@ -65,7 +65,7 @@ async def put(name: DatasetName, request: Request, service: Service) -> Response
     bundles.check_name(name)
     async with receive(request, service.blobs, bundles.TAR) as (upload, _):
         answer, new = await bundles.keep(service, name, upload, partial(judged, request))
-    return JSONResponse(answer.model_dump(), 201 if new else 200)
+    return JSONResponse(answer.model_dump(mode="json"), 201 if new else 200)
 
 
 @router.get(
@@ -96,7 +96,7 @@ def every(
     "/{name}",
     operation_id="get_dataset",
     summary="Describe a dataset, or read its captions",
-    response_model=DatasetOut,
+    response_model=Dataset,
     response_description="With `Accept: application/x-ndjson`: its captions.jsonl.",
     responses={
         200: {"content": {LINES: {"schema": {"type": "string"}}}},
@@ -107,7 +107,7 @@ def get(
     name: Reference,
     service: Service,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
-) -> Response | DatasetOut:
+) -> Response | Dataset:
     """`name` is the latest version, `name@v1` a certain one."""
     if accept is not None and LINES in accept:
         path = datasets.captions_path(service.records, service.blobs, name)

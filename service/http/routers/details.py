@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
+from prescore.models.captions import CaptionPage, CocoCaption, Tokens
+from prescore.models.metrics import PregenScores
+from prescore.models.runs import EndEvent, ScoresEvent, WorkEvent
 from service.contract import limits
-from service.contract.api.captions import CaptionPage, CocoCaption, TokensOut
-from service.contract.api.runs import EndEvent, WorkEvent
-from service.contract.api.scores import PregenOut, ScoresEvent
 from service.contract.api.texts import SortingName
 from service.contract.errors import (
     BlobDamaged,
@@ -112,9 +112,9 @@ _STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, Unavailable)
     summary="Every pre-gen score",
     responses=openapi.refusals(NotFound),
 )
-def pregen(id: Identity, service: Service) -> PregenOut:
+def pregen(id: Identity, service: Service) -> PregenScores:
     """All pre-gen scores that are computed so far, in the shape of the evaluation's `scores`."""
-    return PregenOut(scores=evaluations.pregen(service, id))
+    return PregenScores(scores=evaluations.pregen(service, id))
 
 
 @router.get(
@@ -178,7 +178,7 @@ def tokens(
     id: Identity,
     image: ImageName,
     service: Service,
-) -> TokensOut:
+) -> Tokens:
     """The log-probability and rank of each reference token, and the model's most probable word
     there (404 until the columns are computed). If the evaluation asked for more `tokens`, that is
     shown once its work `tokens` is done.

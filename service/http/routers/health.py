@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from service.contract.api.metrics import HealthOut, ReadyOut
+from prescore.models.workers_and_queues import Liveness, Readiness
 from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
@@ -19,9 +19,9 @@ router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
 
 
 @router.get("/livez", operation_id="livez", summary="Check whether the API runs")
-def livez() -> HealthOut:
+def livez() -> Liveness:
     """200 as long as this process can answer."""
-    return HealthOut(status="ok")
+    return Liveness(status="ok")
 
 
 @router.get(
@@ -30,7 +30,7 @@ def livez() -> HealthOut:
     summary="Check whether the service is ready",
     responses=openapi.refusals(),
 )
-def readyz(service: Service) -> ReadyOut:
+def readyz(service: Service) -> Readiness:
     """200 when the API can take requests and keep them: the record can be read and written and is
     not damaged, the disk has room, and a worker is there. It is 200 without Redis too, and
     `findings` says so: requests are accepted, and their works begin when Redis is back.
@@ -48,10 +48,10 @@ def readyz(service: Service) -> ReadyOut:
         workers = service.queue.workers()
     except (redis.RedisError, OSError) as error:
         finding = f"Redis does not answer ({type(error).__name__}): accepted works wait for it"
-        return ReadyOut(status="ok", workers={}, findings=[finding])
+        return Readiness(status="ok", workers={}, findings=[finding])
     if not any(workers.values()):
         raise Unavailable("not ready: there is no worker")
-    return ReadyOut(status="ok", workers=workers, findings=[])
+    return Readiness(status="ok", workers=workers, findings=[])
 
 
 def _reason(error: sa.exc.SQLAlchemyError | OSError) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from service.contract.api.leaderboard import Leaderboard, ScoreHistory
+from prescore.models.leaderboard import Leaderboard, ScoreHistory
 from service.contract.api.texts import MOST_METRICS, MetricName, MetricNames, RankedName
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fastapi import APIRouter
 
-from service.contract.api.metrics import MetricOut, MetricPage
+from prescore.models.metrics import Metric, MetricPage
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
@@ -36,8 +36,8 @@ def every(service: Service) -> MetricPage:
     return MetricPage(items=items, next=None)
 
 
-def _out(spec: MetricSpec, reason: str | None) -> MetricOut:
-    return MetricOut(
+def _out(spec: MetricSpec, reason: str | None) -> Metric:
+    return Metric(
         name=spec.name,
         family=spec.family,
         higher_is_better=spec.higher_is_better,

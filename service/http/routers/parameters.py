@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
-from service.contract.api.texts import run_id
+from prescore.models.identifiers import run_id
 from service.http.preferences import IDEMPOTENCY_KEY
 from service.runs import comparisons, evaluations, training
 from service.runs.base import AnyKind

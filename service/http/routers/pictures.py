@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from service.contract.api.data import DatasetChange, DatasetOut
+from prescore.models.datasets import Dataset
+from service.contract.api.changes import DatasetChange
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -41,7 +42,7 @@ _SENT = ("ETag", "Cache-Control")
         NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge
     ),
 )
-def patch(name: Reference, change: DatasetChange, service: Service, caller: Caller) -> DatasetOut:
+def patch(name: Reference, change: DatasetChange, service: Service, caller: Caller) -> Dataset:
     """Of the latest version, or of `name@version`. The version, its digest and its scores stay as
     they are.
     """

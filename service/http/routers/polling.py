@@ -4,7 +4,7 @@ import asyncio
 
 from fastapi import Response
 
-from service.contract.api.runs import RunOut
+from prescore.models.runs import Run
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
@@ -51,7 +51,7 @@ CANCELED: openapi.Responses = {
 }
 
 
-def submission(model: type[RunOut], ended: str, *following: str) -> openapi.Responses:
+def submission(model: type[Run], ended: str, *following: str) -> openapi.Responses:
     """The answers to a submission; `ended` is a sentence: what `Prefer: wait` has waited for;
     `following` are the operations on the run.
     """
@@ -166,7 +166,7 @@ def changed(service: Running, kind: AnyKind, identity: str) -> Response:
     return _made(found, version, 200, {})
 
 
-def _made(answer: RunOut, version: int, status: int, headers: dict[str, str]) -> Response:
+def _made(answer: Run, version: int, status: int, headers: dict[str, str]) -> Response:
     """The answer with a run that was submitted, changed or canceled."""
     return Response(
         answer.model_dump_json(),

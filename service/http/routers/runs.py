@@ -9,10 +9,10 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, create_model
 
-from service.contract.api.answers import Page
+from prescore.models.base import PageOf
+from prescore.models.runs import RunStatus
 from service.contract.api.texts import DatasetFilter
 from service.contract.errors import InvalidCursor, InvalidRequest
-from service.contract.plan.works import RunStatus
 from service.http import openapi
 from service.http.dependencies import Caller, Service
 from service.http.entrance.admission import SubmissionRoute
@@ -148,5 +148,5 @@ def _with(endpoint: Answering, **types: Any) -> Answering:
 
 def _page_of(kind: AnyKind) -> type[BaseModel]:
     name = kind.out.__name__.removesuffix("Out")
-    made = create_model(f"{name}Page", __base__=Page[kind.out])  # type: ignore[name-defined]
+    made = create_model(f"{name}Page", __base__=PageOf[kind.out])  # type: ignore[name-defined]
     return cast("type[BaseModel]", made)

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.leaderboard import ScoreBeside
+from prescore.models.leaderboard import ScoreBeside
 from service.contract.metrics import catalogue
 from service.runs.boards.finding import Asked, find
 from service.stored.datasets import Pinned

@@ -11,8 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
-from service.contract.api.texts import rfc3339
+from prescore.models.identifiers import rfc3339
+from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
+from service.contract.api.texts import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.runs import search
@@ -77,8 +78,9 @@ def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
     for item in page.items:
         low, high = item.interval or (None, None)
         text = json.dumps(item.labels, ensure_ascii=False)
+        made = item.created_at and rfc3339(item.created_at)
         place = (item.rank, item.tied) if isinstance(item, Standing) else ()
-        facts = item.evaluation, item.checkpoint, item.value, low, high, item.created_at, text
+        facts = item.evaluation, item.checkpoint, item.value, low, high, made, text
         beside_it = (item.scores.get(name) for name in page.beside)
         yield (*place, *facts, *(None if one is None else one.value for one in beside_it))
 
@@ -213,7 +215,7 @@ def _scored(row: Row[Any], facts: _Facts) -> dict[str, Any]:
             for each in facts.others
             if row.run_id in each.scores
         },
-        "created_at": rfc3339(row.created_at),
+        "created_at": moment(row.created_at),
     }
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
-from service.contract.api.captions import CaptionOut, CaptionPage, ScoreDistribution
+from prescore.models.captions import Caption, CaptionPage, ScoreDistribution
 from service.contract.errors import InvalidRequest, NotFound
 from service.runs import answered, search
 from service.runs.answered import Answered
@@ -53,7 +53,7 @@ def page(
     )
 
 
-def rows(found: Answered, wanted: Wanted) -> Iterator[CaptionOut]:
+def rows(found: Answered, wanted: Wanted) -> Iterator[Caption]:
     """All these captions, a block of them in memory at a time."""
     chosen, _ = _chosen(found, wanted)
     return (row for block in _blocks(chosen) for row in found.some_rows(block))

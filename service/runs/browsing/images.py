@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from service.contract.api.comparisons import ComparedImagePage
+from prescore.models.comparisons import ComparedImagePage
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.contract.results import ComparisonKept

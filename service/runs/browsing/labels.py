@@ -4,27 +4,21 @@ from itertools import groupby
 
 import sqlalchemy as sa
 
-from service.contract.api.overview.labels import (
-    LOOKED_AT,
-    MOST,
-    LabelOut,
-    LabelsOut,
-    LabelValue,
-)
-from service.contract.api.texts import rfc3339
+from prescore.models.evaluations import LABELLED, MOST_LABELS, Label, LabelList, LabelValue
+from service.contract.api.texts import moment
 from service.runs import evaluations, search
 from service.runs.search import Asked
 from service.works.parts import Parts
 from service.works.tables import labels, runs
 
 
-def used(parts: Parts, dataset: str | None) -> LabelsOut:
+def used(parts: Parts, dataset: str | None) -> LabelList:
     """Names and values of the latest evaluations, those of the latest one first. `dataset`:
     `name[@version][/split]`.
     """
     of = runs.c.kind == evaluations.KIND.name, *search.meeting(Asked(dataset))
     newest = sa.select(runs.c.id).where(*of).order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    few = newest.limit(LOOKED_AT).subquery()
+    few = newest.limit(LABELLED).subquery()
     latest = sa.func.max(labels.c.created_at)
     counted = (
         sa.select(labels.c.name, labels.c.value, sa.func.count().label("many"), latest.label("at"))
@@ -38,22 +32,22 @@ def used(parts: Parts, dataset: str | None) -> LabelsOut:
         sa.func.row_number().over(partition_by=named, order_by=order).label("place"),
         sa.func.max(counted.c.at).over(partition_by=named).label("named_at"),
     ).subquery()
-    query = sa.select(*placed.c).where(placed.c.place <= MOST + 1)
+    query = sa.select(*placed.c).where(placed.c.place <= MOST_LABELS + 1)
     query = query.order_by(placed.c.named_at.desc(), placed.c.name, placed.c.place)
     with parts.records.reading() as connection:
         rows = connection.execute(query).all()
     found = [(name, list(own)) for name, own in groupby(rows, key=lambda row: row.name)]
-    return LabelsOut(
+    return LabelList(
         items=[
-            LabelOut(
+            Label(
                 name=name,
                 values=[
-                    LabelValue(value=row.value, evaluations=row.many, latest=rfc3339(row.at))
-                    for row in own[:MOST]
+                    LabelValue(value=row.value, evaluations=row.many, latest=moment(row.at))
+                    for row in own[:MOST_LABELS]
                 ],
-                more_values=len(own) > MOST,
+                more_values=len(own) > MOST_LABELS,
             )
-            for name, own in found[:MOST]
+            for name, own in found[:MOST_LABELS]
         ],
-        more_names=len(found) > MOST,
+        more_names=len(found) > MOST_LABELS,
     )

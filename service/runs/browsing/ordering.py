@@ -4,7 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from service.contract.api.captions import ScoreDistribution
+from prescore.models.captions import ScoreDistribution
 
 _BINS = 30
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import limits
-from service.contract.api.life.changes import EvaluationChange, RunChange
+from service.contract.api.changes import EvaluationChange, RunChange
 from service.contract.errors import InvalidRequest, PreconditionFailed
 from service.runs import base
 from service.runs.base import AnyKind

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.plan.works import Blob
-from service.runs.base import Run
+from service.runs.base import NewRun
 from service.stored import garbage
 from service.works.blobs import Blobs
 from service.works.records import in_batches
@@ -19,7 +19,7 @@ class Gone(Exception):
     """Something that was found is not there any more: look again."""
 
 
-def check(connection: Connection, blobs: Blobs, run: Run) -> None:
+def check(connection: Connection, blobs: Blobs, run: NewRun) -> None:
     """Raise Gone unless all that a run names is there. From its insertion on, its works keep it."""
     pinned = run.dataset
     version = datasets.c.name == pinned.name, datasets.c.version == pinned.version

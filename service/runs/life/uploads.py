@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.life.audit import Action
+from prescore.models.keys import ChangeAction
 from service.contract.errors import NotFound
 from service.contract.plan import planning
 from service.contract.plan.works import Work
@@ -63,7 +63,7 @@ def _row(connection: Connection, table: sa.Table, digest: str, noun: str) -> Row
 
 
 def _delete(
-    parts: Parts, connection: Connection, table: sa.Table, digest: str, action: Action
+    parts: Parts, connection: Connection, table: sa.Table, digest: str, action: ChangeAction
 ) -> None:
     needing = [*unfinished_naming(connection, digest), *unfinished_reading(connection, [digest])]
     check_free(digest, [*dict.fromkeys(needing)])

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from service.contract.api.outgoing.webhooks import TEST
 from service.contract.api.texts import rfc3339
+from service.contract.api.urls import TEST_EVENT
 from service.contract.asking import Asker
 from service.runs.outgoing import messages, slack
 from service.works.outgoing import announcements, deliveries
@@ -36,9 +36,13 @@ def test(records: Records, identity: str) -> None:
     with records.transaction() as connection:
         hook = hooks.find(connection, identity)
         text = f"a test of Prescore's webhook {identity}"
-        data = {"type": TEST, "timestamp": rfc3339(time.time()), "data": {"webhook": identity}}
+        data = {
+            "type": TEST_EVENT,
+            "timestamp": rfc3339(time.time()),
+            "data": {"webhook": identity},
+        }
         body = json.dumps({"text": text} if hook.format == "slack" else data)
-        deliveries.add(connection, identity, hook.team, TEST, body)
+        deliveries.add(connection, identity, hook.team, TEST_EVENT, body)
 
 
 def _announce(parts: Parts, noted: Row[Any]) -> None:

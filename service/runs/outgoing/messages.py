@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.contract.api.evaluations import EvaluationOut
-from service.contract.api.outgoing.webhooks import Event
+from prescore.models.evaluations import Evaluation
+from prescore.models.webhooks import WebhookEvent
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
 from service.runs.kinds import KINDS
@@ -44,7 +44,7 @@ class Ended:
         return f"{pages}/ui/evaluations/{self.id}" if self.kind == "evaluation" else None
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[WebhookEvent]:
         found = [f"run.{self.status}"]
         if self.verdict is not None:
             found.append(f"verdict.{self.verdict}")
@@ -68,7 +68,7 @@ def ended(parts: Parts, identity: str) -> Ended | None:
     return Ended(*shown, **_of_evaluation(answer)) if row.kind == "evaluation" else Ended(*shown)
 
 
-def _of_evaluation(found: EvaluationOut) -> dict[str, Any]:
+def _of_evaluation(found: Evaluation) -> dict[str, Any]:
     return {
         "verdict": found.verdict,
         "gates": [(one.gate, one.verdict) for one in found.gates[:_GATES]],
@@ -79,7 +79,7 @@ def _of_evaluation(found: EvaluationOut) -> dict[str, Any]:
     }
 
 
-def standard(run: Ended, event: Event, place: str, pages: str) -> str:
+def standard(run: Ended, event: WebhookEvent, place: str, pages: str) -> str:
     """JSON in ASCII; `place` is the service's own URL, `pages` that of its page."""
     data = {
         "id": run.id,

@@ -8,7 +8,7 @@ only letters, digits and a few signs are shown.
 import json
 import re
 
-from service.contract.api.outgoing.webhooks import Event
+from prescore.models.webhooks import WebhookEvent
 from service.runs.outgoing.messages import Ended
 
 _SCORES = 6
@@ -18,12 +18,12 @@ _POWERFUL = re.compile(r"[^\w .,/+=<>()%-]")  # \w: letters of all alphabets, di
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def message(run: Ended, event: Event, place: str, pages: str) -> str:
+def message(run: Ended, event: WebhookEvent, place: str, pages: str) -> str:
     """JSON; `place` is the service's own URL, `pages` that of its page."""
     return json.dumps({"text": _line(run, event, run.page(pages) or f"{place}{run.path}")})
 
 
-def _line(run: Ended, event: Event, url: str) -> str:
+def _line(run: Ended, event: WebhookEvent, url: str) -> str:
     told = (
         f"{run.kind} {run.id} on {plain(run.dataset.replace('@', ' '))}: {event.rpartition('.')[2]}"
     )

@@ -10,10 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.metrics import Score
+from prescore.models.runs import DatasetPinned
 from prescore.plain_text import quoted
 from service.contract import near
-from service.contract.api.runs import DatasetPinned
-from service.contract.api.scores import ScoreOut
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Past
 from service.runs import base, evaluations, pairs, search
@@ -63,7 +63,7 @@ class _Found:
     dataset: DatasetPinned
     captions: str  # from which the references are read
     rows: Sequence[Mapping[str, Any]]
-    scores: Mapping[str, ScoreOut]
+    scores: Mapping[str, Score]
     is_partial: bool
     failed: bool  # its own gates
 

@@ -16,7 +16,7 @@ from service.contract.plan.works import KINDS
 from service.contract.results import EvaluationKept, Past
 from service.contract.wording import counted
 from service.runs import base, evaluations, probes, training
-from service.runs.base import Run
+from service.runs.base import NewRun
 from service.runs.submission import features, forecasts, gating, searches
 from service.stored import checkpoints, columns, datasets
 from service.stored.checkpoints import Used
@@ -32,7 +32,7 @@ _OF_REFERENCES = (
 _STAGES = {"pregen": "pre-gen", "postgen": "post-gen"}
 
 
-def begin(parts: Parts, request: EvaluationIn) -> Run:
+def begin(parts: Parts, request: EvaluationIn) -> NewRun:
     pinned = datasets.pin(parts.records, request.dataset)
     model: Used | None = None
     encoder: str | None = None
@@ -57,7 +57,7 @@ def begin(parts: Parts, request: EvaluationIn) -> Run:
         health = probes.health_of(connection, pinned)
     asked = request.model_dump(exclude={"captions"})
     known = EvaluationKept(**asked, health=health, baselines=dict(past), forecast=forecast)
-    return Run(
+    return NewRun(
         evaluations.KIND.new_id(),
         evaluations.KIND.name,
         {**asked, **known.model_dump()},

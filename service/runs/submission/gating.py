@@ -8,7 +8,7 @@ from typing import Any
 from service.contract.api.requests import EvaluationIn
 from service.contract.errors import InvalidRequest, RequestRefused
 from service.contract.gates import gates, ranges
-from service.contract.gates.gates import Gate, NoDrop
+from service.contract.gates.gates import NoDrop, ParsedGate
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
 from service.contract.plan.planning import Plan
@@ -66,7 +66,7 @@ def _metrics(parts: Parts, request: EvaluationIn) -> list[str]:
     return names
 
 
-def _checked(text: str, request: EvaluationIn) -> Gate:
+def _checked(text: str, request: EvaluationIn) -> ParsedGate:
     gate = gates.parse(text)
     ranges.check(gate)
     if gate.needs_baseline and request.baseline is None:

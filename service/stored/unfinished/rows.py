@@ -14,9 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.uploads import Upload
 from service.contract import limits
-from service.contract.api.data import UploadOut
-from service.contract.api.texts import rfc3339
+from service.contract.api.texts import moment
 from service.contract.errors import NotFound, RequestRefused, TooLarge, TooManyUploads
 from service.contract.wording import counted
 from service.works.records import Records
@@ -222,10 +222,10 @@ def forget_expired(records: Records, now: float) -> Sequence[tuple[str, str | No
         return [(row.id, row.staging) for row in connection.execute(deleted)]
 
 
-def out(upload: Unfinished) -> UploadOut:
+def out(upload: Unfinished) -> Upload:
     problem = None if upload.problem is None else json.loads(upload.problem)
     is_active = upload.writer is not None and upload.touched_at > time.time() - _ACTIVE_SECONDS
-    return UploadOut.model_validate(
+    return Upload.model_validate(
         {
             "id": upload.id,
             **vars(upload.purpose),
@@ -236,8 +236,8 @@ def out(upload: Unfinished) -> UploadOut:
             "active": is_active and not upload.complete,
             "location": upload.location,
             "problem": problem,
-            "created_at": rfc3339(upload.created_at),
-            "expires_at": rfc3339(upload.expires_at),
+            "created_at": moment(upload.created_at),
+            "expires_at": moment(upload.expires_at),
         }
     )
 

@@ -1,8 +1,8 @@
 /** An answer's `forecast` is one for each metric, or says why there is none at all. */
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["ForecastOut"]} Forecast */
-/** @typedef {import("../core/api.js").Schemas["NoForecastOut"]} NoForecast */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Forecast"]} Forecast */
+/** @typedef {import("../core/api.js").Schemas["NoForecast"]} NoForecast */
 
 /** @param {Evaluation["forecast"]} forecast @returns {forecast is NoForecast} */
 const isNone = (forecast) => typeof forecast?.none_because === "string";

@@ -1,6 +1,6 @@
 /** The evaluations of one training, in the order of its steps. */
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {Evaluation & { step: number }} Step */
 
 /** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */

@@ -15,7 +15,7 @@ import { following, refusalOf } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
 import { histogram } from "../plots/histogram.js";
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["CaptionPage"]} CaptionPage */
 
 const PAGE = 200;

@@ -13,9 +13,9 @@ import { answered, badge, failure, following, labels, refusal } from "../parts/s
 import { forest } from "../plots/forest.js";
 import { images } from "./compared/images.js";
 
-/** @typedef {import("../core/api.js").Schemas["ComparisonOut"]} Comparison */
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["ScoreOut"]} Score */
+/** @typedef {import("../core/api.js").Schemas["Comparison"]} Comparison */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
 
 export function compare() {
   const a = query("a");

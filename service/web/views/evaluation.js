@@ -15,7 +15,7 @@ import { gates } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
 import { allWorks } from "./evaluated/works.js";
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 
 /** @param {string} id */
 export function evaluation(id) {

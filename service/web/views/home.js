@@ -12,8 +12,8 @@ import { number, time } from "../parts/numbers.js";
 import { runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { answered, badge, following, labels } from "../parts/states.js";
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["DatasetOut"]} Dataset */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
 
 export function home() {
   const latest = pages(() => place("/v1/evaluations", { limit: 20 }));

@@ -13,8 +13,8 @@ import { bySteps } from "../parts/steps.js";
 import { marked } from "../parts/words.js";
 import { legend, strip } from "../plots/strip.js";
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["ReferenceOut"]} Reference */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["TokenizedCaption"]} Reference */
 
 const MOST = 8;
 

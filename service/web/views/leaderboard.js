@@ -15,8 +15,8 @@ import { finite, isOutside, outside } from "../plots/scale.js";
 import { rangeOf, whisker } from "../plots/whisker.js";
 
 /** @typedef {import("../core/api.js").Schemas["Standing"]} Standing */
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["ScoreOut"]} Score */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
 
 const PAGE = 200;
 

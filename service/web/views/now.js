@@ -11,13 +11,13 @@ import { duration, number, time } from "../parts/numbers.js";
 import { splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
-/** @typedef {import("../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["WorkOut"]} Work */
-/** @typedef {import("../core/api.js").Schemas["MeOut"]} Me */
-/** @typedef {import("../core/api.js").Schemas["KeyListed"]} Key */
-/** @typedef {import("../core/api.js").Schemas["ComparisonOut"]} OtherRun */
-/** @typedef {import("../core/api.js").Schemas["WorkerOut"]} Worker */
-/** @typedef {import("../core/api.js").Schemas["QueueOut"]} Queue */
+/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../core/api.js").Schemas["Work"]} Work */
+/** @typedef {import("../core/api.js").Schemas["Me"]} Me */
+/** @typedef {import("../core/api.js").Schemas["Key"]} Key */
+/** @typedef {import("../core/api.js").Schemas["Comparison"]} OtherRun */
+/** @typedef {import("../core/api.js").Schemas["Worker"]} Worker */
+/** @typedef {import("../core/api.js").Schemas["Queue"]} Queue */
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 

@@ -10,8 +10,8 @@ import { splitPlace, splitPlaces } from "../parts/places.js";
 import { answered, following } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
 
-/** @typedef {import("../core/api.js").Schemas["MetricOut"]} Metric */
-/** @typedef {import("../core/api.js").Schemas["CorrelationOut"]} Correlation */
+/** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
+/** @typedef {import("../core/api.js").Schemas["Correlation"]} Correlation */
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];

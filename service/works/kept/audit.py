@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.api.life.audit import Action
+from prescore.models.keys import ChangeAction
 from service.contract.asking import Asker
 from service.works.records import Records
 from service.works.tables import audit
@@ -22,7 +22,9 @@ _AT_ONCE = 1000  # rows that one transaction deletes
 SERVICE = Asker(address="")  # what nobody asked for: the janitor does it
 
 
-def note(connection: Connection, asker: Asker, action: Action, what: str, **detail: Any) -> None:
+def note(
+    connection: Connection, asker: Asker, action: ChangeAction, what: str, **detail: Any
+) -> None:
     """Note a change. `what` names the thing that was changed, `detail` is JSON that says more."""
     text = json.dumps(detail)
     if len(text) > _DETAIL:

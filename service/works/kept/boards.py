@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.scores import ScoreOut
+from prescore.models.metrics import Score
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Row
 from service.works import scores, verdicts
@@ -45,7 +45,7 @@ def enter(connection: Connection, identity: str, rows: Sequence[Row]) -> frozens
 def enter_shown(
     connection: Connection,
     run: Any,
-    shown: Mapping[str, ScoreOut],
+    shown: Mapping[str, Score],
     *,
     is_partial: bool,
     draws: Mapping[str, int] | None = None,
@@ -127,7 +127,7 @@ def _boards(
     return found
 
 
-def _row(run: Any, name: str, score: ScoreOut, board: int) -> dict[str, Any]:
+def _row(run: Any, name: str, score: Score, board: int) -> dict[str, Any]:
     low, high = score.interval or (None, None)
     return {
         "run_id": run.id,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from prescore.models.runs import ScoresEvent
 from service.contract import results
-from service.contract.api.scores import ScoresEvent
 from service.contract.results import Scored
 from service.works.records import in_batches
 from service.works.tables import summary_rows

@@ -24,7 +24,7 @@ _USED_SECONDS = 60.0  # how exactly it is known when a key was used last
 
 
 @dataclass(frozen=True)
-class Key:
+class KeyRecord:
     """What is known of a key. `subject`: whose job it was made for; None: it is no CI job's.
     `labels`: what is submitted with it gets them.
     """
@@ -69,7 +69,7 @@ def make(
     name: str = "",
     seconds: float | None = None,
     asker: Asker = audit.SERVICE,
-) -> tuple[Key, str]:
+) -> tuple[KeyRecord, str]:
     """A new key, valid for so many seconds, and its text, which nobody can see again."""
     until = None if seconds is None else time.time() + seconds
     with records.transaction() as connection:
@@ -78,7 +78,7 @@ def make(
         return made, text
 
 
-def make_for_job(connection: Connection, new: New, address: str) -> tuple[Key, str]:
+def make_for_job(connection: Connection, new: New, address: str) -> tuple[KeyRecord, str]:
     """A new key for a CI job, and its text, in a transaction of the engine's."""
     made, text = _add(connection, new)
     by = Asker(new.team, new.scope, None, address)
@@ -87,12 +87,12 @@ def make_for_job(connection: Connection, new: New, address: str) -> tuple[Key, s
     return made, text
 
 
-def get(records: Records, identity: str) -> Key:
+def get(records: Records, identity: str) -> KeyRecord:
     with records.reading() as connection:
         return _found(connection, identity)
 
 
-def every(records: Records, team: str | None = None) -> list[Key]:
+def every(records: Records, team: str | None = None) -> list[KeyRecord]:
     """All keys, or those of a team: the latest first."""
     query = _LATEST if team is None else _LATEST.where(keys.c.team == team)
     with records.reading() as connection:
@@ -101,7 +101,7 @@ def every(records: Records, team: str | None = None) -> list[Key]:
 
 def page(
     records: Records, team: str, limit: int, after: tuple[float, str] | None = None
-) -> list[Key]:
+) -> list[KeyRecord]:
     """Some keys of a team, the latest first, `after` the time and id of an earlier one."""
     query = _LATEST.where(keys.c.team == team)
     if after is not None:
@@ -114,7 +114,7 @@ def page(
 
 def rotate(
     records: Records, identity: str, overlap: float = OVERLAP_SECONDS, asker: Asker = audit.SERVICE
-) -> tuple[Key, str]:
+) -> tuple[KeyRecord, str]:
     """A key of the same team, scope and duration in the place of one, which is valid for `overlap`
     seconds more. Conflict where that one is not valid.
     """
@@ -136,7 +136,7 @@ def rotate(
         return made, text
 
 
-def revoke(records: Records, identity: str, asker: Asker = audit.SERVICE) -> Key:
+def revoke(records: Records, identity: str, asker: Asker = audit.SERVICE) -> KeyRecord:
     """End a key at once. NotFound where there is none; one that was revoked stays so."""
     with records.transaction() as connection:
         old = _found(connection, identity)
@@ -155,12 +155,12 @@ def note_use(records: Records, identity: str, now: float) -> None:
         connection.execute(used.values(used_at=now))
 
 
-def is_note_due(key: Key, now: float) -> bool:
+def is_note_due(key: KeyRecord, now: float) -> bool:
     """Whether `note_use` would change something."""
     return key.used_at is None or key.used_at < now - _USED_SECONDS
 
 
-def with_hash(connection: Connection, identity: str) -> tuple[Key, str] | None:
+def with_hash(connection: Connection, identity: str) -> tuple[KeyRecord, str] | None:
     """A key, valid or not, and the hash of its text."""
     row = connection.execute(_BY_ID, {"identity": identity}).first()
     return None if row is None else (_read(row), row.hash)
@@ -185,7 +185,7 @@ _BY_ID = sa.select(keys).where(keys.c.id == sa.bindparam("identity"))
 _ANY = sa.select(keys.c.id).limit(1)
 
 
-def _add(connection: Connection, new: New) -> tuple[Key, str]:
+def _add(connection: Connection, new: New) -> tuple[KeyRecord, str]:
     now = time.time()
     _check_room(connection, new, now)
     text = texts.make()
@@ -215,7 +215,7 @@ def _check_room(connection: Connection, new: New, now: float) -> None:
     raise Conflict(f"team {team} has {MOST} keys, as many as may be: revoke some")
 
 
-def _found(connection: Connection, identity: str) -> Key:
+def _found(connection: Connection, identity: str) -> KeyRecord:
     found = with_hash(connection, identity)
     if found is None:
         raise NotFound(f"no key {identity!r:.60}: `prescore keys list` shows them", name=identity)
@@ -227,11 +227,11 @@ def _of(team: str, asker: Asker) -> Asker:
     return Asker(team, asker.scope, asker.key, asker.address)
 
 
-def _read(row: Row[tuple[object, ...]]) -> Key:
-    return of_values({name: getattr(row, name) for name in Key.__dataclass_fields__})
+def _read(row: Row[tuple[object, ...]]) -> KeyRecord:
+    return of_values({name: getattr(row, name) for name in KeyRecord.__dataclass_fields__})
 
 
-def of_values(values: Mapping[str, Any]) -> Key:
+def of_values(values: Mapping[str, Any]) -> KeyRecord:
     """The key of the record's columns, by their names."""
     labels = json.loads(values["labels"]) if values["labels"] else {}
-    return Key(**{**values, "scope": Scope(values["scope"]), "labels": labels})
+    return KeyRecord(**{**values, "scope": Scope(values["scope"]), "labels": labels})

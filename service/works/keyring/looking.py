@@ -11,10 +11,10 @@ from contextlib import closing
 
 from service.contract.api.texts import rfc3339_or_none
 from service.works.keyring import keys, texts
-from service.works.keyring.keys import Key
+from service.works.keyring.keys import KeyRecord
 from service.works.records import Records
 
-_COLUMNS = tuple(Key.__dataclass_fields__)
+_COLUMNS = tuple(KeyRecord.__dataclass_fields__)
 _BY_ID = f"SELECT {', '.join(_COLUMNS)}, hash FROM keys WHERE id = ?"  # noqa: S608  our own names
 _ANY = "SELECT 1 FROM keys LIMIT 1"
 
@@ -29,7 +29,7 @@ class NotValid(Exception):
         self.key = key
 
 
-def valid(given: str, find: Callable[[str], tuple[Key, str] | None], now: float) -> Key:
+def valid(given: str, find: Callable[[str], tuple[KeyRecord, str] | None], now: float) -> KeyRecord:
     """The key of this text, which `find` looks up by its id. Raises NotValid."""
     read = texts.read(given[: texts.LONGEST + 1])
     if read is None:
@@ -51,7 +51,7 @@ class Lookup:
         self._records = records
         self._kept: sqlite3.Connection | None = None
 
-    def find(self, identity: str) -> tuple[Key, str] | None:
+    def find(self, identity: str) -> tuple[KeyRecord, str] | None:
         """A key, valid or not, and the hash of its text."""
         if self._records.is_file:
             try:
@@ -87,7 +87,7 @@ class Lookup:
             self._kept = None
 
 
-def _read(row: tuple[object, ...] | None) -> tuple[Key, str] | None:
+def _read(row: tuple[object, ...] | None) -> tuple[KeyRecord, str] | None:
     if row is None:
         return None
     *values, text = row

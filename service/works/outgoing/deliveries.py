@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import limits
-from service.contract.api.outgoing.webhooks import TEST
 from service.contract.api.texts import rfc3339
+from service.contract.api.urls import TEST_EVENT
 from service.works.outgoing import webhooks as hooks
 from service.works.records import Records
 from service.works.tables import deliveries, webhooks
@@ -134,9 +134,9 @@ def _fail(
     }
     hooks.change(connection, webhook.id, **values)
     message = deliveries.c.id == row.id
-    if row.event == TEST or row.attempts >= len(DELAYS):
+    if row.event == TEST_EVENT or row.attempts >= len(DELAYS):
         connection.execute(deliveries.delete().where(message))
-        lost = 0 if row.event == TEST else 1
+        lost = 0 if row.event == TEST_EVENT else 1
         hooks.change(connection, webhook.id, lost=webhooks.c.lost + lost)
     else:
         later = now + max(asked, DELAYS[row.attempts] * factor)
@@ -164,7 +164,7 @@ def _due(connection: Connection, now: float, most: int) -> list[tuple[str, str]]
     first where something has waited longest.
     """
     may = sa.or_(
-        deliveries.c.event == TEST,
+        deliveries.c.event == TEST_EVENT,
         sa.and_(webhooks.c.disabled_because.is_(None), webhooks.c.paused_until <= now),
     )
     busy = sa.select(deliveries.c.webhook_id).where(deliveries.c.taken_until > now)
@@ -190,7 +190,7 @@ def _taken(connection: Connection, webhook: str, now: float) -> Taken:
     hook = connection.execute(sa.select(webhooks).where(webhooks.c.id == webhook)).one()
     waits = hook.disabled_because is not None or hook.paused_until > now
     due = [deliveries.c.webhook_id == webhook, deliveries.c.next_at <= now]
-    due += [deliveries.c.event == TEST] if waits else []
+    due += [deliveries.c.event == TEST_EVENT] if waits else []
     order = deliveries.c.next_at, deliveries.c.created_at, deliveries.c.id
     row = connection.execute(sa.select(deliveries).where(*due).order_by(*order).limit(1)).one()
     until = deliveries.update().where(deliveries.c.id == row.id)

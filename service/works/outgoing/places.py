@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from service.contract.api.outgoing import urls
+from service.contract.api import urls
 from service.contract.errors import InvalidSetting, UrlRefused
 
 _URL = re.compile(

@@ -9,15 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.webhooks import Webhook, WebhookError, WebhookSecret
 from service.contract import limits
-from service.contract.api.outgoing import urls
-from service.contract.api.outgoing.webhooks import (
-    WebhookError,
-    WebhookIn,
-    WebhookOut,
-    WebhookSecretOut,
-)
-from service.contract.api.texts import rfc3339, rfc3339_or_none
+from service.contract.api import urls
+from service.contract.api.texts import moment, moment_or_none
+from service.contract.api.urls import WebhookIn
 from service.contract.asking import EVERYBODY, Asker
 from service.contract.errors import Conflict, NotFound
 from service.works.kept import audit
@@ -36,9 +32,7 @@ _WAITING = (
 )
 
 
-def make(
-    records: Records, asked: WebhookIn, place: str, asker: Asker = EVERYBODY
-) -> WebhookSecretOut:
+def make(records: Records, asked: WebhookIn, place: str, asker: Asker = EVERYBODY) -> WebhookSecret:
     """`place`: the URL under which its maker knows this service. Conflict where there are many."""
     identity = f"wh_{secrets.token_urlsafe(18)}"
     values = {
@@ -60,7 +54,7 @@ def make(
         return made
 
 
-def every(records: Records) -> list[WebhookOut]:
+def every(records: Records) -> list[Webhook]:
     """The latest first."""
     with records.reading() as connection:
         query = sa.select(webhooks, _WAITING)
@@ -68,7 +62,7 @@ def every(records: Records) -> list[WebhookOut]:
         return [_shown(row) for row in connection.execute(query.order_by(*order))]
 
 
-def get(records: Records, identity: str) -> WebhookOut:
+def get(records: Records, identity: str) -> Webhook:
     with records.reading() as connection:
         return _shown(find(connection, identity))
 
@@ -82,7 +76,7 @@ def delete(records: Records, identity: str, asker: Asker = EVERYBODY) -> None:
         audit.note(connection, asker, "webhook.deleted", identity)
 
 
-def rotate(records: Records, identity: str, asker: Asker = EVERYBODY) -> WebhookSecretOut:
+def rotate(records: Records, identity: str, asker: Asker = EVERYBODY) -> WebhookSecret:
     """Give it another secret; the one that it had signs too, for a day."""
     with records.transaction() as connection:
         row = find(connection, identity)
@@ -112,9 +106,9 @@ def change(connection: Connection, identity: str, **values: object) -> None:
     connection.execute(webhooks.update().where(webhooks.c.id == identity).values(**values))
 
 
-def _shown(row: Row[Any]) -> WebhookOut:
+def _shown(row: Row[Any]) -> Webhook:
     found = row._mapping  # noqa: SLF001
-    return WebhookOut(
+    return Webhook(
         id=found["id"],
         url=urls.shown(found["url"]),
         events=json.loads(found["events"]),
@@ -124,10 +118,10 @@ def _shown(row: Row[Any]) -> WebhookOut:
         waiting=found["waiting"],
         lost=found["lost"],
         errors=[WebhookError.model_validate(each) for each in json.loads(found["errors"])],
-        delivered_at=rfc3339_or_none(found["delivered_at"]),
-        created_at=rfc3339(found["created_at"]),
+        delivered_at=moment_or_none(found["delivered_at"]),
+        created_at=moment(found["created_at"]),
     )
 
 
-def _with_secret(row: Row[Any]) -> WebhookSecretOut:
-    return WebhookSecretOut(**dict(_shown(row)), secret=row._mapping["secret"])  # noqa: SLF001
+def _with_secret(row: Row[Any]) -> WebhookSecret:
+    return WebhookSecret(**dict(_shown(row)), secret=row._mapping["secret"])  # noqa: SLF001

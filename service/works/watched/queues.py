@@ -8,7 +8,8 @@ from itertools import product
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.plan.works import QUEUES, WorkStatus
+from prescore.models.runs import WorkStatus
+from service.contract.plan.works import QUEUES
 from service.works.tables import work_rows
 
 NAMES = tuple(queue for queues in QUEUES.values() for queue in queues)

@@ -28,7 +28,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerState:
     name: str
     state: Literal["busy", "idle"]
     since: float
@@ -39,18 +39,18 @@ class Worker:
         return self.name.split("@")[0]
 
 
-def every(records: Records, connected: Mapping[str, float]) -> list[Worker]:
+def every(records: Records, connected: Mapping[str, float]) -> list[WorkerState]:
     """All workers by their names. `connected`: those that Redis knows, and since when."""
     with records.reading() as connection:
         holding = _holding(connection)
         held = _held(connection, {row.key: row.kind for row in holding.values()})
     idle = {
-        name: Worker(name, "idle", since, None)
+        name: WorkerState(name, "idle", since, None)
         for name, since in connected.items()
         if name not in holding
     }
     busy = {
-        name: Worker(name, "busy", row.started_at, held.get(row.key))
+        name: WorkerState(name, "busy", row.started_at, held.get(row.key))
         for name, row in holding.items()
     }
     return sorted([*idle.values(), *busy.values()], key=lambda worker: worker.name)

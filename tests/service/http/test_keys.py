@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 import interface
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
-from service.contract.api.probes import ProbesIn
+from service.contract.api.analyses import ProbesIn
 from service.contract.asking import Asker, Scope
 from service.http.app import create_app
 from service.http.routers import details

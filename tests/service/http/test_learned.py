@@ -22,7 +22,7 @@ from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
 from service.contract.plan.works import Blob
 from service.runs import base
-from service.runs.base import Run
+from service.runs.base import NewRun
 from service.stored import datasets
 from service.works.tables import work_rows
 from workers.metrics import postgen, references
@@ -398,7 +398,9 @@ def _plant(service, digests):
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
         with service.records.transaction() as connection:
             base.insert(
-                connection, service.records, Run(f"ln_{at}", "training", {}, pinned, plan, [], 60)
+                connection,
+                service.records,
+                NewRun(f"ln_{at}", "training", {}, pinned, plan, [], 60),
             )
             connection.execute(
                 work_rows.update()

@@ -178,7 +178,7 @@ def test_the_client_trains_and_waits(service, judged):
             )
 
     found = asyncio.run(asynchronously())
-    assert (found.model.objective, found.model.training["images"]) == ("contrast", 110)
+    assert (found.model.objective, found.model.training.images) == ("contrast", 110)
 
 
 def test_the_clients_command_takes_the_objectives(service, judged, tmp_path):

@@ -11,9 +11,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 
 from interface import DOCUMENT, PUBLISHED, operations
-from service.contract import errors
+from service.contract import errors, limits
+from service.contract.api.analyses import ProbesIn
 from service.contract.api.learned import CaptionerIn, LearnedIn
-from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue, families
 from service.http import app, problems
@@ -112,7 +112,9 @@ def test_schemas_speak_json_schema_and_not_the_language_of_their_maker():
 
 
 def test_problems_are_those_of_rfc_9457():
-    assert {"type", "title", "status", "detail"} <= set(SCHEMAS["Problem"]["properties"])
+    properties = SCHEMAS["Problem"]["properties"]
+    assert {"type", "title", "status", "detail"} <= set(properties)
+    assert properties["errors"]["maxItems"] == limits.PROBLEMS
     assert "HTTPValidationError" not in SCHEMAS
 
 

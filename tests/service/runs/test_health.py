@@ -3,7 +3,7 @@
 import pytest
 
 import empty_record
-from service.contract.api.probes import ProbesIn
+from service.contract.api.analyses import ProbesIn
 from service.runs import probes
 from service.stored.datasets import Pinned
 from service.works.records import Records

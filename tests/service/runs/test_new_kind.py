@@ -10,13 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fleet import bundle
-from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
+from prescore.models import runs as answers
+from prescore.models.identifiers import Timestamp
+from prescore.models.runs import DatasetPinned, Oddity, Run
 from service.contract.api.strict import Strict
 from service.contract.plan.planning import Plan
 from service.contract.plan.works import Blob, Work
 from service.http import app
 from service.runs import kinds
-from service.runs.base import Kind, Run
+from service.runs.base import Kind, NewRun
 from service.runs.kinds import Offered
 from service.stored import datasets
 
@@ -30,13 +32,12 @@ class CountingIn(Strict):
     dataset: str
 
 
-class CountingOut(RunOut):
+class CountingOut(Run):
     dataset: DatasetPinned
-    works: list[WorkOut]
-    warnings: list[WarningOut]
-    error: object | None
-    created_at: str
-    finished_at: str | None
+    works: list[answers.Work]
+    warnings: list[Oddity]
+    created_at: Timestamp
+    finished_at: Timestamp
     asked: str
     read: bool
 
@@ -46,7 +47,7 @@ def _begin(parts, request):
     inputs = {"dataset": Blob(pinned.digest)}
     work = Work("references", inputs, {"split": pinned.split, "tokenizer": "none"})
     kept = {"asked": request.dataset}
-    return Run(KIND.new_id(), KIND.name, kept, pinned, Plan({"references": work}), [], 60)
+    return NewRun(KIND.new_id(), KIND.name, kept, pinned, Plan({"references": work}), [], 60)
 
 
 def _answer(parts, looked):

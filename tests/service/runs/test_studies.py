@@ -8,13 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 import stored_versions
-from service.contract.api.studies import StudyIn
+from service.contract.api.analyses import StudyIn
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.postgen import Wanted
 from service.runs import base, correlations, studies
-from service.runs.base import Run
+from service.runs.base import NewRun
 from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
 from service.stored import datasets, described
@@ -76,7 +76,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         plan = planning.plan_brought(
             _digest(f"columns {name}"), captions, pregen=True, units=brought[1]
         )
-    run = Run(
+    run = NewRun(
         f"ev_{name}",
         "evaluation",
         {"checkpoint": _digest(name), "pregen": None, "postgen": [], "subset": False},
@@ -249,7 +249,7 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(part
     _result(parts)
     found = _told(parts)
     assert found.under_way is None
-    assert found.study.evaluations == ["ev_c", "ev_b", "ev_a"]
+    assert found.study.evaluations == ("ev_c", "ev_b", "ev_a")
     assert found.study.metrics["spice"].reason == "few"
     told = found.study.metrics["cider_d"]
     assert (told.of_images, len(told.correlations)) == (0.75, 21)

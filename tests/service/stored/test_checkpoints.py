@@ -32,7 +32,7 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     checkpoints.add(records, ONE, 10, FACTS)
     began = time.process_time()
     found = checkpoints.get(records, ONE)
-    assert (found.encoder.name, found.cached) == ("vgg", [])
+    assert (found.encoder.name, found.cached) == ("vgg", ())
     assert time.process_time() - began < 0.3
 
 

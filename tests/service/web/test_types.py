@@ -45,7 +45,7 @@ def test_the_page_asks_for_what_the_interface_answers(folder):
 def test_a_wrong_field_is_found(folder):
     path = folder / "web" / "views" / "wrong.js"
     path.write_text(
-        '/** @param {import("../core/api.js").Schemas["EvaluationOut"]} run */\n'
+        '/** @param {import("../core/api.js").Schemas["Evaluation"]} run */\n'
         "export const wrong = (run) => run.absent;\n"
     )
     try:

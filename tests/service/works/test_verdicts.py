@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.contract.api.scores import MetricHealth
+from prescore.models.metrics import MetricHealth
 from service.contract.results import EvaluationKept
 from service.works import verdicts
 

@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
+from prescore.models.studies import StudyIdf
 from prescore.plain_text import cell, write_table
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
 from service.contract.metrics.families import kind_of
-from service.contract.plan.studies import Idf
 from workers.analysis.study.rows import Rows
 from workers.metrics.family import Floats
 
 THEIRS: Mapping[str, str] = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
 _OWN = ("dataset", "model", "num_strata", "stratum", "idf")
-_IDFS: tuple[Idf, ...] = ("dataset", "stratum")
+_IDFS: tuple[StudyIdf, ...] = ("dataset", "stratum")
 
 
 def read(path: Path) -> Rows:
@@ -71,7 +71,7 @@ def write(path: Path, rows: Rows) -> None:
         write_table(stream, chain([[*_OWN, *scores]], lines), delimiter="\t", line_end="\n")
 
 
-def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> Idf | None:
+def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> StudyIdf | None:
     if not THEIRS.keys().isdisjoint(lines[0]):
         return "stratum"
     found = {line.get("idf") or None for line in lines}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prescore.models.studies import StudyIdf
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
-from service.contract.plan.studies import Idf
 from workers.metrics.family import Floats
 
 Chosen = NDArray[np.bool_]
@@ -28,7 +28,7 @@ class Rows:
     stratum: Sequence[int]
     pregen: Mapping[str, Floats]
     postgen: Mapping[str, Floats]
-    idf: Idf | None = None
+    idf: StudyIdf | None = None
 
     def __len__(self) -> int:
         return len(self.datasets)

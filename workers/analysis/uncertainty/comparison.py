@@ -36,7 +36,7 @@ _EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
 
 @dataclass(frozen=True)
-class Compared:
+class PairedDifference:
     """The comparison by one metric. A number is None if it is infinite, or not known because there
     is a single image or the metric is not made of sums.
     """
@@ -55,7 +55,7 @@ def compare(
     *,
     trials: int = resampling.TRIALS,
     progress: Progress = silent,
-) -> dict[str, Compared]:
+) -> dict[str, PairedDifference]:
     """Compare two systems by each metric that both have. Raises MetricUnavailable if the scores are
     not of the same images or were computed in different ways.
     """
@@ -68,7 +68,7 @@ def compare(
 
 def compare_pregen(
     a: Material, b: Material, names: Sequence[str], *, progress: Progress = silent
-) -> dict[str, Compared]:
+) -> dict[str, PairedDifference]:
     """Compare two models by pre-gen metrics that are made of sums."""
     mine, others = a.scores(names), b.scores(names)
     found = differences(pregen.summed(a, names), pregen.summed(b, names), progress=progress)
@@ -109,10 +109,10 @@ def differences(
     return {name: Differences(each, shares) for name, each in mixed.items()}
 
 
-def of_metric(a: float, b: float, found: Differences | None) -> Compared:
+def of_metric(a: float, b: float, found: Differences | None) -> PairedDifference:
     difference = a - b if np.isfinite([a, b]).all() else None
     if difference is None or found is None or not np.isfinite(found.mixed).all():
-        return Compared(a, b, difference, None, None, None)
+        return PairedDifference(a, b, difference, None, None, None)
     rounding = _EQUAL * (abs(a) + abs(b))
     within = abs(difference) <= AGREEMENT * max(abs(a), abs(b))
     farther = int((np.abs(found.mixed) >= abs(difference) - rounding).sum())
@@ -120,7 +120,7 @@ def of_metric(a: float, b: float, found: Differences | None) -> Compared:
     if within and interval is not None:
         interval = min(interval[0], 0.0), max(interval[1], 0.0)
     errors = found.mixed - difference * found.kept
-    return Compared(
+    return PairedDifference(
         a=a,
         b=b,
         difference=difference,

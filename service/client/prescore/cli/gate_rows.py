@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from prescore.models import Gate, GateScore
 
+_UNKNOWN = GateScore.model_validate({})
+
 
 class Row(NamedTuple):
     gate: str
@@ -23,7 +25,7 @@ class Row(NamedTuple):
 
 def rows(gates: Iterable[Gate]) -> Iterator[Row]:
     for gate in gates:
-        for metric, score in (gate.scores or {"": GateScore()}).items():
+        for metric, score in (gate.scores or {"": _UNKNOWN}).items():
             low, high = score.interval or (None, None)
             yield Row(
                 gate=gate.gate,

@@ -22,13 +22,13 @@ class Outcome:
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
-        return cls(_code(evaluation), evaluation.gates, _problem(evaluation), evaluation)
+        gates = tuple(evaluation.gates)
+        return cls(_code(evaluation), gates, _problem(evaluation), evaluation)
 
     @classmethod
     def without(cls, asked: list[str], error: PrescoreClientError) -> Self:
-        return cls(
-            exit_codes.of(error), tuple(Gate(gate=text) for text in asked), telling.told(error)
-        )
+        gates = tuple(Gate.model_validate({"gate": text}) for text in asked)
+        return cls(exit_codes.of(error), gates, telling.told(error))
 
     @property
     def url(self) -> str:
@@ -68,4 +68,4 @@ def _problem(evaluation: Evaluation) -> str:
         return "" if evaluation.gates else f"{evaluation.id} came back without gates"
     said = f"{evaluation.id} {'is' if not evaluation.ended else 'ended'} {evaluation.status}"
     error = evaluation.error
-    return quoted(f"{said}: {error.detail or error.title}" if error is not None else said)
+    return quoted(f"{said}: {error.detail or error.code}" if error is not None else said)

@@ -2,12 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from prescore import warned
 from prescore.cli import gate_rows
 from prescore.counts import counted
-from prescore.models import Dataset, Evaluation, Gate, Score, Scored, Standing, Work
+from prescore.models import (
+    Dataset,
+    Estimate,
+    Evaluation,
+    Forecast,
+    Gate,
+    NoForecast,
+    Score,
+    Scored,
+    Standing,
+    Work,
+)
 from prescore.plain_text import quoted
 
 WIDEST = 200  # columns have at most so many characters; a longer text goes beyond its column
@@ -66,7 +76,7 @@ def _facts(evaluation: Evaluation) -> list[str]:
         ("verdict", verdict(evaluation.verdict or "", evaluation.gates)),
         ("checkpoint", evaluation.checkpoint or ""),
         ("labels", labels(evaluation.labels)),
-        ("error", evaluation.error.detail or evaluation.error.title if evaluation.error else ""),
+        ("error", evaluation.error.detail or evaluation.error.code if evaluation.error else ""),
     ]
     return [
         *aligned([(evaluation.id, evaluation.status, on(evaluation))]),
@@ -142,8 +152,8 @@ def _scored_row(each: Scored) -> tuple[str, ...]:
 
 def distrusted(evaluation: Evaluation) -> list[str]:
     """A line where one sentence for all images has as good a score as people's captions have."""
-    health = evaluation.health if isinstance(evaluation.health, Mapping) else {}
-    shares = {name: _constant_of_human(health.get(name)) for name in evaluation.scores}
+    health = {name: one.constant_of_human for name, one in (evaluation.health or {}).items()}
+    shares = {name: health.get(name) or 0.0 for name in evaluation.scores}
     bad = [f"{name} {share:.0%}" for name, share in shares.items() if share >= 1]
     if not bad:
         return []
@@ -153,11 +163,6 @@ def distrusted(evaluation: Evaluation) -> list[str]:
         f"prescore health {evaluation.dataset}"
     )
     return [quoted(told)]
-
-
-def _constant_of_human(health: Any) -> float:
-    share = health.get("constant_of_human") if isinstance(health, Mapping) else None
-    return float(share) if isinstance(share, int | float) else 0.0
 
 
 def not_yet(split: str, done: str, command: str) -> str:
@@ -177,17 +182,16 @@ def direction(score: Score) -> str:
     return "lower is better" if score.higher_is_better is False else ""
 
 
-def expected_rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def expected_rows(
+    expected: Mapping[str, Forecast] | Mapping[str, Estimate] | NoForecast,
+) -> Iterator[tuple[str, str, str, str]]:
     """Rows of a forecast or an estimate, or the reason why there is none."""
-    if isinstance(reason := found.get("none_because"), str):
-        yield "none because", reason, "", ""
+    if isinstance(expected, NoForecast):
+        yield "none because", expected.none_because, "", ""
         return
-    for name, one in found.items():
-        if isinstance(one, Mapping):
-            seen = f"{one['images']} of {one['of']} images" if one.get("of") else ""
-            yield name, number(one.get("value")), bounds(one.get("interval")), seen
-        else:
-            yield name, str(one), "", ""
+    for name, one in expected.items():
+        seen = f"{one.images} of {one.of} images" if isinstance(one, Estimate) else ""
+        yield name, number(one.value), bounds(one.interval), seen
 
 
 def gate_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
@@ -256,9 +260,7 @@ def _section(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _progress(work: Work) -> str:
-    if work.progress is None or not work.progress.total:
-        return ""
-    return f"{work.progress.done}/{work.progress.total}"
+    return f"{work.progress.done}/{work.progress.total}" if work.progress.total else ""
 
 
 def _seconds(work: Work) -> str:
@@ -270,7 +272,7 @@ def _remarks(work: Work) -> str:
     if work.attempts > 1:
         remarks.append(f"attempt {work.attempts}")
     if work.error is not None:
-        remarks.append(work.error.detail or work.error.title or work.error.code)
+        remarks.append(work.error.detail or work.error.code)
     return ", ".join(remarks)
 
 

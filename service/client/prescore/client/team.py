@@ -8,7 +8,8 @@ from prescore.client.listing import Listing
 from prescore.client.requests import Calls
 from prescore.http.transport import segment
 from prescore.models import Change, Key, Label, Me, Queue, Webhook, WebhookSecret, Worker
-from prescore.models.overview import Labels, Queues, Workers
+from prescore.models.evaluations import LabelList
+from prescore.models.workers_and_queues import QueueList, WorkerList
 
 WEBHOOKS = "/v1/webhooks"
 
@@ -61,7 +62,7 @@ class TeamCalls(Calls):
 
     def labels(self, dataset: str | None = None) -> tuple[Label, ...]:
         """The labels that your team's latest evaluations have, on NAME[@VERSION][/SPLIT] or all."""
-        return self._get(Labels, "/v1/labels", dataset=dataset).items
+        return tuple(self._get(LabelList, "/v1/labels", dataset=dataset).items)
 
     def audit(
         self, *, action: str | None = None, of: str | None = None, page_size: int | None = None
@@ -71,11 +72,11 @@ class TeamCalls(Calls):
 
     def queues(self) -> tuple[Queue, ...]:
         """The queues, with what waits to be computed."""
-        return self._get(Queues, "/v1/queues").items
+        return tuple(self._get(QueueList, "/v1/queues").items)
 
     def workers(self) -> tuple[Worker, ...]:
         """The workers that run."""
-        return self._get(Workers, "/v1/workers").items
+        return tuple(self._get(WorkerList, "/v1/workers").items)
 
 
 def _webhook_path(id_: str) -> str:

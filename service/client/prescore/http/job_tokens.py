@@ -108,6 +108,6 @@ def _asked(url: httpx.URL, headers: Mapping[str, str]) -> bytes:
     return body
 
 
-def _no_token(found: str, status: int | None = None) -> ServiceError:
+def _no_token(found: str, status: int = 0) -> ServiceError:
     detail = f"expected {_FROM_GITHUB}, found {found}"
     return ServiceError(Problem(title="no token", status=status, detail=detail))

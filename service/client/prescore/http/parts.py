@@ -19,7 +19,7 @@ from prescore.http.addresses import connecting, is_private, networks_of
 from prescore.http.answers import ERROR_BYTES, not_prescore
 from prescore.http.retries import Backoff
 from prescore.http.transport import CallStopped, HttpConnection, HttpRequest, Transport
-from prescore.models.stored import Part, Parts
+from prescore.models.uploads import UploadPart, UploadParts
 
 AT_ONCE = 3
 _STORE_SECONDS = 120.0  # the service puts the parts together before it answers
@@ -59,16 +59,16 @@ def sent(transport: Transport, place: str, body: Body, report: Report) -> bool:
     return False
 
 
-def _missing(transport: Transport, place: str) -> Parts | None:
+def _missing(transport: Transport, place: str) -> UploadParts | None:
     """What is still to be sent to the store; None where the service does not offer it."""
     try:
         request = HttpRequest("POST", f"{place}/parts", hold=_STORE_SECONDS)
-        return transport.send(request).parsed(Parts)
+        return transport.send(request).parsed(UploadParts)
     except Refused as error:
         if error.status in _NOT_OFFERED:
             return None
         if error.status == _REFUSED:
-            return Parts(complete=True)
+            return UploadParts(length=0, staged=0, complete=True, parts=[])
         raise
 
 
@@ -98,14 +98,14 @@ class _Way:
         return self._backoff.after(error)
 
 
-def _check(service: str, state: Parts, body: Body) -> None:
+def _check(service: str, state: UploadParts, body: Body) -> None:
     if not state.parts:
         raise not_prescore(service, "expected parts to send, found none")
     if any(part.offset + part.bytes > body.size for part in state.parts):
         raise not_prescore(service, f"expected parts of {body.size} bytes")
 
 
-def _refusal(service: str, parts: Sequence[Part]) -> str | None:
+def _refusal(service: str, parts: Sequence[UploadPart]) -> str | None:
     """Why no part is sent to the URLs that the service at this URL told; None: they are. They have
     to be as private as the service's own, else others could read what is sent, and on no network
     that the service is not on, else it could let this machine write to what it cannot reach.
@@ -118,7 +118,7 @@ def _refusal(service: str, parts: Sequence[Part]) -> str | None:
     return None
 
 
-def _is_as_private(service: str, part: Part) -> bool:
+def _is_as_private(service: str, part: UploadPart) -> bool:
     try:
         url = httpx.URL(part.url)
     except httpx.InvalidURL:
@@ -130,7 +130,9 @@ def _is_as_private(service: str, part: Part) -> bool:
 class _Sending:
     """Some parts on their way, and what of the file is there."""
 
-    def __init__(self, transport: Transport, body: Body, state: Parts, report: Report) -> None:
+    def __init__(
+        self, transport: Transport, body: Body, state: UploadParts, report: Report
+    ) -> None:
         self._transport = transport
         self._body = body
         self._parts = state.parts
@@ -156,7 +158,7 @@ class _Sending:
                 raise
         return next((error for error in found if error is not None), None)
 
-    def _send_from(self, queue: Iterator[Part]) -> PrescoreClientError | None:
+    def _send_from(self, queue: Iterator[UploadPart]) -> PrescoreClientError | None:
         """Send parts over one connection; several threads take them from the same queue."""
         connection = HttpConnection(connecting(self._parts[0].url))
         with closing(connection), self._transport.using(connection):
@@ -170,7 +172,7 @@ class _Sending:
                     return error
         return None
 
-    def _send(self, connection: HttpConnection, part: Part) -> None:
+    def _send(self, connection: HttpConnection, part: UploadPart) -> None:
         size = {"Content-Length": str(part.bytes)}
         request = HttpRequest("PUT", part.url, headers=size, body=lambda: self._bytes(part))
         place = httpx.URL(part.url).host
@@ -186,7 +188,7 @@ class _Sending:
         with self._lock:
             self.taken += part.bytes
 
-    def _bytes(self, part: Part) -> Iterator[bytes]:
+    def _bytes(self, part: UploadPart) -> Iterator[bytes]:
         left = part.bytes
         for chunk in self._body.chunks(part.offset):
             if self._stopped.is_set():

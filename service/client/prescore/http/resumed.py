@@ -15,7 +15,8 @@ from prescore.files.reading import Body
 from prescore.http import answers, parts, retries
 from prescore.http.answers import Reply
 from prescore.http.transport import HttpRequest, Transport, segment
-from prescore.models.stored import Upload, UploadPage
+from prescore.models import Problem
+from prescore.models.uploads import Upload, UploadPage
 
 LARGE_BYTES = 64 << 20  # smaller files are sent again from the start: that costs seconds
 ATTEMPTS = 200  # of one upload, however far each has come
@@ -183,7 +184,7 @@ def _ended(transport: Transport, place: str) -> Reply:
         answer = transport.send(HttpRequest("GET", place))
         state = answer.parsed(Upload)
         if state.problem is not None:
-            raise Refused(state.problem)
+            raise Refused(Problem(**state.problem.model_dump()))
         if state.location is not None:
             break
         transport.sleep(1.0)

@@ -1,21 +1,8 @@
-"""The service's answers and the choices in requests, as types; unknown fields are ignored."""
+"""Answers of the service, which it builds and a client reads; and choices in requests."""
 
-from prescore.models.base import (
-    ENDED,
-    Answer,
-    Brief,
-    Digest,
-    FieldError,
-    Id,
-    Linked,
-    Problem,
-)
-from prescore.models.boards import (
-    BoardHead,
-    Metric,
-    Scored,
-    Standing,
-)
+from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
+from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
+from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
 from prescore.models.choices import (
     Idf,
     IfNoBaseline,
@@ -25,66 +12,25 @@ from prescore.models.choices import (
     Until,
     WebhookFormat,
 )
-from prescore.models.comparisons import (
-    Compared,
-    Comparison,
-    Moved,
-)
+from prescore.models.comparisons import Compared, Comparison, ImageCompared, Moved
+from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
-    Caption,
-    CocoResults,
+    Estimate,
     Evaluation,
-    Event,
+    Forecast,
     Gate,
     GateScore,
-    PregenScores,
-    Score,
-    Token,
-    TokenizedCaption,
-    Tokens,
-    TopWord,
-)
-from prescore.models.keys import Key, Limit, Me
-from prescore.models.learned import (
-    Learned,
-    ModelCard,
-)
-from prescore.models.outgoing import (
-    Webhook,
-    WebhookError,
-    WebhookSecret,
-)
-from prescore.models.overview import (
     Label,
     LabelValue,
-    Queue,
-    Worker,
-    WorkHeld,
+    NoForecast,
 )
-from prescore.models.probes import (
-    MetricHealth,
-    ProbeRow,
-    Probes,
-)
-from prescore.models.runs import (
-    Oddity,
-    Pinned,
-    Progress,
-    Run,
-    Work,
-)
-from prescore.models.stored import (
-    Cached,
-    Change,
-    Checkpoint,
-    Columns,
-    Dataset,
-    Encoder,
-    Features,
-    Plugin,
-    References,
-    Split,
-)
+from prescore.models.identifiers import Digest, Id
+from prescore.models.keys import Change, Key, Limit, Me
+from prescore.models.leaderboard import BoardHead, Scored, Standing
+from prescore.models.learned import AccordCard, Learned, ModelCard
+from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
+from prescore.models.probes import ProbeRow, Probes
+from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, Work
 from prescore.models.studies import (
     Correlated,
     Correlation,
@@ -95,9 +41,14 @@ from prescore.models.studies import (
     StudyRun,
     StudyUnderWay,
 )
+from prescore.models.webhooks import Webhook, WebhookError, WebhookSecret
+from prescore.models.workers_and_queues import Queue, Worker, WorkHeld
+
+Pinned = DatasetPinned
 
 __all__ = [
     "ENDED",
+    "AccordCard",
     "Answer",
     "BoardHead",
     "Brief",
@@ -113,17 +64,21 @@ __all__ = [
     "Correlation",
     "Correlations",
     "Dataset",
+    "DatasetPinned",
     "Digest",
     "Encoder",
+    "Estimate",
     "Evaluation",
     "Event",
     "Features",
     "FieldError",
+    "Forecast",
     "Gate",
     "GateScore",
     "Id",
     "Idf",
     "IfNoBaseline",
+    "ImageCompared",
     "Key",
     "Label",
     "LabelValue",
@@ -136,6 +91,7 @@ __all__ = [
     "MetricHealth",
     "ModelCard",
     "Moved",
+    "NoForecast",
     "Oddity",
     "Pinned",
     "Plugin",
@@ -149,6 +105,7 @@ __all__ = [
     "References",
     "Remaining",
     "Run",
+    "RunProblem",
     "Score",
     "Scored",
     "Split",

@@ -1,37 +1,70 @@
 """Comparisons of two evaluations."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from prescore.models.base import Answer
-from prescore.models.runs import Run
+from prescore.models.base import Answer, PageOf, RunProblem, TupleOf
+from prescore.models.identifiers import SAFE_ID, ComparisonId, EvaluationId, Timestamp
+from prescore.models.runs import DatasetPinned, Run, Work
 
 
-class Compared(Answer):
-    """One metric of two evaluations; `difference` is a - b. None: not known, or infinite."""
+class Compared(Answer, needs=("a", "b")):
+    """One metric of two evaluations. An unknown number is null: with one image only, for metrics
+    that are not sums over images, and for an infinite score.
+    """
 
     a: float | None
     b: float | None
-    difference: float | None = None
-    interval: tuple[float, float] | None = None
-    p: float | None = None
-    minimum_detectable: float | None = None
+    difference: float | None = Field(description="a - b.")
+    interval: tuple[float, float] | None = Field(
+        description="95 %: the differences that the test behind p would not reject. There is no 0 "
+        "in it exactly where p is below .05. null also with five images or fewer."
+    )
+    p: float | None = Field(
+        description="How often chance alone makes a difference this large, in either direction: by "
+        "exchanging at random the two captions of an image."
+    )
+    minimum_detectable: float | None = Field(
+        description="The smallest difference that these images would show (p < .05) in 80 of 100 "
+        "cases."
+    )
 
 
-class Moved(Answer):
-    """An image of two evaluations; `a` and `b` are their captions."""
+class ImageCompared(Answer, needs=("a", "b")):
+    a: float | None
+    b: float | None
+    difference: float | None
+
+
+class Moved(Answer, needs=("image", "a", "b")):
+    """An image: the captions that the two evaluations have of it, and their scores."""
 
     image: str
     a: str
     b: str
-    scores: dict[str, Compared] = Field(default_factory=dict)
+    scores: dict[str, ImageCompared]
 
 
-class Comparison(Run):
+class ComparedImagePage(PageOf[Moved]):
+    metric: str = Field(description="The one whose scores are shown.", examples=["bleu_4"])
+
+
+class Comparison(Run, needs=("a", "b")):
+    """A comparison of two evaluations, image by image; metrics appear as they are computed."""
+
     PLACE: ClassVar[str] = "/v1/comparisons"
 
-    a: str
-    b: str
-    scores: dict[str, Compared] = Field(default_factory=dict)
-    images: tuple[Moved, ...] = ()
+    id: Annotated[ComparisonId, SAFE_ID]
+    a: EvaluationId
+    b: EvaluationId
+    dataset: DatasetPinned
+    works: TupleOf[Work]
+    scores: dict[str, Compared]
+    images: TupleOf[Moved] = Field(
+        description="The images that differ most by any of the metrics, relative to that metric's "
+        "usual difference; empty until the end, and in lists."
+    )
+    error: RunProblem | None
+    created_at: Timestamp
+    finished_at: Timestamp | None

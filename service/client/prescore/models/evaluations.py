@@ -1,48 +1,60 @@
-"""Evaluations: scores, gates, captions and tokens."""
+"""Evaluations, with their gates, forecasts and estimates; and the labels that they have."""
 
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, RootModel
+from pydantic import Field
 
-from prescore.models.base import Answer, Brief
-from prescore.models.runs import Oddity, Run
+from prescore.models.base import OR_NONE, Answer, Brief, OpenEnum, RunProblem, TupleOf
+from prescore.models.identifiers import SAFE_ID, Digest, EvaluationId, Timestamp
+from prescore.models.metrics import MetricHealth, Score
+from prescore.models.runs import DatasetPinned, Oddity, Run, Work
 
 SCORES_SHOWN = 4  # in a short form
-
-
-class Score(Brief):
-    """`value` is a fraction as the toolkits return it (BLEU .33), None where it is not a number."""
-
-    value: float | None
-    family: str = ""
-    higher_is_better: bool | None = None
-    interval: tuple[float, float] | None = None
-    signature: str | None = None
-
-    def facts(self) -> tuple[object, ...]:
-        low, high = self.interval or (None, None)
-        return self.value, "" if self.interval is None else f"[{low:.4g}, {high:.4g}]"
+MOST_LABELS = 100  # names, and values of each
+LABELLED = 5000  # evaluations whose labels are counted, the latest
+Verdict = Literal["passed", "failed", "undecided", "not_comparable"]
+_Verdict = Annotated[Verdict, OpenEnum()]
 
 
 class GateScore(Answer):
-    """One metric of a gate: its value and its baseline; `difference` is value - baseline."""
+    """One metric that a gate names, and its baseline; null: not known, or not yet. Until all
+    captions are scored, or for ever where the verdict came earlier, `value` is an estimate.
+    """
 
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    baseline: float | None = None
-    evaluation: str | None = None  # the id of the baseline's evaluation
-    difference: float | None = None
-    p: float | None = None
-    minimum_detectable: float | None = None
+    value: float | None
+    interval: tuple[float, float] | None
+    baseline: float | None = Field(description="The baseline's value.")
+    evaluation: str | None = Field(description="The id of the baseline's evaluation.")
+    difference: float | None = Field(description="value - baseline.")
+    p: float | None = Field(
+        description="The probability that chance alone makes a difference this large (two-sided, "
+        "by exchanging the captions of images); only for `no_significant_drop`."
+    )
+    minimum_detectable: float | None = Field(
+        description="The difference that this test finds in 4 of 5 cases; only for "
+        "`no_significant_drop`."
+    )
 
 
-class Gate(Answer):
+class Gate(Answer, needs=("gate",)):
+    """A gate and its verdict; null until it is decided."""
+
     gate: str
-    verdict: str | None = None
-    detail: str | None = None
-    no_baseline: bool = False  # nothing has been scored yet that could be its baseline
-    baseline_failed: bool = False  # its own gates
-    scores: dict[str, GateScore] = Field(default_factory=dict)
+    verdict: _Verdict | None
+    detail: str | None
+    no_baseline: bool = Field(
+        description="Whether nothing has been scored yet that could be its baseline, as on a first "
+        "run: the gate is then `not_comparable`, unless `if_no_baseline` says otherwise. A run "
+        "found by a label or as the best has succeeded, and its gates have passed or it has none. "
+        "False where another version of the dataset has a baseline, where a run with the label has "
+        "not ended, and where the label is nearly one of the split's runs and the evaluation does "
+        "not have it itself."
+    )
+    baseline_failed: bool = Field(
+        description="Whether the evaluation that is its baseline failed its own gates, which is "
+        "possible where `baseline` is its id."
+    )
+    scores: dict[str, GateScore]
 
     @property
     def passed_unheld(self) -> bool:
@@ -50,19 +62,112 @@ class Gate(Answer):
         return self.no_baseline and self.verdict == "passed"
 
 
+class ForecastCard(Answer):
+    """How far a forecast can be trusted, by the evaluations that it was learned from."""
+
+    evaluations: int
+    runs: int = Field(
+        description="Training runs, told apart by the label `run`; without one, by `branch`; "
+        "without either, by the checkpoints' architecture, cell and size."
+    )
+    predictor: str = Field(description="The pre-gen metric with the least error.")
+    fit: Annotated[Literal["line", "monotone"], OpenEnum()] = Field(
+        description="How the metric is fitted to the predictor, whose sign is changed where it is "
+        "a perplexity."
+    )
+    range: tuple[float | None, float | None] = Field(
+        description="The predictor's lowest and highest value in these evaluations; null: infinite."
+    )
+    error: float = Field(
+        description="The root mean square error, each run forecast from the others; every run has "
+        "the same weight."
+    )
+    error_without: float = Field(
+        description="The root mean square error of forecasting the other runs' mean."
+    )
+    rank_agreement: float | None = Field(
+        description="Spearman's rho of predictor and metric over all evaluations; 1: a better "
+        "predictor always means a better metric; null where one of them is constant."
+    )
+    rank_agreement_within: float | None = Field(
+        description="Spearman's rho with ranks taken within each run, or within each architecture "
+        "where most runs have one evaluation."
+    )
+    coverage: float | None = Field(
+        description="The share of evaluations inside the intervals that come from the other runs' "
+        "errors; null with two runs."
+    )
+
+
+class Forecast(Answer):
+    """The forecast of a post-gen score, or the reason why there is none."""
+
+    value: float | None
+    interval: tuple[float, float] | None = Field(
+        description="95 %, for a training run that is not in the history."
+    )
+    none_because: str | None = Field(description="null where there is a value.")
+    card: ForecastCard | None = Field(description="null where the history is too short for one.")
+
+
+class NoForecast(Answer, needs=("none_because",)):
+    """Why no post-gen score can be forecast."""
+
+    none_because: str
+    metrics: dict[str, Forecast] = Field(
+        description="Each metric's own reason and card; empty where the history is too short."
+    )
+
+
+class Estimate(Answer):
+    """An estimate of the score of all captions, from the captions decoded so far."""
+
+    value: float
+    interval: tuple[float, float] | None = Field(
+        description="Where the score of all captions will lie, with 95 % for all looks together; "
+        "null while there are fewer than 100 captions."
+    )
+    images: int = Field(description="Images whose captions are decoded.")
+    of: int
+
+
 class Evaluation(Run):
+    """An evaluation: its works, and their results so far."""
+
     PLACE: ClassVar[str] = "/v1/evaluations"
 
-    checkpoint: str | None = None
-    columns: str | None = None
-    scores: dict[str, Score] = Field(default_factory=dict)
-    warnings: tuple[Oddity, ...] = ()
-    gates: tuple[Gate, ...] = ()
-    verdict: str | None = None
-    forecast: Any = None
-    estimate: Any = None
-    health: Any = None
-    labels: dict[str, str] = Field(default_factory=dict)
+    id: Annotated[EvaluationId, SAFE_ID]
+    dataset: DatasetPinned
+    checkpoint: Digest | None
+    columns: Digest | None = Field(description="The columns that were brought; null: none.")
+    works: TupleOf[Work]
+    scores: dict[str, Score] = Field(
+        description="By metric, as they are computed: the post-gen scores, the pre-gen scores "
+        "requested by name and, for `all`, the headline ones."
+    )
+    warnings: TupleOf[Oddity]
+    gates: TupleOf[Gate]
+    verdict: _Verdict | None = Field(
+        description="null until every gate has a verdict; `failed` where any gate failed, else "
+        "`not_comparable` or `undecided` where any is."
+    )
+    forecast: Annotated[dict[str, Forecast] | NoForecast | None, OR_NONE] = Field(
+        description="By post-gen metric, from the pre-gen scores and the evaluations that had "
+        "ended when this one was submitted; null until the pre-gen scores are computed, and where "
+        "pre-gen or post-gen metrics were not requested."
+    )
+    estimate: Annotated[dict[str, Estimate] | None, OR_NONE] = Field(
+        description="By metric, while captions are decoded, from the parts that are decoded; null "
+        "where there are too few images for parts, or no pre-gen scores."
+    )
+    health: Annotated[dict[str, MetricHealth] | None, OR_NONE] = Field(
+        description="By metric, from the probes that were finished on this split when this "
+        "evaluation was submitted; null where there were none."
+    )
+    error: RunProblem | None = Field(description="The first failure, once the status is `failed`.")
+    labels: dict[str, str]
+    created_at: Timestamp
+    finished_at: Timestamp | None
 
     @property
     def url(self) -> str:
@@ -78,51 +183,29 @@ class Evaluation(Run):
         return *super().facts(), self.verdict or "", *shown
 
 
-class PregenScores(Answer):
-    scores: dict[str, Score]
+class LabelValue(Answer, needs=("value",)):
+    value: str
+    evaluations: int = Field(description=f"Of the latest {LABELLED:,}, those with this label.")
+    latest: Timestamp = Field(description="When the latest of them was submitted.")
 
 
-class Caption(Brief):
-    image: str
-    caption: str
-    scores: dict[str, float | None] = Field(default_factory=dict)
+class Label(Brief, needs=("name",)):
+    """A label's name, and its values."""
+
+    name: str = Field(examples=["branch"])
+    values: TupleOf[LabelValue] = Field(
+        json_schema_extra={"maxItems": MOST_LABELS},
+        description="The one of the latest evaluation first.",
+    )
+    more_values: bool = Field(description="There are values that are not shown.")
 
     def facts(self) -> tuple[object, ...]:
-        return self.image, self.caption
+        return self.name, *(one.value for one in self.values[:3])
 
 
-class CocoResults(RootModel[list[dict[str, Any]]]):
-    pass
-
-
-class TopWord(Answer):
-    word: str
-    logp: float | None = None
-
-
-class Token(Answer):
-    word: str
-    logp: float | None = None  # None: its probability is 0
-    rank: int | None = None
-    top: str | tuple[str, ...] | None = None
-    top_logp: float | tuple[float, ...] | None = None
-    tops: tuple[TopWord, ...] = ()  # the likeliest words, `top` first: as many as were asked for
-    entropy: float | None = None  # in nats; None: not asked for
-
-
-class TokenizedCaption(Answer):
-    text: str
-    tokens: tuple[Token, ...] = ()
-
-
-class Tokens(Answer):
-    image: str
-    captions: tuple[TokenizedCaption, ...] = ()
-
-
-class Event(Answer):
-    """A run's event: `work`, `scores` or `end`. Give `id` as `last_event_id` to resume after it."""
-
-    id: str = ""
-    name: str
-    data: Any = None
+class LabelList(Answer, needs=("items",)):
+    items: TupleOf[Label] = Field(
+        json_schema_extra={"maxItems": MOST_LABELS},
+        description="The name that the latest evaluation has first.",
+    )
+    more_names: bool = Field(description="There are names that are not shown.")

@@ -1,59 +1,120 @@
-"""Keys of the service."""
+"""Keys and their limits, and the list of what was changed with them."""
 
-from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from prescore.models.base import Answer, Brief
+from prescore.models.base import Answer, Brief, OpenEnum, PageOf, TupleOf
+from prescore.models.identifiers import Moment, Timestamp
+
+ScopeName = Annotated[Literal["read", "submit", "publish", "admin"], OpenEnum()]
+ChangeAction = Literal[
+    "checkpoint.deleted",
+    "columns.deleted",
+    "dataset.deleted",
+    "dataset.published",
+    "key.created",
+    "key.revoked",
+    "key.rotated",
+    "run.canceled",
+    "run.changed",
+    "run.deleted",
+    "run.expired",
+    "webhook.created",
+    "webhook.deleted",
+    "webhook.rotated",
+]
 
 
-class JobKey(Answer):
-    """A key for the CI job that asked. What is submitted with it has these labels."""
+class Limit(Answer, needs=("name", "limit", "used")):
+    """How much of something may be asked for, and how much of it is used."""
 
-    key: str = Field(repr=False)
-    expires_at: datetime
-    scopes: tuple[str, ...] = ()
-    team: str = ""
-    labels: dict[str, str] = Field(default_factory=dict)
-
-
-class Limit(Answer):
-    """`resets_in`: seconds until `used` begins anew; None: as runs end or things are deleted."""
-
-    name: str
+    name: Annotated[
+        Literal["requests", "runs", "upload_bytes", "stored_bytes", "device_seconds"], OpenEnum()
+    ] = Field(
+        description="`requests` a minute of this key; of the team: `runs` that are unfinished, "
+        "`upload_bytes` a day, `stored_bytes` in all, `device_seconds` of computing a day."
+    )
     limit: float
     used: float
-    resets_in: int | None = None
+    resets_in: int | None = Field(
+        description="Seconds until it begins anew; null: when runs end, or something is deleted."
+    )
 
 
-class Me(Brief):
-    """Whose key it is that asks, and what it may. `key` and `name` are None where the service is
-    open.
-    """
+class Me(Brief, needs=("team", "scope")):
+    """Who asks, and what they may."""
 
-    team: str
-    scope: str
-    key: str | None = None
-    name: str | None = None
-    expires_at: datetime | None = None
-    protected_labels: tuple[str, ...] = ()
-    limits: tuple[Limit, ...] = Field((), max_length=100)
+    team: str = Field(description="The team whose runs and uploads are shown.")
+    scope: ScopeName = Field(
+        description="What the key allows; each scope includes those before it."
+    )
+    key: str | None = Field(description="The key's id; null: the service is open.")
+    name: str | None = Field(description="What the key is called; null: the service is open.")
+    expires_at: Timestamp | None = Field(description="When the key ends; null: never.")
+    protected_labels: TupleOf[str] = Field(
+        description="Labels NAME=VALUE that need the scope `publish`."
+    )
+    limits: TupleOf[Limit] = Field(description="What is not named here has no limit of its own.")
 
     def facts(self) -> tuple[object, ...]:
         return self.team, self.scope, self.name or ""
 
 
-class Key(Brief):
-    """A key of the team, without its text. `subject`: the CI job that it was made for."""
+class Key(Brief, needs=("id",)):
+    """A key of the team, without its text."""
 
     id: str
-    name: str = ""
-    scope: str = ""
-    subject: str | None = None
-    created_at: datetime | None = None
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    used_at: datetime | None = None
+    name: str = Field(description="What it is called; empty where it has no name.")
+    scope: ScopeName
+    subject: str | None = Field(
+        description="The CI job that it was made for; null: it is no job's."
+    )
+    created_at: Timestamp
+    expires_at: Timestamp | None = Field(description="When it ends; null: never.")
+    revoked_at: Timestamp | None = Field(description="When it was revoked; null: it was not.")
+    used_at: Timestamp | None = Field(description="When it was last used, to a minute.")
 
     def facts(self) -> tuple[object, ...]:
         return self.id, self.name, self.scope
+
+
+class KeyPage(PageOf[Key]):
+    pass
+
+
+class JobKey(Answer, needs=("key",)):
+    """A key for one CI job."""
+
+    key: str = Field(repr=False, description="The key; nobody can see it again.")
+    expires_at: Moment = Field(description="When the key ends.")
+    scopes: TupleOf[ScopeName] = Field(description="All that it allows.")
+    team: str = Field(description="The team whose runs and uploads it shows.")
+    labels: dict[str, str] = Field(
+        description="Labels that evaluations submitted with this key get, by the job's branch, "
+        "commit and run. Others of these names are refused."
+    )
+
+
+class Change(Brief, needs=("action", "object")):
+    """One change, and who made it."""
+
+    at: Timestamp
+    team: str
+    key: str | None = Field(
+        description="The id of the key that asked; null: nobody needs a key, or the service did it."
+    )
+    address: str = Field(description="Where the request came from; empty: the service did it.")
+    action: Annotated[ChangeAction, OpenEnum()]
+    object: str = Field(
+        description="What was changed: a run's id, a digest, `name@version` of a dataset, the id "
+        "of a key."
+    )
+    detail: dict[str, Any] = Field(description="What else there is to say, by the action.")
+
+    def facts(self) -> tuple[Any, ...]:
+        return self.action, self.object, self.key or self.address
+
+
+class ChangePage(PageOf[Change]):
+    """Changes, the latest first."""

@@ -1,59 +1,115 @@
-"""Trainings of learned metrics."""
+"""Trainings of learned metrics, and the descriptions of what was trained."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from prescore.models.base import Answer
-from prescore.models.runs import Oddity, Run
+from prescore.models.base import Answer, RunProblem, TupleOf
+from prescore.models.identifiers import SAFE_ID, LearnedId, Timestamp
+from prescore.models.runs import DatasetPinned, Oddity, Run, Work
 
 
-class Agreement(Answer):
-    """Of one metric, with people on photos that were not learned from; None: no such judgements."""
+class ModelTraining(Answer):
+    """The data that a model was trained on."""
 
-    kendall_c: float | None = None
-    kendall_c_interval: tuple[float, float] | None = None
-    right: float | None = None  # the share of pairs
-    right_interval: tuple[float, float] | None = None
-
-
-class Tested(Answer):
-    """Agreement with people of `this model`, of the shipped `accord` and of `cider_d`."""
-
-    photos: int = 0
-    rated: int = 0
-    pairs: int = 0
-    metrics: dict[str, Agreement] = Field(default_factory=dict)
+    images: int
+    captions: int
+    captioners: dict[str, int | str] = Field(
+        description="How many images each captioner was trained on, where that is known."
+    )
+    frequencies: dict[str, Any] = Field(
+        description="The images that the document frequencies are counted in."
+    )
+    inputs: dict[str, str] = Field(description="Digests of the files that it was trained on.")
 
 
-class ModelCard(Answer):
-    """A trained metric. Of nneval: `features`, `stopped_by`, epochs, and `kendall_c` on the data
-    that stopped the training, and on test data. Of accord: `weights` of features, the share of the
-    contrasts learned from that it puts `right`, and its `agreement` with people. `training`: the
-    data.
-    """
+class ModelCard(Answer, needs=("features",)):
+    """The description of a trained metric (its model card)."""
 
-    objective: str = "people"
-    features: dict[str, str] = Field(default_factory=dict)
-    weights: dict[str, float] = Field(default_factory=dict)
-    stems: str = ""
-    right: dict[str, float] = Field(default_factory=dict)
-    agreement: Tested | None = None
-    tokenizer: str = ""
-    recipe: dict[str, Any] = Field(default_factory=dict)
-    training: dict[str, Any] = Field(default_factory=dict)
-    stopped_by: str = ""
-    epochs: int = 0
-    best_epoch: int = 0
-    kendall_c: dict[str, tuple[float | None, float | None]] = Field(default_factory=dict)
+    features: dict[str, str] = Field(description="The signature of each feature, by name.")
+    tokenizer: str
+    recipe: dict[str, Any]
+    training: ModelTraining
+    stopped_by: str = Field(description="`people`, or `held-out images`.")
+    epochs: int
+    best_epoch: int
+    kendall_c: dict[str, tuple[float | None, float | None]] = Field(
+        description="Kendall's tau c with people's ratings, or with whether a person wrote the "
+        "caption, on the data that stopped the training and on the test data: of the metric, of "
+        "each feature alone, and of the metric without each feature."
+    )
+
+
+class MetricAgreement(Answer):
+    """A metric's agreement with people on the test data; null: no such judgements."""
+
+    kendall_c: float | None = Field(description="Kendall's tau c with ratings.")
+    kendall_c_interval: tuple[float, float] | None = Field(description="95 %.")
+    right: float | None = Field(
+        description="The share of pairs whose preferred caption has the higher score; ties half."
+    )
+    right_interval: tuple[float, float] | None = Field(description="95 %.")
+
+
+class AgreementTest(Answer):
+    """Agreement with people on photos that were not learned from."""
+
+    photos: int
+    rated: int = Field(description="Rated captions.")
+    pairs: int
+    metrics: dict[str, MetricAgreement] = Field(
+        description="`this model`, the shipped `accord`, and `cider_d`."
+    )
+
+
+class LearnedJudgements(Answer):
+    """The judgements that were learned from."""
+
+    photos: int
+    pairs: int = Field(description="A preferred caption above another, rated ones among them.")
+
+
+class AccordTraining(Answer):
+    """The data that a model of accord was learned from."""
+
+    images: int = Field(description="Whose captions gave the words.")
+    contrasts: dict[str, int] = Field(description="By kind, how many were learned from.")
+    judged: LearnedJudgements | None
+    inputs: dict[str, str] = Field(description="Digests of the files.")
+
+
+class AccordCard(Answer, needs=("weights",)):
+    """The description of a trained model of accord."""
+
+    objective: str = Field(description="`contrast` or `judged`.")
+    weights: dict[str, float] = Field(description="Of each feature; none is negative.")
+    tokenizer: str
+    stems: str = Field(description="How words are compared: `english` stems, or as `written`.")
+    training: AccordTraining
+    right: dict[str, float] = Field(
+        description="By kind, the share of the contrasts learned from that the model puts right."
+    )
+    agreement: AgreementTest | None = Field(description="null for `contrast`.")
+    recipe: dict[str, Any]
 
 
 class Learned(Run):
+    """The training of a metric, which evaluations can then use."""
+
     PLACE: ClassVar[str] = "/v1/learned"
 
-    metric: str | None = None  # its name in requests; None until it is trained
-    model: ModelCard | None = None
-    warnings: tuple[Oddity, ...] = ()
+    id: Annotated[LearnedId, SAFE_ID]
+    dataset: DatasetPinned
+    works: TupleOf[Work]
+    metric: str | None = Field(
+        description="The metric's name in requests; null until it is trained.",
+        examples=["nneval@0123456789ab"],
+    )
+    model: ModelCard | AccordCard | None
+    warnings: TupleOf[Oddity]
+    error: RunProblem | None
+    created_at: Timestamp
+    finished_at: Timestamp | None
 
     def below(self) -> tuple[str, ...]:
         return ("model",)

@@ -1,12 +1,14 @@
-"""Probes: how far metrics can be trusted on a split."""
+"""Probes: what metrics give to captions with a known quality."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from prescore.models.base import Answer
-from prescore.models.runs import Oddity, Run
+from prescore.models.base import Answer, RunProblem, TupleOf
+from prescore.models.identifiers import SAFE_ID, ProbesId, Timestamp
+from prescore.models.metrics import MetricHealth
+from prescore.models.runs import DatasetPinned, Oddity, Run, Work
 
 MEANINGS = {  # of rows' names
     "RvR": "people's captions against other people's",
@@ -23,38 +25,33 @@ def legend(names: Iterable[str]) -> str:
 
 
 class ProbeRow(Answer):
-    """Scores of captions that a probe made; `drop`: how far below those of the first row."""
+    """One row of a probe's table: scores, and how far they drop from the table's first row."""
 
-    probe: str = ""
-    name: str = ""
-    share: float | None = None  # of tokens that were replaced
-    scores: dict[str, float | None] = Field(default_factory=dict)
-    drop: dict[str, float | None] = Field(default_factory=dict)
-    sd: dict[str, float | None] = Field(default_factory=dict)
-    text: str = ""
-    note: str = ""
-    signatures: dict[str, str] = Field(default_factory=dict)
-    reason: str | None = None  # why there are no scores
-
-
-class MetricHealth(Answer):
-    """How far a metric can be trusted; None: not known.
-
-    `constant`: the best single sentence against all references. `constant_of_human`: the same
-    sentence against the references that people's captions have, as a share of `human`.
-    """
-
-    human: float | None = None
-    human_of_range: float | None = None
-    constant: float | None = None
-    constant_of_range: float | None = None
-    constant_of_human: float | None = None
-    rare_of_human: float | None = None
+    probe: str
+    name: str
+    share: float | None = Field(description="The share of tokens that were replaced.")
+    scores: dict[str, float | None]
+    drop: dict[str, float | None]
+    sd: dict[str, float | None] = Field(
+        description="The standard deviation, where scores are means."
+    )
+    signatures: dict[str, str]
+    text: str = Field(description="The sentence, where the row scores a single one.")
+    note: str
+    reason: str | None = Field(description="Why there are no scores.")
 
 
 class Probes(Run):
+    """Probes of a dataset: a table for each probe that is done."""
+
     PLACE: ClassVar[str] = "/v1/probes"
 
-    probes: dict[str, tuple[ProbeRow, ...]] = Field(default_factory=dict)
-    health: dict[str, MetricHealth] | None = None
-    warnings: tuple[Oddity, ...] = ()
+    id: Annotated[ProbesId, SAFE_ID]
+    dataset: DatasetPinned
+    works: TupleOf[Work]
+    probes: dict[str, TupleOf[ProbeRow]]
+    health: dict[str, MetricHealth] | None = Field(description="null until all probes are done.")
+    warnings: TupleOf[Oddity]
+    error: RunProblem | None
+    created_at: Timestamp
+    finished_at: Timestamp | None

@@ -1,41 +1,26 @@
-"""What all runs have: works, a dataset, a status."""
+"""Runs of every kind: their dataset, works, warnings and events."""
 
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
-from prescore.models.base import ENDED, Answer, Brief, Id, Linked, Problem
+from prescore.models.base import Answer, Brief, Linked, OpenEnum, RunProblem, TupleOf
+from prescore.models.identifiers import Id, Timestamp
 
-
-class Progress(Answer):
-    done: int
-    total: int | None = None
-
-
-class Work(Answer):
-    name: str
-    kind: str = ""
-    status: str
-    progress: Progress | None = None
-    attempts: int = 0
-    seconds: float | None = None
-    cached: bool = False
-    error: Problem | None = None
-
-    @field_validator("error", mode="before")
-    @classmethod
-    def _sentence(cls, value: Any) -> Any:
-        return {"detail": value} if isinstance(value, str) else value
+WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
+RunStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
+ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
+_WorkStatus = Annotated[WorkStatus, OpenEnum()]
+_RunStatus = Annotated[RunStatus, OpenEnum()]
 
 
-class Pinned(Brief):
-    """The version of a dataset and the split that an evaluation uses."""
+class DatasetPinned(Brief, needs=("name",)):
+    """One split of one version of a dataset."""
 
     name: str
-    version: str = ""
-    digest: str = ""
-    split: str = ""
+    version: str
+    digest: str
+    split: str
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}/{self.split}"
@@ -44,27 +29,58 @@ class Pinned(Brief):
         return (str(self),)
 
 
+class Progress(Answer):
+    """`total` is 0 until something has been counted, and stays so for works that are short."""
+
+    done: int
+    total: int
+
+
+class Work(Answer, needs=("name", "status")):
+    """One computation of a run."""
+
+    name: str = Field(examples=["columns"])
+    kind: str
+    status: _WorkStatus
+    progress: Progress
+    attempts: int
+    seconds: float | None = Field(
+        description="Seconds of the last attempt; null before the first one."
+    )
+    cached: bool = Field(description="The work was done before this run was submitted.")
+    error: RunProblem | None
+
+    @field_validator("error", mode="before")
+    @classmethod
+    def _sentence(cls, value: Any) -> Any:
+        return {"detail": value} if isinstance(value, str) else value
+
+
 class Oddity(Answer):
-    """A warning: something odd in the input that can be scored, but should be looked at."""
+    """Something odd in the input, which can still be scored; `unavailable`: a metric that was asked
+    for and cannot be computed here, with the reason; `undecoded`: how many pictures cannot be
+    decoded, then the first of these with the reason.
+    """
 
-    code: str = ""
-    image: str | None = None
-    detail: str = ""
+    code: str
+    image: str | None
+    detail: str
 
 
-class Run(Linked):
-    """A run: a named set of works, with a status."""
+class Run(Linked, needs=("id", "status", "dataset")):
+    """A run: a named set of works."""
 
     PLACE: ClassVar[str]
 
     id: Id
-    status: str
-    dataset: Pinned
-    note: str | None = None  # what somebody has noted about it
-    works: tuple[Work, ...] = ()
-    error: Problem | None = None
-    created_at: datetime | None = None
-    finished_at: datetime | None = None
+    status: _RunStatus
+    note: str | None = Field(description="What somebody has noted about it.")
+    if TYPE_CHECKING:  # each kind of run has them, in the order of its answer
+        dataset: DatasetPinned
+        works: TupleOf[Work]
+        error: RunProblem | None
+        created_at: Timestamp
+        finished_at: Timestamp | None
 
     @property
     def was_there(self) -> bool:
@@ -82,3 +98,45 @@ class Run(Linked):
 
     def facts(self) -> tuple[object, ...]:
         return self.id, self.status, self.dataset
+
+
+class WorkEvent(Answer):
+    """The event `work`: a work began, made progress or ended."""
+
+    name: str
+    status: _WorkStatus
+    progress: Progress
+    attempts: int
+    error: RunProblem | None
+
+
+class ScoresEvent(Answer):
+    """The event `scores`: a work has computed these scores."""
+
+    scores: dict[str, float | None]
+    signature: str | dict[str, str] = Field(
+        description="One signature for all scores, or one for each."
+    )
+
+
+class RunEvent(Answer):
+    """The event `run`: a run of the team is new, or has changed."""
+
+    kind: str = Field(description="`evaluation`, `comparison`, `probes`, `training` or `study`.")
+    id: str
+    version: int = Field(description="Grows with each change.")
+    status: _RunStatus
+
+
+class EndEvent(Answer):
+    """The event `end`: the evaluation has ended; no event follows."""
+
+    status: _RunStatus
+
+
+class Event(Answer, needs=("name",)):
+    """A run's event: `work`, `scores` or `end`. Give `id` as `last_event_id` to resume after it."""
+
+    id: str = ""
+    name: str
+    data: Any = None

@@ -271,4 +271,4 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 def _why(evaluation: Evaluation) -> str:
     error = evaluation.error
-    return f": {error.detail or error.title}" if error else ""
+    return f": {error.detail or error.code}" if error else ""

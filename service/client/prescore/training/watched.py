@@ -1,15 +1,15 @@
 """Results of a training run's checkpoints, the best of them, and when to stop. Pure functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
-from prescore.models import Evaluation, Score
+from prescore.models import Evaluation, NoForecast, Score
 
 
 @dataclass(frozen=True)
-class Forecast:
+class ForecastRange:
     value: float
     low: float
     high: float
@@ -29,13 +29,16 @@ class Result:
         return {} if self.evaluation is None else self.evaluation.scores
 
     @property
-    def forecast(self) -> Mapping[str, Forecast]:
+    def forecast(self) -> Mapping[str, ForecastRange]:
         """The forecasts by metric; empty where the service says why there are none."""
         found = None if self.evaluation is None else self.evaluation.forecast
-        if not isinstance(found, Mapping):
+        if found is None or isinstance(found, NoForecast):
             return {}
-        known = {name: _forecast(one) for name, one in found.items()}
-        return {name: one for name, one in known.items() if one is not None}
+        return {
+            name: ForecastRange(one.value, *one.interval)
+            for name, one in found.items()
+            if one.value is not None and one.interval is not None
+        }
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -84,16 +87,6 @@ def lacking(results: Iterable[Result], metric: str) -> Result | None:
     return next((one for one in ended if metric not in one.scores), None)
 
 
-def _forecast(found: object) -> Forecast | None:
-    if not isinstance(found, Mapping):
-        return None
-    value, interval = found.get("value"), found.get("interval")
-    if value is None or not isinstance(interval, Sequence) or len(interval) != 2:
-        return None
-    low, high = interval
-    return None if low is None or high is None else Forecast(value, low, high)
-
-
 def _score(result: Result, metric: str) -> Score | None:
     score = result.scores.get(metric)
     return None if score is None or score.value is None else score
@@ -115,7 +108,7 @@ def _is_beyond(score: Score, leader: Score, metric: str) -> bool:
     return _value(score) > high if _higher_is_better(metric, leader) else _value(score) < low
 
 
-def _is_hopeless(forecast: Forecast | None, leader: Score) -> bool:
+def _is_hopeless(forecast: ForecastRange | None, leader: Score) -> bool:
     if forecast is None:
         return False
     if leader.higher_is_better:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from service.contract.api.access.keys import KeyListed, KeyPage
-from service.contract.api.texts import rfc3339, rfc3339_or_none
+from prescore.models.keys import Key, KeyPage
+from service.contract.api.texts import moment, moment_or_none
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Service
@@ -13,7 +13,7 @@ from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
 from service.works.keyring import keys
-from service.works.keyring.keys import Key
+from service.works.keyring.keys import KeyRecord
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=ScopedRoute)
 
@@ -44,14 +44,14 @@ def every(
     return KeyPage(items=[_listed(key) for key in found], next=following)
 
 
-def _listed(key: Key) -> KeyListed:
-    return KeyListed(
+def _listed(key: KeyRecord) -> Key:
+    return Key(
         id=key.id,
         name=key.name,
         scope=key.scope.value,
         subject=key.subject,
-        created_at=rfc3339(key.created_at),
-        expires_at=rfc3339_or_none(key.expires_at),
-        revoked_at=rfc3339_or_none(key.revoked_at),
-        used_at=rfc3339_or_none(key.used_at),
+        created_at=moment(key.created_at),
+        expires_at=moment_or_none(key.expires_at),
+        revoked_at=moment_or_none(key.revoked_at),
+        used_at=moment_or_none(key.used_at),
     )

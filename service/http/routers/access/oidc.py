@@ -4,8 +4,9 @@ import asyncio
 
 from fastapi import APIRouter, Request, Response
 
-from service.contract.api.access.keys import JobKeyIn, JobKeyOut
-from service.contract.api.texts import rfc3339
+from prescore.models.keys import JobKey
+from service.contract.api.changes import JobKeyIn
+from service.contract.api.texts import moment
 from service.contract.asking import Scope
 from service.contract.errors import (
     MalformedJson,
@@ -40,7 +41,7 @@ router = APIRouter(prefix="/v1/keys/oidc", tags=["keys"], route_class=_SmallRout
 )
 async def exchange(
     service: Service, request: Request, response: Response, body: JobKeyIn
-) -> JobKeyOut:
+) -> JobKey:
     """Needs no key. The token is a JWT that GitHub, GitLab or another issuer has signed for the
     job; the service's operator says which issuers and projects are trusted. What is submitted with
     the key gets its `labels`.
@@ -51,9 +52,9 @@ async def exchange(
         )
     assert key.expires_at is not None
     response.headers["Cache-Control"] = "no-store"
-    return JobKeyOut(
+    return JobKey(
         key=text,
-        expires_at=rfc3339(key.expires_at),
+        expires_at=moment(key.expires_at),
         scopes=[scope.value for scope in Scope if key.scope.includes(scope)],
         team=key.team,
         labels=dict(key.labels),

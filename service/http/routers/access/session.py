@@ -11,7 +11,7 @@ from service.http.dependencies import Running, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.http.entrance.keyring import COOKIE, not_valid
 from service.works.keyring import keys, texts
-from service.works.keyring.keys import Key
+from service.works.keyring.keys import KeyRecord
 from service.works.keyring.looking import NotValid, valid
 
 _LONGEST = 30 * 24 * 3600  # seconds; then one signs in again
@@ -57,7 +57,7 @@ async def sign_out() -> Response:
     return answer
 
 
-def _valid(service: Running, given: str, now: float) -> Key:
+def _valid(service: Running, given: str, now: float) -> KeyRecord:
     with service.records.of_all.reading() as connection:
         try:
             return valid(given, lambda identity: keys.with_hash(connection, identity), now)

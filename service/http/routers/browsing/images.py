@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from service.contract.api.comparisons import ComparedImagePage
+from prescore.models.comparisons import ComparedImagePage
 from service.contract.api.texts import MetricName
 from service.contract.errors import (
     BlobDamaged,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from service.contract.api.overview.labels import LabelsOut
+from prescore.models.evaluations import LabelList
 from service.contract.api.texts import DatasetFilter
 from service.contract.errors import InvalidRequest
 from service.http import openapi
@@ -30,7 +30,7 @@ def every(
             "`name[@version][/split]`."
         ),
     ] = None,
-) -> LabelsOut:
+) -> LabelList:
     """Names and values of the labels that the team's latest 5,000 evaluations have, those of the
     latest evaluation first: up to 100 names, and up to 100 values of each. Older evaluations are
     not counted.

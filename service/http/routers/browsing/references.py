@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.routing import Match
 from starlette.types import Scope
 
-from service.contract.api.data import ReferencesOut
+from prescore.models.datasets import References
 from service.contract.errors import BlobDamaged, BlobMissing, NotFound, StoreUnavailable
 from service.http import openapi
 from service.http.dependencies import Service
@@ -36,7 +36,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=_Refere
     summary="Read what people wrote about an image",
     responses=openapi.refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
 )
-def get(name: Reference, image: ImageName, service: Service) -> ReferencesOut:
+def get(name: Reference, image: ImageName, service: Service) -> References:
     """The image's references, in the dataset's order. For the picture of an image whose own name
     ends in `/references`, write that slash as `%2F`.
     """

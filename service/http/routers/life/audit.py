@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from sqlalchemy.engine import Row
 
-from service.contract.api.life.audit import Action, AuditEntry, AuditPage
-from service.contract.api.texts import rfc3339
+from prescore.models.keys import Change, ChangeAction, ChangePage
+from service.contract.api.texts import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Service
@@ -30,7 +30,7 @@ _OBJECT = r"^[^\x00]*$"
 )
 def every(
     service: Service,
-    action: Annotated[Action | None, Query(description="Only these changes.")] = None,
+    action: Annotated[ChangeAction | None, Query(description="Only these changes.")] = None,
     object: Annotated[
         str | None,
         Query(
@@ -41,7 +41,7 @@ def every(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=200), Digits] = 50,
     cursor: Cursor = None,
-) -> AuditPage:
+) -> ChangePage:
     """What was published, changed, deleted and canceled for others, and by whom; the latest first.
     Changes are kept for `PRESCORE_AUDIT_DAYS`.
     """
@@ -49,12 +49,12 @@ def every(
     asked = Asked(action, object, limit, before)
     found, last = audit.page(service.records, asked)
     following = None if last is None else search.write_cursor(_LIST, last)
-    return AuditPage(items=[_entry(row) for row in found], next=following)
+    return ChangePage(items=[_entry(row) for row in found], next=following)
 
 
-def _entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        at=rfc3339(row.at),
+def _entry(row: Row[Any]) -> Change:
+    return Change(
+        at=moment(row.at),
         team=row.team,
         key=row.key,
         address=row.address,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
-from service.contract.api.life.changes import EvaluationChange, RunChange
+from service.contract.api.changes import EvaluationChange, RunChange
 from service.contract.errors import (
     Conflict,
     InvalidRequest,

@@ -5,9 +5,9 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from service.contract.api.data import DatasetOut
-from service.contract.api.outgoing.datasets import DatasetByUrl
+from prescore.models.datasets import Dataset
 from service.contract.api.texts import DatasetName
+from service.contract.api.urls import DatasetByUrl
 from service.contract.errors import (
     Conflict,
     DigestMismatch,
@@ -38,11 +38,11 @@ _LINKED = openapi.links("name", "get_dataset")
     "/{name}/fetch",
     operation_id="fetch_dataset",
     summary="Let the service fetch a version of a dataset",
-    response_model=DatasetOut,
+    response_model=Dataset,
     response_description="A version with this content exists already: this one.",
     responses={
         200: _LINKED,
-        201: {"model": DatasetOut, "description": "A new version.", **_LINKED},
+        201: {"model": Dataset, "description": "A new version.", **_LINKED},
         **openapi.refusals(
             *(UrlRefused, UrlFailed, DigestMismatch, InvalidBundle, InvalidRequest, MalformedJson),
             *(
@@ -68,4 +68,4 @@ async def fetch(
     async with fetched(request, service, asked.url, bundles.TAR) as upload:
         check_digest(upload.digest, asked.digest)
         answer, new = await bundles.keep(service, name, upload, partial(judged, request))
-    return JSONResponse(answer.model_dump(), 201 if new else 200)
+    return JSONResponse(answer.model_dump(mode="json"), 201 if new else 200)

@@ -4,13 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from service.contract.api.outgoing.webhooks import (
-    WEBHOOK_ID,
-    WebhookIn,
-    WebhookOut,
-    WebhookPage,
-    WebhookSecretOut,
-)
+from prescore.models.webhooks import WEBHOOK_ID, Webhook, WebhookPage, WebhookSecret
+from service.contract.api.urls import WebhookIn
 from service.contract.errors import (
     Conflict,
     InvalidRequest,
@@ -48,9 +43,7 @@ Identity = Annotated[
         ),
     },
 )
-def make(
-    asked: WebhookIn, service: Service, request: Request, response: Response
-) -> WebhookSecretOut:
+def make(asked: WebhookIn, service: Service, request: Request, response: Response) -> WebhookSecret:
     """Runs of your team that end from now on are told there, at least once each. What does not
     arrive is sent again for three days.
     """
@@ -89,7 +82,7 @@ def every(service: Service) -> WebhookPage:
     summary="See how a webhook does",
     responses=openapi.refusals(NotFound),
 )
-def get(id: Identity, service: Service) -> WebhookOut:
+def get(id: Identity, service: Service) -> Webhook:
     """Whether it is active, what waits, and what went wrong the last times."""
     return webhooks.get(service.records, id)
 
@@ -101,7 +94,7 @@ def get(id: Identity, service: Service) -> WebhookOut:
     summary="Send a test to a webhook",
     responses={202: openapi.headers("Location"), **openapi.refusals(NotFound, UnsupportedMedia)},
 )
-def test(id: Identity, service: Service, response: Response) -> WebhookOut:
+def test(id: Identity, service: Service, response: Response) -> Webhook:
     """The event `webhook.test`, sent once within seconds: then `delivered_at` or `errors` of the
     webhook tell what came of it. One that is disabled becomes active again if it arrives.
     """
@@ -117,7 +110,7 @@ def test(id: Identity, service: Service, response: Response) -> WebhookOut:
     response_description="The webhook, with the secret that is told this once.",
     responses=openapi.refusals(NotFound, Conflict, UnsupportedMedia),
 )
-def rotate(id: Identity, service: Service) -> WebhookSecretOut:
+def rotate(id: Identity, service: Service) -> WebhookSecret:
     """For a day deliveries are signed by both, so that receivers can change theirs."""
     return webhooks.rotate(service.records, id, service.asker)
 

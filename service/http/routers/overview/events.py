@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from service.contract.api.runs import RunEvent
+from prescore.models.runs import RunEvent
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute

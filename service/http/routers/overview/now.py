@@ -6,20 +6,14 @@ import redis
 from fastapi import APIRouter
 
 from prescore import plain_text
-from service.contract.api.overview.now import (
-    QueueOut,
-    QueuesOut,
-    WorkerOut,
-    WorkersOut,
-    WorkHeld,
-)
-from service.contract.api.texts import rfc3339
+from prescore.models.workers_and_queues import Queue, QueueList, Worker, WorkerList, WorkHeld
+from service.contract.api.texts import moment
 from service.contract.errors import Unavailable
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
 from service.works.watched import queues, workers
-from service.works.watched.workers import Worker
+from service.works.watched.workers import WorkerState
 
 router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
 
@@ -30,7 +24,7 @@ router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
     summary="See who works",
     responses=openapi.refusals(),
 )
-def list_workers(service: Service) -> WorkersOut:
+def list_workers(service: Service) -> WorkerList:
     """All workers that are connected or hold a work, by name. A worker that computes a second,
     short work beside a long one shows the long one. 503 while Redis does not answer.
     """
@@ -38,16 +32,16 @@ def list_workers(service: Service) -> WorkersOut:
         connected = service.queue.connected()
     except (redis.RedisError, OSError) as error:
         raise Unavailable(f"Redis does not answer ({type(error).__name__}); try again") from None
-    return WorkersOut(items=[_shown(one) for one in workers.every(service.records, connected)])
+    return WorkerList(items=[_shown(one) for one in workers.every(service.records, connected)])
 
 
-def _shown(worker: Worker) -> WorkerOut:
+def _shown(worker: WorkerState) -> Worker:
     held = worker.held
-    return WorkerOut(
+    return Worker(
         name=plain_text.quoted(worker.name),
         role=plain_text.quoted(worker.role),
         state=worker.state,
-        since=rfc3339(worker.since),
+        since=moment(worker.since),
         work=None if held is None else WorkHeld(**vars(held)),
     )
 
@@ -58,7 +52,7 @@ def _shown(worker: Worker) -> WorkerOut:
     summary="See what waits",
     responses=openapi.refusals(),
 )
-def list_queues(service: Service) -> QueuesOut:
+def list_queues(service: Service) -> QueueList:
     """How many works each queue has, whichever team asked for them. Works that wait for others are
     not counted.
     """
@@ -66,9 +60,9 @@ def list_queues(service: Service) -> QueuesOut:
         every = queues.counted(connection, "ready", "running")
         own = queues.counted(connection, "ready", "running", payer=service.asker.team)
         oldest = queues.longest_ready(connection, time.time())
-    return QueuesOut(
+    return QueueList(
         items=[
-            QueueOut(
+            Queue(
                 name=name,
                 waiting=every[name, "ready"],
                 running=every[name, "running"],

@@ -13,9 +13,9 @@ import { exchanged, marked } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
-/** @typedef {import("../../core/api.js").Schemas["ComparisonOut"]} Comparison */
-/** @typedef {import("../../core/api.js").Schemas["MovedOut"]} Moved */
-/** @typedef {import("../../core/api.js").Schemas["ScoreOut"]} Score */
+/** @typedef {import("../../core/api.js").Schemas["Comparison"]} Comparison */
+/** @typedef {import("../../core/api.js").Schemas["Moved"]} Moved */
+/** @typedef {import("../../core/api.js").Schemas["Score"]} Score */
 /** @typedef {import("../../parts/bounds.js").Span} Span */
 /** @typedef {import("../../plots/scatter.js").Chosen} Corners From B's scores to A's. */
 

@@ -6,7 +6,7 @@ import { chance, interval, number } from "../../parts/numbers.js";
 import { evaluationPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
 
-/** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
+/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
 
 /** @param {Evaluation} run */
 export function gates(run) {

@@ -7,8 +7,8 @@ import { direction, interval, number } from "../../parts/numbers.js";
 import { extent, finite, isOutside, widened } from "../../plots/scale.js";
 import { whisker } from "../../plots/whisker.js";
 
-/** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["ForecastOut"]} Forecast */
+/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
 /** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */
 
 const FRACTIONS = /^(bleu_\d|rouge_l|meteor|spice|accord|.*normcount.*)/; // never above 1

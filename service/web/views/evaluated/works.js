@@ -5,8 +5,8 @@ import { table } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
-/** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["WorkOut"]} Work */
+/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../../core/api.js").Schemas["Work"]} Work */
 
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
 export function allWorks({ works: list, status }) {

@@ -5,8 +5,8 @@ import { head, scrolled } from "../../parts/layout.js";
 import { chance, number, time } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
-/** @typedef {import("../../core/api.js").Schemas["CorrelationsOut"]} Correlations */
-/** @typedef {import("../../core/api.js").Schemas["CorrelatedOut"]} Correlated */
+/** @typedef {import("../../core/api.js").Schemas["Correlations"]} Correlations */
+/** @typedef {import("../../core/api.js").Schemas["Correlated"]} Correlated */
 
 /** @param {Correlations} found */
 export function correlations({ study, under_way, none_because }) {

@@ -9,8 +9,8 @@ import { evaluationLink } from "../../parts/names.js";
 import { interval, number } from "../../parts/numbers.js";
 import { scatter } from "../../plots/scatter.js";
 
-/** @typedef {import("../../core/api.js").Schemas["EvaluationOut"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["ForecastOut"]} Forecast */
+/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
 
 /** What was forecast, beside what was measured later. @param {Evaluation[]} items */
 export function forecasts(items) {

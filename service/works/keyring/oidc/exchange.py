@@ -7,7 +7,7 @@ import structlog
 
 from service.contract.errors import Unauthorized
 from service.works.keyring import keys
-from service.works.keyring.keys import Key, New
+from service.works.keyring.keys import KeyRecord, New
 from service.works.keyring.oidc import rules, tokens
 from service.works.keyring.oidc.key_sets import KeySets
 from service.works.keyring.oidc.refusals import Refused
@@ -27,7 +27,7 @@ class Exchange:
     trusted: Trusted | None = None
     key_sets: KeySets = field(default_factory=KeySets)
 
-    def key_for(self, records: Records, token: str, address: str) -> tuple[Key, str]:
+    def key_for(self, records: Records, token: str, address: str) -> tuple[KeyRecord, str]:
         """A key for the job that has this token, and its text. Unauthorized, in one wording for all
         tokens that are not exchanged: the log says why.
         """
@@ -43,7 +43,7 @@ class Exchange:
 
     def _made(
         self, records: Records, text: str, address: str, told: dict[str, str]
-    ) -> tuple[Key, str]:
+    ) -> tuple[KeyRecord, str]:
         if self.trusted is None:
             raise Refused("is of an issuer, and none is trusted: PRESCORE_OIDC is not set")
         now = time.time()

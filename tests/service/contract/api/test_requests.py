@@ -7,8 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from service.contract import api, limits
+from service.contract.api.analyses import ProbesIn
 from service.contract.api.captions import CaptionIn
-from service.contract.api.probes import ProbesIn
 from service.contract.api.requests import Decoding, EvaluationIn
 from service.contract.api.strict import Strict
 from service.contract.results import EvaluationKept

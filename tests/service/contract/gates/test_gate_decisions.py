@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from service.contract.gates import gates
-from service.contract.gates.gates import Baseline, Compared, Evidence, Measured
+from service.contract.gates.gates import Baseline, BaselineDifference, Evidence, Measured
 
 PAST = Baseline("ev_past", 0.40, "cider_d|refs:5|tok:ptb|v:2")
 
@@ -94,7 +94,7 @@ def test_a_drop_is_one_that_chance_does_not_explain(difference, p, verdict):
         "no_significant_drop(cider_d)",
         measured=_known(0.4 + difference),
         baselines=PAST,
-        compared=Compared(difference, p, 0.017),
+        compared=BaselineDifference(difference, p, 0.017),
     )
     assert found == verdict
     assert detail.startswith("cider_d: ")
@@ -108,7 +108,7 @@ def test_where_less_is_better_a_rise_is_the_drop():
             measured={"wmd_distance": Measured(1 + difference, 1 + difference, "s")},
             lost={},
             baselines={"wmd_distance": past},
-            compared={"wmd_distance": Compared(difference, 0.001, None)},
+            compared={"wmd_distance": BaselineDifference(difference, 0.001, None)},
             distrusted={},
         )
         gate = gates.parse("no_significant_drop(wmd_distance)")

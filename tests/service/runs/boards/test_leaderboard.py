@@ -135,7 +135,7 @@ def test_pages_are_one_list_and_ranks_go_on(records):
         cursor = page.next
         if cursor is None:
             break
-    assert found == whole
+    assert tuple(found) == whole
     assert len(whole) == 7
     with pytest.raises(InvalidCursor):
         leaderboard.history(
@@ -181,7 +181,7 @@ def test_what_cannot_be_ranked_is_refused(records):
         leaderboard.ranked(parts_on(records), _asked(metric="cider_dd"))
     with pytest.raises(InvalidRequest, match="neither"):
         leaderboard.ranked(parts_on(records), _asked(metric="caption_length"))
-    assert leaderboard.history(parts_on(records), _asked(metric="caption_length")).items == []
+    assert leaderboard.history(parts_on(records), _asked(metric="caption_length")).items == ()
 
 
 def _none(records, **asked):

@@ -125,5 +125,5 @@ def test_pages_have_the_ranks_of_the_whole_board_and_deep_ones_are_by_intervals(
         cursor = page.next
         if cursor is None:
             break
-    assert found == whole
+    assert tuple(found) == whole
     assert [each.ranked_by for each in whole] == ["test"] * 5 + ["intervals"] * 3

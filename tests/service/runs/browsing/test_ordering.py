@@ -25,17 +25,17 @@ def test_the_distribution_is_a_histogram_of_30_bins(scores):
     assert found.missing == 3
     assert found.edges == pytest.approx(np.histogram_bin_edges(scores, 30).tolist(), abs=1e-9)
     counts, _ = np.histogram(scores, np.array(found.edges))
-    assert found.counts == counts.tolist()
+    assert list(found.counts) == counts.tolist()
     assert sum(found.counts) == len(scores)
 
 
 def test_a_score_on_an_edge_is_in_the_bin_that_begins_there():
     found = ordering.distribution([0.0, 1.0, 2.0, 29.0, 30.0], 0)
-    assert found.edges == [float(at) for at in range(31)]
-    assert found.counts == [1, 1, 1, *[0] * 26, 2]
+    assert list(found.edges) == [float(at) for at in range(31)]
+    assert list(found.counts) == [1, 1, 1, *[0] * 26, 2]
 
 
 def test_of_no_scores_there_is_an_empty_distribution():
     found = ordering.distribution([], 2)
     assert (found.edges[0], found.edges[-1], len(found.edges)) == (0.0, 1.0, 31)
-    assert (found.counts, found.missing) == ([0] * 30, 2)
+    assert (found.counts, found.missing) == ((0,) * 30, 2)

@@ -11,7 +11,7 @@ from service.contract.errors import NotFound
 from service.contract.plan.planning import plan_captions
 from service.contract.plan.postgen import Wanted
 from service.runs import base, evaluations
-from service.runs.base import Run
+from service.runs.base import NewRun
 from service.runs.submission import baselines
 from service.runs.submission.baselines import Sought
 from service.stored import datasets
@@ -70,7 +70,7 @@ def _evaluated(
     partial = len(images) < IMAGES
     kept = {"checkpoint": None, "postgen": [metric], "subset": partial}
     with records.transaction() as connection:
-        run = Run(identity, "evaluation", kept, pinned, plan, [], 1e9, labels=marked)
+        run = NewRun(identity, "evaluation", kept, pinned, plan, [], 1e9, labels=marked)
         base.insert(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
     for work in plan.everything():

@@ -6,7 +6,7 @@ import pytest
 
 import empty_record
 from in_process import enter_scores, on_split, parts_on
-from service.contract.api.evaluations import NoForecastOut
+from prescore.models.evaluations import NoForecast
 from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
 from service.contract.plan.postgen import Wanted
@@ -306,7 +306,7 @@ def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
 
 def test_where_no_metric_has_a_forecast_it_is_said_why():
     found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
-    assert isinstance(found, NoForecastOut)
+    assert isinstance(found, NoForecast)
     assert found.none_because == "not enough evidence"
     other = {**NONE, "none_because": "it is constant"}
     rows = [_row(bleu_1=NONE, cider_d=NONE, spice=other)]
@@ -316,7 +316,7 @@ def test_where_no_metric_has_a_forecast_it_is_said_why():
     kept = evaluations.forecast_shown(
         [], EvaluationKept(forecast=Unforeseen(none_because="too few"))
     )
-    assert kept == NoForecastOut(none_because="too few", metrics={})
+    assert kept == NoForecast(none_because="too few", metrics={})
 
 
 def test_a_forecast_of_words_learns_from_no_model_of_pieces(past):

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 import empty_record
 from service.contract import limits
-from service.contract.api.outgoing.webhooks import TEST, WebhookIn
+from service.contract.api.urls import TEST_EVENT, WebhookIn
 from service.contract.errors import Conflict, NotFound
 from service.works.outgoing import announcements, deliveries, webhooks
 from service.works.outgoing.deliveries import Outcome
@@ -58,7 +58,7 @@ def test_what_has_arrived_is_forgotten(records):
     assert taken.secrets == (made.secret,)
     assert deliveries.take(records, now + 10 * DAY, 8) == []
     found = webhooks.get(records, made.id)
-    assert (found.waiting, found.lost, found.errors) == (0, 0, [])
+    assert (found.waiting, found.lost, found.errors) == (0, 0, ())
     assert found.delivered_at is not None
 
 
@@ -155,11 +155,11 @@ def test_a_test_is_tried_once_and_makes_a_disabled_webhook_active_again_if_it_ar
     _added(records, made)
     now = _first_at(records) + 1
     _try(records, now, Outcome("found 410", gone=True))
-    _added(records, made, event=TEST)
+    _added(records, made, event=TEST_EVENT)
     assert len(_try(records, now, WRONG)) == 1
     found = webhooks.get(records, made.id)
     assert (found.status, found.waiting, found.lost) == ("disabled", 0, 1)
-    _added(records, made, event=TEST)
+    _added(records, made, event=TEST_EVENT)
     _try(records, now + 1, Outcome())
     assert webhooks.get(records, made.id).status == "active"
 
@@ -258,7 +258,7 @@ def test_the_url_is_shown_without_what_may_be_a_password(records):
 def test_errors_are_few_and_the_latest_come_first(records):
     made = _made(records)
     for number in range(7):
-        _added(records, made, event=TEST)
+        _added(records, made, event=TEST_EVENT)
         _try(records, _first_at(records), Outcome(f"number {number}"))
     with records.reading() as connection:
         kept = json.loads(connection.execute(sa.select(hook_rows.c.errors)).scalar_one())

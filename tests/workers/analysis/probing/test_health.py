@@ -1,6 +1,6 @@
 import pytest
 
-from service.contract.api.scores import MetricHealth
+from prescore.models.metrics import MetricHealth
 from workers.analysis.probing import probes, scoring
 from workers.analysis.probing.health import Health, health
 from workers.analysis.probing.material import Material

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from service.contract.api.studies import CorrelationOut
+from prescore.models.studies import Correlation
 from workers.analysis.study import correlations, orders
 
 
@@ -80,7 +80,7 @@ def test_of_more_models_it_is_the_usual_one():
 
 
 def test_up_to_how_many_models_it_is_exact_is_described():
-    assert f"up to {orders.MOST} models" in CorrelationOut.model_fields["spearman_p"].description
+    assert f"up to {orders.MOST} models" in Correlation.model_fields["spearman_p"].description
 
 
 def test_ranks_without_ties_are_counted_once_for_all_metrics():

@@ -54,23 +54,19 @@ def tokens(
 
 
 def _row(token: Token) -> tuple[str, ...]:
-    rank = "-" if token.rank is None else str(token.rank)
     logp = "-inf" if token.logp is None else f"{token.logp:.3f}"
     entropy = "" if token.entropy is None else f"{token.entropy:.3f}"
-    return token.word, logp, rank, entropy, _likeliest(token)
+    return token.word or "", logp, str(token.rank), entropy, _likeliest(token)
 
 
 def _likeliest(token: Token) -> str:
     """The likeliest words, where the word itself is not the only one that is told."""
     if token.tops:
         return ", ".join(one.word for one in token.tops)
-    tops = (token.top,) if isinstance(token.top, str) else token.top or ()
-    return "" if tops == (token.word,) else ", ".join(tops)
+    return "" if token.top is None or token.top == token.word else token.top
 
 
 def _csv_rows(reference: TokenizedCaption) -> Iterator[tuple[object, ...]]:
     for place, token in enumerate(reference.tokens):
-        top = token.top if isinstance(token.top, str) else (token.top or ("",))[0]
-        best = token.top_logp
-        logp = best[0] if isinstance(best, tuple) and best else best
-        yield place, token.word, token.logp, token.rank, top, logp, token.entropy
+        best = token.top, token.top_logp
+        yield place, token.word, token.logp, token.rank, *best, token.entropy

@@ -13,7 +13,7 @@ from prescore.cli.nearly import Meant
 from prescore.cli.splits.health import sentence
 from prescore.client import Client
 from prescore.models import BoardHead, MetricHealth, Scored, Standing
-from prescore.models.boards import ScoreBeside
+from prescore.models.leaderboard import ScoreBeside
 
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 MOST = 1000  # rows of a page

@@ -79,7 +79,7 @@ def _compute(
 ) -> None:
     run = computed(partial(client.compute_study, split, idf=idf, limit=limit, timeout=timeout))
     if run.status != "succeeded":
-        why = "" if run.error is None else f": {run.error.detail or run.error.title}"
+        why = "" if run.error is None else f": {run.error.detail or run.error.code}"
         console.fail(f"{run.id} {run.status}{why}")
 
 
@@ -101,7 +101,7 @@ def _why(found: Correlations, split: str) -> str:
     if under_way is None:
         return text.not_yet(split, "studied", "correlations")
     why = under_way.error
-    said = f": {why.detail or why.title}" if why is not None else ""
+    said = f": {why.detail or why.code}" if why is not None else ""
     return f"no study of {split} yet; one is {under_way.status}{said}"
 
 

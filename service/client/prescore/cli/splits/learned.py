@@ -14,7 +14,7 @@ from prescore.cli.nearly import Meant
 from prescore.client import bodies
 from prescore.files import captions
 from prescore.files import judgements as lines
-from prescore.models import Learned, ModelCard, Tokenizer
+from prescore.models import AccordCard, Learned, ModelCard, Tokenizer
 
 learned = typer.Typer(
     help="Train learned metrics (NNEval, accord) on captions and on people's judgements.",
@@ -245,13 +245,13 @@ def _row(found: Learned) -> tuple[str, ...]:
 def _lines(found: Learned) -> list[str]:
     lines = text.aligned([_row(found)])
     if found.error is not None:
-        lines += text.aligned([("error", found.error.detail or found.error.title)])
+        lines += text.aligned([("error", found.error.detail or found.error.code)])
     lines += text.aligned([(one.code, one.detail) for one in found.warnings])
     return [*lines, *(_card(found.model) if found.model is not None else [])]
 
 
-def _card(model: ModelCard) -> list[str]:
-    return _of_accord(model) if model.weights else _of_people(model)
+def _card(model: ModelCard | AccordCard) -> list[str]:
+    return _of_accord(model) if isinstance(model, AccordCard) else _of_people(model)
 
 
 def _of_people(model: ModelCard) -> list[str]:
@@ -268,11 +268,11 @@ def _of_people(model: ModelCard) -> list[str]:
     return [*text.aligned(facts), *text.aligned([heading, *agreement])]
 
 
-def _of_accord(model: ModelCard) -> list[str]:
-    judged, contrasts = model.training.get("judged"), model.training.get("contrasts", {})
-    facts = [("objective", model.objective), ("images", f"{model.training.get('images', 0):,}")]
+def _of_accord(model: AccordCard) -> list[str]:
+    judged, contrasts = model.training.judged, model.training.contrasts
+    facts = [("objective", model.objective), ("images", f"{model.training.images:,}")]
     if judged is not None:
-        facts.append(("preferences", f"{judged['pairs']:,}"))
+        facts.append(("preferences", f"{judged.pairs:,}"))
     lines_ = text.aligned(facts)
     if model.right:
         rows = [

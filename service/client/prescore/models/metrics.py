@@ -1,47 +1,57 @@
-"""Scores, and the health of metrics: how far they can be trusted."""
+"""Metrics: the catalogue, scores, and how far scores can be trusted on a split."""
 
-from collections.abc import Mapping
-from typing import Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from service.contract.formats.strict_json import finite
-from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import Stage
+from prescore.models.base import Answer, Brief, OpenEnum, PageOf, TupleOf
+
+Stage = Literal["pregen", "postgen"]
+_Stage = Annotated[Stage, OpenEnum()]
 
 
-class ScoreOut(BaseModel):
+class Metric(Brief, needs=("name",)):
+    """A metric, and whether it can be computed here."""
+
+    name: str
+    family: _Stage
+    higher_is_better: bool | None = Field(description="null where neither direction is better.")
+    range: tuple[float | None, float | None] = Field(description="null: no bound.")
+    definition: str
+    needs: TupleOf[str]
+    status: Annotated[Literal["available", "unavailable"], OpenEnum()]
+    reason: str | None
+
+    def facts(self) -> tuple[object, ...]:
+        return self.name, self.status
+
+
+class MetricPage(PageOf[Metric]):
+    pass
+
+
+class Score(Brief, needs=("value",)):
     value: float | None = Field(
         description="A fraction as the toolkits return it (BLEU .33, CIDEr-D .95); null where it "
         "is infinite or undefined."
     )
-    family: Stage
+    family: _Stage
     higher_is_better: bool | None = Field(description="null where neither direction is better.")
     interval: tuple[float, float] | None = Field(
         description="95 %, by bootstrap over images; null where none is known."
     )
     signature: str = Field(description="How it was computed.")
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        value: float | None,
-        signature: str | Mapping[str, str],
-        interval: tuple[float, float] | None = None,
-    ) -> Self:
-        """The score of a metric (or alias); `signature` is one for all scores, or one for each."""
-        spec = catalogue.metric(name)
-        return cls(
-            value=finite(value),
-            family=spec.family,
-            higher_is_better=spec.higher_is_better,
-            interval=interval,
-            signature=signature if isinstance(signature, str) else signature[spec.name],
-        )
+    def facts(self) -> tuple[object, ...]:
+        low, high = self.interval or (None, None)
+        return self.value, "" if self.interval is None else f"[{low:.4g}, {high:.4g}]"
 
 
-class MetricHealth(BaseModel):
+class PregenScores(Answer, needs=("scores",)):
+    scores: dict[str, Score] = Field(description="By metric, all that are computed so far.")
+
+
+class MetricHealth(Answer):
     """How far a metric can be trusted on a split; null: not known."""
 
     human: float | None = Field(
@@ -66,17 +76,4 @@ class MetricHealth(BaseModel):
         "does not see rare words. null where the first references hold no such word, or there is "
         "no training split: `note` or `reason` of the rows of the probe `rare` say so; and for "
         "metrics that are better the lower they are."
-    )
-
-
-class PregenOut(BaseModel):
-    scores: dict[str, ScoreOut] = Field(description="By metric, all that are computed so far.")
-
-
-class ScoresEvent(BaseModel):
-    """The event `scores`: a work has computed these scores."""
-
-    scores: dict[str, float | None]
-    signature: str | dict[str, str] = Field(
-        description="One signature for all scores, or one for each."
     )

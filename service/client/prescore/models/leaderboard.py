@@ -1,15 +1,15 @@
 """A leaderboard and a history: one metric of a split's evaluations."""
 
-from typing import Literal
+from typing import Annotated, Generic, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from service.contract.api.answers import Item, Page
-from service.contract.api.runs import DatasetPinned
-from service.contract.api.texts import Digest, EvaluationId, Timestamp
+from prescore.models.base import Answer, Brief, Item, OpenEnum, PageOf
+from prescore.models.identifiers import Digest, EvaluationId, Timestamp
+from prescore.models.runs import DatasetPinned
 
 
-class ScoreBeside(BaseModel):
+class ScoreBeside(Answer, needs=("evaluation", "value")):
     """Another metric of an evaluation on a board."""
 
     evaluation: EvaluationId = Field(
@@ -19,7 +19,7 @@ class ScoreBeside(BaseModel):
     interval: tuple[float, float] | None
 
 
-class Scored(BaseModel):
+class Scored(Brief, needs=("evaluation", "value")):
     """One metric of one evaluation."""
 
     evaluation: EvaluationId
@@ -32,23 +32,29 @@ class Scored(BaseModel):
     )
     created_at: Timestamp
 
+    def facts(self) -> tuple[object, ...]:
+        return self.evaluation, f"{self.value:.4g}"
 
-class Standing(Scored):
+
+class Standing(Scored, needs=("rank",)):
     rank: int = Field(
         description="The place of the best evaluation of which this one is not told apart: a rank "
         "is shared by those that do not differ from its best one at 5 %."
     )
     tied: bool
-    ranked_by: Literal["test", "intervals"] = Field(
+    ranked_by: Annotated[Literal["test", "intervals"], OpenEnum()] = Field(
         description="How it was held against the best one of the rank above, or of its own: by a "
         "paired test on the same images, or by whether intervals overlap, where one of the two has "
         "no draws: it was computed before there were any, the metric is no sum over images, or "
         "1,000 or more are above it."
     )
 
+    def facts(self) -> tuple[object, ...]:
+        return f"{'=' if self.tied else ''}{self.rank}", *super().facts()
 
-class ScoreList(Page[Item]):
-    """One metric on one split. Only scores with the same signature are listed together."""
+
+class BoardHead(Answer, needs=("dataset", "metric")):
+    """What a leaderboard or a history says of all its rows."""
 
     dataset: DatasetPinned
     metric: str
@@ -63,11 +69,14 @@ class ScoreList(Page[Item]):
         description="The other `metrics` that were asked for, each with the signature of its "
         "scores; null where there are none."
     )
-
     none_because: str | None = Field(
         description="Why there is no score, and what there is instead; null where there are some.",
         examples=["no score has the label branch=mian; did you mean branch=main?"],
     )
+
+
+class ScoreList(BoardHead, PageOf[Item], Generic[Item]):
+    """One metric on one split. Only scores with the same signature are listed together."""
 
 
 class Leaderboard(ScoreList[Standing]):

@@ -1,26 +1,39 @@
-"""Probes: what metrics give to captions with a known quality. The request and the answer."""
+"""Requests for what is computed of a split beside evaluations: comparisons, probes, studies."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from prescore.models.studies import StudyIdf
 from service.contract import limits
-from service.contract.api.answers import RunProblem
 from service.contract.api.captions import CaptionsIn
-from service.contract.api.runs import DatasetPinned, RunOut, WarningOut, WorkOut
-from service.contract.api.scores import MetricHealth
 from service.contract.api.strict import Many, Pair, Strict, Whole, Word, absent
 from service.contract.api.texts import (
     AnyTokenizerName,
     DatasetReference,
+    PostgenName,
     ProbedName,
-    ProbesId,
     SearchedName,
-    Timestamp,
+    SummedName,
 )
 from service.contract.metrics import families, tokenizers
 
 ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
+
+
+class ComparisonIn(Strict):
+    """Compare two evaluations of the same images."""
+
+    a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
+    b: str = Field(max_length=40, description="An evaluation of the same images.")
+    metrics: Many[PostgenName | SummedName] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=limits.METRICS,
+        description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
+        "`geomean`. By default all that both evaluations have.",
+    )
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
 class ProbeOptions(Strict):
@@ -79,32 +92,19 @@ class ProbesIn(Strict):
         return self
 
 
-class ProbeRow(BaseModel):
-    """One row of a probe's table: scores, and how far they drop from the table's first row."""
+class StudyIn(Strict):
+    """Study the 200 latest finished evaluations of checkpoints on a split."""
 
-    probe: str
-    name: str
-    share: float | None = Field(description="The share of tokens that were replaced.")
-    scores: dict[str, float | None]
-    drop: dict[str, float | None]
-    sd: dict[str, float | None] = Field(
-        description="The standard deviation, where scores are means."
+    dataset: DatasetReference
+    idf: StudyIdf = Field(
+        default="dataset",
+        description="Where CIDEr counts document frequencies: in the split, or in each stratum.",
     )
-    signatures: dict[str, str]
-    text: str = Field(description="The sentence, where the row scores a single one.")
-    note: str
-    reason: str | None = Field(description="Why there are no scores.")
-
-
-class ProbesOut(RunOut):
-    """Probes of a dataset: a table for each probe that is done."""
-
-    id: ProbesId
-    dataset: DatasetPinned
-    works: list[WorkOut]
-    probes: dict[str, list[ProbeRow]]
-    health: dict[str, MetricHealth] | None = Field(description="null until all probes are done.")
-    warnings: list[WarningOut]
-    error: RunProblem | None
-    created_at: Timestamp
-    finished_at: Timestamp | None
+    limit: Whole = Field(
+        default=20,
+        ge=0,
+        le=1000,
+        description="How many pre-gen metrics to show for each post-gen metric, besides the "
+        "headline ones.",
+    )
+    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)

@@ -1,4 +1,4 @@
-"""What can be changed of a run afterwards."""
+"""Requests that change what is kept of runs and datasets, and for the key of a CI job."""
 
 from typing import Annotated
 
@@ -49,4 +49,21 @@ class EvaluationChange(RunChange):
         max_length=2 * limits.LABELS,
         description="Labels to be set, each by its name; null removes one. The others stay.",
         examples=[{"branch": "main", "draft": None}],
+    )
+
+
+class DatasetChange(Strict):
+    """What may be changed of a version."""
+
+    pictures_shown: bool = Field(description="Whether its pictures may be looked at.")
+
+
+class JobKeyIn(Strict):
+    """A CI job's proof of who it is."""
+
+    token: str = Field(
+        min_length=1,
+        max_length=16_384,
+        pattern=r"^[!-~]+$",
+        description="The JWT that the CI system gives to the job.",
     )

@@ -1,0 +1,98 @@
+"""Captions with their scores, and references word by word."""
+
+from typing import Any
+
+from pydantic import Field, RootModel
+
+from prescore.models.base import Answer, Brief, PageOf, TupleOf
+
+
+class Caption(Brief, needs=("image", "caption")):
+    """One caption, and its own scores by the metrics that are computed so far."""
+
+    image: str
+    caption: str
+    scores: dict[str, float | None]
+
+    def facts(self) -> tuple[object, ...]:
+        return self.image, self.caption
+
+
+class CocoCaption(Answer):
+    """An entry of COCO's results format."""
+
+    image_id: int | str = Field(
+        description="The image's `id` in the bundle; its `image` where it has no `id`."
+    )
+    caption: str
+
+
+class CocoResults(RootModel[list[dict[str, Any]]]):
+    """A file of COCO's results, as a client passes it on."""
+
+
+class TopWord(Answer, needs=("word",)):
+    """One of the model's most probable words."""
+
+    word: str
+    logp: float | None
+
+
+class Token(Answer):
+    """One token of a reference, the last one of each caption being `<end>`."""
+
+    word: str | None = Field(
+        description="null where columns were brought that do not tell their tokens."
+    )
+    logp: float | None = Field(
+        description="The natural logarithm of the model's probability of this word; null where the "
+        "probability is 0."
+    )
+    rank: int = Field(description="How many words have a higher probability.")
+    top: str | None = Field(
+        description="The word with the highest probability; null where brought columns have none."
+    )
+    top_logp: float | None
+    tops: TupleOf[TopWord] = Field(
+        description="The most probable words, `top` first: as many as the evaluation's "
+        "`tokens.top` asked for."
+    )
+    entropy: float | None = Field(
+        description="Entropy of the model's distribution over words, in nats; null where the "
+        "evaluation's `tokens.entropy` did not ask for it."
+    )
+
+
+class TokenizedCaption(Answer, needs=("text",)):
+    text: str
+    tokens: TupleOf[Token]
+
+
+class Tokens(Answer, needs=("image",)):
+    """The references of one image, word by word."""
+
+    image: str
+    captions: TupleOf[TokenizedCaption]
+
+
+class ScoreDistribution(Answer):
+    """How often scores are how high."""
+
+    edges: TupleOf[float] = Field(
+        description="Of 30 bins of the same width, from the lowest score to the highest one. A bin "
+        "has its lower edge, and the last one has both. Where all scores are equal, from .5 below "
+        "to .5 above them; without scores, 0 to 1."
+    )
+    counts: TupleOf[int] = Field(description="Scores in each bin.")
+    missing: int = Field(description="Captions without this score.")
+
+
+class CaptionPage(PageOf[Caption]):
+    matching: int | None = Field(
+        description="How many captions there are on all pages; null without `sort`, `search` and "
+        "`image`."
+    )
+    distribution: ScoreDistribution | None = Field(
+        description="On the first page, with `sort`: the scores of all captions that `search` and "
+        "`image` leave, whatever the bounds. Otherwise null."
+    )

@@ -1,0 +1,124 @@
+"""Checkpoints, and columns that somebody's own code computed."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from prescore.models.base import Answer, Linked, OpenEnum, RunProblem, TupleOf
+from prescore.models.datasets import Encoder
+from prescore.models.identifiers import OwnDigest, Timestamp
+
+
+class Cached(Answer, needs=("dataset",)):
+    """What is computed already, and is not computed again for this checkpoint."""
+
+    dataset: str = Field(examples=["flickr8k@v1/test"])
+    columns: bool = Field(description="It was scored, in fp32.")
+    features: bool = Field(
+        description="Image features of its encoder were computed from the pictures of this split."
+    )
+
+
+class CheckpointConfig(Answer):
+    cell: Annotated[Literal["gru", "lstm", "torch_gru"], OpenEnum()] | None = Field(
+        description="null where the architecture says it, or has none."
+    )
+    size: int
+    embedding_size: int | None = Field(description="null: the same as `size`.")
+    image_size: int | None = Field(description="null: the same as `size`.")
+    attention_size: int | None = Field(
+        description="null: the same as `size`, or no such attention."
+    )
+    layers: int | None = Field(description="Of a Transformer.")
+    heads: int | None = Field(description="The same.")
+    inner_size: int | None = Field(description="The same; null: 4 times `size`.")
+    feature_size: int
+
+
+class Plugin(Answer):
+    """A captioner of an installed package, by which a checkpoint is evaluated."""
+
+    name: str = Field(description="Of the entry point.")
+    package: str | None = Field(description="null until it is verified.")
+    version: str | None = Field(
+        description="null until it is verified. Scores of another version are never mixed with "
+        "these."
+    )
+
+
+class Checkpoint(Linked, needs=("digest",)):
+    """A checkpoint, as its header describes it, or the package in which it came."""
+
+    digest: OwnDigest
+    bytes: int
+    format: Annotated[
+        Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"], OpenEnum()
+    ] = Field(
+        description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
+        "words, of which a work makes a checkpoint in that form. huggingface: what transformers "
+        "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a work has "
+        "verified them. plugin: what a plug-in on the workers opens, which is evaluated as it is "
+        "once a work of a worker that has the plug-in has verified it."
+    )
+    state: Annotated[Literal["ready", "converting", "invalid"], OpenEnum()] = Field(
+        description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "
+        "one that is being converted."
+    )
+    problem: RunProblem | None = Field(
+        description="Why it is invalid. Another PUT tries again, unless `code` is "
+        "invalid_checkpoint."
+    )
+    architecture: str = Field(examples=["merge"])
+    plugin: Plugin | None = Field(description="null: Prescore itself opens it.")
+    inputs: Annotated[Literal["features", "grid", "regions", "pixels"], OpenEnum()] = Field(
+        description="What it takes of an image: one vector of features, those of a grid's places, "
+        "those of regions, or the picture itself."
+    )
+    units: Annotated[Literal["words", "pieces"], OpenEnum()] = Field(
+        description="What its tokens are."
+    )
+    config: CheckpointConfig | None = Field(
+        description="null until it is converted, and of other formats."
+    )
+    parameters: int | None = Field(description="null until it is converted.")
+    vocabulary_size: int
+    encoder: Encoder | None = Field(description="null: it has one of its own.")
+    cached: TupleOf[Cached] = Field(description="What is computed already, by splits.")
+    created_at: Timestamp
+
+    def place(self) -> str:
+        return f"/v1/checkpoints/{self.digest}"
+
+    def facts(self) -> tuple[object, ...]:
+        return self.digest, self.architecture
+
+
+class Columns(Linked, needs=("digest",)):
+    """Columns that somebody's own code computed, as their file describes them."""
+
+    digest: OwnDigest
+    bytes: int
+    images: int
+    references: int
+    tokens: int = Field(description="Of all references, END included.")
+    tokenizer: str = Field(
+        description="How references became tokens, or words where the tokens are pieces of these; "
+        "scores of another one are not compared."
+    )
+    words: int | None = Field(
+        description="How many words the tokens make; null where the file tells of no pieces."
+    )
+    pieces: str | None = Field(
+        description="The tokenizer by which the tokens are pieces of words; null: they are not."
+    )
+    model: str = Field(description="What was scored, in the words of who brought them.")
+    vocabulary_size: int | None = Field(description="null where the file has no vocabulary.")
+    top: int = Field(description="How many of the most probable tokens there are at each token.")
+    entropy: bool
+    created_at: Timestamp
+
+    def place(self) -> str:
+        return f"/v1/columns/{self.digest}"
+
+    def facts(self) -> tuple[object, ...]:
+        return self.digest, self.model, self.tokenizer

@@ -1,0 +1,75 @@
+"""Workers and queues, and the health of the service."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from prescore.models.base import Answer, Brief, OpenEnum, TupleOf
+from prescore.models.identifiers import SAFE_ID, EvaluationId, Timestamp
+
+
+class WorkHeld(Answer, needs=("name",)):
+    """A work that a worker computes now."""
+
+    name: str = Field(
+        description="As the run calls it; of what a work of the run needs, its kind.",
+        examples=["columns"],
+    )
+    evaluation: Annotated[EvaluationId, SAFE_ID] | None = Field(
+        description="One that waits for it; null where only runs of another kind do."
+    )
+
+
+class Worker(Brief, needs=("name",)):
+    name: str = Field(description="No other worker ever has it.")
+    role: str = Field(examples=["inference", "metrics"])
+    state: Annotated[Literal["busy", "idle"], OpenEnum()]
+    since: Timestamp = Field(
+        description="When a busy one began its work; when an idle one connected to Redis."
+    )
+    work: WorkHeld | None = Field(
+        description="null where it is idle, and where no unfinished run of your team waits for "
+        "what it computes."
+    )
+
+    def facts(self) -> tuple[object, ...]:
+        return self.name, self.state, self.work.name if self.work else ""
+
+
+class WorkerList(Answer, needs=("items",)):
+    items: TupleOf[Worker]
+
+
+class Queue(Brief, needs=("name", "waiting")):
+    """Works of a queue, whichever team has asked for them."""
+
+    name: str = Field(examples=["inference-now"])
+    waiting: int = Field(description="Works that are ready to be computed.")
+    running: int
+    yours: int = Field(
+        description="Of both, those that your team has asked for first: its quota counts their "
+        "seconds."
+    )
+    oldest_seconds: float | None = Field(
+        description="For how long the longest ready one has been ready; null where none is."
+    )
+
+    def facts(self) -> tuple[object, ...]:
+        return self.name, f"waiting={self.waiting}", f"running={self.running}"
+
+
+class QueueList(Answer, needs=("items",)):
+    items: TupleOf[Queue]
+
+
+class Liveness(Answer):
+    status: Annotated[Literal["ok"], OpenEnum()]
+
+
+class Readiness(Liveness):
+    workers: dict[str, int] = Field(
+        description="How many workers of each role are there; empty while Redis does not answer."
+    )
+    findings: TupleOf[str] = Field(
+        description="Faults that keep no request from being accepted, such as Redis being away."
+    )

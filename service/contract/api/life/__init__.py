@@ -1,1 +1,0 @@
-"""What becomes of runs and uploads later: changes, deletions, and the list of them."""

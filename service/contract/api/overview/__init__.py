@@ -1,1 +1,0 @@
-"""What a page shows of all runs: labels in use, queues, workers."""
