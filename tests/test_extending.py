@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 import in_process
 from service.contract.metrics import families, tokenizers
-from service.contract.metrics.families import Metric
-from service.contract.metrics.tokenizers import Tokenizer
+from service.contract.metrics.families import MetricRow
+from service.contract.metrics.tokenizers import TokenizerRow
 from service.http import app
 from service.http.dependencies import Running
 from workers.analysis.probing.constant import search
@@ -54,7 +54,7 @@ def _sum_up(statistics):
 @pytest.fixture
 def overlap(monkeypatch):
     """All that a new family is."""
-    row = families.Family((Metric("overlap", DEFINITION),), version=7)
+    row = families.Family((MetricRow("overlap", DEFINITION),), version=7)
     monkeypatch.setitem(families.FAMILIES, "overlap", row)
     monkeypatch.setitem(
         postgen.FAMILIES, "overlap", Family(_measure, _sum_up, lambda _: "case:kept")
@@ -64,7 +64,7 @@ def overlap(monkeypatch):
 @pytest.fixture
 def letters(monkeypatch):
     """All that a new tokeniser is."""
-    monkeypatch.setitem(tokenizers.TOKENIZERS, "letters", Tokenizer("letters1"))
+    monkeypatch.setitem(tokenizers.TOKENIZERS, "letters", TokenizerRow("letters1"))
     monkeypatch.setitem(tokens.TOKENIZERS, "letters", tokens.each(_letters))
 
 

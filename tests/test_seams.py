@@ -8,7 +8,7 @@ import pytest
 
 from service.contract import results
 from service.contract.metrics.families import FAMILIES
-from service.contract.results import SUMMARIES, Scored
+from service.contract.results import SUMMARIES, ScoreSummary
 from service.runs.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ def _asked_by_name(tree) -> Iterator[tuple[int, object]]:
 
 def test_a_summarys_key_is_read_as_a_field_and_nowhere_by_its_name():
     """service/contract/results.py alone spells them."""
-    keys = {key for model in (Scored, *SUMMARIES.values()) for key in model.model_fields}
+    keys = {key for model in (ScoreSummary, *SUMMARIES.values()) for key in model.model_fields}
     assert {"scores", "intervals", "estimate", "comparison", "forecast", "rows", "health"} <= keys
     found = [
         (path, line, name)

@@ -27,7 +27,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Scored(_Frozen):
+class ScoreSummary(_Frozen):
     """Scores by metric, with intervals (null: none); one signature for all, or one for each.
 
     `draws`: of `contract.metrics.draws`, in base64; stored apart from the summary. `flat`: metrics
@@ -107,7 +107,7 @@ class Health(_Frozen):
     health: dict[str, MetricHealth]
 
 
-# Kinds that are not named here have `Scored`, or no summary.
+# Kinds that are not named here have `ScoreSummary`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
     "checkpoint": Converted,
     "captions": Decoded,
@@ -142,7 +142,7 @@ def score(
 
 def model_of(kind: str) -> type[BaseModel]:
     """The model of the summaries of a kind of work."""
-    return SUMMARIES.get(kind, Scored)
+    return SUMMARIES.get(kind, ScoreSummary)
 
 
 def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | None:

@@ -227,7 +227,7 @@ def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
     return found.version, found.status in ENDED
 
 
-def events(records: Records, identity: str, after: int) -> Sequence[summaries.Event]:
+def events(records: Records, identity: str, after: int) -> Sequence[summaries.StoredEvent]:
     with records.reading() as connection:
         return history.events_after(connection, identity, after)
 

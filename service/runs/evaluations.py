@@ -16,7 +16,7 @@ from service.contract.gates import gates
 from service.contract.metrics import catalogue, tokenizers
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan import works
-from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, Scored, Seen
+from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, ScoreSummary, Seen
 from service.contract.wording import counted
 from service.runs import base, lacking
 from service.runs.base import Kind, Looked
@@ -142,7 +142,7 @@ def _undecoded(rows: Sequence[Row]) -> list[Oddity]:
 
 def _flat(rows: Sequence[Row], shown: Container[str]) -> list[Oddity]:
     """Each metric of those shown that says the same of all captions."""
-    scored = (results.of(row, Scored) for row in rows if row["kind"] in FAMILIES)
+    scored = (results.of(row, ScoreSummary) for row in rows if row["kind"] in FAMILIES)
     flat = {name: many for one in scored if one for name, many in one.flat.items()}
     return [Oddity(**outputs.flat(name, flat[name])) for name in flat if name in shown]
 

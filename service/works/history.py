@@ -12,7 +12,7 @@ from prescore.models.base import RunProblem
 from prescore.models.runs import ENDED, EndEvent, Progress, RunStatus, WorkEvent
 from service.contract import results
 from service.contract.plan import works
-from service.contract.results import Scored
+from service.contract.results import ScoreSummary
 from service.works.kept import boards, summaries
 from service.works.outgoing import announcements
 from service.works.records import in_batches, insert
@@ -73,7 +73,7 @@ def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
     summaries.fill(connection, [row for row in touched if row["status"] == "done"])
     for row in touched:
         add_event(connection, identity, "work", _work_event(row).model_dump_json())
-        scored = results.of(row, Scored)
+        scored = results.of(row, ScoreSummary)
         if scored is not None:
             add_event(connection, identity, "scores", summaries.scores_event(row, scored))
     _settle(connection, identity, rows)
@@ -185,7 +185,7 @@ def add_version(connection: Connection, identity: str) -> None:
     connection.execute(own.values(version=runs.c.version + 1))
 
 
-def events_after(connection: Connection, identity: str, after: int) -> list[summaries.Event]:
+def events_after(connection: Connection, identity: str, after: int) -> list[summaries.StoredEvent]:
     """A run's events after a version, in their order."""
     log = connection.execute(sa.select(runs.c.event_log).where(runs.c.id == identity)).scalar()
     if log is not None:

@@ -8,7 +8,7 @@ from service.contract.plan.assets import Places
 from service.contract.settings import PROTECTED, Settings
 from service.works import database, queueing
 from service.works.blobs import Blobs, open_blobs
-from service.works.queueing import Queue, RedisQueue
+from service.works.queueing import RedisQueue, WakeUpQueue
 from service.works.records import Records
 
 
@@ -16,7 +16,7 @@ from service.works.records import Records
 class Parts:
     records: Records
     blobs: Blobs
-    queue: Queue
+    queue: WakeUpQueue
     places: Places  # of assets
     speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
     asker: Asker = field(default=EVERYBODY, kw_only=True)

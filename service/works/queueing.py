@@ -35,7 +35,7 @@ _AT_MOST = 0.01  # seconds that one waits for a wake-up that should be there
 _KEY = re.compile(rb"[0-9a-f]{64}")
 
 
-class Queue(Protocol):
+class WakeUpQueue(Protocol):
     def flush(self, records: Records) -> int:
         """Send the outbox's wake-ups; returns how many."""
         ...

@@ -8,7 +8,7 @@ from service.contract import results
 from service.contract.gates import gates
 from service.contract.metrics import catalogue
 from service.contract.plan.estimates import ESTIMATE
-from service.contract.results import Estimated, EvaluationKept, Row, Scored
+from service.contract.results import Estimated, EvaluationKept, Row, ScoreSummary
 
 
 def brought(rows: Sequence[Row], names: Container[str] | None = None) -> dict[str, Score]:
@@ -17,7 +17,7 @@ def brought(rows: Sequence[Row], names: Container[str] | None = None) -> dict[st
     """
     found: dict[str, Score] = {}
     for row in rows:
-        scored = results.of(row, Scored)
+        scored = results.of(row, ScoreSummary)
         if scored is not None:
             for name, value in scored.scores.items():
                 if names is None or name in names:

@@ -40,7 +40,7 @@ def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_com
     got = []
 
     @options.spread
-    def command(name: str, *, run: options.Run, connection: options.Connection) -> None:
+    def command(name: str, *, run: options.RunOptions, connection: options.Connection) -> None:
         got.append((name, run, connection))
 
     names = ["name", "label", "deadline", "url", "key_file", "patience", "here", "home"]
@@ -50,7 +50,7 @@ def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_com
     given = ["a name", "--label", "a=1", "--label", "b=2", "--url", "http://there"]
     result = CliRunner().invoke(app, given, env={"PRESCORE_URL": "http://here"})
     assert result.exit_code == 0, result.output
-    run = options.Run(label=["a=1", "b=2"])
+    run = options.RunOptions(label=["a=1", "b=2"])
     assert got == [("a name", run, options.Connection(url="http://there"))]
 
 

@@ -27,7 +27,7 @@ from service.works.blobs import open_blobs
 from service.works.keyring.oidc.exchange import Exchange
 from service.works.outgoing.client import Client
 from service.works.parts import Parts
-from service.works.queueing import Queue
+from service.works.queueing import WakeUpQueue
 from service.works.records import Records
 from service.works.tracing.spans import OFF, Tracer
 from workers.jobs.toolbox import Toolbox
@@ -43,7 +43,7 @@ class Turns:
     While `held` is true, submitted works stay in the outbox.
     """
 
-    def __init__(self, performing: Queue) -> None:
+    def __init__(self, performing: WakeUpQueue) -> None:
         self._performing = performing
         self._turn = RLock()
         self.held = False

@@ -26,7 +26,7 @@ from workers.metrics.family import Floats, Task
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import encoder as encoders
-from workers.metrics.vectors.encoder import Encoder
+from workers.metrics.vectors.encoder import TextEncoder
 
 RECIPE = training.Recipe(beta=0.03)
 FEW = 0.1  # of people's captions have less than what is enough of recall and of a sentence
@@ -65,7 +65,7 @@ class Learning:
     wrong: Floats
 
 
-def learning(data: Path, encoder: Encoder, jvm: Jvm) -> Learning:
+def learning(data: Path, encoder: TextEncoder, jvm: Jvm) -> Learning:
     chosen, said = learned_from(data, jvm)
     right, wrong = (read.features for read in measured(chosen, said, encoder, jvm))
     near, enough = thresholds(right)
@@ -82,7 +82,7 @@ def thresholds(right: Floats) -> tuple[Floats, Floats]:
     return near, np.array([near[0], *np.quantile(meant[:, 1:3], FEW, axis=0)])
 
 
-def learned(seen: Learning, encoder: Encoder) -> Large:
+def learned(seen: Learning, encoder: TextEncoder) -> Large:
     """The shipped weights, learned anew."""
     kinds = np.array([each.kind for each in seen.contrasts])
     weights, middle = training.fitted(seen.right, seen.wrong, kinds, RECIPE.beta)
@@ -122,7 +122,7 @@ def written(chosen: Sequence[Contrast], said: Mapping[str, str]) -> list[Written
 
 
 def measured(
-    chosen: Sequence[Contrast], said: Mapping[str, str], encoder: Encoder, jvm: Jvm
+    chosen: Sequence[Contrast], said: Mapping[str, str], encoder: TextEncoder, jvm: Jvm
 ) -> tuple[Read, Read]:
     """The right and the wrong captions."""
     as_written = written(chosen, said)
@@ -143,7 +143,7 @@ def _task(
     texts: Sequence[str],
     sets: Sequence[tuple[str, ...]],
     people: Sequence[tuple[str, ...]],
-    encoder: Encoder,
+    encoder: TextEncoder,
     jvm: Jvm,
 ) -> Task:
     """Captions and their references: both as tokens, and as they were written."""
@@ -187,7 +187,7 @@ def alone(read: Read) -> dict[str, Floats]:
 
 
 def agreement(
-    judged: Judged, encoder: Encoder, jvm: Jvm, draws: int = 1000
+    judged: Judged, encoder: TextEncoder, jvm: Jvm, draws: int = 1000
 ) -> dict[str, Agreement]:
     """Of the metric, of what it is made of, and of the lexical ones; `ahead` is the metric less the
     one of the row.
@@ -199,7 +199,7 @@ def agreement(
 
 
 def agreement_of_refscore(
-    judged: Judged, encoder: Encoder, jvm: Jvm, draws: int = 1000
+    judged: Judged, encoder: TextEncoder, jvm: Jvm, draws: int = 1000
 ) -> Agreement:
     """Of RefScore by the same model."""
     captions, sets = _tokens(judged, jvm)
@@ -245,7 +245,7 @@ def right_without(
 
 
 def people_and_systems(
-    data: Path, dataset: str, images: int, encoder: Encoder, jvm: Jvm
+    data: Path, dataset: str, images: int, encoder: TextEncoder, jvm: Jvm
 ) -> dict[str, float]:
     """The corpus scores of people's first captions and of twelve captioners, all against the
     images' other captions, of so many images.

@@ -21,7 +21,7 @@ from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
 from workers.conversion import converting, packages
 from workers.conversion.sandboxed import Box
 from workers.offline import assets
-from workers.runtime.resident import Answer, WarmChild
+from workers.runtime.resident import ChildAnswer, WarmChild
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.slow
@@ -132,7 +132,7 @@ def _without(served, kind, folder, parameters, result):
     child = WarmChild("inference", {**settings, "PRESCORE_WORK_MEMORY": "4000000000"})
     request = {"kind": kind, "inputs": {"dataset": "x"}, "parts": [], "parameters": parameters}
     child.send({**request, "files": {"x": str(folder)}, "result": str(result)})
-    while not isinstance(answer := child.receive(60), Answer):
+    while not isinstance(answer := child.receive(60), ChildAnswer):
         assert answer is not None
     child.close()
     return answer.content

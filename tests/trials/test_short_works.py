@@ -18,7 +18,7 @@ from service.works.records import Records
 from service.works.tables import work_rows
 from workers.runtime import beside
 from workers.runtime.beside import Beside, ShortRunner
-from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.resident import Cause, ChildAnswer, Ended
 from workers.runtime.runner import Limits
 from workers.runtime.workplace import Workplace
 
@@ -40,7 +40,7 @@ class Warm:
         Path(request["result"]).write_text("scores")
 
     def receive(self, seconds):  # noqa: ARG002
-        return Answer({"summary": {}}) if self._answers else None
+        return ChildAnswer({"summary": {}}) if self._answers else None
 
     def memory(self):
         return self._held

@@ -41,7 +41,7 @@ from workers.offline import sources
 
 if TYPE_CHECKING:
     from service.contract.formats.bundles import Item
-    from workers.analysis.judging.scoring import Scored
+    from workers.analysis.judging.scoring import JudgedScores
     from workers.files.judgements import Judgements, Pair
     from workers.progress import Progress
 
@@ -223,7 +223,7 @@ def _bring(
     return toolbox.named(family, models[work], path, asked, progress)
 
 
-def _tell_missing(scored: "Scored") -> None:
+def _tell_missing(scored: "JudgedScores") -> None:
     say_missing(scored.missing)
     if not scored.values:
         raise MetricUnavailable("none of these metrics could be computed")

@@ -20,7 +20,7 @@ _OF_TRANSFORMERS = "image_processor_type"
 
 
 @dataclass(frozen=True)
-class Tokens:
+class BundleTokens:
     """What a bundle says of its tokens, and the file in which they stand."""
 
     said: Mapping[str, Any]
@@ -53,14 +53,14 @@ def image_shape(given: Captioner) -> tuple[int, ...]:
     return (_CHANNELS, *pictures.shape)
 
 
-def tokens_of(given: Captioner, size: int) -> Tokens:
+def tokens_of(given: Captioner, size: int) -> BundleTokens:
     """`size`: of a step's logits."""
     if isinstance(given.tokenizer, str):
         return _words(given, given.tokenizer, size)
     return _pieces(given, size)
 
 
-def _words(given: Captioner, tokenizer: str, size: int) -> Tokens:
+def _words(given: Captioner, tokenizer: str, size: int) -> BundleTokens:
     if given.words is None or given.unknown is None:
         raise RequestRefused(
             "expected words and unknown, or a tokenizer of pieces: one of the library tokenizers, "
@@ -74,10 +74,10 @@ def _words(given: Captioner, tokenizer: str, size: int) -> Tokens:
             raise RequestRefused(f"{name}: the words have no {getattr(given, name)!r:.60}")
     ids = {name: words.index(getattr(given, name)) for name in ("start", "end", "unknown")}
     said = {"vocabulary": {"file": _WORDS, **ids}, "tokenizer": tokenizer}
-    return Tokens(said, _WORDS, json.dumps(words, ensure_ascii=False))
+    return BundleTokens(said, _WORDS, json.dumps(words, ensure_ascii=False))
 
 
-def _pieces(given: Captioner, size: int) -> Tokens:
+def _pieces(given: Captioner, size: int) -> BundleTokens:
     if given.words is not None or given.unknown is not None:
         raise RequestRefused("words and unknown: expected none beside a tokenizer of pieces")
     tokenizer = getattr(given.tokenizer, "backend_tokenizer", given.tokenizer)
@@ -92,11 +92,11 @@ def _pieces(given: Captioner, size: int) -> Tokens:
             raise RequestRefused(f"{name}: the tokenizer has no {getattr(given, name)!r:.60}")
     longest = {} if given.longest is None else {"longest": given.longest}
     said = {"pieces": {"file": _PIECES, "size": size, **ids, **longest}}
-    return Tokens(said, _PIECES, tokenizer.to_str())
+    return BundleTokens(said, _PIECES, tokenizer.to_str())
 
 
 def of(
-    given: Captioner, images: int, states: int, tokens: Tokens, encoder: Encoder | None
+    given: Captioner, images: int, states: int, tokens: BundleTokens, encoder: Encoder | None
 ) -> dict[str, Any]:
     """`images` and `states`: how many tensors of them there are."""
     seen = [f"image_{at}" for at in range(images)]

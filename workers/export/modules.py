@@ -43,7 +43,7 @@ class Step(nn.Module):
         return (images[0] if self.is_image else images), (state[0] if self.is_one else state)
 
 
-class Score(Step):
+class ScoreModule(Step):
     def forward(self, words: Tensor, *given: Tensor) -> Tensor:  # type: ignore[override]
         logits: Tensor = self.inner(words, *self.parts(given))
         return logits
@@ -58,7 +58,7 @@ class Modules:
 
     look: Look
     step: Step
-    score: Score | None
+    score: ScoreModule | None
     images: int
     states: int
     image: tuple[int, ...]
@@ -103,7 +103,7 @@ def of(given: Captioner) -> Modules:
     if not images and not state:
         raise RequestRefused("look: expected a tensor of images or of the state, found none")
     kinds = {"is_one": isinstance(found[1], Tensor), "is_image": isinstance(found[0], Tensor)}
-    score = None if given.score is None else Score(given.score, len(images), **kinds).eval()
+    score = None if given.score is None else ScoreModule(given.score, len(images), **kinds).eval()
     step = Step(given.step, len(images), **kinds).eval()
     logits = step(torch.arange(_ROWS) % 2, *images, *state)[0]
     if logits.dim() != 2 or len(logits) != _ROWS:

@@ -8,7 +8,7 @@ from service.contract import limits
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import bundles, words
 from service.contract.metrics import catalogue, signatures, tokenizers
-from service.contract.results import Decoded, Scored
+from service.contract.results import Decoded, ScoreSummary
 from workers.jobs import verified
 from workers.jobs.request import Request, Result, summed, write_json
 from workers.jobs.toolbox import Toolbox
@@ -140,7 +140,7 @@ def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
     from workers.analysis.uncertainty import intervals, pregen
 
     return summed(
-        Scored(
+        ScoreSummary(
             scores=material.scores(names),
             intervals=dict(pregen.intervals(material, names)),
             resampling=dict(intervals.HOW),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from service.contract.formats import outputs
 from service.contract.formats.bundles import stored
 from service.contract.metrics.families import FAMILIES
-from service.contract.results import Scored
+from service.contract.results import ScoreSummary
 from workers.jobs.request import Job, Request, Result, read_pairs
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -180,7 +180,7 @@ def _scored(found: "Scores") -> Result:
     from workers.metrics import postgen
 
     resampled = intervals.resampled(corpora.summed(found))
-    summary = Scored(
+    summary = ScoreSummary(
         scores=dict(found.corpus),
         intervals=dict(intervals.percentiles(resampled)),
         draws=intervals.draws(resampled),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from workers.metrics.scenes.objects import Objects
     from workers.metrics.scenes.tuples import Parser
     from workers.metrics.tokens import Tokenizer
-    from workers.metrics.vectors.encoder import Encoder
+    from workers.metrics.vectors.encoder import TextEncoder
     from workers.metrics.vectors.word_vectors import WordVectors
 
 
@@ -46,7 +46,7 @@ class Toolbox:
     _parser: "Parser | None" = None
     _vectors: "tuple[str, WordVectors] | None" = None
     _learned: "dict[str, tuple[str, Model]]" = field(default_factory=dict)  # by family
-    _encoder: "tuple[tuple[str, int | None], Encoder] | None" = None
+    _encoder: "tuple[tuple[str, int | None], TextEncoder] | None" = None
     _objects: "Objects | None" = None
     _image_encoder: "tuple[str, MobileNetV2] | None" = None
 
@@ -217,7 +217,7 @@ class Toolbox:
             self._learned[family] = digest, kinds.sound(family, path, postgen.score)
         return self._learned[family][1]
 
-    def encoder(self, sha256: str | None, layer: int | None) -> "Encoder":
+    def encoder(self, sha256: str | None, layer: int | None) -> "TextEncoder":
         """The language model with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices
         from workers.metrics.vectors import encoder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import models, plugins
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 from service.contract.results import Converted
 from workers.jobs.request import Request, Result, summed
 from workers.jobs.toolbox import Toolbox
@@ -25,7 +25,7 @@ def by_plugin(request: Request, toolbox: Toolbox) -> Result:
     from workers.conversion import sandboxed
     from workers.inference.plugins import installed
 
-    asked = Plugin(**request.parameters["plugin"])
+    asked = InstalledPlugin(**request.parameters["plugin"])
     installed.check(asked)
     path = request.inputs["package"]
     try:
@@ -47,7 +47,7 @@ def model(request: Request, toolbox: Toolbox) -> "Captioner":
         if found.get("plugin") is not None:
             from workers.inference.plugins import installed
 
-            installed.check(Plugin(**found["plugin"]))
+            installed.check(InstalledPlugin(**found["plugin"]))
     return toolbox.model(request.digests["checkpoint"], path)
 
 

@@ -33,7 +33,7 @@ _USUAL = {"cell": "gru", "layers": 2, "heads": 4}
 
 
 @dataclass(frozen=True)
-class Run:
+class RecipeRun:
     description: Description
     training: Examples
     validation: Examples
@@ -67,7 +67,7 @@ def prepare(
     at_least: int,
     splits: tuple[str, str],
     device: str,
-) -> Run:
+) -> RecipeRun:
     """Reads both splits; the vocabulary is the training split's. `sizes`: what the config says, and
     None for what it may leave out.
     """
@@ -91,7 +91,7 @@ def prepare(
         for split in splits
     ]
     description = Description(chosen, config, words, TOKENIZER, header.encoder)
-    return Run(description, examples[0], examples[1], devices.resolve(device))
+    return RecipeRun(description, examples[0], examples[1], devices.resolve(device))
 
 
 def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, Any]) -> AnyConfig:

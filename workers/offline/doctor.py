@@ -19,7 +19,7 @@ from service.contract import findings
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
 from service.contract.findings import Finding, Probe, Told, quiet, sentence
 from service.contract.formats import bundles, encoder_header
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
@@ -184,7 +184,7 @@ def _plugins() -> Iterator[Finding]:
         yield Finding(f"plug-in {name}", "warning", problem, _PLUGIN)
 
 
-def _plugin(plugin: Plugin) -> Finding:
+def _plugin(plugin: InstalledPlugin) -> Finding:
     named, package = f"plug-in {plugin.name}", f"{plugin.package} {plugin.version}"
     try:
         installed.load(plugin.name)

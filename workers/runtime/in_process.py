@@ -13,12 +13,12 @@ import structlog
 from service.contract.errors import Canceled
 from service.works import presence
 from service.works.blobs import Blobs
-from service.works.queueing import AtOnce, Queue
+from service.works.queueing import AtOnce, WakeUpQueue
 from service.works.records import Records
 from service.works.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
-from workers.runtime.resident import Answer, Cause, Ended, Progress
+from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Ended
 from workers.runtime.runner import Runner
 from workers.runtime.workplace import Workplace
 
@@ -36,7 +36,7 @@ class ComputingThread:
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
-        self._messages: SimpleQueue[Progress | Answer] = SimpleQueue()
+        self._messages: SimpleQueue[ChildProgress | ChildAnswer] = SimpleQueue()
         self._is_canceled = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -44,7 +44,7 @@ class ComputingThread:
         self._thread = threading.Thread(target=self._compute, args=(request,), daemon=True)
         self._thread.start()
 
-    def receive(self, seconds: float) -> Progress | Answer | None:
+    def receive(self, seconds: float) -> ChildProgress | ChildAnswer | None:
         try:
             return self._messages.get(timeout=seconds)
         except Empty:
@@ -65,12 +65,12 @@ class ComputingThread:
         """Nothing to close: the toolbox belongs to the caller."""
 
     def _compute(self, request: Mapping[str, Any]) -> None:
-        self._messages.put(Answer(jobs.answer(request, self._toolbox, self._report)))
+        self._messages.put(ChildAnswer(jobs.answer(request, self._toolbox, self._report)))
 
     def _report(self, done: int, total: int) -> None:
         if self._is_canceled.is_set():
             raise Canceled("the task was canceled")
-        self._messages.put(Progress(done, total))
+        self._messages.put(ChildProgress(done, total))
 
 
 class BackgroundQueue(AtOnce):
@@ -143,7 +143,11 @@ def background_queue(
 
 
 def _runner(
-    records: Records, queue: Queue, workplace: Workplace, toolbox: Toolbox, tracer: Tracer = OFF
+    records: Records,
+    queue: WakeUpQueue,
+    workplace: Workplace,
+    toolbox: Toolbox,
+    tracer: Tracer = OFF,
 ) -> Runner:
     name = presence.name("in-process")
     return Runner(records, queue, workplace, name, lambda: ComputingThread(toolbox), tracer=tracer)

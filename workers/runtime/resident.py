@@ -38,13 +38,13 @@ _LAST_OUTPUT = 4000  # bytes of the child's stderr that are kept
 
 
 @dataclass(frozen=True)
-class Progress:
+class ChildProgress:
     done: int
     total: int
 
 
 @dataclass(frozen=True)
-class Answer:
+class ChildAnswer:
     """The child's answer: a summary or an error."""
 
     content: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Warm(Protocol):
 
     def send(self, request: Mapping[str, Any]) -> None: ...
 
-    def receive(self, seconds: float) -> Progress | Answer | None:
+    def receive(self, seconds: float) -> ChildProgress | ChildAnswer | None:
         """The next message; None if there is none within `seconds`."""
         ...
 
@@ -108,14 +108,14 @@ class WarmChild:
         self._killed_before = out_of_memory_kills()
         self._child.send(request)
 
-    def receive(self, seconds: float) -> Progress | Answer | None:
+    def receive(self, seconds: float) -> ChildProgress | ChildAnswer | None:
         body = self._child.receive(seconds)
         if body is None:
             return None
         message = json.loads(body)
         if "done" in message:
-            return Progress(message["done"], message["total"])
-        return Answer(message)
+            return ChildProgress(message["done"], message["total"])
+        return ChildAnswer(message)
 
     def memory(self) -> int:
         """Resident bytes of the child and its children now; also updates `peak_bytes`."""

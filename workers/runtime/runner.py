@@ -27,12 +27,12 @@ from service.contract.errors import (
 from service.contract.plan.prices import SHORT_SECONDS
 from service.works import leases, telling
 from service.works.leases import Lease
-from service.works.queueing import Queue
+from service.works.queueing import WakeUpQueue
 from service.works.records import Records
 from service.works.tracing.spans import OFF, UNTOLD, Tracer
 from workers.processes import Gone
 from workers.runtime import attempting
-from workers.runtime.resident import Answer, Cause, Progress, Warm
+from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Warm
 from workers.runtime.workplace import Workplace, in_background
 
 log = structlog.get_logger()
@@ -58,7 +58,7 @@ class Runner:
     def __init__(
         self,
         records: Records,
-        queue: Queue,
+        queue: WakeUpQueue,
         workplace: Workplace,
         name: str,
         child: Callable[[], Warm],
@@ -168,7 +168,7 @@ class Runner:
                 self._workplace.store_again(digest, result)
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
 
-    def still_ours(self, lease: Lease, progress: Progress) -> bool:
+    def still_ours(self, lease: Lease, progress: ChildProgress) -> bool:
         """Extend the lease; False if the work was canceled, or another worker has it."""
         ours = leases.beat(self._records, lease, progress.done, progress.total)
         telling.tell_others(self._records, most=1)
@@ -256,7 +256,7 @@ class _LeaseWatch:
         self._runner = runner
         self._lease = lease
         self._child = child
-        self._progress = Progress(0, 0)
+        self._progress = ChildProgress(0, 0)
         self._beaten = time.monotonic()
         self._extend()
 
@@ -271,9 +271,9 @@ class _LeaseWatch:
     def until_answered(self) -> Mapping[str, Any]:
         while True:
             message = self._child.receive(POLL_SECONDS)
-            if isinstance(message, Progress):
+            if isinstance(message, ChildProgress):
                 self._progress = message
-            elif isinstance(message, Answer):
+            elif isinstance(message, ChildAnswer):
                 return message.content
             self._look()
 

@@ -50,7 +50,7 @@ _MAX_KEYS = 1_000  # of an object in the config
 
 
 @dataclass(frozen=True)
-class Plugin:
+class InstalledPlugin:
     """A plug-in as it is installed: its name, and the package that has it."""
 
     name: str

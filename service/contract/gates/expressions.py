@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Token:
+class GateToken:
     kind: str  # number, name, sign or end
     text: str
     place: int
@@ -38,10 +38,10 @@ class Reader:
         self._at = 0
 
     @property
-    def next(self) -> Token:
+    def next(self) -> GateToken:
         return self._tokens[self._at]
 
-    def skip(self) -> Token:
+    def skip(self) -> GateToken:
         token = self.next
         self._at += token.kind != "end"
         return token
@@ -50,29 +50,29 @@ class Reader:
         """The next token's text if it is one of `signs`, which is then skipped; else None."""
         return self.skip().text if self.next.text in signs else None
 
-    def demand(self, kind: str, expected: str) -> Token:
+    def demand(self, kind: str, expected: str) -> GateToken:
         return self.skip() if self.next.kind == kind else self.refuse(expected)
 
     def demand_sign(self, *signs: str) -> str:
         return self.take(*signs) or self.refuse(" or ".join(signs))
 
-    def refuse(self, expected: str, at: Token | None = None) -> NoReturn:
+    def refuse(self, expected: str, at: GateToken | None = None) -> NoReturn:
         token = at or self.next
         raise InvalidRequest(
             f"{self._text!r}: expected {expected} at character {token.place + 1}, found {token}"
         )
 
-    def _split(self) -> Sequence[Token]:
+    def _split(self) -> Sequence[GateToken]:
         tokens, at = [], 0
         while at < len(self._text):
             found = _TOKEN.match(self._text, at)
             if found is None or found.lastgroup is None:
-                strange = Token("end", self._text[at], at)
+                strange = GateToken("end", self._text[at], at)
                 self.refuse("a name, a number or a sign", strange)
             if found.lastgroup != "space":
-                tokens.append(Token(found.lastgroup, found[0], at))
+                tokens.append(GateToken(found.lastgroup, found[0], at))
             at = found.end()
-        return [*tokens, Token("end", "", at)]
+        return [*tokens, GateToken("end", "", at)]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import product
 from prescore.models.metrics import Stage
 from service.contract import near
 from service.contract.errors import UnknownMetric
-from service.contract.metrics.families import FAMILIES, INFINITY, Family, Metric, kind_of
+from service.contract.metrics.families import FAMILIES, INFINITY, Family, MetricRow, kind_of
 from service.contract.metrics.families import learned as learned_families
 from service.contract.metrics.views import View
 
@@ -196,7 +196,7 @@ def _pregen() -> Iterable[MetricSpec]:
         )
 
 
-def _of_captions(metric: Metric, family: Family) -> MetricSpec:
+def _of_captions(metric: MetricRow, family: Family) -> MetricSpec:
     return MetricSpec(
         name=metric.name,
         family="postgen",

@@ -37,7 +37,7 @@ Need = Literal[
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricRow:
     """`higher_is_better`: None where no direction is better, as for a caption's length."""
 
     name: str
@@ -49,7 +49,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedFamily:
     """A metric with a model. `asset`: under which a model is registered; `shipped`: the first
     digits of the SHA-256 of the shipped one, where these are part of works' keys and the version is
     not;
@@ -70,7 +70,7 @@ class Family:
     scores; its statistics have their names.
     """
 
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricRow, ...]
     version: int
     needs: tuple[Need, ...] = ("references",)
     made_of: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Family:
     is_searched: bool = False  # the sentence with the highest score can be searched exactly
     advice: str = ""  # what `prescore doctor` says beside it
     aside: str | None = None  # why "all metrics" are without it
-    learned: Learned | None = None
+    learned: LearnedFamily | None = None
     is_relearned: bool = False  # its shipped model changed after probes had it
     estimated: int | None = None  # its place in the order of families estimated during decoding
 
@@ -100,8 +100,8 @@ class Family:
         return tuple(metric.name for metric in self.metrics)
 
 
-def _bleu(n: int) -> Metric:
-    return Metric(
+def _bleu(n: int) -> MetricRow:
+    return MetricRow(
         f"bleu_{n}",
         f"The geometric mean of the 1- to {n}-gram precisions of all captions, clipped by the "
         "references, times the brevity penalty against the closest reference length.",
@@ -109,19 +109,19 @@ def _bleu(n: int) -> Metric:
     )
 
 
-def _word_movers(name: str, vectors: str, *, is_feature: bool = False) -> tuple[Metric, ...]:
+def _word_movers(name: str, vectors: str, *, is_feature: bool = False) -> tuple[MetricRow, ...]:
     moved = (
         "the least distance that the words of a caption, less stop words and words without a "
         "vector, have to travel to those of the nearest reference"
     )
     return (
-        Metric(
+        MetricRow(
             name,
             f"The mean over captions of exp(-d), d being {moved}; word vectors {vectors}. "
             "Where a side has no words left it is 0.",
             is_feature=is_feature,
         ),
-        Metric(
+        MetricRow(
             f"{name}_distance",
             f"The mean over captions of {moved}; word vectors {vectors}. Captions are left out "
             "where a side has no words left.",
@@ -131,9 +131,9 @@ def _word_movers(name: str, vectors: str, *, is_feature: bool = False) -> tuple[
     )
 
 
-def _described(name: str, definition: str, highest: float = 1.0) -> Metric:
+def _described(name: str, definition: str, highest: float = 1.0) -> MetricRow:
     """A metric that describes captions, with no better direction."""
-    return Metric(name, definition, highest, higher_is_better=None)
+    return MetricRow(name, definition, highest, higher_is_better=None)
 
 
 _LISTED = "objects and their names are those of a list that a user brings"
@@ -150,7 +150,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "rouge_l": Family(
         (
-            Metric(
+            MetricRow(
                 "rouge_l",
                 "The mean over captions of the F-measure (beta 1.2) of the longest common "
                 "subsequence, precision and recall each the best over the references.",
@@ -163,7 +163,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "cider_d": Family(
         (
-            Metric(
+            MetricRow(
                 "cider_d",
                 "Ten times the mean over captions of their clipped tf-idf similarity in 1- to "
                 "4-grams to the references, with a penalty on length (sigma 6); document "
@@ -180,7 +180,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "cider": Family(
         (
-            Metric(
+            MetricRow(
                 "cider",
                 "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors "
                 "of 1- to 4-grams with each reference's, neither clipped nor penalised for "
@@ -193,7 +193,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "meteor": Family(
         (
-            Metric(
+            MetricRow(
                 "meteor",
                 "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of "
                 "words aligned by form, stem, synonym or paraphrase to the best reference, less "
@@ -210,7 +210,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "spice": Family(
         (
-            Metric(
+            MetricRow(
                 "spice",
                 "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and "
                 "relations that a parser finds in them, against those of all references "
@@ -222,7 +222,7 @@ FAMILIES: dict[str, Family] = {
         needs=("references", "tuples"),
     ),
     "spider": Family(
-        (Metric("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),),
+        (MetricRow("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),),
         version=1,
         made_of=("spice", "cider_d"),
     ),
@@ -242,13 +242,13 @@ FAMILIES: dict[str, Family] = {
     ),
     "chair": Family(
         (
-            Metric(
+            MetricRow(
                 "chair_i",
                 "CHAIRi: of all mentions of objects in captions, the share of those whose object "
                 f"no reference of the image mentions; {_LISTED}.",
                 higher_is_better=False,
             ),
-            Metric(
+            MetricRow(
                 "chair_s",
                 "CHAIRs: the share of captions that mention an object which no reference of the "
                 f"image mentions; {_LISTED}.",
@@ -262,7 +262,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "bertscore": Family(
         (
-            Metric(
+            MetricRow(
                 "bertscore",
                 "The mean over captions of the F-measure of a greedy matching, by cosine, of "
                 "their words' vectors in a language model with those of the best reference.",
@@ -280,7 +280,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "refscore": Family(
         (
-            Metric(
+            MetricRow(
                 "refscore",
                 "The mean over captions of the highest cosine of a caption's sentence vector with "
                 "those of its references; a sentence vector is the mean of the vectors that a "
@@ -299,7 +299,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "nneval": Family(
         (
-            Metric(
+            MetricRow(
                 "nneval",
                 "NNEval: how likely a person wrote a caption, on average, by a small network "
                 "over other metrics' scores of it. The signature names the model.",
@@ -309,13 +309,13 @@ FAMILIES: dict[str, Family] = {
         caption=1e-3,
         needs=("references", "model"),
         seconds=1800,
-        learned=Learned("NNEval", "learned", shipped="0d07c27d6364", is_composed=True),
+        learned=LearnedFamily("NNEval", "learned", shipped="0d07c27d6364", is_composed=True),
         aside="it says who wrote a caption, and agrees with people less than CIDEr-D, which is one "
         "of its parts; ask for it by name",
     ),
     "accord": Family(
         (
-            Metric(
+            MetricRow(
                 "accord",
                 "The mean over captions of how far a caption agrees with its references: a "
                 "weighted sum of eight features (words, like words, order, CIDEr-D), "
@@ -325,7 +325,7 @@ FAMILIES: dict[str, Family] = {
         ),
         version=2,  # also changes with the shipped model
         needs=("references", "model"),
-        learned=Learned("accord", "accord"),
+        learned=LearnedFamily("accord", "accord"),
         is_relearned=True,
         caption=6e-4,
         advice="recommended: for English; of the metrics without a language model it agrees best "
@@ -333,7 +333,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "accord_large": Family(
         (
-            Metric(
+            MetricRow(
                 "accord_large",
                 "The mean over captions of how far a caption agrees with its references: a "
                 "weighted sum of what `accord` finds and of four comparisons of words and "
@@ -405,7 +405,7 @@ def needs(work: str) -> tuple[Need, ...]:
     return tuple(dict.fromkeys([*own, *(need for part in parts_of(work) for need in needs(part))]))
 
 
-def learned() -> dict[str, Learned]:
+def learned() -> dict[str, LearnedFamily]:
     """The families of learned metrics, whose models are named in requests: `nneval@…`."""
     return {name: row.learned for name, row in FAMILIES.items() if row.learned is not None}
 

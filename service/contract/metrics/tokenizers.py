@@ -21,7 +21,7 @@ _SHORTEST_TEXT = 3  # letters of a text that has no blank
 
 
 @dataclass(frozen=True)
-class Tokenizer:
+class TokenizerRow:
     """`signature`: its name in the signatures of scores. Probes accept every tokeniser."""
 
     signature: str
@@ -30,11 +30,11 @@ class Tokenizer:
     drops_signs: bool = False  # and all characters beyond U+FFFF
 
 
-TOKENIZERS: dict[str, Tokenizer] = {
-    "ptb": Tokenizer("ptb3.4.1", needs_blanks=True, drops_signs=True),
-    "none": Tokenizer("none", needs_blanks=True),
-    "character": Tokenizer("char", is_scored=False),
-    "regex": Tokenizer("words+marks", is_scored=False, needs_blanks=True),
+TOKENIZERS: dict[str, TokenizerRow] = {
+    "ptb": TokenizerRow("ptb3.4.1", needs_blanks=True, drops_signs=True),
+    "none": TokenizerRow("none", needs_blanks=True),
+    "character": TokenizerRow("char", is_scored=False),
+    "regex": TokenizerRow("words+marks", is_scored=False, needs_blanks=True),
 }
 
 

@@ -15,7 +15,7 @@ from service.http.dependencies import Running
 from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early
 from service.stored import judges
-from service.works.blobs import Upload
+from service.works.blobs import BlobUpload
 from service.works.outgoing.client import Client
 
 MOST_BYTES = 5_000_000_000  # all of COCO with features of one vector an image is a tenth of it
@@ -28,7 +28,7 @@ _THREADS = ThreadPoolExecutor(AT_ONCE, "fetches datasets")  # others have thread
 @asynccontextmanager
 async def fetched(
     request: Request, service: Running, url: str, early: Early
-) -> AsyncIterator[Upload]:
+) -> AsyncIterator[BlobUpload]:
     """An upload with all bytes of what is there, which the caller commits; who asks and leaves ends
     it.
     """
@@ -69,7 +69,7 @@ def check(outgoing: Client, url: str) -> None:
 
 
 def _fetch(
-    outgoing: Client, url: str, most: int, upload: Upload, early: Early, left: Event
+    outgoing: Client, url: str, most: int, upload: BlobUpload, early: Early, left: Event
 ) -> None:
     is_judged = False
     with outgoing.fetched(url, {}, most, SECONDS) as chunks:
@@ -83,7 +83,7 @@ def _fetch(
     _judge(upload, early, left)
 
 
-def _judge(upload: Upload, early: Early, left: Event) -> None:
+def _judge(upload: BlobUpload, early: Early, left: Event) -> None:
     upload.flush()
     asked = {"path": str(upload.path), "bytes": None}
     judges.of_this_process().ask(early.question, left.is_set, **asked).result()

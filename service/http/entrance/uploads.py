@@ -18,7 +18,7 @@ from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
 from service.http.entrance.metering import meter_of
 from service.stored import judges
 from service.stored.judges import Facts
-from service.works.blobs import Arrived, Blobs, Upload
+from service.works.blobs import Arrived, Blobs, BlobUpload
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
 _BEGINNING = 512  # bytes that tell how many are needed
@@ -65,7 +65,7 @@ class Ask(Protocol):
 @asynccontextmanager
 async def receive(
     request: Request, blobs: Blobs, early: Early
-) -> AsyncIterator[tuple[Upload, Facts]]:
+) -> AsyncIterator[tuple[BlobUpload, Facts]]:
     """Write the whole body to an upload, which the caller commits, and judge its beginning."""
     announced = request.headers.get("content-length")
     length = None if announced is None else int(announced)

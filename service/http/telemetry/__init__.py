@@ -5,7 +5,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
 from service.http.telemetry.counts import Counts
-from service.works.queueing import Queue
+from service.works.queueing import WakeUpQueue
 from service.works.records import Records
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
@@ -17,7 +17,7 @@ class Telemetry:
     folder whose disk is looked at, if there is one.
     """
 
-    def __init__(self, records: Records, queue: Queue, home: Path | None = None) -> None:
+    def __init__(self, records: Records, queue: WakeUpQueue, home: Path | None = None) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(Counts(records, queue, home))
         ProcessCollector(registry=self.registry)

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from service.contract.plan.works import QUEUES
 from service.http.telemetry import record
-from service.works.queueing import Queue
+from service.works.queueing import WakeUpQueue
 from service.works.records import Records
 
 _KEPT_SECONDS = 5.0
@@ -26,7 +26,7 @@ class Counts(Collector):
     time at most, however often it is asked.
     """
 
-    def __init__(self, records: Records, queue: Queue, home: Path | None) -> None:
+    def __init__(self, records: Records, queue: WakeUpQueue, home: Path | None) -> None:
         self._records = records
         self._queue = queue
         self._home = home

@@ -11,13 +11,13 @@ from urllib.parse import unquote, urlsplit
 
 from service.contract.errors import InvalidSetting
 from service.works.blobs.derived import Derived
-from service.works.blobs.files import FileBlobs, Upload, place
+from service.works.blobs.files import BlobUpload, FileBlobs, place
 from service.works.blobs.resumed import Hashed, Resumed
 
 if TYPE_CHECKING:
     from service.works.blobs.staged import Staging
 
-__all__ = ["Arrived", "Blobs", "Derived", "FileBlobs", "Upload", "open_blobs", "place"]
+__all__ = ["Arrived", "BlobUpload", "Blobs", "Derived", "FileBlobs", "open_blobs", "place"]
 
 
 class Arrived(Protocol):
@@ -36,7 +36,7 @@ class Blobs(Protocol):
     derived: Derived
     staging: "Staging | None"  # where clients send large files to the store themselves
 
-    def upload(self) -> AbstractContextManager[Upload]:
+    def upload(self) -> AbstractContextManager[BlobUpload]:
         """An upload, which is deleted at the end of the block unless it was committed."""
         ...
 

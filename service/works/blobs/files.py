@@ -25,7 +25,7 @@ _RESUMED = ".resumed"  # ends the names of files that may stay while nobody writ
 _UNLOCKED_SECONDS = 5.0  # more than from opening such a file to locking it
 
 
-class Upload:
+class BlobUpload:
     """An object being written: a file that becomes visible with `commit`."""
 
     def __init__(self, path: Path, publish: Callable[[Path, str], None]) -> None:
@@ -72,7 +72,7 @@ class Store(ABC):
     """`put` and `put_file` for stores that have `upload`."""
 
     @abstractmethod
-    def upload(self) -> AbstractContextManager[Upload]: ...
+    def upload(self) -> AbstractContextManager[BlobUpload]: ...
 
     def put(self, data: bytes) -> str:
         with self.upload() as upload:
@@ -95,8 +95,8 @@ class FileBlobs(Store):
         self._uploads.mkdir(parents=True, exist_ok=True)
         self.derived = Derived(folder / "derived", self.partial)
 
-    def upload(self) -> AbstractContextManager[Upload]:
-        return closing(Upload(self.unfinished(), self.adopt))
+    def upload(self) -> AbstractContextManager[BlobUpload]:
+        return closing(BlobUpload(self.unfinished(), self.adopt))
 
     def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
         return Resumed(self.unended(name), self.adopt, hashed)

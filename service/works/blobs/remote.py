@@ -19,7 +19,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from service.contract.errors import BlobDamaged, BlobMissing, BlobUnreadable, StoreUnavailable
-from service.works.blobs.files import FileBlobs, Store, Upload, place
+from service.works.blobs.files import BlobUpload, FileBlobs, Store, place
 from service.works.blobs.resumed import Hashed, Resumed
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class RemoteBlobs(Store):
         self._objects = copies / "objects"
         self._room = copies_bytes
 
-    def upload(self) -> AbstractContextManager[Upload]:
-        return closing(Upload(self._copies.unfinished(), self._publish))
+    def upload(self) -> AbstractContextManager[BlobUpload]:
+        return closing(BlobUpload(self._copies.unfinished(), self._publish))
 
     def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
         """Received on this machine, and put into the store at the end."""

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from service.works.records import in_batches
 from service.works.tables import draws
 
-_FIELD = "draws"  # of `results.Scored`
+_FIELD = "draws"  # of `results.ScoreSummary`
 
 
 def take(connection: Connection, key: str, summary: Mapping[str, Any]) -> dict[str, Any]:

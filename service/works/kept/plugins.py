@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 from service.works.records import Records
 from service.works.tables import plugins
 
 
-def tell(records: Records, installed: Iterable[Plugin]) -> None:
+def tell(records: Records, installed: Iterable[InstalledPlugin]) -> None:
     """Note the plug-ins of a worker in place of what others have told: all workers of a service are
     to have the same.
     """
@@ -22,7 +22,7 @@ def tell(records: Records, installed: Iterable[Plugin]) -> None:
             connection.execute(plugins.insert().values(row))
 
 
-def told(connection: Connection) -> Mapping[str, Plugin]:
+def told(connection: Connection) -> Mapping[str, InstalledPlugin]:
     """By name."""
     rows = connection.execute(sa.select(plugins).order_by(plugins.c.name)).all()
-    return {row.name: Plugin(row.name, row.package, row.version) for row in rows}
+    return {row.name: InstalledPlugin(row.name, row.package, row.version) for row in rows}

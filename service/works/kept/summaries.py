@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.runs import ScoresEvent
 from service.contract import results
-from service.contract.results import Scored
+from service.contract.results import ScoreSummary
 from service.works.records import in_batches
 from service.works.tables import summary_rows
 
@@ -39,7 +39,7 @@ _KEPT = (
 )
 
 
-class Event(NamedTuple):
+class StoredEvent(NamedTuple):
     version: int
     kind: str
     payload: str
@@ -94,7 +94,7 @@ def snapshot(rows: Sequence[Mapping[str, Any]], shown: Container[str]) -> bytes:
 
 def _written(row: Mapping[str, Any], shown: Container[str]) -> dict[str, Any]:
     kept = {name: row[name] for name in _KEPT}
-    if row["summary_id"] is None or results.model_of(row["kind"]) is not Scored:
+    if row["summary_id"] is None or results.model_of(row["kind"]) is not ScoreSummary:
         return kept | {"summary_id": None}
     summary = json.loads(row["summary"])
     for name in ("scores", "intervals", "signature"):
@@ -103,24 +103,24 @@ def _written(row: Mapping[str, Any], shown: Container[str]) -> dict[str, Any]:
     return kept | {"summary": json.dumps(summary)}
 
 
-def scores_event(row: Mapping[str, Any], scored: Scored) -> str:
+def scores_event(row: Mapping[str, Any], scored: ScoreSummary) -> str:
     """The payload of an event that tells a work's scores; a long one names the summary."""
     if row["summary_id"] is not None:
         return str(row["summary_id"])
     return _told(scored)
 
 
-def _told(scored: Scored) -> str:
+def _told(scored: ScoreSummary) -> str:
     return ScoresEvent(scores=dict(scored.scores), signature=scored.signature).model_dump_json()
 
 
-def whole(connection: Connection, events: Iterable[Sequence[Any]]) -> list[Event]:
+def whole(connection: Connection, events: Iterable[Sequence[Any]]) -> list[StoredEvent]:
     """Events (version, kind, payload) as they are sent."""
-    found = [Event(*event) for event in events]
+    found = [StoredEvent(*event) for event in events]
     named = [int(event.payload) for event in found if event.payload.isdecimal()]
     texts = texts_of(connection, named)
     return [
-        event._replace(payload=_told(Scored.model_validate_json(texts[int(event.payload)])))
+        event._replace(payload=_told(ScoreSummary.model_validate_json(texts[int(event.payload)])))
         if event.payload.isdecimal()
         else event
         for event in found

@@ -11,7 +11,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
-class Standing(Enum):
+class AddressStanding(Enum):
     PUBLIC = auto()
     INTERNAL = auto()  # this machine or a network behind it: only for hosts that an operator names
     NEVER = auto()
@@ -61,14 +61,14 @@ _NEVER_IPV6 = tuple(
 )
 
 
-def standing(text: str) -> Standing:
+def standing(text: str) -> AddressStanding:
     """ValueError if it is no address."""
     address = ip_address(text)
     if _within(address, _METADATA):
-        return Standing.NEVER
+        return AddressStanding.NEVER
     if _within(address, _INTERNAL):
-        return Standing.INTERNAL
-    return Standing.PUBLIC if _is_public(address) else Standing.NEVER
+        return AddressStanding.INTERNAL
+    return AddressStanding.PUBLIC if _is_public(address) else AddressStanding.NEVER
 
 
 def _is_public(address: Address) -> bool:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from service.contract.errors import UrlRefused
 from service.works.outgoing import signing
-from service.works.outgoing.client import Answer, Client
+from service.works.outgoing.client import Client, OutgoingAnswer
 from service.works.outgoing.deliveries import Outcome, Taken
 
 SECONDS = 15.0  # of an attempt as a whole
@@ -24,7 +24,7 @@ def attempt(client: Client, taken: Taken, seconds: float = SECONDS) -> Outcome:
     return _of(answer)
 
 
-def _of(answer: Answer) -> Outcome:
+def _of(answer: OutgoingAnswer) -> Outcome:
     if HTTPStatus(200) <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
         return Outcome()
     detail = f"expected the status 2xx, found {answer.status}"

@@ -26,7 +26,7 @@ _USUAL = (b"identity", b"")
 
 
 @dataclass(frozen=True)
-class Answer:
+class OutgoingAnswer:
     status: int
     headers: Mapping[str, str]  # names in lower case
 
@@ -59,7 +59,9 @@ class Client:
             )
         return places.read(url, self.named)
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Answer:
+    def post(
+        self, url: str, headers: Mapping[str, str], body: bytes, seconds: float
+    ) -> OutgoingAnswer:
         """Send a body; of the answer, only status and headers are read."""
         budget = Budget(seconds, _HEADER_BYTES)
         with self._asked("POST", url, headers, body, budget) as response:
@@ -112,9 +114,9 @@ def _url(place: Place) -> httpcore.URL:
     return httpcore.URL(scheme=b"https", host=host, port=place.port, target=target)
 
 
-def _answer(response: httpcore.Response) -> Answer:
+def _answer(response: httpcore.Response) -> OutgoingAnswer:
     named = ((name.decode("latin-1"), text.decode("latin-1")) for name, text in response.headers)
-    return Answer(response.status, {name.lower(): text for name, text in named})
+    return OutgoingAnswer(response.status, {name.lower(): text for name, text in named})
 
 
 def _bounded(response: httpcore.Response, most: int) -> Iterator[bytes]:

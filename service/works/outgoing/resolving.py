@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from queue import Empty, SimpleQueue
 
 from service.contract.errors import UrlFailed, UrlRefused
-from service.works.outgoing.addresses import Standing, standing
+from service.works.outgoing.addresses import AddressStanding, standing
 from service.works.outgoing.places import Place
 
 Resolve = Callable[[str, int], Sequence[str]]  # host and port; OSError where there is none
@@ -25,7 +25,11 @@ def addresses(place: Place, resolve: Resolve, seconds: float) -> Sequence[str]:
     Which of them may not is not told: it would show the names inside to who is outside.
     """
     found = _looked_up(place, resolve, seconds)
-    allowed = {Standing.PUBLIC, Standing.INTERNAL} if place.named else {Standing.PUBLIC}
+    allowed = (
+        {AddressStanding.PUBLIC, AddressStanding.INTERNAL}
+        if place.named
+        else {AddressStanding.PUBLIC}
+    )
     if not found or any(_standing(text) not in allowed for text in found):
         raise UrlRefused(
             f"{place.host} has an address that is not public; an operator may name hosts inside in "
@@ -34,11 +38,11 @@ def addresses(place: Place, resolve: Resolve, seconds: float) -> Sequence[str]:
     return found
 
 
-def _standing(text: str) -> Standing:
+def _standing(text: str) -> AddressStanding:
     try:
         return standing(text)
     except ValueError:  # not an address, whatever it is
-        return Standing.NEVER
+        return AddressStanding.NEVER
 
 
 def _looked_up(place: Place, resolve: Resolve, seconds: float) -> Sequence[str]:

@@ -17,7 +17,7 @@ from service.contract.errors import (
     PluginUnavailable,
     UnusableCheckpoint,
 )
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 from workers.inference import checkpoints, decoding, prefix, scoring
 from workers.inference.plugins import guarding, installed
 
@@ -249,7 +249,7 @@ def test_what_is_installed_is_found_without_importing_it(tmp_path):
     packages.install(tmp_path, code="raise RuntimeError('imported')")
     with packages.beside(tmp_path):
         assert installed.look().usable == {
-            "show-and-tell": Plugin("show-and-tell", "acme-captioners", "1.0")
+            "show-and-tell": InstalledPlugin("show-and-tell", "acme-captioners", "1.0")
         }
 
 
@@ -284,9 +284,9 @@ def test_a_version_that_is_installed_over_an_imported_one_is_not_taken_for_it(tm
             "Metadata-Version: 2.1\nName: acme-captioners\nVersion: 2.0\n"
         )
         assert installed.load("show-and-tell").plugin.version == "1.0"
-        installed.check(Plugin("show-and-tell", "acme-captioners", "1.0"))
+        installed.check(InstalledPlugin("show-and-tell", "acme-captioners", "1.0"))
         with pytest.raises(PluginUnavailable, match=r"2\.0\), this worker has .* 1\.0\)"):
-            installed.check(Plugin("show-and-tell", "acme-captioners", "2.0"))
+            installed.check(InstalledPlugin("show-and-tell", "acme-captioners", "2.0"))
 
 
 def test_its_encoder_is_the_files(opened):

@@ -14,7 +14,7 @@ from service.works.tables import work_rows
 from service.works.tracing import contexts
 from spans_kept import keeping
 from workers.processes import Gone
-from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.resident import Cause, ChildAnswer, Ended
 from workers.runtime.runner import Runner
 from workers.runtime.workplace import Workplace
 
@@ -82,7 +82,7 @@ def _no_secret(span):
 
 
 def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_waited(perform):
-    ((span,), work) = perform(lambda seconds: Answer(ERROR))
+    ((span,), work) = perform(lambda seconds: ChildAnswer(ERROR))
     parent = contexts.read(PARENT)
     assert (span.parent.trace_id, span.parent.span_id) == (parent.trace, parent.span)
     assert span.context.trace_id == parent.trace
@@ -100,7 +100,7 @@ def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_wa
 
 
 def test_an_error_is_told_by_its_code_and_not_by_its_text(perform):
-    ((span,), _) = perform(lambda seconds: Answer(ERROR))
+    ((span,), _) = perform(lambda seconds: ChildAnswer(ERROR))
     assert span.status.status_code.name == "ERROR"
     assert span.attributes["error.type"] == "internal"
     _no_secret(span)
@@ -131,7 +131,7 @@ def test_what_nobody_foresaw_is_an_error_by_its_type(perform):
 
 def test_a_metric_that_is_unavailable_is_no_error(perform):
     answer = {"error": {"code": "unavailable", "detail": SECRET}}
-    ((span,), _) = perform(lambda seconds: Answer(answer))
+    ((span,), _) = perform(lambda seconds: ChildAnswer(answer))
     assert span.status.status_code.name == "UNSET"
     assert span.attributes["prescore.outcome"] == "unavailable"
     _no_secret(span)
@@ -150,5 +150,5 @@ def test_an_attempt_that_is_canceled_is_given_up(perform, records, monkeypatch):
 
 
 def test_a_work_that_nobody_traced_begins_a_trace_of_its_own(perform):
-    ((span,), _) = perform(lambda seconds: Answer(ERROR), parent=None)
+    ((span,), _) = perform(lambda seconds: ChildAnswer(ERROR), parent=None)
     assert span.parent is None

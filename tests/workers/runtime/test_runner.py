@@ -15,11 +15,11 @@ from service.works.queueing import AtOnce
 from service.works.records import Records
 from service.works.tables import attempts, work_rows
 from workers.runtime import runner as runners
-from workers.runtime.resident import Answer, Cause, Ended
+from workers.runtime.resident import Cause, ChildAnswer, Ended
 from workers.runtime.runner import Runner
 from workers.runtime.workplace import Workplace
 
-ANSWER = Answer({"summary": {"scores": {}}})
+ANSWER = ChildAnswer({"summary": {"scores": {}}})
 
 
 class Child:

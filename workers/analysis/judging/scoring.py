@@ -43,7 +43,7 @@ class Captions:
 
 
 @dataclass(frozen=True)
-class Scored:
+class JudgedScores:
     """By metric: the scores of `Captions.texts`, and how they were computed. `missing` says why
     other metrics have no scores.
     """
@@ -104,7 +104,7 @@ def score(
     bring: Bring = lambda _family, _progress: {},
     frequencies: Sequence[Sequence[str]] | None = None,
     told: Told = lambda _: silent,
-) -> Scored:
+) -> JudgedScores:
     """Score captions by metrics, named as `metrics` returns them. `bring` gives what a family needs
     besides captions and references, by the names of its function's parameters: `parse`, `vectors`,
     `encoder`, `model`. Document frequencies are those of the file's own reference sets, or of the
@@ -129,7 +129,7 @@ def score(
         except MetricFailed as error:
             failed[family] = error
     there = {name: found[work] for name in names if (work := catalogue.work_of(name)) in found}
-    return Scored(
+    return JudgedScores(
         values={name: scores.captions[name] for name, scores in there.items()},
         signatures={name: bench.signed(scores.signatures[name]) for name, scores in there.items()},
         missing={name: failed[catalogue.work_of(name)] for name in names if name not in there},

@@ -11,7 +11,7 @@ from workers.analysis.judging import against, correlations, preferences, systems
 from workers.analysis.judging.clusters import Clusters, clusters
 from workers.analysis.judging.intervals import Groups
 from workers.analysis.judging.raters import Raters, observations
-from workers.analysis.judging.scoring import Captions, Scored
+from workers.analysis.judging.scoring import Captions, JudgedScores
 from workers.files.judgements import Judgements
 
 Verdict = Mapping[str, Any]
@@ -20,7 +20,7 @@ Verdict = Mapping[str, Any]
 def verdict(
     judgements: Judgements,
     given: Captions,
-    scored: Scored,
+    scored: JudgedScores,
     raters: Raters,
     chosen: str | None = None,
 ) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _sign(name: str) -> int:
 def _rated(
     judgements: Judgements,
     given: Captions,
-    scored: Scored,
+    scored: JudgedScores,
     raters: Raters,
     images: Clusters,
     chosen: str | None,
@@ -88,7 +88,11 @@ def _rated(
 
 
 def _pairs(
-    judgements: Judgements, given: Captions, scored: Scored, images: Clusters, chosen: str | None
+    judgements: Judgements,
+    given: Captions,
+    scored: JudgedScores,
+    images: Clusters,
+    chosen: str | None,
 ) -> dict[str, Any]:
     told = preferences.figures(judgements.pairs, images.pairs)
     agreed = {
@@ -101,7 +105,7 @@ def _pairs(
     }
 
 
-def _lines(judgements: Judgements, given: Captions, scored: Scored) -> dict[str, Any]:
+def _lines(judgements: Judgements, given: Captions, scored: JudgedScores) -> dict[str, Any]:
     """Scores as the metrics give them, in the order of the lines whose numbers stand beside; of a
     pair those of a and b.
     """

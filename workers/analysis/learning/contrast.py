@@ -13,7 +13,7 @@ from workers.files.judgements import Pair
 from workers.metrics.accord import training
 from workers.metrics.accord.contrasts import Contrast
 from workers.metrics.accord.model import Model
-from workers.metrics.accord.training import Learned
+from workers.metrics.accord.training import LearnedAccord
 from workers.metrics.accord.words import ENGLISH
 from workers.metrics.learned import soundness
 
@@ -58,7 +58,7 @@ def distracted(pairs: Sequence[Pair], said: Mapping[str, str]) -> Iterator[Contr
         yield Contrast(str(pair.category), said[right], said[wrong], others)
 
 
-def _right(learned: Learned) -> dict[str, float]:
+def _right(learned: LearnedAccord) -> dict[str, float]:
     """By kind, the share of the contrasts learned from that the model puts right; ties half."""
     better, worse = learned.model(learned.right), learned.model(learned.wrong)
     solved = (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)

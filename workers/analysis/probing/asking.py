@@ -7,7 +7,7 @@ from pathlib import Path
 from workers.analysis.probing import table
 from workers.analysis.probing.material import Material
 from workers.analysis.probing.scoring import Scorer
-from workers.analysis.probing.table import Row, Scored
+from workers.analysis.probing.table import ProbeScores, Row
 from workers.metrics.vectors import stop_words
 from workers.progress import Progress
 
@@ -41,9 +41,9 @@ class Asked:
     options: Options
     progress: Progress
 
-    def scores(self, trials: Sequence[Trial]) -> list[Scored]:
+    def scores(self, trials: Sequence[Trial]) -> list[ProbeScores]:
         """Score captions against the references without a column, or against all of them (None)."""
-        found: list[Scored] = []
+        found: list[ProbeScores] = []
         for captions, column in trials:
             material = self.material
             references = material.complete if column is None else material.rest(column)
@@ -55,7 +55,7 @@ class Asked:
 def row(
     probe: str,
     name: str,
-    scored: Sequence[Scored],
+    scored: Sequence[ProbeScores],
     first: Row | None = None,
     *,
     share: float | None = None,

@@ -8,12 +8,12 @@ import numpy as np
 from service.contract.errors import UnknownMetric
 from service.contract.metrics import catalogue
 from service.contract.metrics.families import FAMILIES, kind_of
-from workers.analysis.probing.table import Scored
+from workers.analysis.probing.table import ProbeScores
 from workers.metrics import postgen
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
 
-Scorer = Callable[[Sequence[str], References], Scored]  # one caption for each image, as tokens
+Scorer = Callable[[Sequence[str], References], ProbeScores]  # one caption for each image, as tokens
 
 
 def scorer(
@@ -33,15 +33,15 @@ def scorer(
         row = FAMILIES.get(kind_of(work))
         if row is None or not row.is_probed:
             raise UnknownMetric(f"{work} does not compare captions with references")
-    known: dict[tuple[References, tuple[str, ...]], Scored] = {}
+    known: dict[tuple[References, tuple[str, ...]], ProbeScores] = {}
 
-    def score(captions: Sequence[str], references: References) -> Scored:
+    def score(captions: Sequence[str], references: References) -> ProbeScores:
         asked = (references, tuple(captions))
         if asked not in known:
             known[asked] = measure(captions, references)
         return known[asked]
 
-    def measure(captions: Sequence[str], references: References) -> Scored:
+    def measure(captions: Sequence[str], references: References) -> ProbeScores:
         rows = np.arange(len(captions))
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
@@ -50,7 +50,7 @@ def scorer(
             found = postgen.score_tokens(kind_of(work), captions, references, rows, jvm, **own)
             values |= found.corpus
             signatures |= found.signatures
-        return Scored(
+        return ProbeScores(
             {name: values[name] for name in names}, {name: signatures[name] for name in names}
         )
 

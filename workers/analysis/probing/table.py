@@ -9,7 +9,7 @@ Values = Mapping[str, float]  # by metric
 
 
 @dataclass(frozen=True)
-class Scored:
+class ProbeScores:
     values: Values
     signatures: Mapping[str, str]
 
@@ -33,13 +33,13 @@ class Row:
     reason: str | None = None
 
 
-def mean(scored: Sequence[Scored]) -> dict[str, float]:
+def mean(scored: Sequence[ProbeScores]) -> dict[str, float]:
     return {
         name: float(np.mean([each.values[name] for each in scored])) for name in scored[0].values
     }
 
 
-def deviation(scored: Sequence[Scored]) -> dict[str, float]:
+def deviation(scored: Sequence[ProbeScores]) -> dict[str, float]:
     """Population standard deviations. One is infinite if some scores are infinite and not all
     scores are equal.
     """

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from service.contract.errors import PluginFailed
 from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 from workers.inference.captioners import Captioner, Search, State
 from workers.inference.captioners.protocol import Output
 from workers.inference.features import Inputs
@@ -31,7 +31,7 @@ class Guarded:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: InstalledPlugin,
         captioner: Any,
         tokens: Tokens,
         encoder: Encoder | None,
@@ -151,7 +151,7 @@ class Guarded:
 class _Rows:
     """A plug-in's inputs, which may be read when they are asked for."""
 
-    def __init__(self, plugin: Plugin, own: Inputs) -> None:
+    def __init__(self, plugin: InstalledPlugin, own: Inputs) -> None:
         self._plugin = plugin
         self._own = own
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 from prescore.plain_text import quoted
 from service.contract.errors import PluginFailed, PrescoreError, UnusableCheckpoint
 from service.contract.findings import sentence
-from service.contract.formats.plugins import Plugin
+from service.contract.formats.plugins import InstalledPlugin
 
 SECONDS = 240.0  # of one call; usual ones take less than 5
 
@@ -24,7 +24,7 @@ class _Late(BaseException):
 
 
 @contextlib.contextmanager
-def failures(plugin: Plugin, doing: str) -> Iterator[None]:
+def failures(plugin: InstalledPlugin, doing: str) -> Iterator[None]:
     """Turn what the plug-in's code raises into UnusableCheckpoint, where it refuses a checkpoint,
     or PluginFailed. What Prescore's own helpers raise, and MemoryError, stay as they are.
     """

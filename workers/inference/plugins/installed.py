@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from service.contract.errors import PluginFailed, PluginUnavailable
-from service.contract.formats.plugins import GROUP, Plugin
+from service.contract.formats.plugins import GROUP, InstalledPlugin
 from workers.inference.plugins import guarding
 
 Factory = Callable[..., Any]
@@ -18,7 +18,7 @@ Factory = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Loaded:
-    plugin: Plugin
+    plugin: InstalledPlugin
     factory: Factory
 
 
@@ -26,7 +26,7 @@ class Loaded:
 class Installed:
     """`usable`: by name; `wrong`: why others are not, by what they call themselves."""
 
-    usable: Mapping[str, Plugin]
+    usable: Mapping[str, InstalledPlugin]
     wrong: Mapping[str, str]
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ _loaded: dict[str, Loaded] = {}  # in this process
 
 
 def look() -> Installed:
-    by_name: dict[str, list[Plugin]] = {}
+    by_name: dict[str, list[InstalledPlugin]] = {}
     for entry in entry_points(group=GROUP):  # of a package that is found twice, the first
         by_name.setdefault(entry.name, []).append(_of(entry))
     wrong = {
@@ -49,7 +49,7 @@ def look() -> Installed:
     return Installed(usable, wrong)
 
 
-def check(asked: Plugin) -> None:
+def check(asked: InstalledPlugin) -> None:
     """Raise PluginUnavailable unless this very version is here."""
     here = _loaded[asked.name].plugin if asked.name in _loaded else _find(asked.name)
     if here != asked:
@@ -75,7 +75,7 @@ def load(name: str) -> Loaded:
     return _loaded[name]
 
 
-def _find(name: str) -> Plugin:
+def _find(name: str) -> InstalledPlugin:
     installed = look()
     if name in installed.usable:
         return installed.usable[name]
@@ -92,15 +92,17 @@ def _entries(name: str) -> Sequence[EntryPoint]:
     return list(entry_points(group=GROUP, name=name))[:1]
 
 
-def _of(entry: EntryPoint) -> Plugin:
+def _of(entry: EntryPoint) -> InstalledPlugin:
     """Its package and version are empty where the package does not say them."""
     package = entry.dist
     if package is None:
-        return Plugin(entry.name, "", "")
-    return Plugin(entry.name, package.metadata["Name"] or "", package.metadata["Version"] or "")
+        return InstalledPlugin(entry.name, "", "")
+    return InstalledPlugin(
+        entry.name, package.metadata["Name"] or "", package.metadata["Version"] or ""
+    )
 
 
-def _problem(found: Sequence[Plugin]) -> str | None:
+def _problem(found: Sequence[InstalledPlugin]) -> str | None:
     if len(found) > 1:
         given = ", ".join(sorted(f"{each.package} {each.version}" for each in found))
         return f"expected one package that has it, found {given:.300}: uninstall all but one"

@@ -41,7 +41,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedAccord:
     """A model, the contrasts that it was learned from, and the features of their captions."""
 
     model: Model
@@ -61,7 +61,7 @@ def learn(
     progress: Progress = silent,
     about: Mapping[str, Any] | None = None,
     stems: str = ENGLISH,
-) -> Learned:
+) -> LearnedAccord:
     """Learn from images' captions, as tokens. `further` are contrasts that others made of them;
     `score` scores captions by any family; `stems` is one of `words.STEMS`.
     """
@@ -72,7 +72,7 @@ def learn(
     weights, middle = fitted(right, wrong, kinds, recipe.beta)
     described = {"images": len(images), "contrasts": counted(found), "recipe": vars(recipe)}
     model = Model(known, weights, middle, {**described, **(about or {})})
-    return Learned(model, found, right, wrong)
+    return LearnedAccord(model, found, right, wrong)
 
 
 def fitted(right: Floats, wrong: Floats, kinds: NDArray[Any], beta: float) -> tuple[Floats, float]:

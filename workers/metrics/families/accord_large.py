@@ -20,7 +20,7 @@ from workers.metrics.families import bertscore
 from workers.metrics.families.bertscore import Beside, Prepared
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import Ints
-from workers.metrics.vectors.encoder import Embedded, Encoder
+from workers.metrics.vectors.encoder import Embedded, TextEncoder
 from workers.metrics.vectors.reference_sets import distinct
 
 NAMES = (
@@ -43,7 +43,7 @@ _REPEATED = 0.8  # of adjacent stems unrepeated; from there on a caption is none
 
 def completed(task: Task) -> Task:
     """The task with the references embedded, if no work has done so before."""
-    encoder: Encoder | None = task.tools.get("encoder")
+    encoder: TextEncoder | None = task.tools.get("encoder")
     expected = large.shipped().encoder
     if encoder is None:
         raise MetricUnavailable("accord_large needs all-MiniLM-L6-v2, and was given no model")
@@ -128,7 +128,7 @@ def _pairs(tokens: str, language: Language) -> Counter[Pair]:
 
 
 def _meant(task: Task) -> Floats:
-    encoder: Encoder = task.tools["encoder"]
+    encoder: TextEncoder = task.tools["encoder"]
     references: Prepared = task.tools["embedded"]
     bertscore.check_same(references, encoder)
     texts, places = distinct(task.texts)
@@ -151,7 +151,7 @@ def _words(beside: Beside | None, references: int) -> tuple[float, float]:
     return float(beside.own @ nearest), float(recalls.sum() / references)
 
 
-def _sentences(embedded: Embedded, encoder: Encoder) -> Floats:
+def _sentences(embedded: Embedded, encoder: TextEncoder) -> Floats:
     """The direction of the mean of each sentence's token vectors; zeros if it has no words. Tokens
     count the same, whereas in RefScore longer vectors count more: so references are embedded once.
     """

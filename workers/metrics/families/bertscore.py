@@ -23,7 +23,7 @@ from workers.files import tensor_files
 from workers.metrics.family import Floats, Measured, Statistics, Task
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import counted
-from workers.metrics.vectors.encoder import Embedded, Encoder
+from workers.metrics.vectors.encoder import Embedded, TextEncoder
 from workers.metrics.vectors.reference_sets import collect, distinct, join_offsets, join_places
 from workers.progress import Progress, silent
 
@@ -53,7 +53,7 @@ class Prepared:
 
 def prepare(
     references: Sequence[Sequence[str]],
-    encoder: Encoder,
+    encoder: TextEncoder,
     *,
     progress: Progress = silent,
 ) -> Prepared:
@@ -66,7 +66,7 @@ def measure(
     captions: Sequence[str],
     rows: Sequence[int],
     references: Prepared,
-    encoder: Encoder,
+    encoder: TextEncoder,
     *,
     idf: bool = False,
     baseline: float | None = None,
@@ -92,7 +92,7 @@ def measure(
     )
 
 
-def check_same(references: Prepared, encoder: Encoder) -> None:
+def check_same(references: Prepared, encoder: TextEncoder) -> None:
     if references.model != encoder.name:
         raise MetricFailed("expected references embedded by the same layer of the same model")
 
@@ -130,7 +130,7 @@ def besides(
     places: Ints,
     rows: Sequence[int],
     references: Prepared,
-    encoder: Encoder,
+    encoder: TextEncoder,
     *,
     idf: bool = False,
     progress: Progress = silent,
@@ -166,7 +166,7 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
 
 def completed(task: Task) -> Task:
     """The task with the references embedded, if no work has done so before."""
-    encoder: Encoder | None = task.tools.get("encoder")
+    encoder: TextEncoder | None = task.tools.get("encoder")
     if encoder is None:
         raise MetricUnavailable("BERTScore needs a model, and was given none")
     if "embedded" in task.tools:
@@ -289,7 +289,7 @@ def _best(beside: Beside | None) -> list[float]:
     return [float(np.where(filled, x, 0.0).max()) for x in (precision, recall, f1)]
 
 
-def _weights(references: Prepared, encoder: Encoder, *, idf: bool) -> Floats:
+def _weights(references: Prepared, encoder: TextEncoder, *, idf: bool) -> Floats:
     """A weight for each token that the tokeniser knows."""
     size = max(encoder.tokenizer.get_vocab().values()) + 1
     weights = np.ones(size)

@@ -13,7 +13,7 @@ from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics.family import Measured, Statistics, Task
 from workers.metrics.references import counted
 from workers.metrics.vectors import sentences
-from workers.metrics.vectors.encoder import Encoder
+from workers.metrics.vectors.encoder import TextEncoder
 from workers.metrics.vectors.reference_sets import distinct
 from workers.metrics.vectors.sentences import Prepared
 
@@ -61,8 +61,8 @@ def recipe(task: Task) -> str:
     return f"model:{digest[:12]}|layer:{layer}|pool:mean"
 
 
-def _encoder(task: Task) -> Encoder:
-    encoder: Encoder | None = task.tools.get("encoder")
+def _encoder(task: Task) -> TextEncoder:
+    encoder: TextEncoder | None = task.tools.get("encoder")
     if encoder is None:
         raise MetricUnavailable("RefScore needs a model, and was given none")
     return encoder

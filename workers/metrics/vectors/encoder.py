@@ -51,7 +51,7 @@ class Embedded:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class TextEncoder:
     """The first `layer` layers of a model. `digest` is the SHA-256 of all files that were read."""
 
     digest: str
@@ -113,7 +113,9 @@ class Encoder:
         return found
 
 
-def read(folder: Path, layer: int | None = None, device: "str | torch.device" = "cpu") -> Encoder:
+def read(
+    folder: Path, layer: int | None = None, device: "str | torch.device" = "cpu"
+) -> TextEncoder:
     """Read a model's folder; `layer` None is the last layer. Raises MetricFailed, with what was
     expected and found, if the folder is something else.
     """
@@ -134,7 +136,7 @@ def read(folder: Path, layer: int | None = None, device: "str | torch.device" = 
         raise MetricFailed(
             f"the tokeniser has a token {highest}, the model knows {described.vocab_size}"
         )
-    return Encoder(
+    return TextEncoder(
         digest=digest_of_files(sorted(files.items())),
         layer=chosen,
         special=frozenset(tokenizer.encode("").ids),

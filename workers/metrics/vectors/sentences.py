@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import MetricFailed
 from workers.files import tensor_files
 from workers.metrics.ngrams import Ints
-from workers.metrics.vectors.encoder import Encoder
+from workers.metrics.vectors.encoder import TextEncoder
 from workers.metrics.vectors.reference_sets import collect, join_offsets, join_places
 from workers.progress import Progress, silent
 
@@ -38,7 +38,7 @@ class Prepared:
 
 
 def pool(
-    sentences: Sequence[str], encoder: Encoder, *, progress: Progress = silent
+    sentences: Sequence[str], encoder: TextEncoder, *, progress: Progress = silent
 ) -> NDArray[np.float32]:
     """A vector of length 1 for each sentence; zeros if it has no words."""
     ids = [np.array(encoding.ids, np.uint32) for encoding in encoder.encode(sentences)]
@@ -52,7 +52,7 @@ def pool(
 
 
 def prepare(
-    references: Sequence[Sequence[str]], encoder: Encoder, *, progress: Progress = silent
+    references: Sequence[Sequence[str]], encoder: TextEncoder, *, progress: Progress = silent
 ) -> Prepared:
     """Embed the references. Raises MetricFailed if an image has no reference."""
     texts, sentences, images = collect(references)

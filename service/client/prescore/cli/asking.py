@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from prescore.cli import console, nearly, targets, text
-from prescore.cli.options import Brought, Judging, Run, Scoring
+from prescore.cli.options import Brought, Judging, RunOptions, Scoring
 from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.files import captions
@@ -19,7 +19,7 @@ SPLITS_SHOWN = 20
 
 
 def fields(
-    dataset: str, gates: Sequence[str] | None, scoring: Scoring, judging: Judging, run: Run
+    dataset: str, gates: Sequence[str] | None, scoring: Scoring, judging: Judging, run: RunOptions
 ) -> dict[str, Any]:
     """The request's fields, except the checkpoint or captions; None: the service's default."""
     if scoring.metrics and (scoring.pregen or scoring.postgen):
@@ -58,7 +58,7 @@ def named_metrics(client: Client, scoring: Scoring) -> dict[str, list[str]]:
     return {"pregen": pregen, "postgen": postgen}
 
 
-def plain(dataset: str, run: Run) -> dict[str, Any]:
+def plain(dataset: str, run: RunOptions) -> dict[str, Any]:
     """The fields of a request that leaves the scores to the service."""
     labels = console.labels(run.label or ()) or None
     return {"dataset": dataset, "labels": labels, "deadline": run.deadline}

@@ -39,7 +39,7 @@ def gate(
     ],
     judging: options.Judging,
     scoring: options.Scoring,
-    run: options.Run,
+    run: options.RunOptions,
     timeout: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds to wait; then the run goes on in the service."),
@@ -120,7 +120,9 @@ def gate(
     _end(outcome, reports, as_json=as_json)
 
 
-def _labelled(run: options.Run, given: Sequence[str], around: Mapping[str, str]) -> options.Run:
+def _labelled(
+    run: options.RunOptions, given: Sequence[str], around: Mapping[str, str]
+) -> options.RunOptions:
     """The run with the labels of its CI job; those that are given count where they differ."""
     return replace(run, label=[*(f"{name}={value}" for name, value in around.items()), *given])
 

@@ -218,7 +218,7 @@ class Judging:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunOptions:
     """Facts of the run as a whole."""
 
     label: Annotated[

@@ -57,7 +57,7 @@ def watch(
     dataset: Annotated[
         str | None, typer.Option(help="NAME/SPLIT, on which files are scored first.")
     ] = None,
-    run: options.Run,
+    run: options.RunOptions,
     step_from_name: options.StepFromName = False,
     as_json: options.AsJson = False,
     connection: options.Connection,

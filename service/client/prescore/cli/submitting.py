@@ -41,7 +41,7 @@ def submit(
         bool, typer.Option("--entropy", help="Keep the entropy at each token.")
     ] = False,
     judging: options.Judging,
-    run: options.Run,
+    run: options.RunOptions,
     step_from_name: options.StepFromName = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for the run's end and show its progress.")

@@ -42,7 +42,7 @@ class Step(JsonPart):
     logits: Name
 
 
-class Score(JsonPart):
+class ScoreGraph(JsonPart):
     """Reads whole captions. `words`: (n, L); `logits`: (n, L, words)."""
 
     file: FileName
@@ -106,7 +106,7 @@ class Manifest(JsonPart):
     preprocessing: Pictures | None = None
     look: Look
     step: Step
-    score: Score | None = None
+    score: ScoreGraph | None = None
     images: list[Image] = Field(default=[], max_length=MAX_STATES)
     state: list[State] = Field(default=[], max_length=MAX_STATES)
     vocabulary: Vocabulary | None = None

@@ -14,7 +14,7 @@ from typing import Any
 from prescore.plain_text import is_plain, quoted
 from service.contract.asking import Scope
 from service.works.keyring.oidc.refusals import Refused
-from service.works.keyring.oidc.tokens import Token
+from service.works.keyring.oidc.tokens import JobToken
 from service.works.keyring.oidc.trusted import Issuer, Rule
 
 _NAME = 100  # characters of a key's name
@@ -42,7 +42,7 @@ class Grant:
     subject: str
 
 
-def granted(token: Token) -> Grant:
+def granted(token: JobToken) -> Grant:
     """Refused where no rule is for such a token."""
     issuer = token.issuer
     _check_fork(issuer, token.claims)
@@ -59,7 +59,7 @@ def granted(token: Token) -> Grant:
     )
 
 
-def name_of(token: Token) -> str:
+def name_of(token: JobToken) -> str:
     """Whose job it is, for people: as in "github 123 refs/heads/main"."""
     shown = quoted(f"{token.issuer.kind} {_told(token.issuer, token.claims)}")
     return shown if len(shown) <= _NAME else f"{shown[: _NAME - 1]}…"

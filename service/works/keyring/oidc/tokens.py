@@ -30,7 +30,7 @@ _MOST_KEYS = 200  # claims; GitHub's tokens have 40
 
 
 @dataclass(frozen=True)
-class Token:
+class JobToken:
     """A token whose signature and times are right. `identity`: equal for the same token alone."""
 
     issuer: Issuer
@@ -39,7 +39,7 @@ class Token:
     expires_at: float
 
 
-def verified(text: str, trusted: Trusted, key_sets: KeySets, now: float) -> Token:
+def verified(text: str, trusted: Trusted, key_sets: KeySets, now: float) -> JobToken:
     """Refused, with its reason, unless the token is one that may be exchanged now.
     Unavailable: the issuer's keys cannot be had.
     """
@@ -64,7 +64,7 @@ def verified(text: str, trusted: Trusted, key_sets: KeySets, now: float) -> Toke
         raise Refused("has a signature that is not its issuer's")
     _check_audience(claims.get("aud"), issuer)
     until = _check_times(claims, issuer, now)
-    return Token(issuer, claims, _identity(issuer, claims, found.payload or b""), until)
+    return JobToken(issuer, claims, _identity(issuer, claims, found.payload or b""), until)
 
 
 def _registry(algorithms: list[Any]) -> jws.JWSRegistry:

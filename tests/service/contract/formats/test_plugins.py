@@ -18,7 +18,7 @@ from service.contract.errors import (
     VocabularyInvalid,
 )
 from service.contract.formats import models, plugins
-from service.contract.formats.plugins import Pieces, Plugin, Words
+from service.contract.formats.plugins import InstalledPlugin, Pieces, Words
 
 VOCABULARY = ["<edge>", "<unk>", "œuf", "猫"]
 OF_WORDS = {
@@ -180,12 +180,12 @@ def test_a_header_that_is_cut_off_is_refused():
 @pytest.mark.parametrize(
     ("plugin", "told"),
     [
-        (Plugin("a", "acme", "1.0+local!2"), None),
-        (Plugin("A", "acme", "1.0"), "name"),
-        (Plugin("a", "", "1.0"), "package"),
-        (Plugin("a", "acme", ""), "version"),
-        (Plugin("a", "acme", "1|2"), "version"),
-        (Plugin("a", "ac|me", "1"), "package"),
+        (InstalledPlugin("a", "acme", "1.0+local!2"), None),
+        (InstalledPlugin("A", "acme", "1.0"), "name"),
+        (InstalledPlugin("a", "", "1.0"), "package"),
+        (InstalledPlugin("a", "acme", ""), "version"),
+        (InstalledPlugin("a", "acme", "1|2"), "version"),
+        (InstalledPlugin("a", "ac|me", "1"), "package"),
     ],
 )
 def test_what_would_break_a_signature_is_no_plug_in(plugin, told):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.works.outgoing.addresses import Standing, standing
+from service.works.outgoing.addresses import AddressStanding, standing
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "223.255.255.254", "2606:4700:4700::1111"]
 PUBLIC += ["2a00:1450:4001:81b::200e", "172.15.255.255", "172.32.0.1", "100.63.255.255"]
@@ -30,17 +30,17 @@ NEVER = {
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_what_is_public_may_be_connected_to(address):
-    assert standing(address) is Standing.PUBLIC
+    assert standing(address) is AddressStanding.PUBLIC
 
 
 @pytest.mark.parametrize("address", INTERNAL)
 def test_what_is_inside_is_for_named_hosts_alone(address):
-    assert standing(address) is Standing.INTERNAL
+    assert standing(address) is AddressStanding.INTERNAL
 
 
 @pytest.mark.parametrize("address", [each for group in NEVER.values() for each in group])
 def test_what_means_something_else_is_never_connected_to(address):
-    assert standing(address) is Standing.NEVER
+    assert standing(address) is AddressStanding.NEVER
 
 
 @pytest.mark.parametrize("text", ["localhost", "127.1", "0x7f.0.0.1", "2130706433", "", "[::1]"])

@@ -18,7 +18,7 @@ from service.contract.errors import (
 from workers.analysis.probing import probes, scoring
 from workers.analysis.probing.asking import Options
 from workers.analysis.probing.material import Material, prepare
-from workers.analysis.probing.table import Scored
+from workers.analysis.probing.table import ProbeScores
 from workers.metrics.java.jvm import Jvm
 
 METRICS = ("bleu_1", "bleu_4", "rouge_l", "cider_d")
@@ -135,7 +135,7 @@ def test_random_words_outside_the_stop_list_become_unknown_up_to_a_share():
 
     def score(captions, references):
         seen.append(captions)
-        return Scored({"length": float(len(" ".join(captions)))}, {})
+        return ProbeScores({"length": float(len(" ".join(captions)))}, {})
 
     _, row = probes.run("random", material, score, Options(**options))
     assert row.share == 4 / 17
@@ -258,7 +258,7 @@ def test_infinite_scores_leave_no_nan():
 
     def score(captions, references):
         distance = float(len(captions[0])) or math.inf
-        return Scored({"wmd_distance": math.inf, "wmd_unit_distance": distance}, {})
+        return ProbeScores({"wmd_distance": math.inf, "wmd_unit_distance": distance}, {})
 
     people = [["a b", "", "a"], ["a", "b", "c"]]
     material = Material("none", people, ["", ""], ["a"])
