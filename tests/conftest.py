@@ -16,9 +16,9 @@ from outside import Absent
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
-from service.works import database
-from service.works.blobs import Blobs, open_blobs
-from service.works.tables import metadata
+from service.engine import database
+from service.engine.blobs import Blobs, open_blobs
+from service.engine.tables import metadata
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes import tuples
 from workers.metrics.scenes.tuple_store import TupleStore
@@ -98,7 +98,7 @@ def _own_logs() -> Iterator[None]:
         raise AssertionError("logs are set up in the tests' own process")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.works.logs.configure", refuse)
+        patch.setattr("service.engine.logs.configure", refuse)
         yield
 
 

@@ -379,7 +379,7 @@ def test_the_table_of_pregen_names_says_what_the_catalogue_knows():
 def test_the_table_of_metrics_names_every_family_and_nothing_else():
     cells = [cell for row in table(read(f"{GUIDE}/metrics.md")) for cell in row]
     named = {word for cell in cells for word in spans(cell) if re.fullmatch(r"[a-z_0-9]+", word)}
-    groups = {catalogue.work_of(name) for name in catalogue.POSTGEN}
+    groups = {catalogue.task_of(name) for name in catalogue.POSTGEN}
     assert named - {"…"} <= groups | set(catalogue.POSTGEN) | set(catalogue.GROUPS)
     assert groups <= named
 

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from documents import ROOT, anchors, code, exists, read
 from fleet import bundle_of
 from service.contract import errors
-from service.works import graph
-from service.works.kept import moments
-from service.works.tables import past_attempts
+from service.engine import graph
+from service.engine.kept import moments
+from service.engine.tables import past_attempts
 
 FOLDER = "deploy/monitoring"
 RUNBOOK = "deploy/runbook.md"

@@ -12,10 +12,10 @@ from service.contract.results import SUMMARIES, ScoreSummary
 from service.runs.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("service/works", "service/stored", "service/runs", "service/http", "workers")
+ROOMS = ("service/engine", "service/stored", "service/runs", "service/http", "workers")
 # Where summaries are written and read: elsewhere the same words are tensors' or answers' names.
 AT_THE_RECORD = (
-    "service/works",
+    "service/engine",
     "service/runs",
     "workers/jobs",
     "workers/offline",
@@ -55,20 +55,20 @@ def test_a_summarys_key_is_read_as_a_field_and_nowhere_by_its_name():
     assert found == []
 
 
-# Words of summaries that are parameters and inputs of works too, which are named in keys.
+# Words of summaries that are parameters and inputs of tasks too, which are named in keys.
 _OTHERS_TOO = {"tokenizer", "features", "training"}
 
 
 def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
     kept = (results.EvaluationKept, results.Past, results.ComparisonKept, results.StudyKept)
     keys = {key for model in kept for key in model.model_fields}
-    of_works = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
-    of_works |= {"tokenizer", "idf", "bertscore", "units"}
+    of_tasks = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
+    of_tasks |= {"tokenizer", "idf", "bertscore", "units"}
     found = [
         (path, line, name)
-        for path, tree in _trees("service/works", "service/runs")
+        for path, tree in _trees("service/engine", "service/runs")
         for line, name in _asked_by_name(tree)
-        if name in keys - of_works - {"result", "metrics"}  # a column of works, and a role
+        if name in keys - of_tasks - {"result", "metrics"}  # a column of tasks, and a role
     ]
     assert found == []
 
@@ -106,13 +106,13 @@ def test_no_dataset_is_found_by_the_text_of_an_answer():
     """Rows are found by columns; the JSON of an answer is for who asked."""
     found = [
         (path, line, text)
-        for path, tree in _trees("service/works", "service/stored", "service/runs")
+        for path, tree in _trees("service/engine", "service/stored", "service/runs")
         for method in ("like", "contains", "__eq__")
         for line, text in _calls(tree, method)
     ]
     found += [
         (path, node.lineno, ast.unparse(node))
-        for path, tree in _trees("service/works", "service/stored", "service/runs")
+        for path, tree in _trees("service/engine", "service/stored", "service/runs")
         for node in ast.walk(tree)
         if isinstance(node, ast.Compare) and "model_dump_json" in ast.unparse(node)
     ]

@@ -19,17 +19,17 @@ import uvicorn
 
 from service.contract import settings
 from service.contract.errors import PrescoreError
+from service.engine import database, endings, logs
+from service.engine.blobs import open_blobs
+from service.engine.parts import Parts
+from service.engine.records import Records
+from service.engine.tables import runs
 from service.http.app import create_app
 from service.http.dependencies import Running
 from service.http.entrance.connections import BoundedConnection
 from service.operate import janitor
 from service.runs.life.retention import Policy
 from service.stored import judges, judging
-from service.works import database, endings, logs
-from service.works.blobs import open_blobs
-from service.works.parts import Parts
-from service.works.records import Records
-from service.works.tables import runs
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.in_process import background_queue
 

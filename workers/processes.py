@@ -19,7 +19,7 @@ from select import POLLIN, POLLOUT, poll
 from threading import Thread
 from typing import Any, BinaryIO
 
-from service.works import presence
+from service.engine import presence
 
 _LENGTH = struct.Struct(">I")
 _LARGEST_MESSAGE = 1 << 28

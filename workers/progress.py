@@ -1,6 +1,6 @@
-"""The type of functions that report progress, and that can end a work.
+"""The type of functions that report progress, and that can end a task.
 
-A Progress may raise Canceled, which ends the work like any other error. So a work reports as often
+A Progress may raise Canceled, which ends the task like any other error. So a task reports as often
 as it can end: after each block, and with unchanged numbers while it waits for another process.
 """
 

@@ -63,9 +63,9 @@
         │   ├── BlobMissing          it is no longer stored
         │   └── BlobDamaged          its bytes are not those of its digest
         ├── StoreUnavailable         the object store does not answer, or refuses
-        ├── WorkerLost               the process that ran the work died
-        ├── TimedOut                 the work's deadline passed
-        ├── OutOfMemory              the work's process grew beyond its limit
+        ├── WorkerLost               the process that ran the task died
+        ├── TimedOut                 the task's deadline passed
+        ├── OutOfMemory              the task's process grew beyond its limit
         └── Canceled                 somebody canceled the run
 
 Errors carry no HTTP status, since workers raise them too.

@@ -1,4 +1,4 @@
-"""Models of what the database keeps as JSON: summaries of works, and the requests of runs.
+"""Models of what the database keeps as JSON: summaries of tasks, and the requests of runs.
 
 Jobs return these models and readers parse them, so that no key is spelled anywhere else.
 """
@@ -18,7 +18,7 @@ from service.contract.api.requests import Decoding
 from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue
 
-Row = Mapping[str, Any]  # a work of a run, as selected from the database
+Row = Mapping[str, Any]  # a task of a run, as selected from the database
 _Summary = TypeVar("_Summary", bound=BaseModel)
 _NONE = ("", "{}")
 
@@ -141,13 +141,13 @@ def score(
 
 
 def model_of(kind: str) -> type[BaseModel]:
-    """The model of the summaries of a kind of work."""
+    """The model of the summaries of a kind of task."""
     return SUMMARIES.get(kind, ScoreSummary)
 
 
 def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | None:
-    """A work's summary, parsed, if its kind has this model and the work is done; else None. With
-    `partial`, also the summary of a running work, of the parts that are done.
+    """A task's summary, parsed, if its kind has this model and the task is done; else None. With
+    `partial`, also the summary of a running task, of the parts that are done.
     """
     text = row["summary"] or ""
     if model_of(row["kind"]) is not model or text in _NONE:
@@ -168,7 +168,7 @@ class PastEvaluation(_Frozen):
 
 
 class ForecastHistory(_Frozen):
-    """The file that the work `forecast` reads: the latest evaluation first."""
+    """The file that the task `forecast` reads: the latest evaluation first."""
 
     metrics: list[str]
     evaluations: list[PastEvaluation]
@@ -191,7 +191,7 @@ class StudyPair(_Frozen):
 
 
 class StudyFile(_Frozen):
-    """The file that the work `study` writes."""
+    """The file that the task `study` writes."""
 
     rows: int
     pregen: Remaining
@@ -205,7 +205,7 @@ class _Kept(_Frozen):
 class Past(_Kept):
     """The baseline of one metric: an evaluation, or why there is none. `scored_on`: the version and
     split of its dataset; `label`: by which it was found; `result`: the digest of its scores of each
-    image; `comparison`: the name of the work that compares with it.
+    image; `comparison`: the name of the task that compares with it.
     """
 
     evaluation: str | None = None

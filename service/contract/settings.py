@@ -14,7 +14,7 @@ from service.contract.errors import InvalidSetting
 
 _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
 _CREDENTIALS = ("AWS_", "OTEL_")  # a collector's headers may hold a key
-_WORK_SHARE = 0.75
+_TASK_SHARE = 0.75
 MOST_RUNS = 2000
 PROTECTED = frozenset({"branch=main"})
 _CONTAINER_LIMITS = (
@@ -102,10 +102,10 @@ class Settings(BaseModel):
     maven_url: str | None = Field(
         default=None, description="The Maven repository of `prescore assets fetch`."
     )
-    work_memory_mb: int | None = Field(
+    task_memory_mb: int | None = Field(
         default=None,
         ge=100,
-        description="The memory limit of a work's process; a work that needs more fails. Default: "
+        description="The memory limit of a task's process; a task that needs more fails. Default: "
         "three quarters of the memory that this machine or container has.",
     )
     most_runs: int = Field(
@@ -119,7 +119,7 @@ class Settings(BaseModel):
         ge=0.01,
         le=10_000,
         description="How many times faster than a usual core the workers compute models, as GPUs "
-        "do. By it the API decides which searches take too long, and how works are cut.",
+        "do. By it the API decides which searches take too long, and how tasks are cut.",
     )
     hosts: str = Field(
         default="",
@@ -203,11 +203,11 @@ class Settings(BaseModel):
         return self.redis_url
 
     @property
-    def work_memory(self) -> int:
-        """The memory limit of a work's process in bytes."""
-        if self.work_memory_mb is not None:
-            return self.work_memory_mb * 1_000_000
-        return int(_WORK_SHARE * machine_memory())
+    def task_memory(self) -> int:
+        """The memory limit of a task's process in bytes."""
+        if self.task_memory_mb is not None:
+            return self.task_memory_mb * 1_000_000
+        return int(_TASK_SHARE * machine_memory())
 
     @property
     def named_hosts(self) -> list[str]:

@@ -13,6 +13,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.contract import quotas
 from service.contract.settings import load
+from service.engine import logs
+from service.engine.keyring.oidc import trusted
+from service.engine.keyring.oidc.exchange import Exchange
+from service.engine.outgoing.client import Client
+from service.engine.parts import connect
+from service.engine.tracing import choosing
+from service.engine.tracing.spans import OFF, Tracer
 from service.http import openapi, problems
 from service.http.dependencies import Running
 from service.http.entrance.access_log import AccessLog
@@ -50,13 +57,6 @@ from service.http.routers.overview import events, now
 from service.http.routers.runs import router_of
 from service.runs.kinds import KINDS
 from service.stored import judges
-from service.works import logs
-from service.works.keyring.oidc import trusted
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.outgoing.client import Client
-from service.works.parts import connect
-from service.works.tracing import choosing
-from service.works.tracing.spans import OFF, Tracer
 
 _DESCRIPTION = """
 Upload a dataset and a checkpoint once; submit evaluations, which are answered at once; poll or

@@ -8,9 +8,9 @@ from typing import Any
 
 
 @asynccontextmanager
-async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Let work go on until the end of the block."""
-    task = asyncio.create_task(work)
+async def running(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Let a coroutine go on until the end of the block."""
+    task = asyncio.create_task(coroutine)
     try:
         yield
     finally:

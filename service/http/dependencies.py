@@ -9,16 +9,16 @@ from fastapi import Depends, Request
 from service.contract.asking import LOCAL, Asker, Scope
 from service.contract.quotas import Allowed
 from service.contract.settings import MOST_RUNS
+from service.engine.keyring.keys import is_valid
+from service.engine.keyring.oidc.exchange import Exchange
+from service.engine.outgoing.client import Client
+from service.engine.parts import Parts
+from service.engine.record_pages import RecordPages
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.live.runs import Watcher
 from service.http.telemetry import Telemetry
 from service.stored.unfinished.endings import Endings
 from service.stored.unfinished.turns import Turns
-from service.works.keyring.keys import is_valid
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.outgoing.client import Client
-from service.works.parts import Parts
-from service.works.record_pages import RecordPages
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prescore.models.base import Problem
-from prescore.models.runs import EndEvent, RunEvent, ScoresEvent, WorkEvent
+from prescore.models.runs import EndEvent, RunEvent, ScoresEvent, TaskEvent
 from service.contract import limits
 from service.contract.errors import (
     Forbidden,
@@ -284,7 +284,7 @@ def _schemas(found: Mapping[str, Any]) -> dict[str, Any]:
         [
             (Problem, "serialization"),
             (RunEvent, "serialization"),
-            (WorkEvent, "serialization"),
+            (TaskEvent, "serialization"),
             (ScoresEvent, "serialization"),
             (EndEvent, "serialization"),
         ],

@@ -19,7 +19,7 @@ _KNOWN_AS: Mapping[str, Sequence[str]] = {  # by what other services call them
     "swagger.json": ["/openapi.json"],
 }
 _FIELDS = {  # of the answer itself
-    *("error", "forecast", "gates", "health", "labels", "scores", "status", "verdict", "works"),
+    *("error", "forecast", "gates", "health", "labels", "scores", "status", "verdict", "tasks"),
     *("captions", "features", "images", "splits", "versions"),
 }
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from service.contract.errors import PrescoreError
 from service.contract.findings import Finding
-from service.works.keyring.oidc import trusted
+from service.engine.keyring.oidc import trusted
 
 
 def look(path: Path | None) -> Iterator[Finding]:
     """The file of PRESCORE_OIDC, and whether the keys of its issuers can be had from here."""
-    from service.works.keyring.oidc.key_sets import KeySets  # noqa: PLC0415  it may be missing
+    from service.engine.keyring.oidc.key_sets import KeySets  # noqa: PLC0415  it may be missing
 
     try:
         found = trusted.read(path)

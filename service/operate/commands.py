@@ -34,7 +34,7 @@ def serve(
 
         prescore serve --home ./prescore-data
     """
-    from service.works.keyring.oidc import trusted
+    from service.engine.keyring.oidc import trusted
 
     with _errors():
         _check_port(host, port)
@@ -98,7 +98,7 @@ def migrate() -> None:
 
     `prescore serve` does this by itself.
     """
-    from service.works import database, logs
+    from service.engine import database, logs
 
     with _errors():
         chosen = settings.load()
@@ -144,11 +144,11 @@ def openapi() -> None:
 
 def janitor() -> None:
     """Run only the janitor: expired leases, lost wake-ups, deadlines, webhooks. Several may run."""
+    from service.engine import logs, parts
+    from service.engine.outgoing.client import Client
     from service.operate import janitor
     from service.operate.sending import Sender
     from service.runs.life.retention import Policy
-    from service.works import logs, parts
-    from service.works.outgoing.client import Client
 
     with _errors():
         chosen = settings.load()
@@ -165,8 +165,8 @@ def janitor() -> None:
 def _serve(chosen: Settings, host: str, port: int) -> None:
     import httpx
 
+    from service.engine import logs
     from service.operate.embedded import Embedded
-    from service.works import logs
 
     logs.configure("serve", chosen.log_level)
 

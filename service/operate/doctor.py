@@ -127,7 +127,7 @@ def _record(settings: Settings) -> Iterator[Finding]:
 def _revision(url: str) -> Finding:
     import sqlalchemy as sa
 
-    from service.works import database
+    from service.engine import database
 
     parts = sa.make_url(url)
     if parts.drivername.startswith("sqlite") and not Path(parts.database or "/").exists():
@@ -151,7 +151,7 @@ def _pages(url: str) -> Iterator[Finding]:
     """All pages of SQLite's file, of which `/readyz` reads a few."""
     import sqlalchemy as sa
 
-    from service.works import database
+    from service.engine import database
 
     parts = sa.make_url(url)
     if not parts.drivername.startswith("sqlite") or not Path(parts.database or "/").exists():
@@ -192,7 +192,7 @@ def _own_redis() -> Finding:
 
 
 def _redis_at(url: str) -> Finding:
-    from service.works import queueing
+    from service.engine import queueing
 
     connection = queueing.connect(url)
     try:
@@ -242,7 +242,7 @@ def _parts(settings: Settings) -> Iterator[Finding]:
 
 
 def _send_a_part(settings: Settings) -> int:
-    from service.works.blobs import open_blobs
+    from service.engine.blobs import open_blobs
 
     data, name = secrets.token_bytes(16), f"doctor_{secrets.token_hex(8)}"
     with tempfile.TemporaryDirectory() as copies:
@@ -262,7 +262,7 @@ def _send_a_part(settings: Settings) -> int:
 
 
 def _put_and_delete(settings: Settings) -> None:
-    from service.works.blobs import open_blobs
+    from service.engine.blobs import open_blobs
 
     # A remote store's cache, apart from the service's.
     with tempfile.TemporaryDirectory() as copies:

@@ -18,9 +18,9 @@ import structlog
 
 from service.contract import settings
 from service.contract.settings import Settings
+from service.engine import database, presence
 from service.operate import home
 from service.operate.own_redis import OwnRedis
-from service.works import database, presence
 
 log = structlog.get_logger()
 

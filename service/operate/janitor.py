@@ -10,21 +10,21 @@ from collections.abc import Callable
 import redis
 import structlog
 
+from service.engine import endings, telling
+from service.engine.kept import moments
+from service.engine.parts import Parts
 from service.runs.life import retention
 from service.runs.life.retention import Policy
 from service.stored import garbage, thumbnails
 from service.stored.unfinished import expiry
-from service.works import endings, telling
-from service.works.kept import moments
-from service.works.parts import Parts
 
 log = structlog.get_logger()
 
-PERIOD = 2.0  # seconds; with a lease of 12 s a silent worker's work runs again within 20 s
+PERIOD = 2.0  # seconds; with a lease of 12 s a silent worker's task runs again within 20 s
 COLLECT_PERIOD = 3600.0  # between two garbage collections
 TELL_PERIOD = 15.0  # how often the janitor tells that it lives
-_SETTLED = 2.0  # a work without a wake-up is queued again after so long
-_TELLINGS = 20  # transactions in a round that tell runs of their works: 2 to 4 s
+_SETTLED = 2.0  # a task without a wake-up is queued again after so long
+_TELLINGS = 20  # transactions in a round that tell runs of their tasks: 2 to 4 s
 _UPLOAD_SECONDS = 24 * 3600
 
 

@@ -23,8 +23,8 @@ app = typer.Typer(
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.works.keyring.keys import KeyRecord
-    from service.works.records import Records
+    from service.engine.keyring.keys import KeyRecord
+    from service.engine.records import Records
 
 Home = Annotated[Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -88,7 +88,7 @@ def create(
 
         prescore keys create --team vision --scope submit --expires 90d --name ci
     """
-    from service.works.keyring import keys
+    from service.engine.keyring import keys
 
     seconds = None if expires is None else _seconds(expires)
     with _record(home) as records:
@@ -103,7 +103,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the keys, the latest first: what they allow, until when, and when they were used."""
-    from service.works.keyring import keys
+    from service.engine.keyring import keys
 
     with _record(home) as records:
         found = keys.every(records, team)
@@ -132,7 +132,7 @@ def rotate(
 
         prescore keys rotate 4k2m9x0qpz7a --overlap 12h
     """
-    from service.works.keyring import keys
+    from service.engine.keyring import keys
 
     seconds = _overlap(overlap)
     with _record(home) as records:
@@ -146,7 +146,7 @@ def revoke(identity: Identity, home: Home = None) -> None:
 
     prescore keys revoke 4k2m9x0qpz7a
     """
-    from service.works.keyring import keys
+    from service.engine.keyring import keys
 
     with _record(home) as records:
         ended = keys.revoke(records, identity)
@@ -155,9 +155,9 @@ def revoke(identity: Identity, home: Home = None) -> None:
 
 @contextmanager
 def _record(home: Path | None) -> "Iterator[Records]":
+    from service.engine import database
+    from service.engine.records import Records
     from service.operate.backups import making
-    from service.works import database
-    from service.works.records import Records
 
     try:
         chosen = settings.load().at(home)

@@ -8,11 +8,11 @@ import time
 
 import structlog
 
+from service.engine.outgoing import attempts, deliveries
+from service.engine.outgoing.client import Client
+from service.engine.outgoing.deliveries import Taken
+from service.engine.parts import Parts
 from service.runs.outgoing import announcing
-from service.works.outgoing import attempts, deliveries
-from service.works.outgoing.client import Client
-from service.works.outgoing.deliveries import Taken
-from service.works.parts import Parts
 
 log = structlog.get_logger()
 

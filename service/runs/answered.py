@@ -11,13 +11,13 @@ from prescore.models.evaluations import Evaluation
 from service.contract.errors import NotFound
 from service.contract.formats.strict_json import finite
 from service.contract.metrics.families import FAMILIES
+from service.engine.parts import Parts
 from service.runs import base, evaluations, lacking, pairs
 from service.runs.pairs import Index, Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
 from service.stored.datasets import Pinned
 from service.stored.splits import Items, SplitFile
-from service.works.parts import Parts
 
 _BLOCK = 1000
 
@@ -29,7 +29,7 @@ class Answered:
     pinned: Pinned
     split: SplitFile
     path: Path  # of the captions
-    files: Mapping[str, Path]  # of scores, by the works' names
+    files: Mapping[str, Path]  # of scores, by the tasks' names
 
     @property
     def items(self) -> Items:
@@ -128,11 +128,11 @@ def of_readable(parts: Parts, identity: str) -> Answered:
 
 
 def _score_files(parts: Parts, evaluation: Evaluation) -> dict[str, Path]:
-    """The score files of the works that are done, by the works' names."""
+    """The score files of the tasks that are done, by the tasks' names."""
     results = {
-        work.name: base.result_of(parts.records, evaluation.id, work.name)
-        for work in evaluation.works
-        if work.status == "done" and work.kind in FAMILIES
+        task.name: base.result_of(parts.records, evaluation.id, task.name)
+        for task in evaluation.tasks
+        if task.status == "done" and task.kind in FAMILIES
     }
     return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
 
@@ -142,5 +142,5 @@ def path_of(parts: Parts, identity: str) -> Path:
     digest = evaluations.captions_of(parts, identity)
     if digest is None:
         found = evaluations.get(parts, identity)
-        raise NotFound(lacking.told(found, "captions", work="captions"))
+        raise NotFound(lacking.told(found, "captions", task="captions"))
     return parts.blobs.path(digest, check=False)

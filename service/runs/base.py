@@ -22,15 +22,15 @@ from service.contract.errors import NotFound
 from service.contract.plan import prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
-from service.contract.plan.works import Work
+from service.contract.plan.tasks import Task
+from service.engine import early_verdicts, endings, history, intake
+from service.engine.history import settle
+from service.engine.kept import audit, summaries
+from service.engine.parts import Parts
+from service.engine.records import Records, in_batches
+from service.engine.tables import labels, run_names, run_tasks, runs, task_rows
+from service.engine.teams import owned
 from service.stored.datasets import Pinned
-from service.works import early_verdicts, endings, history, intake
-from service.works.history import settle
-from service.works.kept import audit, summaries
-from service.works.parts import Parts
-from service.works.records import Records, in_batches
-from service.works.tables import labels, run_names, run_works, runs, work_rows
-from service.works.teams import owned
 
 _Answer = TypeVar("_Answer", bound=Run)
 _Kept = TypeVar("_Kept", bound=BaseModel)
@@ -43,12 +43,12 @@ _STATE = sa.select(runs.c.version, runs.c.status).where(  # built once, since ev
 
 @dataclass(frozen=True)
 class Looked:
-    """A run's row, and its works as they are now; those of an ended run as they were at its end. Of
-    many scores, an ended run's works have those that it shows; `read_all` reads the others.
+    """A run's row, and its tasks as they are now; those of an ended run as they were at its end. Of
+    many scores, an ended run's tasks have those that it shows; `read_all` reads the others.
     """
 
     row: Row[Any]
-    works: Sequence[dict[str, Any]]
+    tasks: Sequence[dict[str, Any]]
     common: Mapping[str, Any]  # the answer's fields that every run has
     labels: Mapping[str, str]
     whole: bool = True  # False in lists, which leave out what stands in files
@@ -107,28 +107,28 @@ class NewRun:
     labels: Mapping[str, str] = field(default_factory=dict)
     others: Collection[str] = ()  # ids of the runs that it names
     columns: str | None = None  # the digest of those that were brought
-    sizes: Sizes | None = None  # by which its works are priced; else by the split's
+    sizes: Sizes | None = None  # by which its tasks are priced; else by the split's
 
     @property
-    def works(self) -> list[Work]:
-        """All its works, with their prices."""
+    def tasks(self) -> list[Task]:
+        """All its tasks, with their prices."""
         sizes = self.sizes or self.dataset.sizes
         return prices.priced(self.plan.everything(), sizes)
 
 
 @contextmanager
 def starting(parts: Parts) -> Iterator[Connection]:
-    """A transaction in which to insert runs; afterwards their works are queued."""
+    """A transaction in which to insert runs; afterwards their tasks are queued."""
     with parts.records.transaction() as connection:
         yield connection
     parts.queue.flush(parts.records)
 
 
 def insert(connection: Connection, records: Records, run: NewRun, caller: str = LOCAL) -> None:
-    """Insert a run; its works get their turns among those of this caller."""
+    """Insert a run; its tasks get their turns among those of this caller."""
     now = time.time()
     deadline = now + run.deadline
-    cached = intake.add_works(records, connection, run.works, deadline, caller)
+    cached = intake.add_tasks(records, connection, run.tasks, deadline, caller)
     hidden = _of_others(connection, {key for key, is_done in cached.items() if is_done})
     connection.execute(
         runs.insert().values(
@@ -150,14 +150,14 @@ def insert(connection: Connection, records: Records, run: NewRun, caller: str = 
             caller=caller,
         )
     )
-    for position, (name, work) in enumerate(run.plan.named.items()):
+    for position, (name, task) in enumerate(run.plan.named.items()):
         connection.execute(
-            run_works.insert().values(
+            run_tasks.insert().values(
                 run_id=run.id,
                 position=position,
                 name=name,
-                work_key=work.key,
-                cached=cached[work.key] and work.key not in hidden,
+                task_key=task.key,
+                cached=cached[task.key] and task.key not in hidden,
                 asked_by=owned.owner(connection),
             )
         )
@@ -173,19 +173,19 @@ def insert(connection: Connection, records: Records, run: NewRun, caller: str = 
 
 
 def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:
-    """Those of these works that other teams have asked for, and this one has not: it is not told
+    """Those of these tasks that other teams have asked for, and this one has not: it is not told
     that they were computed before.
 
-    A work may be of very many runs: of each, one row is read.
+    A task may be of very many runs: of each, one row is read.
     """
-    asked = sa.exists().where(run_works.c.work_key == work_rows.c.key)
-    query = sa.select(work_rows.c.key).where(
-        ~asked.where(run_works.c.asked_by == owned.owner(connection)), asked
+    asked = sa.exists().where(run_tasks.c.task_key == task_rows.c.key)
+    query = sa.select(task_rows.c.key).where(
+        ~asked.where(run_tasks.c.asked_by == owned.owner(connection)), asked
     )
     return {
         row.key
         for batch in in_batches(keys)
-        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
+        for row in connection.execute(query.where(task_rows.c.key.in_(batch)))
     }
 
 
@@ -199,21 +199,21 @@ def look_at(
 ) -> list[Looked]:
     """Look at several runs at once, given as rows of `runs`; not `whole`: as lists do."""
     unfinished = [row.id for row in rows if row.snapshot is None]
-    works = history.works_of(connection, unfinished) if unfinished else {}
-    summaries.fill(connection, [work for found in works.values() for work in found])
-    works |= {row.id: summaries.unpack(row.snapshot) for row in rows if row.snapshot is not None}
+    tasks = history.tasks_of(connection, unfinished) if unfinished else {}
+    summaries.fill(connection, [task for found in tasks.values() for task in found])
+    tasks |= {row.id: summaries.unpack(row.snapshot) for row in rows if row.snapshot is not None}
     marked: dict[str, dict[str, str]] = {row.id: {} for row in rows}
     for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marked)))):
         marked[each.run_id][each.name] = each.value
     return [
-        Looked(row, works[row.id], _common(row, works[row.id]), marked[row.id], whole)
+        Looked(row, tasks[row.id], _common(row, tasks[row.id]), marked[row.id], whole)
         for row in rows
     ]
 
 
 def read_all(connection: Connection, looked: Looked) -> Looked:
     """The same run with all its scores."""
-    summaries.fill(connection, looked.works)
+    summaries.fill(connection, looked.tasks)
     return looked
 
 
@@ -233,7 +233,7 @@ def events(records: Records, identity: str, after: int) -> Sequence[summaries.St
 
 
 def cancel(parts: Parts, identity: str, kind: AnyKind) -> None:
-    """Cancel a run and its works, except works that another unfinished run needs."""
+    """Cancel a run and its tasks, except tasks that another unfinished run needs."""
     with parts.records.transaction() as connection:
         row = row_of(connection, identity, kind)
         if row.finished_at is None:
@@ -262,43 +262,43 @@ def pinned_out(row: Row[Any]) -> DatasetPinned:
 
 
 def is_done(records: Records, key: str) -> bool:
-    """Whether a work is done."""
+    """Whether a task is done."""
     with records.reading() as connection:
         return key in intake.done_of(connection, [key])
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:
-    """The digest of a work's result; None until it is done."""
+    """The digest of a task's result; None until it is done."""
     with records.reading() as connection:
         return connection.execute(
-            sa.select(work_rows.c.result)
-            .join(run_works, run_works.c.work_key == work_rows.c.key)
+            sa.select(task_rows.c.result)
+            .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)
             .where(
-                run_works.c.run_id == identity,
-                run_works.c.name == name,
-                work_rows.c.status == "done",
+                run_tasks.c.run_id == identity,
+                run_tasks.c.name == name,
+                task_rows.c.status == "done",
             )
         ).scalar()
 
 
-def _common(row: Row[Any], works: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _common(row: Row[Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "id": row.id,
         "status": row.status,
         "dataset": pinned_out(row),
-        "works": [_work_out(work) for work in works],
+        "tasks": [_task_out(task) for task in tasks],
         "warnings": [Oddity(**warning) for warning in json.loads(row.warnings)],
-        "error": _error_of(works) if row.status == "failed" else None,
+        "error": _error_of(tasks) if row.status == "failed" else None,
         "note": row.note,
         "created_at": moment(row.created_at),
         "finished_at": moment(row.finished_at) if row.finished_at else None,
     }
 
 
-def _work_out(row: Mapping[str, Any]) -> answers.Work:
+def _task_out(row: Mapping[str, Any]) -> answers.Task:
     ended = row["finished_at"] or time.time()
     seconds = round(ended - row["started_at"], 3) if row["started_at"] else None
-    return answers.Work(
+    return answers.Task(
         name=row["name"],
         kind=row["kind"],
         status=row["status"],
@@ -310,11 +310,11 @@ def _work_out(row: Mapping[str, Any]) -> answers.Work:
     )
 
 
-def _error_of(works: Sequence[Mapping[str, Any]]) -> RunProblem | None:
+def _error_of(tasks: Sequence[Mapping[str, Any]]) -> RunProblem | None:
     """The first error that is not only the consequence of another one."""
     found = [
         RunProblem.model_validate_json(row["error"])
-        for row in works
+        for row in tasks
         if row["status"] == "failed" and row["error"]
     ]
     return next((error for error in found if error.code != "needs_failed"), None) or (

@@ -18,12 +18,12 @@ from service.contract.formats import checkpoint_header, models, onnx_bundles, pa
 from service.contract.formats.columns import header
 from service.contract.formats.strict_json import finite
 from service.contract.formats.words import TOKENIZERS
+from service.engine.parts import Parts
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
 from service.runs.browsing import chosen
 from service.runs.browsing.chosen import EVERY, Wanted
 from service.runs.tensor_files import TensorFile
 from service.stored import checkpoints, datasets
-from service.works.parts import Parts
 
 _END = "<end>"
 _BLANKS = "blanks"  # of these tokenizers, the one that takes words as they are written
@@ -108,7 +108,7 @@ def tokens(parts: Parts, identity: str, image: str) -> Tokens:
     if evaluation.checkpoint is None and evaluation.columns is None:
         raise NotFound(f"{identity} has no columns: its captions were sent, without a checkpoint")
     if result is None:
-        raise NotFound(lacking.told(evaluation, "columns", work="columns"))
+        raise NotFound(lacking.told(evaluation, "columns", task="columns"))
     pinned = evaluations.pinned_of(parts, evaluation)
     images = datasets.split_of(parts.blobs, pinned)
     with images.places() as places:
@@ -179,7 +179,7 @@ def _of_onnx(path: Path) -> _Words:
 
 
 def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
-    """The columns that are shown: what was brought, or what a work made of its pieces."""
+    """The columns that are shown: what was brought, or what a task made of its pieces."""
     found = header.read(path)
     units = scored.header.metadata.get("units")
     if units == "words":

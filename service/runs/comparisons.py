@@ -19,12 +19,12 @@ from service.contract.formats.strict_json import finite
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
 from service.contract.plan.planning import Plan
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 from service.contract.results import ComparisonKept, ComparisonSummary
+from service.engine.parts import Parts
 from service.runs import answered, base, evaluations, lacking, pairs
 from service.runs.base import Kind, Looked, NewRun
 from service.stored.datasets import Pinned
-from service.works.parts import Parts
 
 _COLUMNS = "columns"
 _MOST = 20  # images on which two systems differ most
@@ -61,7 +61,7 @@ def begin(parts: Parts, request: ComparisonIn) -> NewRun:
 def _answer(parts: Parts, looked: Looked) -> Comparison:
     request = looked.request(ComparisonKept)
     found: dict[str, Compared] = {}
-    for at in looked.works:
+    for at in looked.tasks:
         summed = results.of(at, ComparisonSummary)
         found |= {} if summed is None else summed.comparison
     full = {name: catalogue.metric(name).name for name in request.metrics}
@@ -114,7 +114,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     for side in sides:
         if full not in side.scores:
             raise InvalidRequest(
-                lacking.told(side.evaluation, f"score {name}", work=catalogue.work_of(full)),
+                lacking.told(side.evaluation, f"score {name}", task=catalogue.task_of(full)),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
             )
     a, b = sides
@@ -141,11 +141,11 @@ def _check_images(parts: Parts, request: ComparisonIn) -> None:
 
 
 def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
-    """The plan: a work for each post-gen family, and one for all pre-gen metrics."""
+    """The plan: a task for each post-gen family, and one for all pre-gen metrics."""
     specs = [catalogue.metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
-    families = catalogue.works_of(spec.name for spec in specs if spec.family == "postgen")
-    named: dict[str, Work] = {}
+    families = catalogue.tasks_of(spec.name for spec in specs if spec.family == "postgen")
+    named: dict[str, Task] = {}
     for family in [*families, *([_COLUMNS] if pregen else [])]:
         found = [base.result_of(parts.records, side.evaluation.id, family) for side in sides]
         a, b = (_blob_of(digest, family, side) for digest, side in zip(found, sides, strict=True))
@@ -156,7 +156,7 @@ def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
 def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
     if digest is None:
         raise InvalidRequest(
-            lacking.told(side.evaluation, family, work=family),
+            lacking.told(side.evaluation, family, task=family),
             [(f"/{side.name}", f"expected an evaluation whose {family} are done")],
         )
     return Blob(digest)

@@ -13,12 +13,12 @@ from prescore.models.studies import Correlations, Study, StudyIdf, StudyUnderWay
 from service.contract.api.texts import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
+from service.engine.kept import summaries
+from service.engine.parts import Parts
+from service.engine.tables import labels, needs, run_tasks, runs, task_rows
 from service.runs import base, material, studies
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.kept import summaries
-from service.works.parts import Parts
-from service.works.tables import labels, needs, run_works, runs, work_rows
 
 _COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
 
@@ -67,10 +67,10 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
 def _latest(
     connection: Connection, pinned: Pinned, idf: StudyIdf, status: str | None = None
 ) -> Row[Any] | None:
-    """The latest study on a split, with the key of its work."""
+    """The latest study on a split, with the key of its task."""
     query = (
-        base.ROW.add_columns(run_works.c.work_key)
-        .join(run_works, run_works.c.run_id == runs.c.id)
+        base.ROW.add_columns(run_tasks.c.task_key)
+        .join(run_tasks, run_tasks.c.run_id == runs.c.id)
         .join(labels, labels.c.run_id == runs.c.id)
         .where(
             runs.c.kind == studies.KIND.name,
@@ -87,13 +87,13 @@ def _latest(
 
 def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
     part = (
-        sa.select(work_rows.c.status)
-        .join(needs, needs.c.needs_key == work_rows.c.key)
-        .where(needs.c.work_key == row.work_key)
+        sa.select(task_rows.c.status)
+        .join(needs, needs.c.needs_key == task_rows.c.key)
+        .where(needs.c.task_key == row.task_key)
     )
     statuses = connection.execute(part).scalars().all()
     own = connection.execute(
-        sa.select(work_rows.c.error).where(work_rows.c.key == row.work_key)
+        sa.select(task_rows.c.error).where(task_rows.c.key == row.task_key)
     ).scalar()
     return StudyUnderWay(
         status=row.status,
@@ -104,5 +104,5 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
 
 
 def _last(parts: Parts, row: Row[Any], limit: int) -> Study:
-    (work,) = summaries.unpack(row.snapshot)
-    return studies.read(parts, row, work["result"], limit)
+    (task,) = summaries.unpack(row.snapshot)
+    return studies.read(parts, row, task["result"], limit)

@@ -15,16 +15,16 @@ from service.contract.formats import outputs
 from service.contract.gates import gates
 from service.contract.metrics import catalogue, tokenizers
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan import works
+from service.contract.plan import tasks
 from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, ScoreSummary, Seen
 from service.contract.wording import counted
+from service.engine import scores, verdicts
+from service.engine.parts import Parts
+from service.engine.tables import run_tasks, task_rows
 from service.runs import base, lacking
 from service.runs.base import Kind, Looked
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works import scores, verdicts
-from service.works.parts import Parts
-from service.works.tables import run_works, work_rows
 
 _EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
 
@@ -38,7 +38,7 @@ def brought(parts: Parts, identity: str) -> dict[str, Score]:
     """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
         looked = base.read_all(connection, base.look(connection, identity, KIND))
-    return scores.brought(looked.works)
+    return scores.brought(looked.tasks)
 
 
 def pregen(parts: Parts, identity: str) -> dict[str, Score]:
@@ -64,7 +64,7 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
         )
     if found is None:
         raise InvalidRequest(
-            lacking.told(evaluation, "captions", work="captions"),
+            lacking.told(evaluation, "captions", task="captions"),
             [(field, "expected one that has captions")],
         )
     return found
@@ -79,9 +79,9 @@ def captions_of(parts: Parts, identity: str) -> str | None:
     """The digest of an evaluation's captions, submitted or decoded; None if there are none yet."""
     with parts.records.reading() as connection:
         inputs = connection.execute(
-            sa.select(work_rows.c.inputs)
-            .join(run_works, run_works.c.work_key == work_rows.c.key)
-            .where(run_works.c.run_id == identity)
+            sa.select(task_rows.c.inputs)
+            .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)
+            .where(run_tasks.c.run_id == identity)
         ).scalars()
         found = [json.loads(text).get("captions") for text in inputs]
     sent = next((at for at in found if at is not None and not at.startswith("work:")), None)
@@ -89,7 +89,7 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 
 
 def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
-    row, rows, request = looked.row, looked.works, looked.request(EvaluationKept)
+    row, rows, request = looked.row, looked.tasks, looked.request(EvaluationKept)
     judged, verdict = verdicts.of(rows, request)
     shown = scores.shown(rows, request)
     odd = (
@@ -159,16 +159,16 @@ def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[Oddity]:
         Oddity(code="unavailable", image=None, detail=f"{name}: {reason}")
         for name in asked
         if catalogue.metric(name).family == "postgen"
-        and (reason := reasons.get(catalogue.work_of(name)))
+        and (reason := reasons.get(catalogue.task_of(name)))
     ]
 
 
 def _is_early_enough(evaluation: Evaluation) -> bool:
-    """Whether the pre-gen works have ended, or the whole evaluation where there are none."""
-    early = [work for work in evaluation.works if work.name in _EARLY]
+    """Whether the pre-gen tasks have ended, or the whole evaluation where there are none."""
+    early = [task for task in evaluation.tasks if task.name in _EARLY]
     if not early:
         return base.is_over(evaluation)
-    return all(work.status in works.TERMINAL for work in early)
+    return all(task.status in tasks.TERMINAL for task in early)
 
 
 def forecast_shown(

@@ -22,13 +22,13 @@ from service.contract.api.requests import EvaluationIn
 from service.contract.asking import LOCAL
 from service.contract.errors import Conflict, InvalidRequest, NotFound, Unavailable, UnknownMetric
 from service.contract.metrics import catalogue
+from service.engine.parts import Parts
+from service.engine.records import Records
+from service.engine.tables import idempotency
 from service.runs import base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, NewRun
 from service.runs.life import pinning, protection
 from service.runs.submission import evaluation
-from service.works.parts import Parts
-from service.works.records import Records
-from service.works.tables import idempotency
 
 _TIMES = 5  # that a request is begun, if what it names is deleted meanwhile
 _OF_METRICS = ("pregen", "postgen", "metrics", "trust")  # fields of requests
@@ -69,7 +69,7 @@ def submit(
 ) -> Submitted:
     """Submit a request; returns its run, or the first run with the same key.
 
-    `caller`: in whose turn its works are.
+    `caller`: in whose turn its tasks are.
     """
     if offered.labelled:
         request = _labelled(parts, request)

@@ -15,32 +15,32 @@ from prescore.models.studies import LeftOut, StudyIdf
 from service.contract.metrics.families import kind_of
 from service.contract.plan import studies
 from service.contract.plan.studies import FAMILIES, SORTED_BY, Studied
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 from service.contract.results import Signed
+from service.engine.kept import summaries
+from service.engine.records import in_batches
+from service.engine.tables import run_tasks, runs, task_rows
 from service.runs import base, evaluations
 from service.stored import columns as columns_store
 from service.stored.datasets import Pinned
-from service.works.kept import summaries
-from service.works.records import in_batches
-from service.works.tables import run_works, runs, work_rows
 
 _MOST = 200  # the latest evaluations, each with 15 rows
 _COLUMNS = "columns"
 _OTHERS = (_COLUMNS, "captions", "references")
-_BROUGHT = "brought"  # the kind of the work that reads columns of somebody's own code
+_BROUGHT = "brought"  # the kind of the task that reads columns of somebody's own code
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a study uses; `models`: evaluation -> the work of its strata, the latest first."""
+    """What a study uses; `models`: evaluation -> the task of its strata, the latest first."""
 
-    models: Mapping[str, Work]
+    models: Mapping[str, Task]
     left_out: Sequence[LeftOut]
 
 
 @dataclass(frozen=True)
 class _Finished:
-    """A finished evaluation: its works' results by name, and the signatures of its scores; that of
+    """A finished evaluation: its tasks' results by name, and the signatures of its scores; that of
     its columns is their precision, or how they were brought.
     """
 
@@ -56,14 +56,14 @@ def find(connection: Connection, dataset: Pinned, idf: StudyIdf) -> Material:
     whole = [each for each in finished if _is_whole(each, left_out)]
     alike = list(_alike(whole, left_out))
     strata = {each.id: studies.strata(_studied(each), idf) for each in alike}
-    broken = _failed(connection, [work.key for work in strata.values()])
-    once: dict[str, tuple[str, Work]] = {}
-    for identity, work in strata.items():
-        if work.key in broken:
-            reason = f"its strata failed: {broken[work.key]}"
+    broken = _failed(connection, [task.key for task in strata.values()])
+    once: dict[str, tuple[str, Task]] = {}
+    for identity, task in strata.items():
+        if task.key in broken:
+            reason = f"its strata failed: {broken[task.key]}"
             left_out.append(LeftOut(evaluation=identity, metric=None, reason=reason))
         else:
-            once.setdefault(work.key, (identity, work))
+            once.setdefault(task.key, (identity, task))
     return Material(dict(once.values()), left_out)
 
 
@@ -82,16 +82,16 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     identities = connection.execute(query).scalars().all()
     found: dict[str, list[Any]] = {identity: [] for identity in identities}
     columns = ("kind", "status", "result", "summary", "summary_id", "parameters", "inputs")
-    works = (
-        sa.select(run_works.c.run_id, run_works.c.name, *(work_rows.c[name] for name in columns))
-        .join(work_rows, work_rows.c.key == run_works.c.work_key)
+    tasks = (
+        sa.select(run_tasks.c.run_id, run_tasks.c.name, *(task_rows.c[name] for name in columns))
+        .join(task_rows, task_rows.c.key == run_tasks.c.task_key)
         .where(
-            run_works.c.run_id.in_(identities),
-            work_rows.c.kind.in_([*_OTHERS, _BROUGHT, *FAMILIES]),
+            run_tasks.c.run_id.in_(identities),
+            task_rows.c.kind.in_([*_OTHERS, _BROUGHT, *FAMILIES]),
         )
-        .order_by(run_works.c.run_id, run_works.c.position)
+        .order_by(run_tasks.c.run_id, run_tasks.c.position)
     )
-    rows = [dict(row._mapping) for row in connection.execute(works).all()]  # noqa: SLF001
+    rows = [dict(row._mapping) for row in connection.execute(tasks).all()]  # noqa: SLF001
     done = [row for row in rows if row["status"] == "done"]
     summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
     brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
@@ -114,8 +114,8 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
 
 def _has_columns() -> sa.Exists:
     """Of an evaluation that has columns, which may have been brought."""
-    of_run = run_works.c.run_id == runs.c.id
-    return sa.exists().where(of_run, run_works.c.name == _COLUMNS)
+    of_run = run_tasks.c.run_id == runs.c.id
+    return sa.exists().where(of_run, run_tasks.c.name == _COLUMNS)
 
 
 def _brought(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -124,7 +124,7 @@ def _brought(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _sent_captions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The captions that were sent beside columns: no work has made them."""
+    """The captions that were sent beside columns: no task has made them."""
     inputs = (json.loads(row["inputs"]) for row in rows if row["name"] == SORTED_BY)
     return {
         name: given
@@ -197,10 +197,10 @@ def _studied(each: _Finished) -> Studied:
 
 
 def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
-    """The errors of failed works, by key."""
-    query = sa.select(work_rows.c.key, work_rows.c.error).where(work_rows.c.status == "failed")
+    """The errors of failed tasks, by key."""
+    query = sa.select(task_rows.c.key, task_rows.c.error).where(task_rows.c.status == "failed")
     return {
         row.key: json.loads(row.error)["detail"] if row.error else "no reason is stored"
         for batch in in_batches(keys)
-        for row in connection.execute(query.where(work_rows.c.key.in_(batch)))
+        for row in connection.execute(query.where(task_rows.c.key.in_(batch)))
     }

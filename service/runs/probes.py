@@ -14,13 +14,13 @@ from service.contract.api.analyses import ProbesIn
 from service.contract.asking import Scope
 from service.contract.plan import asked, planning
 from service.contract.results import Health, ProbeTable
+from service.engine.kept import summaries
+from service.engine.parts import Parts
+from service.engine.tables import labels, runs
 from service.runs import base, evaluations, training
 from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.kept import summaries
-from service.works.parts import Parts
-from service.works.tables import labels, runs
 
 _PRIVATE = {
     "code": "not_for_health",
@@ -69,8 +69,8 @@ def begin(parts: Parts, request: ProbesIn) -> NewRun:
 
 
 def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
-    tables = {at["name"]: results.of(at, ProbeTable) for at in looked.works}
-    health = next(filter(None, (results.of(at, Health) for at in looked.works)), None)
+    tables = {at["name"]: results.of(at, ProbeTable) for at in looked.tasks}
+    health = next(filter(None, (results.of(at, Health) for at in looked.tasks)), None)
     return Probes(
         **looked.common,
         probes={name: table.rows for name, table in tables.items() if table is not None},

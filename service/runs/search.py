@@ -18,10 +18,10 @@ from prescore.plain_text import quoted
 from service.contract import limits
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
+from service.engine.parts import Parts
+from service.engine.tables import labels, runs
 from service.runs import base
 from service.runs.base import AnyKind
-from service.works.parts import Parts
-from service.works.tables import labels, runs
 
 _CHECK_BYTES = 6
 _COUNTED = 1000

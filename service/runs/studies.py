@@ -16,13 +16,13 @@ from service.contract.plan import studies
 from service.contract.plan.planning import Plan
 from service.contract.plan.studies import SORTED_BY, STRATA
 from service.contract.results import StudyFile, StudyKept, StudyMetric, StudyPair
+from service.engine.parts import Parts
+from service.engine.tables import runs
 from service.runs import material
 from service.runs.base import Kind, Looked, NewRun
 from service.runs.material import Material
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.parts import Parts
-from service.works.tables import runs
 
 FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
@@ -59,13 +59,13 @@ def begin(parts: Parts, request: StudyIn) -> NewRun:
 
 
 def _answer(parts: Parts, looked: Looked) -> StudyRun:
-    (work,) = looked.works
-    done = work["status"] == "done"
+    (task,) = looked.tasks
+    done = task["status"] == "done"
     kept = looked.request(StudyKept)
     return StudyRun(
         **looked.common,
         idf=kept.idf,
-        study=read(parts, looked.row, work["result"], kept.limit)
+        study=read(parts, looked.row, task["result"], kept.limit)
         if done and looked.whole
         else None,
     )
@@ -84,7 +84,7 @@ def hindrance(pinned: Pinned, given: Material) -> str | None:
 
 
 def read(parts: Parts, row: Row[Any], result: str, limit: int) -> Study:
-    """The result that a study's work wrote; `limit`: pre-gen metrics to show for each metric."""
+    """The result that a study's task wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StudyKept.model_validate_json(row.request)
     named = [*kept.evaluations, *(each.evaluation for each in kept.left_out)]

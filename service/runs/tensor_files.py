@@ -1,4 +1,4 @@
-"""Files of tensors that works wrote, read in parts and joined to one."""
+"""Files of tensors that tasks wrote, read in parts and joined to one."""
 
 import json
 import math
@@ -21,7 +21,7 @@ Texts = Callable[[], Iterator[str]]
 
 
 class TensorFile:
-    """A safetensors file that a work wrote; reads single rows, never a whole tensor."""
+    """A safetensors file that a task wrote; reads single rows, never a whole tensor."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class _Column:
 
 
 def joined(results: Mapping[str, Path], images: Texts, captions: Texts) -> Iterator[bytes]:
-    """Join the score files of several works (`results`, by name) to one safetensors file.
+    """Join the score files of several tasks (`results`, by name) to one safetensors file.
 
     captions/cider_d (N) f64         every caption's own score
     statistics/bleu/… (N, …) f64     what the corpus score is computed from, by family

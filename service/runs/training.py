@@ -18,14 +18,14 @@ from service.contract.plan import asked, assets, planning
 from service.contract.plan.asked import Named
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner, Plan
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
+from service.engine.blobs import Blobs
+from service.engine.parts import Parts
+from service.engine.tables import run_tasks, runs, task_rows
 from service.runs import base, evaluations, lacking
 from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.blobs import Blobs
-from service.works.parts import Parts
-from service.works.tables import run_works, runs, work_rows
 
 _RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
@@ -102,12 +102,12 @@ def _splits(further: Sequence[Pinned]) -> list[tuple[str, str]]:
 
 
 def _answer(parts: Parts, looked: Looked) -> Learned:  # noqa: ARG001  the signature of all kinds
-    (work,) = looked.works
-    done = work["status"] == "done"
+    (task,) = looked.tasks
+    done = task["status"] == "done"
     return Learned(
         **looked.common,
-        metric=catalogue.learned(TRAINERS[work["kind"]], work["result"]) if done else None,
-        model=results.of(work, ModelCard) or results.of(work, AccordCard),
+        metric=catalogue.learned(TRAINERS[task["kind"]], task["result"]) if done else None,
+        model=results.of(task, ModelCard) or results.of(task, AccordCard),
     )
 
 
@@ -116,13 +116,13 @@ def model(parts: Parts, identity: str) -> Path:
     training, _ = KIND.look(parts, identity)
     digest = base.result_of(parts.records, identity, "model")
     if digest is None:
-        raise Conflict(lacking.told(training, "model", work="model"))
+        raise Conflict(lacking.told(training, "model", task="model"))
     return parts.blobs.path(digest)
 
 
 def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], dict[str, str]]:
     """The metrics of a request by their shown names, and the digests of the models that these tell,
-    which are stored where works read them. UnknownMetric points into `field`.
+    which are stored where tasks read them. UnknownMetric points into `field`.
     """
     if not any(map(catalogue.model_of, names)):
         return list(names), {}
@@ -136,10 +136,10 @@ def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], d
 def known(parts: Parts) -> dict[Named, str]:
     """The models of learned metrics that requests can name, and where each comes from, as text."""
     query = (
-        sa.select(runs, work_rows.c.kind.label("made_by"), work_rows.c.result)
-        .join(run_works, run_works.c.run_id == runs.c.id)
-        .join(work_rows, work_rows.c.key == run_works.c.work_key)
-        .where(runs.c.kind == KIND.name, work_rows.c.status == "done")
+        sa.select(runs, task_rows.c.kind.label("made_by"), task_rows.c.result)
+        .join(run_tasks, run_tasks.c.run_id == runs.c.id)
+        .join(task_rows, task_rows.c.key == run_tasks.c.task_key)
+        .where(runs.c.kind == KIND.name, task_rows.c.status == "done")
         .order_by(runs.c.created_at)
     )
     found: dict[Named, str] = {}
@@ -154,7 +154,7 @@ def known(parts: Parts) -> dict[Named, str]:
 
 
 def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
-    """The parameters of the training, which are part of its work's key."""
+    """The parameters of the training, which are part of its task's key."""
     for place, reason in enumerate(assets.missing(name, places) for name in request.features):
         if reason is not None:
             raise InvalidRequest(
@@ -162,7 +162,7 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
                 [(f"/features/{place}", "expected a metric that is available")],
             )
     recipe = request.model_dump(include={*_RECIPE, "features", "tokenizer", "leave_out_rated"})
-    recipe["learner"] = "network"  # a constant, by which works have the keys that they had
+    recipe["learner"] = "network"  # a constant, by which tasks have the keys that they had
     return recipe | assets.of_features(request.features, places)
 
 

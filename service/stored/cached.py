@@ -10,9 +10,9 @@ from sqlalchemy.engine import Connection
 from prescore.models.checkpoints import Cached
 from service.contract.formats.digests import DIGEST
 from service.contract.plan import planning
-from service.contract.plan.works import Blob, Work
-from service.works import intake
-from service.works.tables import datasets, runs
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake
+from service.engine.tables import datasets, runs
 
 Split = tuple[str, str]  # the digest of a bundle, and a name in it
 
@@ -20,18 +20,18 @@ Split = tuple[str, str]  # the digest of a bundle, and a name in it
 def of(
     connection: Connection,
     checkpoint: str,
-    model: Mapping[str, Blob | Work],
+    model: Mapping[str, Blob | Task],
     encoder: Mapping[str, Any] | None,
 ) -> list[Cached]:
-    """By splits, in the order of their names. `model`: the inputs by which works have it."""
+    """By splits, in the order of their names. `model`: the inputs by which tasks have it."""
     columns, features = {}, {}
     made = _features(connection, encoder)
     for split in _evaluated(connection, checkpoint):
         for inputs in ({}, {"features": made[split]} if split in made else {}):
             given = {**model, "dataset": Blob(split[0]), **inputs}
-            columns[Work("columns", given, {"split": split[1]}).key] = split
-    for split, work in made.items():
-        features[work.key] = split
+            columns[Task("columns", given, {"split": split[1]}).key] = split
+    for split, task in made.items():
+        features[task.key] = split
     done = intake.done_of(connection, {*columns, *features})
     scored = {split for key, split in columns.items() if key in done}
     encoded = {split for key, split in features.items() if key in done}
@@ -48,8 +48,8 @@ def _evaluated(connection: Connection, checkpoint: str) -> Iterator[Split]:
         yield row.dataset_digest, row.split
 
 
-def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict[Split, Work]:
-    """The works that compute features of all pictures of a split by this encoder."""
+def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict[Split, Task]:
+    """The tasks that compute features of all pictures of a split by this encoder."""
     if encoder is None or not DIGEST.fullmatch(encoder["digest"]):
         return {}
     sha256 = encoder["digest"].removeprefix("sha256:")
@@ -57,8 +57,8 @@ def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict
     for row in connection.execute(sa.select(datasets.c.digest, datasets.c.splits).distinct()):
         for name, counts in json.loads(row.splits).items():
             if (images := counts["images"]) == counts.get("pictures"):
-                work = planning.features(row.digest, name, images, sha256)
-                found[row.digest, name] = work
+                task = planning.features(row.digest, name, images, sha256)
+                found[row.digest, name] = task
     return found
 
 

@@ -1,8 +1,8 @@
 """Stored checkpoints, by the SHA-256 of their bytes.
 
-One in Prescore's own form is ready when it is stored. Of a state dict a work makes one in our own
+One in Prescore's own form is ready when it is stored. Of a state dict a task makes one in our own
 form; until then what is known of it is what its package says. What is evaluated as it came, from
-transformers, as ONNX or by a plug-in, a work verifies first.
+transformers, as ONNX or by a plug-in, a task verifies first.
 """
 
 from collections.abc import Mapping
@@ -17,31 +17,31 @@ from service.contract.api.texts import moment
 from service.contract.asking import LOCAL
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
-from service.contract.plan.works import Work
+from service.contract.plan.tasks import Task
+from service.engine.blobs import Blobs
+from service.engine.parts import Parts
+from service.engine.records import Records
+from service.engine.tables import checkpoints
 from service.stored import cached, conversions, described, plugins
 from service.stored.conversions import Conversion
 from service.stored.described import Described
-from service.works.blobs import Blobs
-from service.works.parts import Parts
-from service.works.records import Records
-from service.works.tables import checkpoints
 
 _OURS = "canonical"
-_CONVERTED = "pytorch"  # formats of which a work makes a file in our own form
+_CONVERTED = "pytorch"  # formats of which a task makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
 _NOT_KNOWN_YET = {"config": None, "parameters": None, "plugin": None}
 
 
 @dataclass(frozen=True)
 class Used:
-    """What the works of a run read: the digest of a file that they read, or the work that makes
+    """What the tasks of a run read: the digest of a file that they read, or the task that makes
     one, before which `description` may lack `config`. `verified`: what comes before a file that is
     evaluated as it came.
     """
 
-    source: str | Work
+    source: str | Task
     description: Mapping[str, Any]
-    verified: Work | None = None
+    verified: Task | None = None
 
 
 def add(
@@ -64,9 +64,9 @@ def prepare(parts: Parts, digest: str, caller: str = LOCAL) -> None:
     if _is_ready(found.description):
         return
     with parts.records.reading() as connection:
-        work = _work(connection, found)
-    if isinstance(work, Work):
-        conversions.begin(parts, work, caller)
+        task = _task(connection, found)
+    if isinstance(task, Task):
+        conversions.begin(parts, task, caller)
 
 
 def use(records: Records, digest: str) -> Used:
@@ -75,10 +75,10 @@ def use(records: Records, digest: str) -> Used:
     if _is_ready(found.description):
         return Used(digest, found.description)
     with records.reading() as connection:
-        work = _work(connection, found)
-        conversion = _look(connection, work)
-    if isinstance(work, Work) and not conversion.is_hopeless:
-        return _used(found, work, conversion)
+        task = _task(connection, found)
+        conversion = _look(connection, task)
+    if isinstance(task, Task) and not conversion.is_hopeless:
+        return _used(found, task, conversion)
     assert conversion.problem is not None
     wrong = f"{digest} is no checkpoint: " if conversion.is_hopeless else ""
     raise InvalidRequest(
@@ -92,12 +92,12 @@ def descriptions(
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
     others = {
-        digest: plugins.work_of(connection, digest, of)
+        digest: plugins.task_of(connection, digest, of)
         for digest, of in stored.items()
         if not _is_ready(of)
     }
-    works = {digest: work for digest, work in others.items() if isinstance(work, Work)}
-    converted = conversions.facts(connection, works)
+    tasks = {digest: task for digest, task in others.items() if isinstance(task, Task)}
+    converted = conversions.facts(connection, tasks)
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
 
@@ -115,9 +115,9 @@ def file_of(records: Records, digest: str) -> str:
 def get(records: Records, digest: str) -> Checkpoint:
     found = _found(records, digest)
     with records.reading() as connection:
-        work = None if _is_ready(found.description) else _work(connection, found)
-        conversion = _look(connection, work)
-        used = _used(found, work, conversion)
+        task = None if _is_ready(found.description) else _task(connection, found)
+        conversion = _look(connection, task)
+        used = _used(found, task, conversion)
         model = planning.inputs_of_model(used.source, used.verified)
         found_before = cached.of(connection, digest, model, used.description.get("encoder"))
     return Checkpoint(
@@ -140,28 +140,28 @@ def _found(records: Records, digest: str) -> Described:
     return found
 
 
-def _work(connection: Connection, found: Described) -> Work | RunProblem:
-    return plugins.work_of(connection, found.digest, found.description)
+def _task(connection: Connection, found: Described) -> Task | RunProblem:
+    return plugins.task_of(connection, found.digest, found.description)
 
 
-def _look(connection: Connection, work: Work | RunProblem | None) -> Conversion:
-    match work:
+def _look(connection: Connection, task: Task | RunProblem | None) -> Conversion:
+    match task:
         case None:
             return Conversion("ready")
-        case Work():
-            return conversions.look(connection, work)
-    return Conversion("invalid", work)
+        case Task():
+            return conversions.look(connection, task)
+    return Conversion("invalid", task)
 
 
-def _used(found: Described, work: Work | RunProblem | None, conversion: Conversion) -> Used:
+def _used(found: Described, task: Task | RunProblem | None, conversion: Conversion) -> Used:
     description = {**found.description, **(conversion.facts or {})}
-    if not isinstance(work, Work):
+    if not isinstance(task, Task):
         return Used(found.digest, description)
     if description["format"] == _CONVERTED:
-        return Used(work, description)
-    return Used(found.digest, description, verified=work)
+        return Used(task, description)
+    return Used(found.digest, description, verified=task)
 
 
 def _is_ready(description: Mapping[str, Any]) -> bool:
-    """Whether no work comes before it is evaluated."""
+    """Whether no task comes before it is evaluated."""
     return "format" not in description  # of Prescore's own form

@@ -11,11 +11,11 @@ from prescore.models.checkpoints import Columns
 from service.contract.api.texts import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import signatures
+from service.engine.blobs import Blobs
+from service.engine.records import Records, in_batches
+from service.engine.tables import brought_columns
 from service.stored import described, judges
 from service.stored.datasets import Pinned, split_of
-from service.works.blobs import Blobs
-from service.works.records import Records, in_batches
-from service.works.tables import brought_columns
 
 
 def add(

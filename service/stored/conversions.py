@@ -1,4 +1,4 @@
-"""The works that make a checkpoint in Prescore's own form of one that came in another's, or verify
+"""The tasks that make a checkpoint in Prescore's own form of one that came in another's, or verify
 one that is evaluated as it came.
 """
 
@@ -14,13 +14,13 @@ from prescore.models.base import RunProblem
 from service.contract import results
 from service.contract.asking import LOCAL
 from service.contract.plan import prices
-from service.contract.plan.works import Work
+from service.contract.plan.tasks import Task
 from service.contract.results import Converted
-from service.works import intake
-from service.works.kept import summaries
-from service.works.parts import Parts
-from service.works.records import in_batches
-from service.works.tables import checkpoints, work_rows
+from service.engine import intake
+from service.engine.kept import summaries
+from service.engine.parts import Parts
+from service.engine.records import in_batches
+from service.engine.tables import checkpoints, task_rows
 
 State = Literal["ready", "converting", "invalid"]
 
@@ -46,13 +46,13 @@ class Conversion:
         return self.problem is not None and self.problem.code == _NO_CHECKPOINT
 
 
-def look(connection: Connection, work: Work) -> Conversion:
-    rows = sa.select(work_rows).where(work_rows.c.key == work.key)
+def look(connection: Connection, task: Task) -> Conversion:
+    rows = sa.select(task_rows).where(task_rows.c.key == task.key)
     found = connection.execute(rows).mappings().first()
     match None if found is None else found["status"]:
         case "done":
             assert found is not None
-            return Conversion("ready", None, found["result"], facts(connection, {"": work})[""])
+            return Conversion("ready", None, found["result"], facts(connection, {"": task})[""])
         case "failed" | "unavailable":
             assert found is not None
             return Conversion("invalid", RunProblem.model_validate_json(found["error"]))
@@ -61,12 +61,12 @@ def look(connection: Connection, work: Work) -> Conversion:
     return Conversion("converting")
 
 
-def facts(connection: Connection, works: Mapping[str, Work]) -> dict[str, Mapping[str, Any]]:
-    """What these works, by any names, have found, of those that are done."""
-    keys = {work.key: name for name, work in works.items()}
+def facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, Mapping[str, Any]]:
+    """What these tasks, by any names, have found, of those that are done."""
+    keys = {task.key: name for name, task in tasks.items()}
     found: dict[str, Mapping[str, Any]] = {}
     for batch in in_batches(keys):
-        done = sa.select(work_rows).where(work_rows.c.key.in_(batch), work_rows.c.status == "done")
+        done = sa.select(task_rows).where(task_rows.c.key.in_(batch), task_rows.c.status == "done")
         rows = [dict(row) for row in connection.execute(done).mappings()]
         summaries.fill(connection, rows)
         told = ((row["key"], results.of(row, Converted)) for row in rows)
@@ -74,15 +74,15 @@ def facts(connection: Connection, works: Mapping[str, Work]) -> dict[str, Mappin
     return found
 
 
-def begin(parts: Parts, work: Work, caller: str = LOCAL) -> None:
+def begin(parts: Parts, task: Task, caller: str = LOCAL) -> None:
     """Begin a conversion, unless it has begun or shown that there is no checkpoint, or the upload
     was deleted just now.
     """
-    uploads = checkpoints.c.digest.in_([str(of) for of in work.inputs.values()])
+    uploads = checkpoints.c.digest.in_([str(of) for of in task.inputs.values()])
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
-        if is_there and not look(connection, work).is_hopeless:
-            planned = prices.priced([work], prices.USUAL)
+        if is_there and not look(connection, task).is_hopeless:
+            planned = prices.priced([task], prices.USUAL)
             until = time.time() + _DEADLINE
-            intake.add_works(parts.records, connection, planned, until, caller)
+            intake.add_tasks(parts.records, connection, planned, until, caller)
     parts.queue.flush(parts.records)

@@ -20,11 +20,11 @@ from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.metrics import tokenizers
 from service.contract.plan.prices import Sizes
+from service.engine.blobs import Blobs, place
+from service.engine.records import Records
+from service.engine.tables import datasets
 from service.stored import judges, splits
 from service.stored.splits import ReferenceTexts, SplitFile
-from service.works.blobs import Blobs, place
-from service.works.records import Records
-from service.works.tables import datasets
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -63,7 +63,7 @@ class Pinned:
 
     @property
     def sizes(self) -> Sizes:
-        """By which works on this split are priced."""
+        """By which tasks on this split are priced."""
         return Sizes(self.images, self.references / max(self.images, 1))
 
     @property

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from service.contract.errors import Unavailable
-from service.works.blobs import Blobs
-from service.works.kept import deleted
-from service.works.records import Records
-from service.works.teams import owned
+from service.engine.blobs import Blobs
+from service.engine.kept import deleted
+from service.engine.records import Records
+from service.engine.teams import owned
 
 
 @dataclass(frozen=True)

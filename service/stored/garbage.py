@@ -1,8 +1,8 @@
 """Deletes objects that no row of the database names: late results, uploads that failed, what
 deleted runs and uploads have left.
 
-An object is named by an upload, by a version of a dataset, by the work whose result it is, and by
-the works that read it; of an upload that somebody has deleted, only by works that have not ended.
+An object is named by an upload, by a version of a dataset, by the task whose result it is, and by
+the tasks that read it; of an upload that somebody has deleted, only by tasks that have not ended.
 
 An object is stored before a row names it. Whoever names one looks, in the transaction that names
 it, whether it is still there (`service.runs.life.pinning`, `service.stored.described`,
@@ -19,20 +19,20 @@ from itertools import islice
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.works.blobs import Blobs
-from service.works.kept import deleted, loose
-from service.works.records import Records
-from service.works.tables import brought_columns, checkpoints, datasets, work_rows
+from service.engine.blobs import Blobs
+from service.engine.kept import deleted, loose
+from service.engine.records import Records
+from service.engine.tables import brought_columns, checkpoints, datasets, task_rows
 
 GRACE_SECONDS = 24 * 3600
 _BATCH = 200
 _DELETED_AT_ONCE = 20  # while all writers wait: a second on a slow store
 _SKEW_SECONDS = 3600  # the clocks of a fleet may differ so much
-_UNFINISHED = work_rows.c.status.in_(("waiting", "ready", "running"))
+_UNFINISHED = task_rows.c.status.in_(("waiting", "ready", "running"))
 
 
 def collect(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int:
-    """Delete works that no run needs, and objects that are older than `grace` and that no row
+    """Delete tasks that no run needs, and objects that are older than `grace` and that no row
     names; returns how many objects.
     """
     began = time.time()
@@ -65,13 +65,13 @@ def named(records: Records, digests: Iterable[str]) -> set[str]:
 
 
 def kept_by_rows(connection: Connection, digests: Iterable[str]) -> set[str]:
-    """Which of these objects are uploads, or parts of datasets, or results of works."""
+    """Which of these objects are uploads, or parts of datasets, or results of tasks."""
     columns = (
         checkpoints.c.digest,
         brought_columns.c.digest,
         datasets.c.digest,
         datasets.c.captions,
-        work_rows.c.result,
+        task_rows.c.result,
     )
     wanted = list(digests)
     queries = [sa.select(column).where(column.in_(wanted)) for column in columns]
@@ -79,14 +79,14 @@ def kept_by_rows(connection: Connection, digests: Iterable[str]) -> set[str]:
 
 
 def _read_now(connection: Connection, digests: Collection[str], began: float) -> set[str]:
-    """Which of these objects works are to read that have not ended, and which those have read that
+    """Which of these objects tasks are to read that have not ended, and which those have read that
     were added since the collection began; of these, what was deleted is not kept.
     """
-    new = _inputs(connection, work_rows.c.created_at >= began - _SKEW_SECONDS)
+    new = _inputs(connection, task_rows.c.created_at >= began - _SKEW_SECONDS)
     return _inputs(connection, _UNFINISHED) | (new - deleted.among(connection, digests))
 
 
 def _inputs(connection: Connection, condition: sa.ColumnElement[bool]) -> set[str]:
-    """Digests that works read, and also keys of works, which are no digests of objects."""
-    query = sa.select(work_rows.c.inputs).where(condition).distinct()
+    """Digests that tasks read, and also keys of tasks, which are no digests of objects."""
+    query = sa.select(task_rows.c.inputs).where(condition).distinct()
     return {at for text in connection.execute(query).scalars() for at in json.loads(text).values()}

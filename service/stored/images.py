@@ -1,8 +1,8 @@
 """Single images of datasets: what people have written about them."""
 
 from prescore.models.datasets import References
+from service.engine.parts import Parts
 from service.stored import datasets, thumbnails
-from service.works.parts import Parts
 
 
 def references(parts: Parts, reference: str, image: str) -> References:

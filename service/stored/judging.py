@@ -29,8 +29,8 @@ from service.contract.formats.bundles import FeaturesHeader, judging, plain_tar,
 from service.contract.formats.bundles.content import content_of
 from service.contract.formats.columns import fitting, header, values
 from service.contract.formats.columns.header import ColumnsHeader
+from service.engine import presence
 from service.stored import judges, refusals, splits
-from service.works import presence
 
 Asked = Mapping[str, Any]
 _LARGE_BYTES = 200_000_000

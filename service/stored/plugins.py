@@ -11,14 +11,14 @@ from prescore.models.base import RunProblem
 from service.contract.errors import PluginUnavailable
 from service.contract.formats.plugins import GROUP
 from service.contract.plan import planning
-from service.contract.plan.works import Work
-from service.works.kept import plugins
+from service.contract.plan.tasks import Task
+from service.engine.kept import plugins
 
 
-def work_of(
+def task_of(
     connection: Connection, digest: str, description: Mapping[str, Any]
-) -> Work | RunProblem:
-    """The work that converts or verifies it, or why there is none."""
+) -> Task | RunProblem:
+    """The task that converts or verifies it, or why there is none."""
     asked = description.get("plugin")
     if asked is None:
         return planning.conversion(digest)

@@ -1,4 +1,4 @@
-"""Small forms of datasets' pictures: made by works when they are first asked for, a block of images
+"""Small forms of datasets' pictures: made by tasks when they are first asked for, a block of images
 at a time, and known by the SHA-256 of the picture, so that the same picture is made small once.
 
 Those that nobody has looked at for long are forgotten, and made again when somebody does.
@@ -20,13 +20,13 @@ from service.contract.errors import BlobUnreadable, NotFound, Unavailable, Unusa
 from service.contract.formats import thumbnails
 from service.contract.formats.thumbnails import Digests
 from service.contract.plan import planning, prices
-from service.contract.plan.works import RESTARTED, Work
+from service.contract.plan.tasks import RESTARTED, Task
+from service.engine import intake
+from service.engine.parts import Parts
+from service.engine.records import Records
+from service.engine.tables import task_rows, thumbnail_rows
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works import intake
-from service.works.parts import Parts
-from service.works.records import Records
-from service.works.tables import thumbnail_rows, work_rows
 
 KEPT_SECONDS = 30 * 24 * 3600.0  # since somebody last looked
 _NOTED_SECONDS = 24 * 3600.0  # between two notes that somebody has looked
@@ -83,11 +83,11 @@ def may_have(parts: Parts, pinned: Pinned, place: int) -> bool:
 
 def forget_unseen(records: Records, before: float) -> int:
     """Forget what nobody has looked at since that time; its objects are then collected as garbage.
-    Returns how many works would make it again.
+    Returns how many tasks would make it again.
     """
     columns = thumbnail_rows.c
     last = sa.func.max(columns.looked_at) < before
-    query = sa.select(columns.work_key).group_by(columns.work_key).having(last)
+    query = sa.select(columns.task_key).group_by(columns.task_key).having(last)
     with records.transaction() as connection:
         keys = connection.execute(query).scalars().all()
         for key in keys:
@@ -104,16 +104,16 @@ class _Digests:
     caller: str
 
     def look(self, connection: Connection) -> Row[Any] | None:
-        key = self._work.key
-        return connection.execute(sa.select(work_rows).where(work_rows.c.key == key)).first()
+        key = self._task.key
+        return connection.execute(sa.select(task_rows).where(task_rows.c.key == key)).first()
 
     def begin(self) -> None:
         with self.parts.records.transaction() as connection:
-            _add(connection, self.parts, self._work, self.pinned, self.caller)
+            _add(connection, self.parts, self._task, self.pinned, self.caller)
         self.parts.queue.flush(self.parts.records)
 
     @property
-    def _work(self) -> Work:
+    def _task(self) -> Task:
         return planning.picture_digests(self.pinned.digest, self.pinned.split)
 
 
@@ -132,12 +132,12 @@ class _Forms:
 
     def look(self, connection: Connection) -> Row[Any] | None:
         columns = thumbnail_rows.c
-        query = sa.select(work_rows, columns.looked_at)
-        query = query.join(thumbnail_rows, columns.work_key == work_rows.c.key)
+        query = sa.select(task_rows, columns.looked_at)
+        query = query.join(thumbnail_rows, columns.task_key == task_rows.c.key)
         return connection.execute(query.where(columns.picture == self.picture)).first()
 
     def begin(self) -> None:
-        """Begin a work for those pictures of the block that no other work makes small."""
+        """Begin a task for those pictures of the block that no other task makes small."""
         block = {at: self.start + place for place, at in enumerate(self.digests) if at}
         columns, now = thumbnail_rows.c, time.time()
         known = sa.select(columns.picture).where(columns.picture.in_(block))
@@ -146,9 +146,9 @@ class _Forms:
                 del block[picture]
             if block:
                 places = sorted(block.values())
-                work = planning.thumbnails(self.pinned.digest, self.pinned.split, places)
-                _add(connection, self.parts, work, self.pinned, self.caller)
-                rows = [{"picture": at, "work_key": work.key, "looked_at": now} for at in block]
+                task = planning.thumbnails(self.pinned.digest, self.pinned.split, places)
+                _add(connection, self.parts, task, self.pinned, self.caller)
+                rows = [{"picture": at, "task_key": task.key, "looked_at": now} for at in block]
                 connection.execute(thumbnail_rows.insert(), rows)
         self.parts.queue.flush(self.parts.records)
 
@@ -163,7 +163,7 @@ def _block(path: Path, place: int) -> list[str | None]:
 
 
 def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) -> T:
-    """What a work has made; it is begun where that is not there. Unavailable until it is done."""
+    """What a task has made; it is begun where that is not there. Unavailable until it is done."""
     for _ in range(2):  # what is begun may be done at once
         with parts.records.reading() as connection:
             row = wanted.look(connection)
@@ -185,7 +185,7 @@ def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) ->
 
 
 def _may_begin(row: Row[Any]) -> bool:
-    """Whether a work is to be begun again; Unavailable says why it has failed just now."""
+    """Whether a task is to be begun again; Unavailable says why it has failed just now."""
     if row.status not in RESTARTED:
         return False
     if row.status != "canceled" and row.finished_at > time.time() - _AGAIN_SECONDS:
@@ -195,22 +195,22 @@ def _may_begin(row: Row[Any]) -> bool:
 
 
 def _note(records: Records, row: Row[Any]) -> None:
-    """Note that somebody has looked at what a work has made, now and then."""
+    """Note that somebody has looked at what a task has made, now and then."""
     if getattr(row, "looked_at", time.time()) < time.time() - _NOTED_SECONDS:
-        same = thumbnail_rows.c.work_key == row.key
+        same = thumbnail_rows.c.task_key == row.key
         with records.transaction() as connection:
             noted = thumbnail_rows.update().where(same).values(looked_at=time.time())
             connection.execute(noted)
 
 
 def _forget(connection: Connection, key: str) -> None:
-    """Let the work be begun again; nothing names its result any more."""
-    connection.execute(thumbnail_rows.delete().where(thumbnail_rows.c.work_key == key))
-    done = work_rows.c.key == key, work_rows.c.status == "done"
+    """Let the task be begun again; nothing names its result any more."""
+    connection.execute(thumbnail_rows.delete().where(thumbnail_rows.c.task_key == key))
+    done = task_rows.c.key == key, task_rows.c.status == "done"
     gone = {"status": "canceled", "result": None, "summary": None, "summary_id": None}
-    connection.execute(work_rows.update().where(*done).values(**gone))
+    connection.execute(task_rows.update().where(*done).values(**gone))
 
 
-def _add(connection: Connection, parts: Parts, work: Work, pinned: Pinned, caller: str) -> None:
-    planned = prices.priced([work], pinned.sizes)
-    intake.add_works(parts.records, connection, planned, time.time() + _DEADLINE, caller)
+def _add(connection: Connection, parts: Parts, task: Task, pinned: Pinned, caller: str) -> None:
+    planned = prices.priced([task], pinned.sizes)
+    intake.add_tasks(parts.records, connection, planned, time.time() + _DEADLINE, caller)

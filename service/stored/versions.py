@@ -16,12 +16,12 @@ from prescore.models.datasets import Dataset
 from service.contract.asking import EVERYBODY, Asker
 from service.contract.errors import Unavailable
 from service.contract.formats.bundles.content import Content
+from service.engine.blobs import Arrived, Blobs
+from service.engine.kept import audit, deleted
+from service.engine.records import Records
+from service.engine.tables import datasets
+from service.engine.teams import owned
 from service.stored.datasets import keep_images, out
-from service.works.blobs import Arrived, Blobs
-from service.works.kept import audit, deleted
-from service.works.records import Records
-from service.works.tables import datasets
-from service.works.teams import owned
 
 
 @dataclass(frozen=True)

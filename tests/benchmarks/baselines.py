@@ -18,7 +18,7 @@ from torch import Tensor
 from service.contract.formats.checkpoint_header import EDGE, UNK
 from workers.inference import decoding
 from workers.inference.decoding import Decoded
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.vectors.stop_words import ENGLISH
 
 _SCORED, _DECODED, _BATCH, _MOVED = 200, 10, 64, 200
@@ -88,7 +88,7 @@ def authors_decoding(
 
 
 def gensim_distances(
-    task: Task, words: Sequence[str], vectors: NDArray[np.float32]
+    task: ScoringInput, words: Sequence[str], vectors: NDArray[np.float32]
 ) -> tuple[float, NDArray[np.float64]]:
     """Seconds for all captions, and the first ones' distances to their nearest references."""
     keyed = KeyedVectors(vectors.shape[1])

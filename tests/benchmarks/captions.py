@@ -33,7 +33,7 @@ from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
 from workers.metrics.families import wmd
-from workers.metrics.family import Measured, Task
+from workers.metrics.family import Measured, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import References
 from workers.metrics.scenes import tuples
@@ -100,7 +100,7 @@ def measure(case: Captions) -> list[Row]:
         prepared = references.prepare(case.references, "ptb", jvm)
         ours, found = _ours(case, prepared, jvm)
         tokens = tokenize(case.captions, "ptb", jvm)
-        task = Task(tokens, np.arange(prepared.images), prepared, jvm)
+        task = ScoringInput(tokens, np.arange(prepared.images), prepared, jvm)
         others = [*_distances(task), *_by_encoder(case, task), *_tuples(task, jvm)]
     notes = {"ptb": "captions; the baseline needs the references' as well"}
     for family, (corpus, scores) in expected.items():
@@ -148,7 +148,7 @@ def _ours(
     return took, scores
 
 
-def _distances(task: Task) -> Iterator[Row]:
+def _distances(task: ScoringInput) -> Iterator[Row]:
     words, vectors = _vectors(task.references)
     keys = b"".join(word_vectors.key(word.encode()) for word in words)
     collected = word_vectors.collect("benchmark", vectors, keys)
@@ -170,7 +170,7 @@ def _vectors(prepared: References) -> tuple[list[str], NDArray[np.float32]]:
     return words, rng.normal(size=(len(words), _SIZE)).astype(np.float32) / 10
 
 
-def _by_encoder(case: Captions, task: Task) -> Iterator[Row]:
+def _by_encoder(case: Captions, task: ScoringInput) -> Iterator[Row]:
     """Each embeds captions and references; where an evaluation has both, references are embedded
     once.
     """
@@ -192,7 +192,7 @@ def _by_encoder(case: Captions, task: Task) -> Iterator[Row]:
     yield Row("accord_large by MiniLM", took, "BERTScore (ours)", alone, note)
 
 
-def _tuples(task: Task, jvm: Jvm) -> Iterator[Row]:
+def _tuples(task: ScoringInput, jvm: Jvm) -> Iterator[Row]:
     """SPICE where every caption has been parsed before; not here, it takes half an hour: their
     tuples are made up. Beside it, what the captions alone cost where nobody has seen them.
     """

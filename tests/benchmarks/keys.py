@@ -21,7 +21,7 @@ import httpx
 
 from fleet import Fleet, bundle
 from service.contract.asking import Scope
-from service.works.keyring import keys
+from service.engine.keyring import keys
 
 TURNS, SECONDS = 8, 2.0
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]

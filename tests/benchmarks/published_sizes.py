@@ -80,12 +80,12 @@ def _rate_of(case: Case) -> str:
     seen = _Seen(case)
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     packed = Product(b)
-    works = (
+    tasks = (
         lambda: scoring.columns(seen.ours, case.pictures, case.references),
         lambda: a @ b,
         lambda: packed(a),
     )
-    times = np.array([[seconds(work) for work in works] for _ in range(3)])
+    times = np.array([[seconds(task) for task in tasks] for _ in range(3)])
     took, plain, fast = np.median(times, axis=0)
     rate = _multiply_adds(case, seen.pictures) / took
     return (
@@ -118,12 +118,12 @@ def _by_length(case: Case) -> list[Row]:
         offsets = np.arange(images + 1)
         given = Encoded(ids, offsets * length, offsets, case.references.start)
         search = Search(most=length, least=length)
-        works = {
+        tasks = {
             "columns": lambda given=given: scoring.columns(seen.ours, case.pictures, given),
             "greedy": lambda search=search: generation.decode(seen.ours, case.pictures, search),
         }
-        for name, work in works.items():
-            times[name].append(seconds(work, 2) / length)
+        for name, task in tasks.items():
+            times[name].append(seconds(task, 2) / length)
     return [
         Row(f"{case.name}: {name}, a token of {length}", took, f"of {_LENGTHS[0]}", each[0])
         for name, each in times.items()

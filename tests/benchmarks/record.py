@@ -72,9 +72,9 @@ def _record(home: Path, on: str) -> Iterator[str]:
 def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
     import seeding
     from service.contract.asking import LOCAL, Scope
-    from service.works import database
-    from service.works.keyring import keys
-    from service.works.records import Records
+    from service.engine import database
+    from service.engine.keyring import keys
+    from service.engine.records import Records
 
     uploaded = _first_ones(home, url)
     engine = database.connect(url)
@@ -155,17 +155,17 @@ def _served(home: Path, url: str, key: str) -> Iterator[tuple[httpx.Client, psut
 
 
 def _serve(home: Path, url: str, listener: socket.socket) -> None:
-    """The application alone: no work is performed."""
+    """The application alone: no task is performed."""
     import uvicorn
 
     from service.contract.plan.assets import Places
+    from service.engine import database, logs
+    from service.engine.blobs import open_blobs
+    from service.engine.parts import Parts
+    from service.engine.queueing import AtOnce
+    from service.engine.records import Records
     from service.http.app import create_app
     from service.http.dependencies import Running
-    from service.works import database, logs
-    from service.works.blobs import open_blobs
-    from service.works.parts import Parts
-    from service.works.queueing import AtOnce
-    from service.works.records import Records
 
     logs.configure("api", "warning")
     records = Records(database.connect(url))

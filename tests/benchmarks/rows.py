@@ -25,22 +25,22 @@ class Row:
         return self.baseline_seconds / self.seconds
 
 
-def seconds(work: Callable[[], object], repeat: int = 1) -> float:
+def seconds(task: Callable[[], object], repeat: int = 1) -> float:
     """The best of `repeat` runs."""
     best = float("inf")
     for _ in range(repeat):
         _synchronise()
         began = time.perf_counter()
-        work()
+        task()
         _synchronise()
         best = min(best, time.perf_counter() - began)
     return best
 
 
-def processor_seconds(work: Callable[[], object]) -> float:
+def processor_seconds(task: Callable[[], object]) -> float:
     """Seconds of this process on all cores: the same on a machine that others use too."""
     began = time.process_time()
-    work()
+    task()
     return time.process_time() - began
 
 

@@ -64,7 +64,7 @@ def _measure(client: httpx.Client, model: bytes, case, folder: Path) -> None:
     _run(client, identity, "on a warm worker")
     began = time.perf_counter()
     answer = client.post("/v1/evaluations", json=_request(identity), headers={"Prefer": "wait=30"})
-    assert all(work["cached"] for work in answer.json()["works"])
+    assert all(task["cached"] for task in answer.json()["tasks"])
     print(f"the same again: answered in {1000 * (time.perf_counter() - began):.0f} ms")
     decodes = [
         client.post(
@@ -91,9 +91,9 @@ def _run(client: httpx.Client, identity: str, how: str) -> None:
     evaluation = client.post("/v1/evaluations", json=_request(identity)).json()["id"]
     seen: dict[str, float] = {}
     while "pregen" not in seen:
-        for work in _get(client, evaluation)["works"]:
-            if work["status"] == "done":
-                seen.setdefault(work["name"], time.perf_counter() - began)
+        for task in _get(client, evaluation)["tasks"]:
+            if task["status"] == "done":
+                seen.setdefault(task["name"], time.perf_counter() - began)
         time.sleep(0.02)
     print(f"{how}: prefix scores {seen['prefix']:.2f} s, all pre-gen scores {seen['pregen']:.2f} s")
 

@@ -100,7 +100,7 @@ class ContractService:
                 "status": "running",
                 "dataset": {"name": "shapes", "version": "v1", "digest": "d", "split": "test"},
                 "checkpoint": None,
-                "works": [],
+                "tasks": [],
                 "scores": {},
                 "warnings": [],
                 "gates": [],
@@ -173,7 +173,7 @@ def score(value, **more):
     return {"value": value, **base, **more}
 
 
-def work(name, status="done", done=1, total=1, **more):
+def task(name, status="done", done=1, total=1, **more):
     base = {"attempts": 1, "seconds": 0.5, "cached": False, "error": None}
     progress = {"done": done, "total": total}
     return {"name": name, "kind": name, "status": status, "progress": progress, **base, **more}

@@ -211,7 +211,7 @@ def test_a_client_that_is_closed_ends_its_calls(service):
 
 def test_whoever_stops_listening_frees_the_connection(service, asked):
     id_ = service.start()
-    service.tell(id_, "work", {"number": 1})
+    service.tell(id_, "task", {"number": 1})
 
     async def body(client):
         async for event in client.events(id_):
@@ -219,7 +219,7 @@ def test_whoever_stops_listening_frees_the_connection(service, asked):
             break
 
         def is_freed():
-            service.tell(id_, "work", {"number": 2})  # it notices when it sends more
+            service.tell(id_, "task", {"number": 2})  # it notices when it sends more
             return not service._connections
 
         await asyncio.to_thread(until, is_freed, 5, "the end of the connection")
@@ -261,7 +261,7 @@ def test_connections_are_used_again(service, asked):
 def test_events_are_resumed_after_a_cut(service, asked):
     id_ = service.start()
     for number in range(4):
-        service.tell(id_, "work", {"number": number})
+        service.tell(id_, "task", {"number": number})
     service.tell(id_, "end", {"status": "succeeded"})
     service.fault("GET", "events", cut_events=2)
 

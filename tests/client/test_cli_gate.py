@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import commanding
-from client.contract_service import score, work
+from client.contract_service import score, task
 from client.junit_schema import validate
 from prescore.cli.ci_environment import Surroundings, find
 
@@ -298,14 +298,14 @@ _ROW = (
 
 
 def test_the_verdict_is_told_first_and_last(service, gate):
-    works = [work("bleu"), work("cider_d", "unavailable")]
-    end = _decided("failed", "cider_d 0.41 < 0.45", works=works)
+    tasks = [task("bleu"), task("cider_d", "unavailable")]
+    end = _decided("failed", "cider_d 0.41 < 0.45", tasks=tasks)
     with _ending(service, **end):
         result = gate()
     assert result.stdout.splitlines() == [
         "ev_1  succeeded  shapes@v1/test",
         "verdict  failed",
-        "works",
+        "tasks",
         "  cider_d  unavailable  1/1  0.5 s",
         "scores",
         "  cider_d  0.4100  [0.3800, 0.4400]",

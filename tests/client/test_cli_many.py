@@ -13,7 +13,7 @@ from prescore import InvalidArgument
 from prescore.cli import asking, follow, targets
 from prescore.files import models, tars
 from prescore.files.reading import digest_of_body
-from prescore.models import Evaluation, Work
+from prescore.models import Evaluation, Task
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
 
@@ -206,14 +206,14 @@ def test_several_runs_are_watched(service, prescore):
     assert "ev_1  succeeded  shapes@v1/test" in prescore("watch", "ev_1", "ev_2").stdout
 
 
-def test_of_several_runs_each_works_line_says_whose_it_is(capsys):
+def test_of_several_runs_each_tasks_line_says_whose_it_is(capsys):
     ids = ["ev_esz9f0zlE7s4mqIIFPnNHMsr", "ev_oGiLwaguaYUzdZqZjsJcnjwT"]
-    prefix = Work.model_validate({"name": "prefix", "status": "done", "seconds": 0.2})
+    prefix = Task.model_validate({"name": "prefix", "status": "done", "seconds": 0.2})
     on = {"name": "shapes", "version": "v1", "digest": "", "split": "test"}
     for of_several in (False, True):
         for id_ in ids:
             follow._Lines(of_several=of_several)(
-                Evaluation(id=id_, status="running", dataset=on, works=(prefix,))
+                Evaluation(id=id_, status="running", dataset=on, tasks=(prefix,))
             )
     said = [line for line in capsys.readouterr().err.splitlines() if "prefix" in line]
     alone = "prefix  done  0.2 s"

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import commanding
-from client.contract_service import ContractService, score, work
+from client.contract_service import ContractService, score, task
 from prescore.cli import text
 
 SCRIPT = Path(sys.executable).with_name("prescore")
@@ -43,7 +43,7 @@ def _start(service, **fields):
     return service.start(
         **{
             "status": "running",
-            "works": [work("columns", "running", 600, 1000), work("cider_d", "done", cached=True)],
+            "tasks": [task("columns", "running", 600, 1000), task("cider_d", "done", cached=True)],
             "scores": {
                 "cider_d": score(0.41, interval=[0.38, 0.44]),
                 "perplexity": score(12.345, family="pregen", higher_is_better=False),
@@ -144,7 +144,7 @@ def test_pregen_is_all_or_none_or_names(service, shapes, prescore, captions, giv
 def test_waiting_prints_news_on_stderr_and_the_scores_at_the_end(
     service, shapes, prescore, captions
 ):
-    done = {"works": [work("cider_d")], "scores": {"cider_d": score(0.41, interval=[0.38, 0.44])}}
+    done = {"tasks": [task("cider_d")], "scores": {"cider_d": score(0.41, interval=[0.38, 0.44])}}
     with _end(service, status="succeeded", **done):
         result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
     assert result.exit_code == 0
@@ -155,7 +155,7 @@ def test_waiting_prints_news_on_stderr_and_the_scores_at_the_end(
     assert result.stdout.splitlines() == [
         "ev_1  succeeded  shapes@v1/test",
         "labels  file=results.json",
-        "works",
+        "tasks",
         "  cider_d  done  1/1  0.5 s",
         "scores",
         "  cider_d  0.4100  [0.3800, 0.4400]",
@@ -242,13 +242,13 @@ def test_what_is_tried_again_is_told_meanwhile(service, prescore):
 
 
 def test_status_says_all_that_matters(service, prescore):
-    failed = work("spice", "failed", attempts=3, seconds=None, error={"detail": "out of memory"})
+    failed = task("spice", "failed", attempts=3, seconds=None, error={"detail": "out of memory"})
     _start(
         service,
         status="failed",
-        works=[work("columns", "done", 1000, 1000), failed],
+        tasks=[task("columns", "done", 1000, 1000), failed],
         warnings=[{"code": "empty_caption", "image": "7", "detail": "no words"}],
-        error={"title": "One work failed", "detail": "spice: out of memory"},
+        error={"title": "One task failed", "detail": "spice: out of memory"},
     )
     result = prescore("status", "ev_1")
     assert result.exit_code == 3
@@ -256,7 +256,7 @@ def test_status_says_all_that_matters(service, prescore):
         "ev_1  failed  shapes@v1/test",
         "labels  branch=main",
         "error   spice: out of memory",
-        "works",
+        "tasks",
         "  columns  done    1000/1000  0.5 s",
         "  spice    failed  1/1               attempt 3, out of memory",
         "scores",
@@ -309,7 +309,7 @@ def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
     drop = "no_significant_drop(cider_d, meteor)"
     _start(
         service,
-        works=[],
+        tasks=[],
         scores={},
         labels={},
         forecast={"cider_d": {"value": 0.4, "interval": [0.35, 0.45], "card": {}}},
@@ -448,15 +448,15 @@ def test_scores_as_a_csv_file(service, prescore, tmp_path):
 
 
 @pytest.mark.long
-def test_watching_prints_each_works_end_once(service, prescore):
-    _start(service, works=[work("columns", "running", 1, 1000)], scores={})
+def test_watching_prints_each_tasks_end_once(service, prescore):
+    _start(service, tasks=[task("columns", "running", 1, 1000)], scores={})
 
     def go_on():
         for number in (2, 3):
             service.wait_until(lambda number=number: len(service.seen("GET", "ev_1")) >= number)
-            service.change("ev_1", works=[work("columns", "running", number * 100, 1000)])
+            service.change("ev_1", tasks=[task("columns", "running", number * 100, 1000)])
         service.wait_until(lambda: len(service.seen("GET", "ev_1")) >= 4)
-        service.change("ev_1", works=[work("columns", "done", 1000, 1000, seconds=2.1)])
+        service.change("ev_1", tasks=[task("columns", "done", 1000, 1000, seconds=2.1)])
         service.wait_until(lambda: len(service.seen("GET", "ev_1")) >= 5)
         service.change("ev_1", scores={"cider_d": score(0.41)}, status="succeeded")
 
@@ -470,7 +470,7 @@ def test_watching_prints_each_works_end_once(service, prescore):
 
 def test_what_was_computed_before_is_shown_once(service, prescore):
     gates = [{"gate": "cider_d > 0.4", "verdict": "passed", "detail": "0.4100", "scores": {}}]
-    _start(service, status="succeeded", works=[work("cider_d", cached=True)], gates=gates)
+    _start(service, status="succeeded", tasks=[task("cider_d", cached=True)], gates=gates)
     result = prescore("watch", "ev_1")
     assert result.stderr == "ev_1  succeeded\n"
     assert [result.stdout.count(word) for word in ("12.35", "cached", "[0.3800")] == [1, 1, 1]
@@ -490,32 +490,32 @@ def test_a_metric_in_which_a_constant_sentence_is_as_good_as_people_is_told(
     assert "health" not in prescore(command, "ev_1").stdout
 
 
-SPICE = work("spice", "unavailable", error={"detail": "CoreNLP 3.6.0 is not here"})
+SPICE = task("spice", "unavailable", error={"detail": "CoreNLP 3.6.0 is not here"})
 
 
 @pytest.mark.parametrize("command", ["status", "watch", "scores"])
 def test_a_run_that_gave_no_score_exits_3(service, prescore, command):
-    _start(service, status="succeeded", works=[SPICE], scores={})
+    _start(service, status="succeeded", tasks=[SPICE], scores={})
     result = prescore(command, "ev_1")
     assert result.exit_code == 3
     assert "ev_1 has no score: spice unavailable\n" in result.stderr
     service.change("ev_1", scores={"cider_d": score(0.41)})
     assert prescore(command, "ev_1").exit_code == 0
-    service.change("ev_1", scores={}, works=[work("captions")])  # no score was asked for
+    service.change("ev_1", scores={}, tasks=[task("captions")])  # no score was asked for
     assert prescore(command, "ev_1").exit_code == 0
 
 
 def test_why_a_metric_is_unavailable_is_told_once(service, prescore):
     told = [{"code": "unavailable", "image": None, "detail": "spice: CoreNLP 3.6.0 is not here"}]
     odd = {"code": "one_image", "image": None, "detail": "of one image"}
-    _start(service, status="succeeded", works=[SPICE], scores={}, warnings=[*told, odd])
+    _start(service, status="succeeded", tasks=[SPICE], scores={}, warnings=[*told, odd])
     shown = prescore("status", "ev_1").stdout
     assert shown.count("CoreNLP 3.6.0 is not here") == 1
     assert "of one image" in shown
 
 
 def test_waiting_for_a_run_that_gives_no_score_exits_3(service, shapes, prescore, captions):
-    with _end(service, status="succeeded", works=[SPICE], scores={}):
+    with _end(service, status="succeeded", tasks=[SPICE], scores={}):
         result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
     assert result.exit_code == 3
     assert "CoreNLP 3.6.0 is not here" in result.stdout
@@ -565,7 +565,7 @@ def test_on_a_terminal_there_is_a_live_table_and_stdout_stays_plain(service):
             env=_environment(service),
         )
         os.close(inner)
-        with _end(service, status="succeeded", works=[work("columns", "done", 1000, 1000)]):
+        with _end(service, status="succeeded", tasks=[task("columns", "done", 1000, 1000)]):
             screen = _all_of(outer)
         stdout = process.communicate(timeout=20)[0].decode()
     assert process.returncode == 0

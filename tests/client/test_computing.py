@@ -3,7 +3,7 @@
 import pytest
 import typer
 
-from client.contract_service import work
+from client.contract_service import task
 from prescore import exit_codes
 from prescore.cli import follow
 from prescore.models import Probes
@@ -11,15 +11,15 @@ from prescore.models import Probes
 RUN = {"id": "pb_1", "status": "running", "dataset": {"name": "x"}}
 
 
-def _run(*works, status="running"):
-    return Probes.model_validate({**RUN, "status": status, "works": works})
+def _run(*tasks, status="running"):
+    return Probes.model_validate({**RUN, "status": status, "tasks": tasks})
 
 
-def test_each_work_is_told_once(capsys):
-    ended = _run(work("human"), work("single"), status="succeeded")
+def test_each_task_is_told_once(capsys):
+    ended = _run(task("human"), task("single"), status="succeeded")
 
     def compute(on_change):
-        for seen in (_run(work("human", "running")), _run(work("human")), ended):
+        for seen in (_run(task("human", "running")), _run(task("human")), ended):
             on_change(seen)
         return ended
 
@@ -33,19 +33,19 @@ def test_each_work_is_told_once(capsys):
     ]
 
 
-def test_a_log_has_a_line_for_each_works_end_and_one_now_and_then(capsys, monkeypatch):
-    """Ten works of 100 steps, each of a second or two."""
-    names = [f"work-{number}" for number in range(10)]
+def test_a_log_has_a_line_for_each_tasks_end_and_one_now_and_then(capsys, monkeypatch):
+    """Ten tasks of 100 steps, each of a second or two."""
+    names = [f"task-{number}" for number in range(10)]
     seconds = iter(range(20_000))
     monkeypatch.setattr(follow.time, "monotonic", lambda: next(seconds))
 
     def compute(on_change):
         for place in range(10):
             for step in range(100):
-                done = [work(name) for name in names[:place]]
-                waiting = [work(name, "waiting", 0, 100) for name in names[place + 1 :]]
-                on_change(_run(*done, work(names[place], "running", step, 100), *waiting))
-        ended = _run(*map(work, names), status="succeeded")
+                done = [task(name) for name in names[:place]]
+                waiting = [task(name, "waiting", 0, 100) for name in names[place + 1 :]]
+                on_change(_run(*done, task(names[place], "running", step, 100), *waiting))
+        ended = _run(*map(task, names), status="succeeded")
         on_change(ended)
         return ended
 
@@ -54,7 +54,7 @@ def test_a_log_has_a_line_for_each_works_end_and_one_now_and_then(capsys, monkey
     assert sum(line.endswith("  done  0.5 s") for line in lines) == 10
     between = [line for line in lines if line.startswith("pb_1  running  ")]
     assert 20 <= len(between) <= 40
-    assert between[0] == "pb_1  running  0 of 10 works ended; running: work-0 29/100"
+    assert between[0] == "pb_1  running  0 of 10 tasks ended; running: task-0 29/100"
     assert len(lines) == 10 + len(between) + 2
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import prescore
-from client.contract_service import score, work
+from client.contract_service import score, task
 from prescore.files import captions
 
 CAPTIONS = [
@@ -152,16 +152,16 @@ def test_the_answer_may_wait_for_the_first_scores(service, client, shapes):
 
 
 def test_an_evaluation_is_typed_and_what_is_newer_than_the_client_is_left_aside(service, client):
-    failed = work("spice", "failed", attempts=3, error={"code": "timeout", "detail": "too slow"})
+    failed = task("spice", "failed", attempts=3, error={"code": "timeout", "detail": "too slow"})
     id_ = service.start(
         status="failed",
-        works=[work("columns", "done", 600, 1000), failed, work("odd", "new_state", error="why")],
+        tasks=[task("columns", "done", 600, 1000), failed, task("odd", "new_state", error="why")],
         scores={
             "cider_d": score(0.41, interval=[0.38, 0.44]),
             "perplexity": score(None, family="pregen", higher_is_better=False),
         },
         warnings=[{"code": "empty_caption", "image": "7", "detail": "has no words"}],
-        error={"code": "work_failed", "detail": "spice", "title": "of next year"},
+        error={"code": "task_failed", "detail": "spice", "title": "of next year"},
         labels={"branch": "main"},
         dataset={"name": "shapes", "version": 3, "digest": "d", "split": "test"},
         finished_at="2026-01-02T03:05:05.5Z",
@@ -169,13 +169,13 @@ def test_an_evaluation_is_typed_and_what_is_newer_than_the_client_is_left_aside(
     evaluation = client.evaluation(id_)
     assert evaluation.ended
     assert str(evaluation.dataset) == "shapes@3/test"
-    assert evaluation.works[0].progress.total == 1000
-    assert evaluation.works[1].error.detail == "too slow"
-    assert evaluation.works[2].error.detail == "why"
+    assert evaluation.tasks[0].progress.total == 1000
+    assert evaluation.tasks[1].error.detail == "too slow"
+    assert evaluation.tasks[2].error.detail == "why"
     assert evaluation.scores["cider_d"].interval == (0.38, 0.44)
     assert evaluation.scores["perplexity"].value is None
     assert evaluation.warnings[0].image == "7"
-    assert evaluation.error.code == "work_failed"
+    assert evaluation.error.code == "task_failed"
     assert (evaluation.finished_at - evaluation.created_at).total_seconds() == 60.5
     assert not hasattr(evaluation, "a_field_of_next_year")
     with pytest.raises(ValueError, match="frozen"):

@@ -15,7 +15,7 @@ from waiting import until
 def run(service):
     id_ = service.start()
     for number in range(1, 7):
-        service.tell(id_, "work", {"name": f"columns {number}", "text": "a\u2028b\x85c é\r\n"})
+        service.tell(id_, "task", {"name": f"columns {number}", "text": "a\u2028b\x85c é\r\n"})
     service.tell(id_, "scores", {"cider_d": {"value": 0.4}})
     service.tell(id_, "end", {"status": "succeeded"})
     return id_
@@ -27,7 +27,7 @@ IDS = [str(number) for number in range(1, 9)]
 def test_every_event_comes_in_order_until_the_end(service, client, run):
     events = list(client.events(run))
     assert [event.id for event in events] == IDS
-    assert [event.name for event in events] == ["work"] * 6 + ["scores", "end"]
+    assert [event.name for event in events] == ["task"] * 6 + ["scores", "end"]
     assert events[2].data == {"name": "columns 3", "text": "a\u2028b\x85c é\r\n"}
     assert service.seen("GET", "/events")[0][2]["Accept"] == "text/event-stream"
     assert len(service.requests) == 1
@@ -59,10 +59,10 @@ def test_a_later_listener_gets_what_came_after(service, client, run):
 
 def test_events_come_as_they_happen(service, client):
     id_ = service.start()
-    service.tell(id_, "work", 1)
+    service.tell(id_, "task", 1)
     events = client.events(id_)
     assert next(events).data == 1
-    service.tell(id_, "work", 2)
+    service.tell(id_, "task", 2)
     assert next(events).data == 2
     events.close()
 
@@ -93,7 +93,7 @@ def test_something_that_is_no_stream_of_events_is_told(service, client, run):
 
 
 def test_data_that_is_not_json_is_told(service, client, run):
-    body = b"id: 1\nevent: work\ndata: {oh\n\n"
+    body = b"id: 1\nevent: task\ndata: {oh\n\n"
     headers = {"Content-Type": "text/event-stream"}
     service.fault("GET", "/events", status=200, body=body, headers=headers)
     with pytest.raises(prescore.ServiceError, match="expected an event's data in JSON"):
@@ -134,7 +134,7 @@ def test_whoever_stops_listening_frees_the_connection(service, client, run):
 
 STREAM = (
     b": a comment\r\nretry: 25\r\n\r\n"
-    b"id: 1\r\nevent: work\r\ndata: {\r\ndata:  1}\r\n\r\n"
+    b"id: 1\r\nevent: task\r\ndata: {\r\ndata:  1}\r\n\r\n"
     b"id:2\rdata:x\r\r"
     b"id: 3\nevent: nothing\n\n"
     b"id: bad\0id\nevent\ndata\n\n"
@@ -142,7 +142,7 @@ STREAM = (
     b"id: 9\ndata: cut of"
 )
 EXPECTED = [
-    ("1", "work", "{\n 1}"),
+    ("1", "task", "{\n 1}"),
     ("2", "message", "x"),
     ("", "", ""),
     ("", "message", "\u2028é"),

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import commanding
-from client.contract_service import score, work
+from client.contract_service import score, task
 from hostile_text import HOSTILE, REAL, check_plain, check_table
 
 WORD = "{text}"  # where others' words stand in the answers below
@@ -31,7 +31,7 @@ EVALUATION = {
     "status": "succeeded",
     "dataset": PINNED,
     "checkpoint": WORD,
-    "works": [{**work(WORD, WORD), "error": PROBLEM, "attempts": 2}],
+    "tasks": [{**task(WORD, WORD), "error": PROBLEM, "attempts": 2}],
     "scores": {WORD: SCORE},
     "warnings": [{"code": WORD, "image": WORD, "detail": WORD}],
     "gates": [{**GATE, "verdict": verdict} for verdict in ("failed", "undecided", WORD)],
@@ -54,7 +54,7 @@ PROBES = {
     "status": "succeeded",
     "dataset": TEST,
     "health": {WORD: HEALTH},
-    "works": [*map(work, USUAL), {**work(WORD, WORD), "error": PROBLEM, "attempts": 2}],
+    "tasks": [*map(task, USUAL), {**task(WORD, WORD), "error": PROBLEM, "attempts": 2}],
     "probes": {WORD: [{**PROBE, "text": WORD, "note": WORD, "reason": WORD}]},
     "warnings": [{"code": WORD, "image": WORD, "detail": WORD}],
     "error": PROBLEM,

@@ -23,7 +23,7 @@ from prescore.http import job_tokens
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
 from service.contract.asking import Scope
-from service.works.keyring import keys
+from service.engine.keyring import keys
 from service_here import service_here
 
 PASSWORD = "of-the-runner"

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 import prescore
 from interface import DOCUMENT
-from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, Webhook, Work
+from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, Task, Webhook
 from prescore.models.base import Answer
 
 DIGEST = f"sha256:{'0' * 64}"
@@ -25,24 +25,24 @@ def test_a_field_a_status_and_a_family_of_next_year_are_read():
             "status": "paused",
             "dataset": {**DATASET, "licence": "CC0"},
             "verdict": "passed_almost",
-            "works": [{"name": "columns", "status": "moved", "device": "tpu"}],
+            "tasks": [{"name": "columns", "status": "moved", "device": "tpu"}],
             "scores": {"taste": {"value": 0.5, "family": "midgen", "colour": "red"}},
             "priority": "bulk",
         }
     )
     assert (evaluation.status, evaluation.ended) == ("paused", False)
     assert evaluation.verdict == "passed_almost"
-    assert evaluation.works[0].status == "moved"
+    assert evaluation.tasks[0].status == "moved"
     assert evaluation.scores["taste"].family == "midgen"
     assert not hasattr(evaluation, "priority")
 
 
 def test_what_a_service_leaves_out_is_null_or_empty():
     evaluation = Evaluation.model_validate({"id": "ev_1", "status": "queued", "dataset": DATASET})
-    assert (evaluation.works, evaluation.scores, evaluation.error) == ((), {}, None)
+    assert (evaluation.tasks, evaluation.scores, evaluation.error) == ((), {}, None)
     assert (evaluation.created_at, evaluation.finished_at) == (None, None)
-    work = Work.model_validate({"name": "columns", "status": "ready"})
-    assert (work.kind, work.attempts, work.cached, work.progress.total) == ("", 0, False, 0)
+    task = Task.model_validate({"name": "columns", "status": "ready"})
+    assert (task.kind, task.attempts, task.cached, task.progress.total) == ("", 0, False, 0)
     dataset = Dataset.model_validate({"name": "shapes", "version": "v1"})
     assert (dataset.content, dataset.captions, dataset.features) == (None, None, None)
     assert Webhook.model_validate({"id": "wh_1"}).events == ()
@@ -55,7 +55,7 @@ def test_what_a_service_leaves_out_is_null_or_empty():
         (Evaluation, {"id": "ev_1;rm", "status": "queued", "dataset": DATASET}),
         (Checkpoint, {"bytes": 5}),
         (Checkpoint, {"digest": "../.."}),
-        (Work, {"name": "columns"}),
+        (Task, {"name": "columns"}),
     ],
 )
 def test_without_what_identifies_it_it_is_no_answer(model, fields):

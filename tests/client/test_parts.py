@@ -18,9 +18,9 @@ from prescore.files import reading
 from prescore.http import parts, resumed
 from prescore.models.uploads import UploadPart
 from service.contract.asking import Scope
+from service.engine.keyring import keys
 from service.http.resumable import routes
 from service.stored.unfinished import staging
-from service.works.keyring import keys
 
 SEEDS = itertools.count(9500)
 PART = 1500

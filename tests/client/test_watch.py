@@ -240,7 +240,7 @@ def test_what_is_refused_is_told_and_the_next_is_sent(service, watch, saved, sil
 def test_a_run_that_failed_is_told_with_the_scores_it_has(service, watch, saved, silenced):
     with watch(strict=True) as run:
         run.checkpoint(saved(1), step=1)
-        error = {"title": "One work failed", "detail": "spice"}
+        error = {"title": "One task failed", "detail": "spice"}
         service.change(
             _begun(service, 1), status="failed", error=error, scores={"cider_d": score(0.4)}
         )

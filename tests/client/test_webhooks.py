@@ -13,9 +13,9 @@ import commanding
 import prescore
 from certificates import Authority
 from cut_network import Cut, Network
+from service.engine.outgoing.client import Client
+from service.engine.outgoing.places import Named
 from service.operate.sending import Sender
-from service.works.outgoing.client import Client
-from service.works.outgoing.places import Named
 from service_here import service_here
 from tls_servers import PORT, read_request, serving
 

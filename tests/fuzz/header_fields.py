@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from fuzz import refusals
 from service.contract.errors import RequestRefused
+from service.engine.keyring import texts
 from service.http import preferences
 from service.http.entrance import json_bodies, keyring
 from service.http.resumable import tus
 from service.runs import search
-from service.works.keyring import texts
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 _HEX = re.compile(r"(?<![0-9.])[0-9a-f]{12,}")  # and no fraction of a number
 _NUMBER = re.compile(r"-?[0-9]+\.[0-9]+(?:e-?[0-9]+)?")
 _TERMINAL = ("done", "failed", "canceled", "unavailable")
-# What a quick work never told, a slow one did; and one that a busy machine does not end in a short
-# work's time is attempted again.
+# What a quick task never told, a slow one did; and one that a busy machine does not end in a short
+# task's time is attempted again.
 _OF_THE_MOMENT = ("seconds", "progress", "attempts")
 _PUT_BACK = re.compile(r'^prescore_attempts_total\{outcome="not short"\}.*\n', re.MULTILINE)
 
@@ -164,11 +164,11 @@ def _numbered(names: Iterable[str]) -> list[str]:
 
 
 def _outcomes(stream: str) -> list[Any]:
-    """What events say of works' ends, whatever order they came to it in."""
+    """What events say of tasks' ends, whatever order they came to it in."""
     found = []
     for block in stream.strip().split("\n\n"):
         event: Mapping[str, str] = dict(line.split(": ", 1) for line in block.split("\n"))
         data = json.loads(event["data"])
-        if event["event"] != "work" or data["status"] in _TERMINAL:
+        if event["event"] != "task" or data["status"] in _TERMINAL:
             found.append([event["event"], data])
     return sorted(found, key=json.dumps)

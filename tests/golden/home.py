@@ -16,11 +16,11 @@ import numpy as np
 import torch
 
 from service.contract.settings import Settings
+from service.engine import database
+from service.engine.blobs import open_blobs
+from service.engine.records import Records
 from service.operate.backups import making, opening, restoring
 from service.operate.backups.archive import Object, Rows
-from service.works import database
-from service.works.blobs import open_blobs
-from service.works.records import Records
 
 FOLDER = Path(__file__).resolve().parent
 BACKUP = FOLDER / "home.tar.xz"  # by `prescore backup`, and compressed
@@ -94,13 +94,13 @@ def objects() -> Mapping[str, bytes]:
         return {each.digest: b"".join(each.content) for each in members if isinstance(each, Object)}
 
 
-def read_works(backup: Path) -> list[dict[str, Any]]:
-    """Rows of the table of works in a backup."""
+def read_tasks(backup: Path) -> list[dict[str, Any]]:
+    """Rows of the table of tasks in a backup."""
     parts = [each for each in opening.read(backup) if isinstance(each, Rows)]
     return [
         dict(zip(part.columns, row, strict=True))
         for part in parts
-        if part.table == "works"
+        if part.table == "tasks"
         for row in part.rows
     ]
 

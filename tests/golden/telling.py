@@ -18,7 +18,7 @@ HEADERS = (
 END_SECONDS = 180
 _ENDED = ("succeeded", "failed", "canceled")
 _NAME = re.compile(r"<([^<>]+)\.(\w+)>")
-_COUNTED = re.compile(r"prescore_(works|evaluations|attempts)")
+_COUNTED = re.compile(r"prescore_(tasks|evaluations|attempts)")
 
 
 def tell(
@@ -154,4 +154,4 @@ def _ended(response: httpx.Response) -> httpx.Response | None:
 
 
 def _is_running(run: Mapping[str, Any], name: str) -> bool:
-    return any(work["name"] == name and work["status"] == "running" for work in run["works"])
+    return any(task["name"] == name and task["status"] == "running" for task in run["tasks"])

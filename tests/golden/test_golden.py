@@ -37,7 +37,7 @@ def _end(name):
 
 def _is_complete(name):
     end = _end(name)
-    return end is not None and {work["status"] for work in end["works"]} == {"done"}
+    return end is not None and {task["status"] for task in end["tasks"]} == {"done"}
 
 
 COMPLETE = [name for name in POSTS if _is_complete(name)]
@@ -109,7 +109,7 @@ def test_a_restored_home_answers_as_it_did(answers, name):
 def test_what_was_computed_is_not_computed_again_and_scores_the_same(answers_again, name):
     found, end = answers_again[name]["body"], _end(name)
     assert answers_again[name]["status"] in (httpx.codes.CREATED, httpx.codes.ACCEPTED)
-    assert {(work["status"], work["cached"]) for work in found["works"]} == {("done", True)}
+    assert {(task["status"], task["cached"]) for task in found["tasks"]} == {("done", True)}
     assert found["status"] == "succeeded"
     brought = [member for member in _BROUGHT if member in end]
     assert brought
@@ -131,20 +131,20 @@ def test_what_was_refused_is_refused_again_and_what_was_taken_in_is_there(answer
 
 @pytest.fixture(scope="module")
 def anew(spice_jars, tmp_path_factory):
-    """The whole story told to an empty home: its exchanges, and the rows of its works."""
+    """The whole story told to an empty home: its exchanges, and the rows of its tasks."""
     folder = tmp_path_factory.mktemp("anew")
     home.restore_assets(folder / "home")
     files = {post["file"]: _content(post) for post in POSTS.values() if "file" in post}
     first = Fleet(folder / "home", PRESCORE_ASSETS=str(spice_jars[0].parent))
     posts, read = telling.tell(first, Fleet(folder / "home", PRESCORE_ASSETS=""), files)
     home.make_backup(folder / "home", folder / "home.tar")
-    return [*posts, *read], home.read_works(folder / "home.tar")
+    return [*posts, *read], home.read_tasks(folder / "home.tar")
 
 
 @pytest.fixture(scope="module")
-def golden_works():
+def golden_tasks():
     with home.unpacked_backup() as backup:
-        return home.read_works(backup)
+        return home.read_tasks(backup)
 
 
 def _is_same_machine():
@@ -168,9 +168,9 @@ def test_told_anew_it_is_the_same_story(both, name):
 
 
 @pytest.mark.slow
-def test_told_anew_all_works_have_the_keys_that_they_had(anew, golden_works):
-    """On a machine of another kind, works that are made of scores have other keys."""
-    then, now = (home.keys_by_kind(rows) for rows in (golden_works, anew[1]))
+def test_told_anew_all_tasks_have_the_keys_that_they_had(anew, golden_tasks):
+    """On a machine of another kind, tasks that are made of scores have other keys."""
+    then, now = (home.keys_by_kind(rows) for rows in (golden_tasks, anew[1]))
     assert {kind: len(keys) for kind, keys in now.items()} == {
         kind: len(keys) for kind, keys in then.items()
     }
@@ -180,12 +180,12 @@ def test_told_anew_all_works_have_the_keys_that_they_had(anew, golden_works):
 
 
 @pytest.mark.slow
-def test_told_anew_all_works_write_the_same_bytes(anew, golden_works):
+def test_told_anew_all_tasks_write_the_same_bytes(anew, golden_tasks):
     """On a machine of the same kind. What is made of ids of runs, which are drawn, differs."""
     if not _is_same_machine():
         made_on = home.exchanges()["made_on"]
         pytest.skip(f"the last bits of scores are those of {made_on}")
-    then, now = (home.results_by_key(rows) for rows in (golden_works, anew[1]))
+    then, now = (home.results_by_key(rows) for rows in (golden_tasks, anew[1]))
     common = then.keys() & now.keys()
     assert len(common) > 0.8 * len(then)
     assert {key: now[key] for key in common} == {key: then[key] for key in common}

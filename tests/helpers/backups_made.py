@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from service.engine import database
+from service.engine.blobs import open_blobs
+from service.engine.records import Records
 from service.operate.backups import making, told
-from service.works import database
-from service.works.blobs import open_blobs
-from service.works.records import Records
 
 # What a restoration changes: wake-ups are sent anew, and when the last backup was is known.
 CHANGED = {"outbox", "moments", "alembic_version"}

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from certificates import Authority
-from service.works.keyring.oidc import trusted
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.keyring.oidc.key_sets import KeySets
-from service.works.outgoing.client import Client
+from service.engine.keyring.oidc import trusted
+from service.engine.keyring.oidc.exchange import Exchange
+from service.engine.keyring.oidc.key_sets import KeySets
+from service.engine.outgoing.client import Client
 from tls_servers import PORT, Server, read_request, serving
 
 AUDIENCE = "https://prescore.example.org"

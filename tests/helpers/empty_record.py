@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from service.works import database
+from service.engine import database
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Those who are told how far work is, and end it."""
+"""Those who are told how far task is, and end it."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from workers.progress import Progress
 
 
 def ends(done: int, total: int) -> None:
-    """A Progress that ends the work when it is first told."""
+    """A Progress that ends the task when it is first told."""
     raise Canceled(f"stopped after {done} of {total}")
 
 

@@ -28,8 +28,8 @@ from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.checkpoint_header import Encoder
-from service.works import database
-from service.works.records import Records
+from service.engine import database
+from service.engine.records import Records
 from waiting import free_port, until
 from workers.inference import checkpoints, features
 

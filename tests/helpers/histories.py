@@ -25,7 +25,7 @@ def training(rng, runs, each, run_sd, noise=0.004, slope=1.0):
 
 
 def pregen(one):
-    """The pre-gen scores by the names that the work `pregen` uses."""
+    """The pre-gen scores by the names that the task `pregen` uses."""
     scores = one.scores
     return {
         "geomean_join_pplx_none": scores["perplexity"],

@@ -1,4 +1,4 @@
-"""The parts of a service in this process: real database and blobs; works are done at once."""
+"""The parts of a service in this process: real database and blobs; tasks are done at once."""
 
 import base64
 import json
@@ -13,12 +13,12 @@ import empty_record
 from service.contract import results
 from service.contract.metrics import draws as packing
 from service.contract.plan.assets import Places
-from service.works.blobs import Blobs, open_blobs
-from service.works.kept import boards, drawn
-from service.works.parts import Parts
-from service.works.queueing import AtOnce
-from service.works.records import Records
-from service.works.tables import runs
+from service.engine.blobs import Blobs, open_blobs
+from service.engine.kept import boards, drawn
+from service.engine.parts import Parts
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import runs
 from workers.jobs.toolbox import Toolbox
 from workers.runtime import in_process
 
@@ -27,14 +27,14 @@ NO_BLOBS = cast("Blobs", object())  # every use fails; a store would create its 
 
 
 def parts_on(records: Records, blobs: Blobs | None = None) -> Parts:
-    """Parts for tests of rules: works are queued but never performed."""
+    """Parts for tests of rules: tasks are queued but never performed."""
     nobody = AtOnce(lambda key: None)
     return Parts(records, blobs or NO_BLOBS, nobody, Places(NOWHERE))
 
 
 @contextmanager
 def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
-    """Parts on SQLite in `folder`, with which works are done before a submission returns."""
+    """Parts on SQLite in `folder`, with which tasks are done before a submission returns."""
     engine = empty_record.at(folder)
     records, blobs = Records(engine), open_blobs(None, folder)
     places = Places(folder)

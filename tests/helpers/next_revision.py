@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from service.works import database
+from service.engine import database
 
 REVISION = "9998"
 _MIGRATION = '''"""a column more"""

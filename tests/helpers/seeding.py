@@ -1,8 +1,8 @@
 """A record filled fast: evaluations that the service made, copied with other ids, scores and times.
 
-A copy has works, attempts, events, labels and scores of its own, as an evaluation of another
-checkpoint has; works that read no checkpoint are shared. Its scores come to their boards by the
-service's own rules. The files that works wrote are not copied.
+A copy has tasks, attempts, events, labels and scores of its own, as an evaluation of another
+checkpoint has; tasks that read no checkpoint are shared. Its scores come to their boards by the
+service's own rules. The files that tasks wrote are not copied.
 """
 
 import base64
@@ -22,17 +22,17 @@ from prescore.models.metrics import Score
 from service.contract import results
 from service.contract.metrics import catalogue
 from service.contract.metrics import draws as packing
-from service.works.kept import boards, drawn, summaries
-from service.works.records import Records
-from service.works.tables import (
+from service.engine.kept import boards, drawn, summaries
+from service.engine.records import Records
+from service.engine.tables import (
     attempts,
     checkpoints,
     draws,
     labels,
-    run_works,
+    run_tasks,
     runs,
     score_rows,
-    work_rows,
+    task_rows,
 )
 
 _NUMBER = re.compile(r"-?\d+\.\d{6,}(?:e-?\d+)?")
@@ -50,7 +50,7 @@ class _Template:
     rows: Mapping[sa.Table, Rows]
     texts: Mapping[int, str]  # of long summaries
     scores: Mapping[str, Score]
-    drawn: Mapping[str, Mapping[str, bytes]]  # by work and metric
+    drawn: Mapping[str, Mapping[str, bytes]]  # by task and metric
     ids: tuple[str, ...]
 
 
@@ -75,8 +75,8 @@ _KEY = "substr({column}, 1, {at} - 1) || CAST({n} AS TEXT) || substr({column}, {
 _DIGEST = "substr({column}, 1, {at} + 6) || CAST({n} AS TEXT) || substr({column}, {at} + 11)"
 _COPIED: Mapping[sa.Table, Mapping[str, str]] = {
     runs: {"id": _ID, "checkpoint": _DIGEST, "created_at": _LATER, "finished_at": _LATER},
-    work_rows: {"key": _KEY, "created_at": _LATER},
-    run_works: {"run_id": _ID, "work_key": _KEY},
+    task_rows: {"key": _KEY, "created_at": _LATER},
+    run_tasks: {"run_id": _ID, "task_key": _KEY},
     labels: {"run_id": _ID, "created_at": _LATER},
     checkpoints: {"digest": _DIGEST, "created_at": _LATER},
     score_rows: {
@@ -92,14 +92,14 @@ _COPIED: Mapping[sa.Table, Mapping[str, str]] = {
 _ENDED = "t.run_id IN (SELECT id FROM runs WHERE finished_at IS NOT NULL)"
 _WHERE = {
     runs: "t.finished_at IS NOT NULL",
-    work_rows: "t.status = 'done'",
+    task_rows: "t.status = 'done'",
     checkpoints: "true",
-    **dict.fromkeys((run_works, labels, score_rows), _ENDED),
+    **dict.fromkeys((run_tasks, labels, score_rows), _ENDED),
 }
 
 
 def multiply(records: Records, times: int, at: int) -> None:
-    """Copy all ended evaluations with their works and scores, by the database alone, until there
+    """Copy all ended evaluations with their tasks and scores, by the database alone, until there
     are `times` as many. Long summaries and files are shared. `at`: another place for each call,
     from 1 to 61, in keys and digests.
     """
@@ -135,31 +135,31 @@ def _templates(records: Records, copies: int) -> Iterator[_Template]:
 
 
 def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
-    own = run_works.c.run_id == run["id"]
-    named = _dicts(connection, sa.select(run_works).where(own))
-    works: dict[str, dict[str, Any]] = {}
-    keys = {row["work_key"] for row in named}
+    own = run_tasks.c.run_id == run["id"]
+    named = _dicts(connection, sa.select(run_tasks).where(own))
+    tasks: dict[str, dict[str, Any]] = {}
+    keys = {row["task_key"] for row in named}
     while keys:
-        found = _dicts(connection, sa.select(work_rows).where(work_rows.c.key.in_(keys)))
-        works |= {row["key"]: row for row in found if row["kind"] not in _SHARED}
-        keys = {part for row in found for part in json.loads(row["parts"])} - works.keys()
+        found = _dicts(connection, sa.select(task_rows).where(task_rows.c.key.in_(keys)))
+        tasks |= {row["key"]: row for row in found if row["kind"] not in _SHARED}
+        keys = {part for row in found for part in json.loads(row["parts"])} - tasks.keys()
     mine = {
-        work_rows: list(works.values()),
-        run_works: named,
+        task_rows: list(tasks.values()),
+        run_tasks: named,
         attempts: _dicts(
-            connection, sa.select(attempts).where(attempts.c.work_key.in_(list(works)))
+            connection, sa.select(attempts).where(attempts.c.task_key.in_(list(tasks)))
         ),
         labels: _dicts(connection, sa.select(labels).where(labels.c.run_id == run["id"])),
         checkpoints: _dicts(
             connection, sa.select(checkpoints).where(checkpoints.c.digest == run["checkpoint"])
         ),
     }
-    long = [row["summary_id"] for row in works.values() if row["summary_id"] is not None]
+    long = [row["summary_id"] for row in tasks.values() if row["summary_id"] is not None]
     texts = summaries.texts_of(connection, long)
-    digests = [run["checkpoint"], *(row["result"] for row in works.values())]
-    ids = [run["id"], *works, *(at.removeprefix("sha256:") for at in digests if at)]
+    digests = [run["checkpoint"], *(row["result"] for row in tasks.values())]
+    ids = [run["id"], *tasks, *(at.removeprefix("sha256:") for at in digests if at)]
     return _Template(
-        run, mine, texts, _shown(connection, run["id"]), _drawn(connection, works), tuple(ids)
+        run, mine, texts, _shown(connection, run["id"]), _drawn(connection, tasks), tuple(ids)
     )
 
 
@@ -206,8 +206,8 @@ def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
 
 def _drawn(connection: sa.Connection, keys: Iterable[str]) -> dict[str, dict[str, bytes]]:
     found: dict[str, dict[str, bytes]] = {}
-    for row in connection.execute(sa.select(draws).where(draws.c.work_key.in_(list(keys)))):
-        found.setdefault(row.work_key, {})[row.metric] = row.packed
+    for row in connection.execute(sa.select(draws).where(draws.c.task_key.in_(list(keys)))):
+        found.setdefault(row.task_key, {})[row.metric] = row.packed
     return found
 
 

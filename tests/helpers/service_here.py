@@ -1,7 +1,7 @@
 """A whole service in this process, for trials of rules and routes.
 
 The application listens at its own port, as with `prescore api`, so that the client's library and
-commands can use it. Database and blobs are real. Works are done before the answer to a submission,
+commands can use it. Database and blobs are real. Tasks are done before the answer to a submission,
 by the worker's rules. There is no Redis, no janitor and no child process.
 """
 
@@ -20,16 +20,16 @@ from fleet import Served, until
 from service.contract.plan.assets import Places
 from service.contract.quotas import Allowed
 from service.contract.settings import MOST_RUNS
+from service.engine import database
+from service.engine.blobs import open_blobs
+from service.engine.keyring.oidc.exchange import Exchange
+from service.engine.outgoing.client import Client
+from service.engine.parts import Parts
+from service.engine.queueing import WakeUpQueue
+from service.engine.records import Records
+from service.engine.tracing.spans import OFF, Tracer
 from service.http.app import create_app
 from service.http.dependencies import Running
-from service.works import database
-from service.works.blobs import open_blobs
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.outgoing.client import Client
-from service.works.parts import Parts
-from service.works.queueing import WakeUpQueue
-from service.works.records import Records
-from service.works.tracing.spans import OFF, Tracer
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
 from workers.runtime import in_process
@@ -38,9 +38,9 @@ LOG = "serve.log"
 
 
 class Turns:
-    """A queue for the threads of an application: one thread performs works, the others wait.
+    """A queue for the threads of an application: one thread performs tasks, the others wait.
 
-    While `held` is true, submitted works stay in the outbox.
+    While `held` is true, submitted tasks stay in the outbox.
     """
 
     def __init__(self, performing: WakeUpQueue) -> None:
@@ -51,7 +51,7 @@ class Turns:
     def flush(self, records: Records) -> int:
         if self.held:
             return 0
-        with self._turn:  # works flush too while they are performed, which the queue allows
+        with self._turn:  # tasks flush too while they are performed, which the queue allows
             return self._performing.flush(records)
 
     def ring_again(self, records: Records, before: float) -> int:
@@ -99,12 +99,12 @@ class ServiceHere(Served):
         until(lambda: identity in self._running.watcher._waiting, 10, f"who waits for {identity}")
 
     def hold(self) -> None:
-        """From now on, no submitted work is performed."""
+        """From now on, no submitted task is performed."""
         self._turns.held = True
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Perform no works inside, and afterwards those that were not canceled."""
+        """Perform no tasks inside, and afterwards those that were not canceled."""
         self.hold()
         try:
             yield

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.works.tracing.spans import Tracer
+from service.engine.tracing.spans import Tracer
 
 
 def keeping() -> tuple[Tracer, Callable[[], list[Any]]]:
@@ -16,7 +16,7 @@ def keeping() -> tuple[Tracer, Callable[[], list[Any]]]:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from service.works.tracing import exporting
+    from service.engine.tracing import exporting
 
     exporter = InMemorySpanExporter()
     tracer = exporting.tracer_of(SimpleSpanProcessor(exporter), {"service.name": "tests"})

@@ -1,6 +1,6 @@
 """Statements that a request executes: how much work they are, and by which indexes.
 
-Work is counted in instructions of SQLite's machine, or in rows that PostgreSQL reads: the same
+Task is counted in instructions of SQLite's machine, or in rows that PostgreSQL reads: the same
 number on every computer.
 """
 

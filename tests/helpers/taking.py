@@ -1,8 +1,8 @@
-"""An attempt at a certain work: workers take the one whose turn it is."""
+"""An attempt at a certain task: workers take the one whose turn it is."""
 
-from service.works import leases
-from service.works.leases import Lease
-from service.works.records import Records
+from service.engine import leases
+from service.engine.leases import Lease
+from service.engine.records import Records
 
 
 def take(records: Records, key: str, worker: str) -> Lease | None:

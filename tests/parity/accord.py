@@ -87,8 +87,8 @@ def scored(
     prepared = references.from_tokens(list(places), "ptb")
     rows = np.array([places[each] for each in sets])
     found: dict[str, np.ndarray] = {}
-    for work in dict.fromkeys(catalogue.work_of(name) for name in names):
-        found |= postgen.score_tokens(work, list(captions), prepared, rows, jvm).captions
+    for task in dict.fromkeys(catalogue.task_of(name) for name in names):
+        found |= postgen.score_tokens(task, list(captions), prepared, rows, jvm).captions
     return {name: found[name] for name in names}
 
 

@@ -22,7 +22,7 @@ from workers.metrics.accord import large, model, training
 from workers.metrics.accord.contrasts import Contrast
 from workers.metrics.accord.large import Large
 from workers.metrics.families import accord_large, bertscore
-from workers.metrics.family import Floats, Task
+from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import encoder as encoders
@@ -145,11 +145,11 @@ def _task(
     people: Sequence[tuple[str, ...]],
     encoder: TextEncoder,
     jvm: Jvm,
-) -> Task:
+) -> ScoringInput:
     """Captions and their references: both as tokens, and as they were written."""
     distinct = dict(zip(sets, people, strict=True))
     places = {tokens: place for place, tokens in enumerate(distinct)}
-    return Task(
+    return ScoringInput(
         captions,
         np.array([places[each] for each in sets], np.int64),
         references.from_tokens(list(distinct), "ptb"),
@@ -160,13 +160,13 @@ def _task(
     )
 
 
-def _read(task: Task) -> Read:
+def _read(task: ScoringInput) -> Read:
     given = bertscore.completed(task)
     features = accord_large.measured(given, model.shipped())
     return Read(features, _as_written("bertscore", given))
 
 
-def _as_written(metric: str, task: Task) -> Floats:
+def _as_written(metric: str, task: ScoringInput) -> Floats:
     """The scores of captions and references as people wrote them."""
     given = replace(task, captions=task.texts, tokenizer=None)
     return postgen.score(metric, given).captions[metric]

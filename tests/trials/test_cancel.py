@@ -1,4 +1,4 @@
-"""T31: cancel while works wait, run and finish: one final state, soon, and for good."""
+"""T31: cancel while tasks wait, run and finish: one final state, soon, and for good."""
 
 import itertools
 import random
@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import checkpoint, until, until_ended, upload
-from service.works import history
-from service.works.tables import work_rows
+from service.engine import history
+from service.engine.tables import task_rows
 
 SEEDS = itertools.count(8000)
 
@@ -56,7 +56,7 @@ def test_canceling_at_any_moment_ends_in_one_final_state(fleet, client, races):
 
     def left():
         with fleet.records.reading() as connection:
-            query = sa.select(work_rows.c.key).where(work_rows.c.status == "running")
+            query = sa.select(task_rows.c.key).where(task_rows.c.status == "running")
             return connection.execute(query).all()
 
-    until(lambda: not left(), 10, "no work is running")
+    until(lambda: not left(), 10, "no task is running")

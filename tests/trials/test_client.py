@@ -44,7 +44,7 @@ def test_submit_uploads_waits_and_prints_scores(service, tmp_path):
     assert {"cider_d", "bleu_4", "meteor", "rouge_l", "perplexity"} <= set(found["scores"])
     again = json.loads(_prescore(service, "submit", path, *options).stdout)
     assert again["scores"] == found["scores"]
-    assert all(work["cached"] for work in again["works"])
+    assert all(task["cached"] for task in again["tasks"])
     assert _prescore(service, "status", found["id"]).returncode == 0
     scores = _prescore(service, "scores", found["id"], "--pregen", "--json")
     assert "mean_join_prob_miss0" in scores.stdout

@@ -16,7 +16,7 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
-from service.works.tables import attempts, work_rows
+from service.engine.tables import attempts, task_rows
 from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
 from workers.conversion import converting, packages
 from workers.conversion.sandboxed import Box
@@ -72,13 +72,13 @@ def _ready(client, identity):
 
 
 def _row(fleet, kind):
-    query = sa.select(work_rows).where(work_rows.c.kind == kind)
+    query = sa.select(task_rows).where(task_rows.c.kind == kind)
     with fleet.records.reading() as connection:
-        return connection.execute(query.order_by(work_rows.c.created_at)).all()[-1]
+        return connection.execute(query.order_by(task_rows.c.created_at)).all()[-1]
 
 
 def _outcomes(fleet, key):
-    query = sa.select(attempts.c.outcome).where(attempts.c.work_key == key)
+    query = sa.select(attempts.c.outcome).where(attempts.c.task_key == key)
     with fleet.records.reading() as connection:
         return list(connection.execute(query.order_by(attempts.c.id)).scalars())
 
@@ -129,7 +129,7 @@ def _submit(client, served, name, seed):
 def _without(served, kind, folder, parameters, result):
     """What a worker's child makes of it that knows no converter."""
     settings = {"PRESCORE_HOME": str(served.home), "PRESCORE_DEVICE": "cpu"}
-    child = WarmChild("inference", {**settings, "PRESCORE_WORK_MEMORY": "4000000000"})
+    child = WarmChild("inference", {**settings, "PRESCORE_TASK_MEMORY": "4000000000"})
     request = {"kind": kind, "inputs": {"dataset": "x"}, "parts": [], "parameters": parameters}
     child.send({**request, "files": {"x": str(folder)}, "result": str(result)})
     while not isinstance(answer := child.receive(60), ChildAnswer):
@@ -172,7 +172,7 @@ def test_what_a_killed_converter_was_at_is_done_again_when_it_is_back(served, co
     assert _outcomes(served, row.key) == ["converter_unavailable", "done"]
 
 
-def test_a_canceled_work_ends_the_converters_child(served, converter, tmp_path):
+def test_a_canceled_task_ends_the_converters_child(served, converter, tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.jpg").write_bytes(image_encoders.photo(77))
     bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("w2 w3",))])

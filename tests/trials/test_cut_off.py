@@ -19,8 +19,8 @@ import pytest
 import interface
 import outside
 from fleet import ROOT, bundle, checkpoint, digest, free_port, tus_creation, tus_part, until
+from service.engine import database
 from service.runs.kinds import KINDS
-from service.works import database
 from silent_link import Link
 
 LATEST = 2.0  # seconds

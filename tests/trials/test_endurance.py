@@ -1,4 +1,4 @@
-"""T34: thousands of tiny works leave nothing behind."""
+"""T34: thousands of tiny tasks leave nothing behind."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ IMAGES = 3
 
 
 def _request(number):
-    """A work that nobody asked for before: BLEU of captions that name their number."""
+    """A task that nobody asked for before: BLEU of captions that name their number."""
     captions = [
         {"image": f"{image}.jpg", "caption": f"w{number % 50} w{image} n{number}"}
         for image in range(IMAGES)
@@ -58,14 +58,14 @@ def _processes(fleet):
 
 
 @pytest.mark.parametrize(
-    ("warm", "works"), [(30, 30), pytest.param(1000, 2000, marks=pytest.mark.slow)]
+    ("warm", "tasks"), [(30, 30), pytest.param(1000, 2000, marks=pytest.mark.slow)]
 )
-def test_thousands_of_tiny_works_leave_nothing_behind(fleet, client, warm, works):
+def test_thousands_of_tiny_tasks_leave_nothing_behind(fleet, client, warm, tasks):
     client.put("/v1/datasets/three", content=bundle(IMAGES))
     left = set(fleet.leftovers())  # by workers that were killed, until the next one starts
     _run(client, range(warm))
     before = _processes(fleet)
-    _run(client, range(warm, warm + works))
+    _run(client, range(warm, warm + tasks))
     after = _processes(fleet)
     assert before.keys() == after.keys()
     for process, (memory, descriptors) in before.items():

@@ -23,10 +23,10 @@ from rq.serializers import JSONSerializer
 import outside
 from fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
 from pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
-from service.works import database, queueing
-from service.works.queueing import RedisQueue
-from service.works.records import Records
-from service.works.tables import attempts
+from service.engine import database, queueing
+from service.engine.queueing import RedisQueue
+from service.engine.records import Records
+from service.engine.tables import attempts
 from workers.runtime.worker import QueueWorker
 
 PIECES = ("api", "janitor", "worker")
@@ -105,8 +105,8 @@ def _get(client, identity):
     return client.get(f"/v1/evaluations/{identity}").json()
 
 
-def _works(client, identity):
-    return {work["status"] for work in _get(client, identity)["works"]}
+def _tasks(client, identity):
+    return {task["status"] for task in _get(client, identity)["tasks"]}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_pieces_finish_an_evaluation_with_the_rights_they_have(pieces, limit
             assert not [each for each in limited.passwords.values() if each in line]
 
         second = _submit(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
-        until(lambda: "running" in _works(client, second), 30, "captions are being written")
+        until(lambda: "running" in _tasks(client, second), 30, "captions are being written")
         with client.stream("GET", f"/v1/evaluations/{second}/events"):
             pieces.stop()
     assert limited.refused() == []
@@ -168,15 +168,15 @@ def _scored(number: int) -> dict[str, object]:
 
 
 def _begun(records: Records, key: str) -> int:
-    """How often a work was begun."""
-    query = sa.select(sa.func.count()).where(attempts.c.work_key == key)
+    """How often a task was begun."""
+    query = sa.select(sa.func.count()).where(attempts.c.task_key == key)
     with records.reading() as connection:
         return connection.execute(query).scalar_one()
 
 
 def _leased_by(records: Records, name: str) -> str | None:
-    """The work that a worker of this name has begun and not ended."""
-    query = sa.select(attempts.c.work_key).where(
+    """The task that a worker of this name has begun and not ended."""
+    query = sa.select(attempts.c.task_key).where(
         attempts.c.worker.startswith(name), attempts.c.outcome.is_(None)
     )
     with records.reading() as connection:
@@ -210,7 +210,7 @@ def test_what_a_killed_worker_of_a_fleet_had_begun_is_begun_again_within_20_s(
             client.post("/v1/evaluations", json=_scored(n)).json()["id"] for n in range(1, 41)
         ]
         name = f"metrics@{socket.gethostname()}:{doomed.pid}"
-        key = until(lambda: _leased_by(records, name), 20, "a work of the worker")
+        key = until(lambda: _leased_by(records, name), 20, "a task of the worker")
         doomed.kill()
         killed = time.monotonic()
         until(lambda: not child.is_running() or child.status() == "zombie", 1, "the child's death")

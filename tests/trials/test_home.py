@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from fleet import ROOT, Fleet, free_port, until
 from service.contract.errors import InvalidSetting
+from service.engine import database
 from service.operate import own_redis
-from service.works import database
 
 
 def _serve(home):

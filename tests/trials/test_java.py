@@ -70,7 +70,7 @@ def _evaluate(fleet, **more):
     with fleet.client() as client:
         identity = client.post("/v1/evaluations", json={**REQUEST, **more}).json()["id"]
         found = until_ended(client, identity, 90)
-    return found, {work["name"]: work for work in found["works"]}
+    return found, {task["name"]: task for task in found["tasks"]}
 
 
 def _nothing_is_left(fleet, pids):
@@ -80,22 +80,22 @@ def _nothing_is_left(fleet, pids):
 
 def test_a_java_that_is_killed_each_time_fails_its_metric_alone(fleet):
     with _struck(fleet, signal.SIGKILL) as killed:
-        found, works = _evaluate(fleet)
+        found, tasks = _evaluate(fleet)
     assert found["status"] == "failed"
-    assert works["meteor"]["status"] == "failed"
-    assert works["meteor"]["attempts"] == len(killed) > 1
-    assert works["meteor"]["error"]["code"] == "java_failed"
-    assert "Java was killed by signal 9" in works["meteor"]["error"]["detail"]
+    assert tasks["meteor"]["status"] == "failed"
+    assert tasks["meteor"]["attempts"] == len(killed) > 1
+    assert tasks["meteor"]["error"]["code"] == "java_failed"
+    assert "Java was killed by signal 9" in tasks["meteor"]["error"]["detail"]
     assert set(found["scores"]) == {"bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"}
     _nothing_is_left(fleet, killed)
 
 
 @pytest.mark.slow
-def test_a_java_that_hangs_is_ended_with_its_work_at_the_deadline(fleet):
+def test_a_java_that_hangs_is_ended_with_its_task_at_the_deadline(fleet):
     with _struck(fleet, signal.SIGSTOP) as stopped:
-        _found, works = _evaluate(fleet, deadline=6)
-    assert (works["meteor"]["status"], works["meteor"]["error"]["code"]) == ("failed", "timeout")
-    assert {works[name]["status"] for name in ("bleu", "cider_d")} == {"done"}
+        _found, tasks = _evaluate(fleet, deadline=6)
+    assert (tasks["meteor"]["status"], tasks["meteor"]["error"]["code"]) == ("failed", "timeout")
+    assert {tasks[name]["status"] for name in ("bleu", "cider_d")} == {"done"}
     _nothing_is_left(fleet, stopped)
 
 
@@ -109,10 +109,10 @@ def test_a_java_that_hangs_is_ended_with_its_work_at_the_deadline(fleet):
 )
 def test_left_alone_it_answers(fleet, asked):
     """After those that were killed another Java is started, and stays."""
-    found, works = _evaluate(fleet, **asked)
+    found, tasks = _evaluate(fleet, **asked)
     assert found["status"] == "succeeded", found["error"]
     assert min(score["value"] for score in found["scores"].values()) > 0
     assert len(_javas(fleet)) == 1
     if not asked:
-        assert works["bleu"]["cached"] is True
+        assert tasks["bleu"]["cached"] is True
         assert found["scores"]["meteor"]["value"] < 1

@@ -71,7 +71,7 @@ def service(serve_here, tmp_path_factory):
 
 
 def _begin(service):
-    """Make the evaluations that are copied; no other work is performed."""
+    """Make the evaluations that are copied; no other task is performed."""
     with service.client() as client:
         for name in ("tiny", "other"):
             answer = client.put(f"/v1/datasets/{name}", content=bundle(40, seed=len(name)))
@@ -142,7 +142,7 @@ LATEST = [*(f"GET {name}" for name in OF_200), "POST checkpoint"]
 @pytest.mark.parametrize("name", NAMES)
 def test_ten_times_the_evaluations_cost_no_more(costs, name):
     few, many = (each[name] for each in costs[0])
-    assert abs(len(many) - len(few)) <= 3  # works that are there already have other statements
+    assert abs(len(many) - len(few)) <= 3  # tasks that are there already have other statements
     before, after = (sum(each.steps for each in found) for found in (few, many))
     assert after < 1.5 * before + 200, (before, after)
 

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, upload
-from service.works.tables import attempts
+from service.engine.tables import attempts
 
 SEEDS = itertools.count(6000)
 
@@ -75,7 +75,7 @@ def test_while_redis_is_gone_the_api_answers_and_nothing_accepted_is_lost(server
 
 
 @pytest.mark.slow
-def test_a_redis_that_is_restarted_mid_run_loses_no_work(outaged, server):
+def test_a_redis_that_is_restarted_mid_run_loses_no_task(outaged, server):
     """T25: it forgets its queues; the record does not."""
     with outaged.client() as client:
         decode = _request(client, pregen=[], postgen=["rouge_l"], decoding=LONG)
@@ -98,6 +98,6 @@ def _nothing_twice(fleet):
         counts = connection.execute(
             sa.select(sa.func.count())
             .where(attempts.c.outcome == "done")
-            .group_by(attempts.c.work_key)
+            .group_by(attempts.c.task_key)
         ).scalars()
         assert set(counts) == {1}

@@ -47,7 +47,7 @@ def test_a_folder_of_pictures_and_a_table_of_captions_are_scored_by_two_commands
     evaluation = json.loads(done[1].stdout)
     assert evaluation["status"] == "succeeded"
     assert evaluation["warnings"] == []
-    assert evaluation["works"][0]["name"] == "features"
+    assert evaluation["tasks"][0]["name"] == "features"
     assert 0 <= evaluation["scores"]["bleu_1"]["value"] <= 1
     assert evaluation["scores"]["perplexity"]["value"] > 1
 

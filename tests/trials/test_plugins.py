@@ -10,7 +10,7 @@ import pytest
 import outside
 import plugin_packages as packages
 from fleet import Fleet, bundle, digest, until, until_ended
-from service.works.kept import plugins
+from service.engine.kept import plugins
 
 HANGS = "from workers.inference.plugins import guarding\nguarding.SECONDS = 1.0\n" + (
     packages.changed("return state, state", "time.sleep(500)").replace(
@@ -66,7 +66,7 @@ def test_a_plug_in_is_found_by_workers_and_a_new_version_begins_anew(fleet, tmp_
         found = _until_judged(client, content)
         assert (found["state"], found["plugin"]["version"]) == ("ready", "1.0"), found
         first = _evaluated(client, content)
-        assert first["status"] == "succeeded", first["works"]
+        assert first["status"] == "succeeded", first["tasks"]
     fleet.stop()
     site = tmp_path / "site"
     (site / "acme_captioners-1.0.dist-info").rename(site / "old")
@@ -75,7 +75,7 @@ def test_a_plug_in_is_found_by_workers_and_a_new_version_begins_anew(fleet, tmp_
     with fleet.client() as client:
         until(lambda: _told(fleet) == {"1.1"}, 60, "the workers' new plug-in")
         second = _evaluated(client, content)
-        error = {work["name"]: work["error"] for work in second["works"]}["checkpoint"]
+        error = {task["name"]: task["error"] for task in second["tasks"]}["checkpoint"]
         assert error["code"] == "plugin_failed"
         assert "show-and-tell (acme-captioners 1.1) failed in hidden: no answer" in error["detail"]
         assert client.get(f"/v1/evaluations/{first['id']}").json()["scores"] == first["scores"]
@@ -83,4 +83,4 @@ def test_a_plug_in_is_found_by_workers_and_a_new_version_begins_anew(fleet, tmp_
         client.put(f"/v1/checkpoints/{digest(other)}", content=other)
         ended = _evaluated(client, other)
         assert ended["status"] == "succeeded"
-        assert {work["attempts"] for work in ended["works"]} == {1}
+        assert {task["attempts"] for task in ended["tasks"]} == {1}

@@ -23,7 +23,7 @@ from builders import model, tensors
 from cut_network import Network
 from fleet import ROOT, Fleet, Served, digest, tus_creation, tus_part, until
 from prescore.http import resumed, retries
-from service.works.blobs import open_blobs
+from service.engine.blobs import open_blobs
 from workers.inference import checkpoints
 
 SEEDS = itertools.count(5000)
@@ -305,9 +305,9 @@ def _at_the_store(fleet, names, size) -> float:
     return 0.0
 
 
-def _each(work, ended):
+def _each(task, ended):
     while not ended.wait(0.2):
-        work()
+        task()
 
 
 def _arrived(fleet, files, sent) -> float:

@@ -14,7 +14,7 @@ import pytest
 
 from fleet import ROOT
 from service.contract.asking import Scope
-from service.works.keyring import keys
+from service.engine.keyring import keys
 
 SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "150"))
 SEED = os.environ.get("SCHEMATHESIS_SEED", "1")

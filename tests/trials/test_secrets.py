@@ -8,7 +8,7 @@ import pytest
 import outside
 from fleet import Fleet, bundle, checkpoint, until, upload
 from service.contract.asking import Scope
-from service.works.keyring import keys
+from service.engine.keyring import keys
 
 PASSWORDS = {
     "PRESCORE_DATABASE_URL": "the-records-password",

@@ -9,7 +9,7 @@ import pytest
 
 from redis_server import Server
 from service.contract.errors import InvalidSetting
-from service.works import database, queueing
+from service.engine import database, queueing
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, until, upload
 from service.contract.plan.sharding import BLOCK_IMAGES
-from service.contract.plan.works import Blob, Work
-from service.works import intake
-from service.works.tables import attempts, work_rows
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake
+from service.engine.tables import attempts, task_rows
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from service.works.tables import attempts, work_rows
     [(7, (1, 2, 7)), (64, (1, 2, 7, 64))],
 )
 @pytest.mark.slow  # however they are cut: tests/workers/inference/test_scoring.py; a lost shard is
-# another attempt at the same work: test_workers.py
+# another attempt at the same task: test_workers.py
 def test_columns_are_bit_equal_however_they_are_sharded(fleet, client, blocks, ways):
     images = blocks * BLOCK_IMAGES - 5
     tar, data = bundle(images), checkpoint(seed=1)
@@ -41,30 +41,30 @@ def _lost(fleet):
 
 
 def _columns(checkpoint_, dataset, images, blocks, ways):
-    """The same work, in so many shards of whole blocks."""
+    """The same task, in so many shards of whole blocks."""
     inputs = {"checkpoint": Blob(checkpoint_), "dataset": Blob(dataset)}
     bounds = [min(blocks * at // ways * BLOCK_IMAGES, images) for at in range(ways + 1)]
     spans = [list(span) for span in pairwise(bounds)]
-    parts = tuple(Work("columns", inputs, {"split": "test", "images": span}) for span in spans)
-    return Work("columns", inputs, {"split": "test"}, parts if ways > 1 else ())
+    parts = tuple(Task("columns", inputs, {"split": "test", "images": span}) for span in spans)
+    return Task("columns", inputs, {"split": "test"}, parts if ways > 1 else ())
 
 
 def _run(fleet, whole):
     """As if it had never succeeded."""
     with fleet.records.transaction() as connection:
         connection.execute(
-            work_rows.update()
-            .where(work_rows.c.key.in_([work.key for work in whole.everything()]))
+            task_rows.update()
+            .where(task_rows.c.key.in_([task.key for task in whole.everything()]))
             .values(status="failed", result=None)
         )
-        intake.add_works(fleet.records, connection, list(whole.everything()), deadline=1e12)
+        intake.add_tasks(fleet.records, connection, list(whole.everything()), deadline=1e12)
 
 
 def _ended(fleet, whole):
     def result():
         with fleet.records.reading() as connection:
-            query = sa.select(work_rows.c.result).where(
-                work_rows.c.key == whole.key, work_rows.c.status == "done"
+            query = sa.select(task_rows.c.result).where(
+                task_rows.c.key == whole.key, task_rows.c.status == "done"
             )
             return connection.execute(query).scalar()
 
@@ -83,5 +83,5 @@ def _a_shard_that_is_lost(fleet):
 
 def _runs_something(fleet):
     with fleet.records.reading() as connection:
-        running = sa.select(work_rows.c.key).where(work_rows.c.status == "running")
+        running = sa.select(task_rows.c.key).where(task_rows.c.status == "running")
         return connection.execute(running).first()

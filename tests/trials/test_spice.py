@@ -36,7 +36,7 @@ def _evaluate(fleet, request, seconds):
         while found["status"] in ("queued", "running") and time.monotonic() < deadline:
             time.sleep(0.1)
             found = client.get(f"/v1/evaluations/{found['id']}").json()
-    return found, {work["name"]: work for work in found["works"]}
+    return found, {task["name"]: task for task in found["tasks"]}
 
 
 def _parser_of(fleet):
@@ -56,18 +56,18 @@ def test_once_they_are_there_it_is_computed_though_its_java_is_killed(bare, spic
         started = client.post("/v1/evaluations", json=REQUEST).json()
     victim = until(lambda: _parser_of(bare), 120, "a Java that parses")
     os.kill(victim.pid, signal.SIGKILL)
-    found, works = _evaluate(bare, REQUEST, 300)
+    found, tasks = _evaluate(bare, REQUEST, 300)
     assert found["status"] == "succeeded", found["error"]
-    assert 2 in (works["tuples"]["attempts"], works["reference_tuples"]["attempts"])
+    assert 2 in (tasks["tuples"]["attempts"], tasks["reference_tuples"]["attempts"])
     assert list(found["scores"]) == ["spider"]
     assert started["id"] != found["id"]
     turned = [
         {"image": at["image"], "caption": given["caption"]}
         for at, given in zip(CAPTIONS, CAPTIONS[::-1], strict=True)
     ]
-    again, works = _evaluate(bare, {**REQUEST, "captions": turned}, 60)
+    again, tasks = _evaluate(bare, {**REQUEST, "captions": turned}, 60)
     assert again["status"] == "succeeded"
-    assert works["tuples"]["cached"] is False
-    assert works["reference_tuples"]["cached"] is True
-    assert works["tuples"]["seconds"] < 2
+    assert tasks["tuples"]["cached"] is False
+    assert tasks["reference_tuples"]["cached"] is True
+    assert tasks["tuples"]["seconds"] < 2
     assert bare.leftovers() == []

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, digest, until, until_ended, upload
 from service.contract.asking import Scope
-from service.works.keyring import keys
-from service.works.tables import runs, work_rows
+from service.engine.keyring import keys
+from service.engine.tables import runs, task_rows
 from storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 
 SECONDS, RUNS, UPLOADS = 60, 60, 12  # of a storm
@@ -77,8 +77,8 @@ def _all_ended(fleet, count):
 
 def _nothing_leaked(fleet):
     with fleet.records.reading() as connection:
-        statuses = set(connection.execute(sa.select(work_rows.c.status)).scalars())
-        leases = set(connection.execute(sa.select(work_rows.c.lease_until)).scalars())
+        statuses = set(connection.execute(sa.select(task_rows.c.status)).scalars())
+        leases = set(connection.execute(sa.select(task_rows.c.lease_until)).scalars())
     assert statuses == {"done"}
     assert leases == {None}
     until(lambda: not fleet.leftovers(), 20, "the janitor, which sweeps what the dead have left")

@@ -40,7 +40,7 @@ def _submit(client, dataset, images):
 
 
 def test_who_comes_last_with_little_is_not_last(fleet, two):
-    """T63: the first works of twelve submissions may be begun before those of another caller."""
+    """T63: the first tasks of twelve submissions may be begun before those of another caller."""
     one, other = two
     until_ended(one, _submit(one, "tiny/test", 40), 30)
     worker = fleet.find("worker", "metrics")

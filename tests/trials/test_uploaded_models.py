@@ -26,9 +26,9 @@ from fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_end
 from pieces import Pieces
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
-from service.works import database
-from service.works.kept import plugins
-from service.works.records import Records
+from service.engine import database
+from service.engine.kept import plugins
+from service.engine.records import Records
 from workers.offline import assets
 from workers.runtime.worker import tell_plugins
 from workers.sandbox import confinement
@@ -38,7 +38,7 @@ Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow"
 pytestmark = pytest.mark.slow  # two fleets; each form alone: tests/service/http
 
 SEEN = 9
-PHOTOS = 400  # features are computed by two works, small forms by seven
+PHOTOS = 400  # features are computed by two tasks, small forms by seven
 PIECES = {
     "janitor": "janitor",
     "metrics": "metrics",
@@ -220,7 +220,7 @@ def _scored(client, asked):
     answer = client.post("/v1/evaluations", json=asked)
     assert answer.status_code in (201, 202), answer.text
     run = until_ended(client, answer.json()["id"], 120)
-    assert run["status"] == "succeeded", run["works"]
+    assert run["status"] == "succeeded", run["tasks"]
     place = f"/v1/evaluations/{run['id']}"
     pregen = client.get(f"{place}/pregen").json()["scores"]
     assert len(pregen) > 300
@@ -247,7 +247,7 @@ def test_columns_are_scored_as_by_a_service_in_this_process(service, calm):
     _agree(*found)
 
 
-def test_pictures_of_several_works_are_shown_as_by_a_service_in_this_process(service, calm):
+def test_pictures_of_several_tasks_are_shown_as_by_a_service_in_this_process(service, calm):
     names = [f"{place}.jpg" for place in (0, 63, 64, PHOTOS - 1)]
     found = []
     for each in (calm, service):
@@ -276,7 +276,7 @@ def _rows(images, size):
 
 
 def _photos():
-    """As many as several works compute."""
+    """As many as several tasks compute."""
     pictures = {f"{place}.jpg": image_encoders.photo(place) for place in range(PHOTOS)}
     lines = b"".join(line(name, ["w2 w3 w4", "w5 w6"]) for name in pictures)
     files = [tar_entry(f"images/{name}".encode(), data) for name, data in pictures.items()]

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from fleet import LONG, checkpoint, until, upload
-from service.works.tables import runs
+from service.engine.tables import runs
 
 SEEDS = itertools.count(3000)
 WAITERS = 300
@@ -32,7 +32,7 @@ def test_what_a_worker_is_busy_with_is_answered_when_the_wait_is_over_and_goes_o
 
 @pytest.fixture
 def still(fleet):
-    """An evaluation of no works: it changes when the test says so."""
+    """An evaluation of no tasks: it changes when the test says so."""
     identity = f"ev_still_{next(SEEDS)}"
     with fleet.records.transaction() as connection:
         connection.execute(

@@ -7,10 +7,10 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from service.works import leases, queueing
-from service.works.queueing import RedisQueue
-from service.works.records import Records
-from service.works.tables import work_rows
+from service.engine import leases, queueing
+from service.engine.queueing import RedisQueue
+from service.engine.records import Records
+from service.engine.tables import task_rows
 from workers.runtime.worker import QueueWorker
 
 QUEUE = "rq:queue:metrics"
@@ -56,7 +56,7 @@ class Performing:
 
 @pytest.fixture
 def listen(connection, monkeypatch):
-    """Let a worker perform so many works; returns of which queues they were."""
+    """Let a worker perform so many tasks; returns of which queues they were."""
     monkeypatch.setattr("workers.runtime.worker._PAUSE_SECONDS", 0.01)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -120,7 +120,7 @@ def _insert(records, count, rung_at):
     common |= {"rung_at": rung_at, **counts}
     rows = [{"key": _key(number), **common} for number in range(count)]
     with records.transaction() as connection:
-        connection.execute(work_rows.insert(), rows)
+        connection.execute(task_rows.insert(), rows)
 
 
 def _asked(connection):
@@ -154,8 +154,8 @@ def test_what_a_redis_has_forgotten_is_woken_again_in_few_rounds(connection, rec
     assert queues.ring_again(records, before=began) == 0
 
 
-def test_works_whose_wake_ups_began_others_are_all_begun_and_no_queue_grows(connection, records):
-    """T63: wake-ups say that something is ready, not what: one is lost, one began a work that has
+def test_tasks_whose_wake_ups_began_others_are_all_begun_and_no_queue_grows(connection, records):
+    """T63: wake-ups say that something is ready, not what: one is lost, one began a task that has
     none, some are for nothing.
     """
     _insert(records, 40, rung_at=0.0)

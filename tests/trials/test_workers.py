@@ -16,7 +16,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
-from service.works.tables import attempts, run_works, work_rows
+from service.engine.tables import attempts, run_tasks, task_rows
 
 SEEDS = itertools.count(500)
 LARGE = {"words": 20_000, "size": 128}  # for it, one image's search is not short
@@ -37,8 +37,8 @@ def _get(client, identity):
     return client.get(f"/v1/evaluations/{identity}").json()
 
 
-def _work(client, identity, name):
-    return next(work for work in _get(client, identity)["works"] if work["name"] == name)
+def _task(client, identity, name):
+    return next(task for task in _get(client, identity)["tasks"] if task["name"] == name)
 
 
 def _damage(fleet, identity, harm):
@@ -53,19 +53,19 @@ def _damage(fleet, identity, harm):
 
 
 def _until_running(client, identity, name="captions"):
-    until(lambda: _work(client, identity, name)["status"] == "running", 20, f"{name} is running")
+    until(lambda: _task(client, identity, name)["status"] == "running", 20, f"{name} is running")
 
 
 def _outcomes(fleet, identity, name):
-    """How the attempts at a work, shards included, have ended (None: not yet), in their order."""
+    """How the attempts at a task, shards included, have ended (None: not yet), in their order."""
     with fleet.records.reading() as connection:
         row = connection.execute(
-            sa.select(work_rows.c.key, work_rows.c.parts)
-            .join(run_works, run_works.c.work_key == work_rows.c.key)
-            .where(run_works.c.run_id == identity, run_works.c.name == name)
+            sa.select(task_rows.c.key, task_rows.c.parts)
+            .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)
+            .where(run_tasks.c.run_id == identity, run_tasks.c.name == name)
         ).one()
         query = sa.select(attempts.c.outcome).where(
-            attempts.c.work_key.in_([row.key, *json.loads(row.parts)])
+            attempts.c.task_key.in_([row.key, *json.loads(row.parts)])
         )
         return connection.execute(query.order_by(attempts.c.id)).scalars().all()
 
@@ -74,14 +74,14 @@ def _cancel(client, identity):
     assert client.post(f"/v1/evaluations/{identity}/cancel").status_code == 202
 
 
-def test_a_child_that_is_killed_is_replaced_and_its_work_done_again(fleet):
+def test_a_child_that_is_killed_is_replaced_and_its_task_done_again(fleet):
     """T21."""
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
         fleet.find("workers.runtime.child", "inference").kill()
         began = time.monotonic()
-        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
+        until(lambda: _task(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
         assert time.monotonic() - began < 20
         assert _outcomes(fleet, identity, "captions")[0] == "worker_lost"
         _cancel(client, identity)
@@ -100,14 +100,14 @@ def test_a_record_that_cannot_be_written_for_11_seconds_ends_no_attempt(fleet):
                 threading.Event().wait(11)
             else:
                 connection.execute(sa.text("SELECT pg_sleep(11)"))
-        until(lambda: _work(client, identity, "captions")["progress"], 20, "progress")
+        until(lambda: _task(client, identity, "captions")["progress"], 20, "progress")
         assert child.is_running()
         assert set(_outcomes(fleet, identity, "captions")) <= {"done", None}
         _cancel(client, identity)
 
 
-@pytest.mark.slow  # four children import torch; the rule alone: tests/service/works/test_records.py
-def test_a_work_that_kills_two_children_is_quarantined(fleet):
+@pytest.mark.slow  # four children import torch; the rule: tests/service/engine/test_records.py
+def test_a_task_that_kills_two_children_is_quarantined(fleet):
     """T28: its child dies each time; others wait less than twice as long as behind a sound one."""
     with fleet.client() as client:
         client.put("/v1/datasets/one", content=bundle(1))
@@ -118,7 +118,7 @@ def test_a_work_that_kills_two_children_is_quarantined(fleet):
         identity = _long(client, dataset="one/test", sizes=LARGE)
         for attempt in (1, 2):
             until(
-                lambda attempt=attempt: _work(client, identity, "captions")["attempts"] == attempt,
+                lambda attempt=attempt: _task(client, identity, "captions")["attempts"] == attempt,
                 20,
                 "another attempt",
             )
@@ -168,7 +168,7 @@ def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
 
 
 def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(fleet):
-    """T22: the child is dead within a second, the work runs again within 20."""
+    """T22: the child is dead within a second, the task runs again within 20."""
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
@@ -176,17 +176,17 @@ def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(flee
         fleet.find("workers", "worker", "inference").kill()
         began = time.monotonic()
         until(lambda: _dead(child), 1, "the child's death")
-        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
+        until(lambda: _task(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
         assert time.monotonic() - began < 20
         _cancel(client, identity)
 
 
 def _attempts(fleet, since):
-    """(the work, its attempt) of metrics that were begun after that time, in their order."""
+    """(the task, its attempt) of metrics that were begun after that time, in their order."""
     query = (
-        sa.select(attempts.c.work_key, attempts.c.attempt)
-        .join(work_rows, work_rows.c.key == attempts.c.work_key)
-        .where(work_rows.c.queue == "metrics", attempts.c.started_at > since)
+        sa.select(attempts.c.task_key, attempts.c.attempt)
+        .join(task_rows, task_rows.c.key == attempts.c.task_key)
+        .where(task_rows.c.queue == "metrics", attempts.c.started_at > since)
         .order_by(attempts.c.id)
     )
     with fleet.records.reading() as connection:
@@ -209,7 +209,7 @@ def test_what_a_killed_worker_had_begun_comes_before_what_waits(fleet):
             client.post("/v1/evaluations", json=_outputs(next(SEEDS))).json()["id"]
             for _ in range(4)
         ]
-        names = (work["name"] for work in _get(client, posted[0])["works"])
+        names = (task["name"] for task in _get(client, posted[0])["tasks"])
         name = next(name for name in names if name.startswith("bleu"))
         _until_running(client, posted[0], name)
         fleet.find("workers", "worker", "metrics").kill()
@@ -220,7 +220,7 @@ def test_what_a_killed_worker_had_begun_comes_before_what_waits(fleet):
             assert until_ended(client, identity, 40)["status"] == "succeeded"
 
 
-def test_a_work_past_its_deadline_is_ended_with_timeout(fleet):
+def test_a_task_past_its_deadline_is_ended_with_timeout(fleet):
     """T29."""
     with fleet.client() as client:
         identity = _long(client, deadline=3)
@@ -239,7 +239,7 @@ def _dead(process):
 
 
 def _idle(fleet):
-    """Nothing computes for inference; there may be no child until the next work comes."""
+    """Nothing computes for inference; there may be no child until the next task comes."""
     children = fleet.running("workers.runtime.child", "inference")
     try:
         return all(child.cpu_percent(0.2) < 50 for child in children)
@@ -247,7 +247,7 @@ def _idle(fleet):
         return True
 
 
-def test_canceling_ends_a_running_work_soon_and_for_good(fleet):
+def test_canceling_ends_a_running_task_soon_and_for_good(fleet):
     """T31."""
     with fleet.client() as client:
         identity = _long(client)
@@ -267,9 +267,9 @@ def test_prefix_scores_overtake_long_decodes(fleet):
         decodes = [_long(client) for _ in range(10)]
         _until_running(client, decodes[0])
         quick = _post(client)
-        until(lambda: _work(client, quick, "prefix")["status"] == "done", 20, "prefix scores")
-        assert _work(client, decodes[0], "captions")["status"] == "running"
-        assert _work(client, decodes[9], "captions")["status"] == "ready"
+        until(lambda: _task(client, quick, "prefix")["status"] == "done", 20, "prefix scores")
+        assert _task(client, decodes[0], "captions")["status"] == "running"
+        assert _task(client, decodes[9], "captions")["status"] == "ready"
         for identity in reversed(decodes):  # a cancel of what runs ends a child
             _cancel(client, identity)
 
@@ -297,16 +297,16 @@ def test_damaged_columns_are_computed_again(fleet, harm):
         with fleet.records.transaction() as connection:
             keys = dict(
                 connection.execute(
-                    sa.select(run_works.c.name, run_works.c.work_key).where(
-                        run_works.c.run_id == identity
+                    sa.select(run_tasks.c.name, run_tasks.c.task_key).where(
+                        run_tasks.c.run_id == identity
                     )
                 ).all()
             )
             result = connection.execute(
-                sa.select(work_rows.c.result).where(work_rows.c.key == keys["columns"])
+                sa.select(task_rows.c.result).where(task_rows.c.key == keys["columns"])
             ).scalar_one()
             connection.execute(  # as a newer code version of `pregen` would have it
-                work_rows.update().where(work_rows.c.key == keys["pregen"]).values(status="failed")
+                task_rows.update().where(task_rows.c.key == keys["pregen"]).values(status="failed")
             )
         _damage(fleet, result, harm)
         request = {"checkpoint": before["checkpoint"], "dataset": "tiny/test", "postgen": []}
@@ -339,7 +339,7 @@ def test_what_others_put_into_our_queues_is_not_executed(fleet, tmp_path):
 
 
 def test_redis_may_forget_everything(fleet):
-    """T25: FLUSHALL while works wait; they are rung for again."""
+    """T25: FLUSHALL while tasks wait; they are rung for again."""
     with fleet.client() as client:
         running = _long(client)
         _until_running(client, running)
@@ -409,7 +409,7 @@ def _goes_on(fleet, client, identity):
     assert len(open_ones) <= 1
 
 
-@pytest.mark.slow  # half a minute of waiting; the rule alone: tests/service/works/test_records.py
+@pytest.mark.slow  # half a minute of waiting; the rule alone: tests/service/engine/test_records.py
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_a_paused_worker_comes_back_too_late(fleet, seconds):
     """T23: stopped for longer than its lease, while its child works on; its result is refused, and
@@ -433,9 +433,9 @@ def test_a_paused_worker_comes_back_too_late(fleet, seconds):
 
 
 @pytest.mark.slow  # a service of its own; one child alone: tests/workers/test_memory_limit.py
-def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
+def test_a_task_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
     """T30: with a limit that torch alone exceeds."""
-    fleet = Fleet(tmp_path / "home", PRESCORE_WORK_MEMORY_MB="120").start()
+    fleet = Fleet(tmp_path / "home", PRESCORE_TASK_MEMORY_MB="120").start()
     try:
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
@@ -462,6 +462,6 @@ def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(fleet, again):
         return
     fleet.start()
     with fleet.client() as client:
-        until(lambda: _work(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
+        until(lambda: _task(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
         _cancel(client, identity)
         assert until_ended(client, quick, 40)["status"] == "succeeded"

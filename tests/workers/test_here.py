@@ -19,8 +19,8 @@ from builders import ENCODER, model, tensors
 from fleet import until
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
-from service.works import database
-from service.works.tables import runs
+from service.engine import database
+from service.engine.tables import runs
 from workers import here
 from workers.inference import checkpoints, features
 
@@ -59,7 +59,7 @@ def test_a_client_here_scores_as_a_service_does_and_the_next_one_computes_nothin
     assert [run.status for run in found] == ["succeeded", "succeeded"]
     assert found[0].scores == found[1].scores
     assert found[0].scores["cider_d"].signature == "cider_d|refs:2|tok:none|df:corpus(n=6)|v:2"
-    assert [{task.cached for task in run.works} for run in found] == [{False}, {True}]
+    assert [{task.cached for task in run.tasks} for run in found] == [{False}, {True}]
 
 
 def test_it_listens_nowhere_but_at_a_socket_of_its_user(tmp_path):
@@ -105,7 +105,7 @@ def _running(record):
     engine = database.connect(f"sqlite:///{record}")
     try:
         with engine.connect() as connection:
-            return connection.exec_driver_sql("SELECT status FROM works").scalars().all()
+            return connection.exec_driver_sql("SELECT status FROM tasks").scalars().all()
     except sa.exc.OperationalError:  # its tables are not there yet
         return []
     finally:

@@ -1,4 +1,4 @@
-"""T30 without a fleet: a real child, whose every work takes more memory than it may."""
+"""T30 without a fleet: a real child, whose every task takes more memory than it may."""
 
 import functools
 
@@ -18,7 +18,7 @@ def service(serve_here, tmp_path, monkeypatch):
 
     def child(_toolbox):
         settings = {"PRESCORE_HOME": str(tmp_path), "PRESCORE_DEVICE": "cpu"}
-        children.append(WarmChild("metrics", {**settings, "PRESCORE_WORK_MEMORY": str(LIMIT)}))
+        children.append(WarmChild("metrics", {**settings, "PRESCORE_TASK_MEMORY": str(LIMIT)}))
         return children[-1]
 
     limited = functools.partial(Runner, limits=Limits(LIMIT))
@@ -31,7 +31,7 @@ def service(serve_here, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_work_that_outgrows_its_memory_fails_and_the_next_one_runs(service):
+def test_a_task_that_outgrows_its_memory_fails_and_the_next_one_runs(service):
     asked = {"dataset": "tiny/test", "tokenizer": "none", "postgen": ["rouge_l"]}
     with service.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(len(CAPTIONS)))

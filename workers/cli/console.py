@@ -216,8 +216,8 @@ def above(bar: Bar, text: str) -> None:
 
 @contextmanager
 def progresses() -> Iterator[Callable[[str], Progress]]:
-    """Progress of several works in turn: call it with a name to get its Progress. A bar on a
-    terminal; elsewhere, as in a CI's log, a line at the end of each work, with its time, and one
+    """Progress of several tasks in turn: call it with a name to get its Progress. A bar on a
+    terminal; elsewhere, as in a CI's log, a line at the end of each task, with its time, and one
     every `EVERY_SECONDS`.
     """
     if not sys.stderr.isatty():
@@ -235,7 +235,7 @@ def progresses() -> Iterator[Callable[[str], Progress]]:
 
 
 def _lines(what: str, last: ExitStack) -> Progress:
-    """Progress of a work that begins now, so the `last` one has ended."""
+    """Progress of a task that begins now, so the `last` one has ended."""
     last.close()
     began = told = time.monotonic()
     last.callback(lambda: say(f"{what}: {time.monotonic() - began:.1f} s"))

@@ -214,13 +214,13 @@ def _tasks(
 
 
 def _bring(
-    work: str, progress: "Progress", toolbox: Toolbox, models: Mapping[str, str]
+    task: str, progress: "Progress", toolbox: Toolbox, models: Mapping[str, str]
 ) -> dict[str, Any]:
-    asked, family = assets.parameters(work, toolbox.places), kind_of(work)
-    if work not in models:
+    asked, family = assets.parameters(task, toolbox.places), kind_of(task)
+    if task not in models:
         return toolbox.bring(family, asked, progress)
-    path = assets.models(toolbox.places)[family, models[work]]
-    return toolbox.named(family, models[work], path, asked, progress)
+    path = assets.models(toolbox.places)[family, models[task]]
+    return toolbox.named(family, models[task], path, asked, progress)
 
 
 def _tell_missing(scored: "JudgedScores") -> None:

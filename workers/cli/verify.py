@@ -45,11 +45,11 @@ def verify(
     Needs no service.
     """
     from workers.inference import checkpoints
-    from workers.offline import verify as work
+    from workers.offline import verify as task
 
     with errors():
-        given = work.examples(logp, dataset)
-        found = work.verify(checkpoints.read(checkpoint), given, dataset, tolerance)
+        given = task.examples(logp, dataset)
+        found = task.verify(checkpoints.read(checkpoint), given, dataset, tolerance)
     agree = found.furthest <= tolerance
     if as_json:
         document = {"agree": agree, "furthest": found.furthest, "remedy": found.remedy}

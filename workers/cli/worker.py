@@ -15,14 +15,14 @@ worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
 
 @worker.command()
 def inference() -> None:
-    """Run works that need a model: prefix scores, columns, captions. Start one per device."""
-    _work("inference")
+    """Run tasks that need a model: prefix scores, columns, captions. Start one per device."""
+    _task("inference")
 
 
 @worker.command()
 def metrics() -> None:
-    """Run works of post-gen metrics."""
-    _work("metrics")
+    """Run tasks of post-gen metrics."""
+    _task("metrics")
 
 
 @worker.command()
@@ -49,9 +49,9 @@ def converter(
         running.serve(place, children, chosen)
 
 
-def _work(role: str) -> None:
-    from service.works import logs
-    from service.works.tracing import choosing
+def _task(role: str) -> None:
+    from service.engine import logs
+    from service.engine.tracing import choosing
     from workers.runtime.worker import serve
 
     with errors():

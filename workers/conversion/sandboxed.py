@@ -32,7 +32,7 @@ class Box:
 
     @classmethod
     def of(cls, settings: Settings) -> "Box":
-        return cls(settings.work_memory, settings.sandbox)
+        return cls(settings.task_memory, settings.sandbox)
 
 
 def pytorch(source: Path, target: Path, box: Box) -> Sequence[str]:

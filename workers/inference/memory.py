@@ -75,7 +75,7 @@ def check_fits(what: str, needs: int, limit: int | None) -> None:
     """Raise OutOfMemory if `what` needs more bytes than the limit."""
     if limit is not None and needs > limit:
         raise OutOfMemory(
-            f"{what} takes about {needs / 1e6:,.0f} MB, and a work may take {limit / 1e6:,.0f} MB: "
-            "use a smaller model, or a worker with more memory (PRESCORE_WORK_MEMORY_MB, if the "
+            f"{what} takes about {needs / 1e6:,.0f} MB, and a task may take {limit / 1e6:,.0f} MB: "
+            "use a smaller model, or a worker with more memory (PRESCORE_TASK_MEMORY_MB, if the "
             "machine has more)"
         )

@@ -1,4 +1,4 @@
-"""One function for each kind of work, from files of inputs to a result file and a summary.
+"""One function for each kind of task, from files of inputs to a result file and a summary.
 
 The warm child calls `answer`. Nothing here uses databases, queues or object stores: the parent
 process fetches the inputs and stores the result.
@@ -27,7 +27,7 @@ from workers.jobs.request import Job, Request, Result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress, silent
 
-OTHERS: dict[str, Job] = {  # kinds of works that are not families of metrics
+OTHERS: dict[str, Job] = {  # kinds of tasks that are not families of metrics
     "checkpoint": checkpoints.prepare,
     "features": pictures.encode,
     "picture_digests": pictures.digest,
@@ -61,7 +61,7 @@ def job(kind: str) -> Job:
 
 
 def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent) -> Result:
-    """Compute a work and write its result to the request's path `result`.
+    """Compute a task and write its result to the request's path `result`.
 
     The request's `files` has a checked file for each digest in it.
     """
@@ -80,12 +80,12 @@ def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silen
 def answer(
     request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Compute a work. Returns the warm child's answer, a summary or an error."""
+    """Compute a task. Returns the warm child's answer, a summary or an error."""
     try:
         summary = run(request, toolbox, progress).summary
         return {"summary": {} if summary is None else summary.model_dump()}
     except MemoryError:
-        return _refused("out_of_memory", "the work needs more memory")
+        return _refused("out_of_memory", "the task needs more memory")
     except PrescoreError as error:
         return _refused(error.code, error.detail)
     except Exception as error:  # noqa: BLE001  an error in our code fails the run, not the worker

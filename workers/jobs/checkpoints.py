@@ -41,7 +41,7 @@ def _run_transformers(path: Path, box: "Box") -> None:
 
 
 def _run_graphs(request: Request, toolbox: Toolbox, facts: models.Facts) -> None:
-    """The model stays open for the works that wait for this one."""
+    """The model stays open for the tasks that wait for this one."""
     from workers.conversion import sandboxed
 
     path = request.inputs["package"]

@@ -1,4 +1,4 @@
-"""The work that compares two systems, image by image, by the scores of one family."""
+"""The task that compares two systems, image by image, by the scores of one family."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The works of estimates during decoding: the order of images, and looks at their scores."""
+"""The tasks of estimates during decoding: the order of images, and looks at their scores."""
 
 import contextlib
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ def look(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def _scored(request: Request, toolbox: Toolbox, name: str) -> "Batch":
-    """Scores of new captions; a metric that fails is left out, since its own work reports why."""
+    """Scores of new captions; a metric that fails is left out, since its own task reports why."""
     import numpy as np
 
     from workers.analysis.estimate.looks import Batch

@@ -1,4 +1,4 @@
-"""The work that forecasts post-gen scores from pre-gen scores and a history."""
+"""The task that forecasts post-gen scores from pre-gen scores and a history."""
 
 from prescore.models.evaluations import Forecast
 from service.contract.results import ForecastHistory, Forecasts, ScoreSummary

@@ -1,4 +1,4 @@
-"""The works that need a model (prefix, columns, captions), and the pre-gen scores."""
+"""The tasks that need a model (prefix, columns, captions), and the pre-gen scores."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to 
 
 
 def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
-    """Model, inputs, encoded references and places of a work's images.
+    """Model, inputs, encoded references and places of a task's images.
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
@@ -167,7 +167,7 @@ def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def _text(model: "Captioner", caption: "DecodedIds") -> str:
-    """The caption's text. One that is longer than people may send fails the work: cut off, it would
+    """The caption's text. One that is longer than people may send fails the task: cut off, it would
     be scored as another caption than the model's.
     """
     from workers.inference import decoding

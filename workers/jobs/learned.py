@@ -1,4 +1,4 @@
-"""The works that train learned metrics."""
+"""The tasks that train learned metrics."""
 
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ def train(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
 
 
 def train_accord(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    """Train a model of accord, from judgements if the work has some, else from captions alone."""
+    """Train a model of accord, from judgements if the task has some, else from captions alone."""
     from workers.analysis.learning import contrast, judged
     from workers.analysis.learning.asked import Asked
     from workers.files import judgements

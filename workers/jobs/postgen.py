@@ -1,4 +1,4 @@
-"""The works of the post-gen metrics: prepared references and captions, and scores."""
+"""The tasks of the post-gen metrics: prepared references and captions, and scores."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.metrics.family import Floats, Scores, Task
+    from workers.metrics.family import Floats, Scores, ScoringInput
     from workers.metrics.scenes.scene_graphs import Parse
 
 
@@ -69,10 +69,10 @@ def score(family: str) -> Job:
     return run
 
 
-def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -> "Task":
+def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -> "ScoringInput":
     import numpy as np
 
-    from workers.metrics.family import Task
+    from workers.metrics.family import ScoringInput
 
     row, asked = FAMILIES[family], request.parameters
     inputs, digests = request.inputs, request.digests
@@ -86,7 +86,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
         tools["texts"] = captions
     if row.reads != "texts":
         places, captions = toolbox.tokens(digests["captions"], inputs["captions"], tokenizer)
-    return Task(
+    return ScoringInput(
         captions,
         np.array(places, np.int64),
         prepared,

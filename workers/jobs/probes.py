@@ -1,4 +1,4 @@
-"""The works of the probes: a table for each probe, and the metrics' health from all tables."""
+"""The tasks of the probes: a table for each probe, and the metrics' health from all tables."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -66,16 +66,16 @@ def _scorer(request: Request, toolbox: Toolbox) -> "Scorer":
     from workers.analysis.probing.scoring import scorer
 
     asked = request.parameters
-    tools = {work: _tools(work, request, toolbox) for work in catalogue.works_of(asked["metrics"])}
+    tools = {task: _tools(task, request, toolbox) for task in catalogue.tasks_of(asked["metrics"])}
     return scorer(asked["metrics"], toolbox.jvm(), tools)
 
 
-def _tools(work: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
+def _tools(task: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
     """What a metric needs besides captions and references; a model that its name tells is an input
     of the probe.
     """
-    own, model = request.parameters["own"].get(work, {}), planning.input_of_model(work)
+    own, model = request.parameters["own"].get(task, {}), planning.input_of_model(task)
     if model in request.inputs:
         path, digest = request.inputs[model], request.digests[model]
-        return toolbox.named(kind_of(work), digest, path, own)
-    return toolbox.bring(work, own)
+        return toolbox.named(kind_of(task), digest, path, own)
+    return toolbox.bring(task, own)

@@ -1,4 +1,4 @@
-"""The arguments and results of works: files, parameters and summaries."""
+"""The arguments and results of tasks: files, parameters and summaries."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from workers.progress import Progress
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments of a work: checked local files by the names of its inputs, and parameters."""
+    """The arguments of a task: checked local files by the names of its inputs, and parameters."""
 
     inputs: Mapping[str, Path]
     digests: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The works of a correlation study: each model's strata, and the correlations over all."""
+"""The tasks of a correlation study: each model's strata, and the correlations over all."""
 
 from collections.abc import Mapping
 from dataclasses import replace

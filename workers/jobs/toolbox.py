@@ -1,4 +1,4 @@
-"""Models, references and processes that are kept for the next works."""
+"""Models, references and processes that are kept for the next tasks."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Toolbox:
 
     device: str
     places: assets.Places
-    memory: int | None = None  # bytes that a work may take
+    memory: int | None = None  # bytes that a task may take
     sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
     _model: "tuple[str, Captioner] | None" = None
@@ -52,12 +52,12 @@ class Toolbox:
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
-        return cls(chosen.device, assets.Places.of(chosen), chosen.work_memory, chosen.sandbox)
+        return cls(chosen.device, assets.Places.of(chosen), chosen.task_memory, chosen.sandbox)
 
     @classmethod
     def from_environment(cls) -> "Toolbox":
         places = assets.Places.from_environment(os.environ)
-        memory = int(os.environ["PRESCORE_WORK_MEMORY"])
+        memory = int(os.environ["PRESCORE_TASK_MEMORY"])
         sandbox: Sandbox = "off" if os.environ.get("PRESCORE_SANDBOX") == "off" else "required"
         return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox)
 
@@ -89,7 +89,7 @@ class Toolbox:
         return self._jvm
 
     def references(self, digest: str, path: Path) -> "References":
-        """Prepared references; the works of an evaluation read the same ones in turn."""
+        """Prepared references; the tasks of an evaluation read the same ones in turn."""
         from workers.metrics import references
 
         if self._references is None or self._references[0] != digest:
@@ -136,7 +136,7 @@ class Toolbox:
     ) -> dict[str, Any]:
         """The `tools` of a family's Task: what it needs besides captions and references.
 
-        `parameters` are the work's. Raises MetricUnavailable if an asset is missing or is another
+        `parameters` are the task's. Raises MetricUnavailable if an asset is missing or is another
         one.
         """
         found: dict[str, Any] = {}
@@ -196,7 +196,7 @@ class Toolbox:
         parameters: Mapping[str, Any],
         progress: Progress = silent,
     ) -> dict[str, Any]:
-        """The `tools` of a learned metric whose model a work has as an input."""
+        """The `tools` of a learned metric whose model a task has as an input."""
         model = self._sound(family, digest, path)
         needs = self._of_features(model, parameters, progress)
         return {"model": model, "name": model.name, **needs}

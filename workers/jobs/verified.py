@@ -1,4 +1,4 @@
-"""Checkpoints of plug-ins: verified by one work, and read by others only where the plug-in is the
+"""Checkpoints of plug-ins: verified by one task, and read by others only where the plug-in is the
 one that has verified them.
 """
 
@@ -19,7 +19,7 @@ _VERIFIED = "verified"  # the input
 
 
 def by_plugin(request: Request, toolbox: Toolbox) -> Result:
-    """Open a checkpoint by the plug-in that the work names, which tries it out. A tokenizer in it
+    """Open a checkpoint by the plug-in that the task names, which tries it out. A tokenizer in it
     is a stranger's: it is opened in the sandbox before.
     """
     from workers.conversion import sandboxed
@@ -39,7 +39,7 @@ def by_plugin(request: Request, toolbox: Toolbox) -> Result:
 
 
 def model(request: Request, toolbox: Toolbox) -> "Captioner":
-    """The captioner of a work that has one as an input."""
+    """The captioner of a task that has one as an input."""
     path = request.inputs["checkpoint"]
     verified = request.inputs.get(_VERIFIED)
     if verified is not None:

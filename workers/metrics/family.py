@@ -51,18 +51,18 @@ class Scores:
     signatures: dict[str, str]
 
 
-def _none_others(family: str, task: "Task") -> Scores:  # noqa: ARG001  a Score
+def _none_others(family: str, task: "ScoringInput") -> Scores:  # noqa: ARG001  a Score
     raise MetricUnavailable(f"expected a way to score by {family}, found none")
 
 
 @dataclass(frozen=True)
-class Task:
+class ScoringInput:
     """Captions, and `rows`, the images that they answer (places in `prepared`, the references).
 
     Captions are tokens joined by blanks, as the references are. If `tokenizer` is None, they are
     texts as people wrote them. `tools` are what a family needs according to its row, by the names
     that `Toolbox.bring` gives them: parse, vectors, encoder, model, …; `people` and `texts` among
-    them are references and captions as they were written. `own` are the parameters of its work.
+    them are references and captions as they were written. `own` are the parameters of its task.
     `others` scores the same captions by another family.
     """
 
@@ -135,7 +135,7 @@ class Task:
         return ngrams.starts(last - first), ngrams.spread(first, last - first)
 
 
-Score = Callable[[str, Task], Scores]  # scores a task by the family of that name
+Score = Callable[[str, ScoringInput], Scores]  # scores a task by the family of that name
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ class Measured:
     corpus: dict[str, float] = field(default_factory=dict)
 
 
-def _as_it_is(task: Task) -> Task:
+def _as_it_is(task: ScoringInput) -> ScoringInput:
     return task
 
 
-def _by_references(task: Task) -> str:
+def _by_references(task: ScoringInput) -> str:
     return task.references.signature
 
 
@@ -169,10 +169,10 @@ class Family:
     for soon.
     """
 
-    measure: Callable[[Task], Measured]
+    measure: Callable[[ScoringInput], Measured]
     corpus: Callable[[Statistics], dict[str, float]] | None
-    recipe: Callable[[Task], str]
-    against: Callable[[Task], str] = _by_references
-    complete: Callable[[Task], Task] = _as_it_is
+    recipe: Callable[[ScoringInput], str]
+    against: Callable[[ScoringInput], str] = _by_references
+    complete: Callable[[ScoringInput], ScoringInput] = _as_it_is
     join: Callable[[Mapping[str, Scores]], tuple[Measured, str]] | None = None
     expect: Callable[[Jvm], None] | None = None

@@ -30,7 +30,7 @@ from workers.metrics.families import (
     variety,
     wmd,
 )
-from workers.metrics.family import Family, Floats, Idf, Measured, Scores, Statistics, Task
+from workers.metrics.family import Family, Floats, Idf, Measured, Scores, ScoringInput, Statistics
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import scoring as learned
 from workers.metrics.learned.kinds import KINDS
@@ -79,7 +79,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def check_blanks(family: str, task: Task) -> None:
+def check_blanks(family: str, task: ScoringInput) -> None:
     """Raise MetricUnavailable where a family needs blanks between words, and most captions, or
     references, are of a script without them: they would score 0 as if they were English.
     """
@@ -94,7 +94,7 @@ def check_blanks(family: str, task: Task) -> None:
             )
 
 
-def score(family: str, task: Task) -> Scores:
+def score(family: str, task: ScoringInput) -> Scores:
     """Score a task by a family. Raises MetricFailed if the inputs do not fit together, JavaFailed
     if Java fails, MetricUnavailable if something that the family needs is missing.
     """
@@ -126,7 +126,7 @@ def score_tokens(
     by = references.tokenizer
     _check(tokens, rows, references)
     places = rows.astype(np.int64)
-    task = Task(tokens, places, references, jvm, idf, progress, tokenizer=by, tools=tools)
+    task = ScoringInput(tokens, places, references, jvm, idf, progress, tokenizer=by, tools=tools)
     return score(family, task)
 
 

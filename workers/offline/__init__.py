@@ -1,1 +1,1 @@
-"""Works on this machine without a service, for `prescore score`, `judge`, `probe` and `lab`."""
+"""Tasks on this machine without a service, for `prescore score`, `judge`, `probe` and `lab`."""

@@ -106,7 +106,7 @@ def _gpus() -> str:
 
 
 def _products() -> Finding:
-    """Whether oneDNN's packed matrix products work, by computing one."""
+    """Whether oneDNN's packed matrix products task, by computing one."""
     import torch
 
     from workers.inference.matrix_products import Product
@@ -284,7 +284,7 @@ def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) 
             timeout=2 * _METEOR_SECONDS,
         )
         run = Evaluation.model_validate_json(answer.content)
-        wrong = next((task.error for task in run.works if task.error), None)
+        wrong = next((task.error for task in run.tasks if task.error), None)
         values = ", ".join(f"{score.value:.3g}" for score in run.scores.values())
     except Exception as error:  # noqa: BLE001  every error is a finding
         return Finding(family, "unavailable", sentence(error))

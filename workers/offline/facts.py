@@ -81,7 +81,7 @@ def of_plugin(path: Path) -> dict[str, Any]:
         tried = {"opened by": _opened_by(path, found)}
     except SandboxUnavailable as unavailable:
         tried = unseen("what the file says of itself is right; tokenizer and tensors", unavailable)
-    except (PluginFailed, UnusableCheckpoint) as error:  # a service's work would fail
+    except (PluginFailed, UnusableCheckpoint) as error:  # a service's task would fail
         raise InvalidCheckpoint(error.detail) from None
     return {
         "format": "plugin",

@@ -1,1 +1,1 @@
-"""The worker process, which leases works, and its warm child, which computes them."""
+"""The worker process, which leases tasks, and its warm child, which computes them."""

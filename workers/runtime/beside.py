@@ -1,7 +1,7 @@
-"""Short works that a worker performs beside a long one, in a second child.
+"""Short tasks that a worker performs beside a long one, in a second child.
 
 Nothing cuts a block of a long search, or METEOR of 100,000 captions; without a second child, the
-first scores of others wait until they end. It is started where a short work is ready while another
+first scores of others wait until they end. It is started where a short task is ready while another
 has been running for a second, and ends when the worker has nothing to do.
 """
 
@@ -11,24 +11,24 @@ from concurrent import futures
 
 import structlog
 
-from service.works import leases
-from service.works.leases import Lease
-from service.works.queueing import RedisQueue
-from service.works.records import Records
-from service.works.waiting import turns
+from service.engine import leases
+from service.engine.leases import Lease
+from service.engine.queueing import RedisQueue
+from service.engine.records import Records
+from service.engine.waiting import turns
 from workers.runtime.resident import Warm
 from workers.runtime.runner import BEAT_SECONDS, Runner
 from workers.runtime.workplace import in_background
 
 log = structlog.get_logger()
 
-SHARE = 3  # the second child may take a third of a work's memory
-MOST_SECONDS = 20.0  # that a work may take which should take at most four
+SHARE = 3  # the second child may take a third of a task's memory
+MOST_SECONDS = 20.0  # that a task may take which should take at most four
 _CLOSING_SECONDS = 5.0  # for what runs to be handed back
 
 
 class ShortRunner(Runner):
-    """Hands back a work that takes more time or memory than a short one may; that work is then
+    """Hands back a task that takes more time or memory than a short one may; that task is then
     performed as the long ones are.
     """
 
@@ -60,8 +60,8 @@ class Beside:
         self._until = 0.0
 
     def look(self) -> None:
-        """Begin the short works that are ready, unless some are being performed. To be called each
-        second of a long work.
+        """Begin the short tasks that are ready, unless some are being performed. To be called each
+        second of a long task.
         """
         self._until = time.monotonic() + 2 * BEAT_SECONDS
         if not self._is_running() and self._is_one_ready():
@@ -91,12 +91,12 @@ class Beside:
             return any(turns.first(connection, queue, short=True) for queue in self._queues)
 
     def _perform(self) -> None:
-        """Perform short works, as long as any is ready and a long one runs."""
+        """Perform short tasks, as long as any is ready and a long one runs."""
         try:
             while time.monotonic() < self._until and any(map(self._perform_one, self._queues)):
                 pass
         except Exception:
-            log.exception("a short work could not be begun or ended")
+            log.exception("a short task could not be begun or ended")
 
     def _perform_one(self, queue: str) -> bool:
         found = self._runner.run_first(queue, short=True)

@@ -1,6 +1,6 @@
 """`python -m workers.runtime.child PURPOSE`: the warm child of a worker.
 
-It reads requests and answers them, and keeps models and JVMs in memory between works. It needs no
+It reads requests and answers them, and keeps models and JVMs in memory between tasks. It needs no
 network and no process but those that it starts, and is kept from them where the kernel can do that.
 """
 

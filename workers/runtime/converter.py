@@ -7,7 +7,7 @@ from types import FrameType
 from typing import NoReturn
 
 from service.contract.settings import Settings
-from service.works import logs
+from service.engine import logs
 from workers.sandbox import confinement
 from workers.sandbox.converter.serving import Bounds, Converter
 
@@ -19,7 +19,7 @@ def serve(path: Path, children: int | None, settings: Settings) -> None:
         signal.signal(number, _stop)
     if confinement.missing() is None:
         confinement.keep_from_others()
-    bounds = Bounds(children or len(os.sched_getaffinity(0)), settings.work_memory)
+    bounds = Bounds(children or len(os.sched_getaffinity(0)), settings.task_memory)
     Converter(path, bounds, without=confinement.left_out(settings.sandbox)).serve()
 
 

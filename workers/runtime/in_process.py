@@ -11,11 +11,11 @@ from typing import Any
 import structlog
 
 from service.contract.errors import Canceled
-from service.works import presence
-from service.works.blobs import Blobs
-from service.works.queueing import AtOnce, WakeUpQueue
-from service.works.records import Records
-from service.works.tracing.spans import OFF, Tracer
+from service.engine import presence
+from service.engine.blobs import Blobs
+from service.engine.queueing import AtOnce, WakeUpQueue
+from service.engine.records import Records
+from service.engine.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Ended

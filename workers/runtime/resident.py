@@ -1,7 +1,7 @@
 """The parent's side of the warm child of a worker.
 
-The child keeps torch, the last models or a JVM between works. The parent never imports them: it
-sends a request, receives progress, and ends the child's whole process group when the work is
+The child keeps torch, the last models or a JVM between tasks. The parent never imports them: it
+sends a request, receives progress, and ends the child's whole process group when the task is
 canceled, late or too large, or when the child has failed.
 """
 
@@ -51,7 +51,7 @@ class ChildAnswer:
 
 
 class Cause(Enum):
-    """What ended a child: its own work, the system for lack of memory, or somebody else."""
+    """What ended a child: its own task, the system for lack of memory, or somebody else."""
 
     OWN = "own"
     MEMORY = "memory"
@@ -65,7 +65,7 @@ class Ended:
 
 
 class Warm(Protocol):
-    """What computes a runner's works: the warm child, or this process in tests."""
+    """What computes a runner's tasks: the warm child, or this process in tests."""
 
     peak_bytes: int
 

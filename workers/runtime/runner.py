@@ -1,9 +1,9 @@
-"""Runs works: takes a lease, has the warm child compute the work, and stores how it ended.
+"""Runs tasks: takes a lease, has the warm child compute the task, and stores how it ended.
 
-The lease is extended every second. The child is ended when the lease is lost (the work was
+The lease is extended every second. The child is ended when the lease is lost (the task was
 canceled, or the lease expired and another worker has it), at the deadline, and above the memory
 limit. Where the record cannot be written, it is tried again until the lease has ended; nothing is
-ended before. A worker that is asked to stop hands its work back.
+ended before. A worker that is asked to stop hands its task back.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from service.contract.errors import (
     WorkerLost,
 )
 from service.contract.plan.prices import SHORT_SECONDS
-from service.works import leases, telling
-from service.works.leases import Lease
-from service.works.queueing import WakeUpQueue
-from service.works.records import Records
-from service.works.tracing.spans import OFF, UNTOLD, Tracer
+from service.engine import leases, telling
+from service.engine.leases import Lease
+from service.engine.queueing import WakeUpQueue
+from service.engine.records import Records
+from service.engine.tracing.spans import OFF, UNTOLD, Tracer
 from workers.processes import Gone
 from workers.runtime import attempting
 from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Warm
@@ -41,8 +41,8 @@ T = TypeVar("T")
 _PASSING = ("internal", "java_failed")  # errors after which another attempt may succeed
 BEAT_SECONDS = 1.0
 POLL_SECONDS = 0.25
-RECYCLE_AFTER = 500  # works per child, since libraries leak memory
-GRACE_SECONDS = 2.0  # for a work to end by itself when the worker is asked to stop
+RECYCLE_AFTER = 500  # tasks per child, since libraries leak memory
+GRACE_SECONDS = 2.0  # for a task to end by itself when the worker is asked to stop
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Runner:
         meanwhile: Callable[[], None] = _nothing,
         tracer: Tracer = OFF,
     ) -> None:
-        """`meanwhile` is called each second of a work that is not short, or takes longer; `tracer`
+        """`meanwhile` is called each second of a task that is not short, or takes longer; `tracer`
         is told of attempts.
         """
         self.name = name
@@ -84,13 +84,13 @@ class Runner:
         self._stop_asked: float | None = None
 
     def warm_up(self) -> None:
-        """Start the child, if there is none, before the first work comes."""
+        """Start the child, if there is none, before the first task comes."""
         if self._child is None:
             self._child = self._new_child()
             self._done = 0
 
     def run_first(self, queue: str, *, short: bool = False) -> bool:
-        """Perform the work of a queue whose turn it is, if any is ready; returns whether it was.
+        """Perform the task of a queue whose turn it is, if any is ready; returns whether it was.
         `short`: of the short ones alone.
         """
         lease = leases.take_first(self._records, queue, self.name, short=short)
@@ -169,7 +169,7 @@ class Runner:
             log.info("end", kind=lease.kind, key=lease.key, attempt=lease.attempt, recorded=kept)
 
     def still_ours(self, lease: Lease, progress: ChildProgress) -> bool:
-        """Extend the lease; False if the work was canceled, or another worker has it."""
+        """Extend the lease; False if the task was canceled, or another worker has it."""
         ours = leases.beat(self._records, lease, progress.done, progress.total)
         telling.tell_others(self._records, most=1)
         if not lease.short or time.monotonic() - self._begun > SHORT_SECONDS:
@@ -180,7 +180,7 @@ class Runner:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
         if time.time() > lease.deadline:
             self.kill()
-            self.fail(lease, TimedOut.code, "the work's deadline passed", death=False, retry=False)
+            self.fail(lease, TimedOut.code, "the task's deadline passed", death=False, retry=False)
             return True
         limit = self._limits.memory_bytes
         if limit is not None and child.memory() > limit:
@@ -195,7 +195,7 @@ class Runner:
         return False
 
     def end_as_too_large(self, lease: Lease, took: int, limit: int) -> None:
-        detail = f"the work took {took / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
+        detail = f"the task took {took / 1e6:.0f} MB, the limit is {limit / 1e6:.0f} MB"
         self.fail(lease, OutOfMemory.code, detail, death=False, retry=False)
 
     def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:

@@ -1,7 +1,7 @@
-"""The RQ worker: takes wake-ups from the queues of its role. For each, the runner performs the work
+"""The RQ worker: takes wake-ups from the queues of its role. For each, the runner performs the task
 of that queue whose turn it is.
 
-Of a wake-up only the key is read, and only to see that it has the form of a work's key: a job's
+Of a wake-up only the key is read, and only to see that it has the form of a task's key: a job's
 data, its function and its callbacks stay where they are, whether they are there or not. Other
 entries are counted and dropped. Nothing that lies in Redis, or is missing from it, ends a worker;
 only a signal does.
@@ -20,14 +20,14 @@ from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker
 from rq.worker_registration import clean_worker_registry
 
-from service.contract.plan.works import QUEUES
+from service.contract.plan.tasks import QUEUES
 from service.contract.settings import Settings
-from service.works import database, endings, presence, queueing
-from service.works.blobs import open_blobs
-from service.works.kept import plugins
-from service.works.queueing import RedisQueue
-from service.works.records import Records
-from service.works.tracing.spans import OFF, Tracer
+from service.engine import database, endings, presence, queueing
+from service.engine.blobs import open_blobs
+from service.engine.kept import plugins
+from service.engine.queueing import RedisQueue
+from service.engine.records import Records
+from service.engine.tracing.spans import OFF, Tracer
 from workers.inference.plugins import installed
 from workers.runtime import beside
 from workers.runtime.beside import Beside, ShortRunner
@@ -75,7 +75,7 @@ class QueueWorker(BaseWorker):
         return int(WAIT_SECONDS + _ANSWER_SECONDS)
 
     def listen(self) -> None:
-        """Perform works until SIGTERM or SIGINT."""
+        """Perform tasks until SIGTERM or SIGINT."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         try:
@@ -110,7 +110,7 @@ class QueueWorker(BaseWorker):
         try:
             self._perform(*found)
         except Exception:
-            log.exception("a work could not be begun or ended; the worker goes on")
+            log.exception("a task could not be begun or ended; the worker goes on")
             time.sleep(_PAUSE_SECONDS)
         finally:
             self._busy = False
@@ -130,7 +130,7 @@ class QueueWorker(BaseWorker):
         return entry, queue.decode().removeprefix(Queue.redis_queue_namespace_prefix)
 
     def _perform(self, entry: bytes, queue: str) -> None:
-        """Perform a work of this queue, if this is a wake-up of ours."""
+        """Perform a task of this queue, if this is a wake-up of ours."""
         if self._ours.is_wake_up(entry):
             self._runner.run_first(queue)
         else:
@@ -164,10 +164,10 @@ def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     def child(purpose: str) -> WarmChild:
         return WarmChild(purpose, _child_settings(settings))
 
-    some = Limits(settings.work_memory // beside.SHARE)
+    some = Limits(settings.task_memory // beside.SHARE)
     short = ShortRunner(*having, lambda: child(f"{role}-short"), some, tracer=tracer)
     second = Beside(short, records, ours, QUEUES[role])
-    limits = Limits(settings.work_memory)
+    limits = Limits(settings.task_memory)
     runner = Runner(*having, lambda: child(role), limits, second.look, tracer)
     runner.warm_up()
     try:
@@ -198,7 +198,7 @@ def _child_settings(settings: Settings) -> dict[str, str]:
         "PRESCORE_DEVICE": settings.device,
         "PRESCORE_HOME": str(settings.home),
         "PRESCORE_SANDBOX": settings.sandbox,
-        "PRESCORE_WORK_MEMORY": str(settings.work_memory),
+        "PRESCORE_TASK_MEMORY": str(settings.task_memory),
     }
     if settings.assets is not None:
         found["PRESCORE_ASSETS"] = str(settings.assets)

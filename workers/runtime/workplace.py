@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psutil
 
-from service.works.blobs import Blobs
+from service.engine.blobs import Blobs
 
 T = TypeVar("T")
 

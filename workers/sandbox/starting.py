@@ -82,7 +82,7 @@ class Confined(Protocol):
 
 
 def _nothing() -> None:
-    """What is done while a child works, unless it is told."""
+    """What is done while a child tasks, unless it is told."""
 
 
 class Here:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Event,
         Problem,
         Score,
-        Work,
+        Task,
     )
     from prescore.recording.recorder import Recorder
     from prescore.training.watched import Result
@@ -54,10 +54,10 @@ __all__ = [
     "Result",
     "Score",
     "ServiceError",
+    "Task",
     "TimedOut",
     "Unreachable",
     "Watch",
-    "Work",
     "watch",
 ]
 _MODULES = {
@@ -68,7 +68,7 @@ _MODULES = {
     ),
     "prescore.models": (
         *("Checkpoint", "Columns", "Comparison", "Dataset", "Evaluation"),
-        *("Event", "Problem", "Score", "Work"),
+        *("Event", "Problem", "Score", "Task"),
     ),
     "prescore.recording.recorder": ("Recorder",),
     "prescore.training.watched": ("Result",),

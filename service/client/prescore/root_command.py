@@ -1,4 +1,4 @@
-"""The `prescore` command as its users see it: its commands in the order of a day's work, its usage
+"""The `prescore` command as its users see it: its commands in the order of a day's task, its usage
 errors as plain lines.
 """
 

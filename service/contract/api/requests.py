@@ -155,7 +155,7 @@ class EvaluationIn(Strict):
         default=None,
         exclude_if=unless(None),
         description="What `/v1/evaluations/{id}/tokens/{image}` shows of each reference token in "
-        "addition; it needs a checkpoint. It is computed by a work of its own, `tokens`, on which "
+        "addition; it needs a checkpoint. It is computed by a task of its own, `tokens`, on which "
         "no score depends.",
         examples=[{"top": 5, "entropy": True}],
     )
@@ -216,7 +216,7 @@ class EvaluationIn(Strict):
         default=3600,
         ge=1,
         le=7 * 24 * 3600,
-        description="Seconds after which works that have not ended fail.",
+        description="Seconds after which tasks that have not ended fail.",
     )
 
     @field_validator("precision", "tokens")

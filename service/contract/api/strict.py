@@ -64,7 +64,7 @@ Pair = Annotated[tuple[Word, Word], Field(strict=False)]
 
 def unless(usual: Any) -> Callable[[Any], bool]:
     """Leaves an option with its default out of what is kept. For options that were added later: the
-    hashes of requests and the keys of works from before stay the same.
+    hashes of requests and the keys of tasks from before stay the same.
     """
     return lambda value: bool(value == usual)
 

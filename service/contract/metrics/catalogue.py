@@ -140,15 +140,15 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (places.get(kind_of(name), len(places)), name))
 
 
-def work_of(name: str) -> str:
-    """The name of the work that computes a metric."""
+def task_of(name: str) -> str:
+    """The name of the task that computes a metric."""
     full = metric(name).name
     return "pregen" if full in PREGEN else _FAMILY_OF.get(full, full)
 
 
-def works_of(names: Iterable[str]) -> list[str]:
-    """The names of the works that compute these metrics, each once."""
-    return list(dict.fromkeys(map(work_of, names)))
+def tasks_of(names: Iterable[str]) -> list[str]:
+    """The names of the tasks that compute these metrics, each once."""
+    return list(dict.fromkeys(map(task_of, names)))
 
 
 def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:

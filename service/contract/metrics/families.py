@@ -1,4 +1,4 @@
-"""One row for every family of metrics of captions: the metrics that one work computes together.
+"""One row for every family of metrics of captions: the metrics that one task computes together.
 
 A row has all facts of a family: its metrics, what it needs, its queue, and whether it is probed,
 judged, studied or estimated. Requests, plans and workers follow from it. The code that computes a
@@ -51,7 +51,7 @@ class MetricRow:
 @dataclass(frozen=True)
 class LearnedFamily:
     """A metric with a model. `asset`: under which a model is registered; `shipped`: the first
-    digits of the SHA-256 of the shipped one, where these are part of works' keys and the version is
+    digits of the SHA-256 of the shipped one, where these are part of tasks' keys and the version is
     not;
     `is_composed`: models are made of other metrics' scores, their features.
     """
@@ -76,7 +76,7 @@ class Family:
     made_of: tuple[str, ...] = ()
     reads: Literal["tokens", "texts", "both"] = "tokens"  # captions as tokens, or as written
     encoder: str | None = None  # the asset that its encoder has to be; None: any encoder will do
-    queue: Literal["metrics", "parsing"] = "metrics"  # parsing: works that may take long
+    queue: Literal["metrics", "parsing"] = "metrics"  # parsing: tasks that may take long
     seconds: int = 900  # the longest that one attempt may take
     caption: float = 1e-4  # seconds that one takes, roughly
     is_group: bool = False  # the family's name requests all its metrics
@@ -387,22 +387,22 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def kind_of(work: str) -> str:
-    """The kind of a metric's work: its name without the model (`nneval@…` is `nneval`)."""
-    return work.partition("@")[0]
+def kind_of(task: str) -> str:
+    """The kind of a metric's task: its name without the model (`nneval@…` is `nneval`)."""
+    return task.partition("@")[0]
 
 
-def parts_of(work: str) -> tuple[str, ...]:
-    """The families whose scores a work joins; empty for most."""
-    row = FAMILIES.get(kind_of(work))
+def parts_of(task: str) -> tuple[str, ...]:
+    """The families whose scores a task joins; empty for most."""
+    row = FAMILIES.get(kind_of(task))
     return () if row is None else row.made_of
 
 
-def needs(work: str) -> tuple[Need, ...]:
+def needs(task: str) -> tuple[Need, ...]:
     """What a family needs, with the needs of the families that it joins, each once."""
-    row = FAMILIES.get(kind_of(work))
+    row = FAMILIES.get(kind_of(task))
     own = () if row is None else row.needs
-    return tuple(dict.fromkeys([*own, *(need for part in parts_of(work) for need in needs(part))]))
+    return tuple(dict.fromkeys([*own, *(need for part in parts_of(task) for need in needs(part))]))
 
 
 def learned() -> dict[str, LearnedFamily]:

@@ -1,5 +1,5 @@
 """One row for everything that a learned metric can be trained for: what becomes of it, and which
-options of a training it takes. Requests, commands and works follow from it.
+options of a training it takes. Requests, commands and tasks follow from it.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ USUAL = PEOPLE
 
 @dataclass(frozen=True)
 class Objective:
-    """`family`: the metric whose model is trained; `work`: the kind of work that trains it;
+    """`family`: the metric whose model is trained; `task`: the kind of task that trains it;
     `takes`: the fields of a request that not every objective has; `needs`: those that it cannot do
     without.
     """
 
     what: str
     family: str
-    work: str
+    task: str
     takes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
@@ -27,7 +27,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     PEOPLE: Objective(
         "who wrote a caption, a person or a captioner",
         family="nneval",
-        work="learned",
+        task="learned",
         takes=(
             *("captioners", "trained_on", "stopping", "leave_out_rated", "frequencies"),
             *("features", "learning_rate", "epochs"),
@@ -37,17 +37,17 @@ OBJECTIVES: Mapping[str, Objective] = {
     CONTRAST: Objective(
         "people's captions above wrong ones made of them; it needs references alone",
         family="accord",
-        work="learned_accord",
+        task="learned_accord",
     ),
     JUDGED: Objective(
         "captions that people prefer above those that they do not",
         family="accord",
-        work="learned_accord",
+        task="learned_accord",
         takes=("judgements",),
         needs=("judgements",),
     ),
 }
-TRAINERS: Mapping[str, str] = {row.work: row.family for row in OBJECTIVES.values()}
+TRAINERS: Mapping[str, str] = {row.task: row.family for row in OBJECTIVES.values()}
 
 
 def takers(objective: str, field: str) -> list[str]:

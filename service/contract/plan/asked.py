@@ -13,7 +13,7 @@ from service.contract.plan import assets, planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Probing
 from service.contract.plan.postgen import Wanted
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
 
 Named = tuple[str, str]  # a model of a learned metric: its family, and its digest (`sha256:…`)
 
@@ -53,7 +53,7 @@ def _model(digits: str, known: Collection[Named], name: str, pointer: str) -> st
 
 
 def wanted(
-    works: Sequence[str],
+    tasks: Sequence[str],
     places: Places,
     *,
     tokenizer: str,
@@ -63,15 +63,15 @@ def wanted(
     split: str,
     models: Mapping[str, str] | None = None,
 ) -> Wanted:
-    """The works to plan with this machine's assets; `bertscore`: parameters of families that match
+    """The tasks to plan with this machine's assets; `bertscore`: parameters of families that match
     words by any encoder. What was learned by one has its own way.
     """
-    own = _parameters(works, places)
-    for work in own:
-        if "embedded" in families.needs(work) and FAMILIES[kind_of(work)].encoder is None:
-            own[work] |= bertscore
+    own = _parameters(tasks, places)
+    for task in own:
+        if "embedded" in families.needs(task) and FAMILIES[kind_of(task)].encoder is None:
+            own[task] |= bertscore
     training = planning.training_split(splits, split)
-    return Wanted(works, tokenizer, idf=idf, own=own, training=training, models=models or {})
+    return Wanted(tasks, tokenizer, idf=idf, own=own, training=training, models=models or {})
 
 
 def probing(
@@ -89,7 +89,7 @@ def probing(
     """The probes to plan, and the metrics that cannot be computed here, with reasons. `models`:
     digests of the models that these names tell.
 
-    These metrics are left out, unless no metric can be computed: then their works fail with the
+    These metrics are left out, unless no metric can be computed: then their tasks fail with the
     reasons.
     """
     names = catalogue.expand(metrics)
@@ -100,7 +100,7 @@ def probing(
         computable,
         tokenizer,
         options,
-        own=_parameters(catalogue.works_of(computable), places),
+        own=_parameters(catalogue.tasks_of(computable), places),
         training=planning.training_split(splits, split),
         captions=None if captions is None else Blob(captions),
         models=models or {},
@@ -108,7 +108,7 @@ def probing(
     return asked, reasons
 
 
-def _parameters(works: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
-    """The assets' digests of these works and of the families that they join."""
-    each = dict.fromkeys([*works, *(part for work in works for part in families.parts_of(work))])
-    return {work: assets.parameters(work, places) for work in each}
+def _parameters(tasks: Sequence[str], places: Places) -> dict[str, dict[str, Any]]:
+    """The assets' digests of these tasks and of the families that they join."""
+    each = dict.fromkeys([*tasks, *(part for task in tasks for part in families.parts_of(task))])
+    return {task: assets.parameters(task, places) for task in each}

@@ -14,7 +14,7 @@ from typing import Any
 
 from service.contract.errors import AssetRefused, MetricUnavailable
 from service.contract.metrics import families
-from service.contract.metrics.catalogue import LEARNED, model_of, work_of
+from service.contract.metrics.catalogue import LEARNED, model_of, task_of
 from service.contract.metrics.families import FAMILIES, Need, kind_of
 from service.contract.plan.measured import Found, fingerprint, measure
 from service.contract.settings import Settings
@@ -249,7 +249,7 @@ def _this_encoder(asset: Asset, places: Places) -> Found:
 
 
 def parameters(family: str, places: Places) -> dict[str, Any]:
-    """The digests of the assets that a family uses here, which are part of its works' keys. None
+    """The digests of the assets that a family uses here, which are part of its tasks' keys. None
     for a missing asset: the worker then says what is missing.
     """
     found: dict[str, Any] = {}
@@ -271,7 +271,7 @@ def parameters(family: str, places: Places) -> dict[str, Any]:
 
 
 def _of_model(family: str, places: Places) -> dict[str, Any]:
-    """The parameters of a learned metric; a model that its name tells is an input of the work."""
+    """The parameters of a learned metric; a model that its name tells is an input of the task."""
     kind = kind_of(family)
     row = families.learned()[kind]
     vectors = {"vectors": _vectors(places)} if row.is_composed else {}
@@ -331,7 +331,7 @@ def _found(look: Callable[[], Found]) -> Found | None:
 
 def missing(metric: str, places: Places) -> str | None:
     """Why a metric cannot be computed here, or None. Of several possible models one is enough."""
-    family = work_of(metric)
+    family = task_of(metric)
     for need in families.needs(family):
         reasons = [_reason(look) for look in _looks(need, family, places)]
         if need in _SHIPPED or (need in _ONE_OF and None in reasons):

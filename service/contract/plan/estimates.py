@@ -1,18 +1,18 @@
-"""Estimates of final scores while captions are decoded: the work `estimate` and its parts."""
+"""Estimates of final scores while captions are decoded: the task `estimate` and its parts."""
 
 import math
 from collections.abc import Mapping
 
 from service.contract.metrics import families
 from service.contract.plan.planning import Plan
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 
 ESTIMATE = "estimate"
 MOST_LOOKS = 40
 
 
 def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
-    """Add works that estimate the final scores, one for each look at the captions decoded so far.
+    """Add tasks that estimate the final scores, one for each look at the captions decoded so far.
 
     `past`: the baseline's scores of single captions, by family. Captions decoded in the split's
     order get no estimates, since some of them do not represent all.
@@ -21,25 +21,25 @@ def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
     looked_at = [name for name in families.estimated() if _on_the_whole(plan.named.get(name))]
     if captions is None or "order" not in captions.inputs or not looked_at:
         return plan
-    inputs: dict[str, Blob | Work] = {
+    inputs: dict[str, Blob | Task] = {
         "order": captions.inputs["order"],
         "references": plan.named["references"],
         **{f"baseline.{name}": Blob(past[name]) for name in looked_at if name in past},
     }
     each = math.ceil(len(captions.parts) / MOST_LOOKS)
-    looks: list[Work] = []
+    looks: list[Task] = []
     for start in range(0, len(captions.parts), each):
         batch = captions.parts[start : start + each]
-        since: dict[str, Blob | Work] = {f"captions{at}": part for at, part in enumerate(batch)}
+        since: dict[str, Blob | Task] = {f"captions{at}": part for at, part in enumerate(batch)}
         if looks:
             since["before"] = looks[-1]
         span = [batch[0].parameters["images"][0], batch[-1].parameters["images"][1]]
-        looks.append(Work("look", {**inputs, **since}, {"families": looked_at, "images": span}))
+        looks.append(Task("look", {**inputs, **since}, {"families": looked_at, "images": span}))
     whole = {**inputs, "captions": captions}
-    estimate = Work("look", whole, {"families": looked_at}, tuple(looks))
+    estimate = Task("look", whole, {"families": looked_at}, tuple(looks))
     return Plan({**plan.named, ESTIMATE: estimate})
 
 
-def _on_the_whole(work: Work | None) -> bool:
-    """Whether a work scores a part of the captions as it scores all of them."""
-    return work is not None and "idf" not in work.parameters
+def _on_the_whole(task: Task | None) -> bool:
+    """Whether a task scores a part of the captions as it scores all of them."""
+    return task is not None and "idf" not in task.parameters

@@ -1,4 +1,4 @@
-"""Plans: the graph of works for each kind of request. Pure: no clock, files or database."""
+"""Plans: the graph of tasks for each kind of request. Pure: no clock, files or database."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,13 +7,13 @@ from typing import Any
 
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import work_of
+from service.contract.metrics.catalogue import task_of
 from service.contract.metrics.families import FAMILIES, kind_of
 from service.contract.plan import prices
 from service.contract.plan.postgen import Postgen, Wanted
 from service.contract.plan.prices import Sizes
 from service.contract.plan.sharding import BLOCK_IMAGES, USUAL_SEARCH, decoding_block, sharded
-from service.contract.plan.works import Blob, Work, everything
+from service.contract.plan.tasks import Blob, Task, everything
 
 # Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
 # since the quick scores of another run wait until the running shard ends.
@@ -23,40 +23,40 @@ THUMBNAILS_IMAGES = 64  # pictures that are made small together, in 2 to 5 s
 OWN_BLOCK = 16  # images of a block of captions, of a model that searches in its own way
 LOOKS = 8  # shards of captions in their own order, where whole blocks allow so many
 _TRAINING = "train"
-HEALTH = "health"  # a work: how far metrics can be trusted, from all probes
+HEALTH = "health"  # a task: how far metrics can be trusted, from all probes
 _OF_SYSTEMS = frozenset({"human", "single"})  # probes that also use a system's captions
 _TRAINED = frozenset({"rare", "single"})  # probes that also use training captions
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Works by the name that a run shows; `everything` also has their shards."""
+    """Tasks by the name that a run shows; `everything` also has their shards."""
 
-    named: Mapping[str, Work]
+    named: Mapping[str, Task]
 
-    def everything(self) -> list[Work]:
+    def everything(self) -> list[Task]:
         return everything(self.named.values())
 
 
-def conversion(package: str, plugin: Mapping[str, str] | None = None) -> Work:
+def conversion(package: str, plugin: Mapping[str, str] | None = None) -> Task:
     """What makes a checkpoint in Prescore's own form of one that came in another's, or verifies one
     that is evaluated as it is; by a plug-in of this package and version, so that nothing which is
     computed by another version has the same key.
     """
     asked = {} if plugin is None else {"plugin": dict(plugin)}
-    return Work("checkpoint", {"package": Blob(package)}, asked)
+    return Task("checkpoint", {"package": Blob(package)}, asked)
 
 
-def inputs_of_model(checkpoint: str | Work, verified: Work | None = None) -> dict[str, Blob | Work]:
-    """The inputs of works by which they have a model."""
-    found: dict[str, Blob | Work] = {
+def inputs_of_model(checkpoint: str | Task, verified: Task | None = None) -> dict[str, Blob | Task]:
+    """The inputs of tasks by which they have a model."""
+    found: dict[str, Blob | Task] = {
         "checkpoint": Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
     }
     return found if verified is None else {**found, "verified": verified}
 
 
 def plan_checkpoint(
-    checkpoint: str | Work,
+    checkpoint: str | Task,
     dataset: str,
     split: str,
     images: int,
@@ -69,29 +69,29 @@ def plan_checkpoint(
     references: str | None = None,
     encoder: str | None = None,
     sizes: Sizes = prices.USUAL,
-    verified: Work | None = None,
+    verified: Task | None = None,
     searches: bool = False,
     units: str = "words",
     corpus: bool = False,
 ) -> Plan:
-    """Pre-gen scores first, then captions, then one work for each post-gen family. The columns of
+    """Pre-gen scores first, then captions, then one task for each post-gen family. The columns of
     many images decide the order in which they are decoded. What `tokens` asks for is computed by
-    another work on columns, so that the keys of scores and captions do not depend on it.
+    another task on columns, so that the keys of scores and captions do not depend on it.
     `references`: the object from which people's captions are read, if it is not the whole bundle.
     `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
-    it. Parts are smaller where `sizes` say that they would take long. `verified`: the work that
+    it. Parts are smaller where `sizes` say that they would take long. `verified`: the task that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
     way. `units`: of scores, where its tokens are pieces. `corpus`: whether `corpus_perplexity` is
     asked for.
     """
     inputs = {**inputs_of_model(checkpoint, verified), "dataset": Blob(dataset)}
     prepared = verified if isinstance(checkpoint, str) else checkpoint
-    named: dict[str, Work] = {} if prepared is None else {"checkpoint": prepared}
+    named: dict[str, Task] = {} if prepared is None else {"checkpoint": prepared}
     if encoder is not None:
         inputs["features"] = named["features"] = features(dataset, split, images, encoder)
     scored = {"split": split} if units == "words" else {"split": split, "units": units}
 
-    def columns(**more: Any) -> Work:
+    def columns(**more: Any) -> Task:
         unusual = {} if precision == "fp32" else {"precision": precision}
         parameters = {**scored, **unusual, **more}
         seconds = BLOCK_IMAGES * sizes.columns
@@ -99,7 +99,7 @@ def plan_checkpoint(
         return sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
 
     if pregen:
-        named["prefix"] = Work("prefix", inputs, scored)
+        named["prefix"] = Task("prefix", inputs, scored)
         named["columns"] = columns()
         named |= _of_columns(named["columns"], corpus=corpus)
     if tokens is not None and (detailed := columns(**tokens)) != named.get("columns"):
@@ -109,7 +109,7 @@ def plan_checkpoint(
         block = OWN_BLOCK if searches else decoding_block(*search)
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
         if pregen and images > CAPTIONS_IMAGES:
-            named["order"] = Work("order", {"columns": named["columns"]}, {})
+            named["order"] = Task("order", {"columns": named["columns"]}, {})
             inputs = {**inputs, "order": named["order"]}
             size = min(size, images // LOOKS)
         size = prices.few_enough(size, block, prices.search(sizes, block, block, *search))
@@ -121,30 +121,30 @@ def plan_checkpoint(
     return Plan(named)
 
 
-def _of_columns(columns: Work, *, corpus: bool) -> dict[str, Work]:
-    """The works that compute pre-gen scores. `corpus_perplexity` has a work of its own: the results
+def _of_columns(columns: Task, *, corpus: bool) -> dict[str, Task]:
+    """The tasks that compute pre-gen scores. `corpus_perplexity` has a task of its own: the results
     of `pregen` that are stored already are without it.
     """
     kinds = ["pregen", catalogue.CORPUS] if corpus else ["pregen"]
-    return {kind: Work(kind, {"columns": columns}, {}) for kind in kinds}
+    return {kind: Task(kind, {"columns": columns}, {}) for kind in kinds}
 
 
-def features(dataset: str, split: str, images: int, encoder: str) -> Work:
+def features(dataset: str, split: str, images: int, encoder: str) -> Task:
     """Features of a split's pictures, by the encoder with this SHA-256."""
     asked = {"split": split, "encoder": encoder}
     sizes = images, BLOCK_IMAGES, FEATURES_IMAGES
     return sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
 
 
-def picture_digests(dataset: str, split: str) -> Work:
+def picture_digests(dataset: str, split: str) -> Task:
     """The SHA-256 of a split's pictures, by which the same ones are known elsewhere."""
-    return Work("picture_digests", {"dataset": Blob(dataset)}, {"split": split})
+    return Task("picture_digests", {"dataset": Blob(dataset)}, {"split": split})
 
 
-def thumbnails(dataset: str, split: str, places: Sequence[int]) -> Work:
+def thumbnails(dataset: str, split: str, places: Sequence[int]) -> Task:
     """Small forms of the pictures of the images at these places."""
     asked = {"split": split, "places": list(places)}
-    return Work("thumbnails", {"dataset": Blob(dataset)}, asked)
+    return Task("thumbnails", {"dataset": Blob(dataset)}, asked)
 
 
 def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
@@ -163,19 +163,19 @@ def plan_brought(
     by, if there are some.
     """
     unusual = {} if units == "words" else {"units": units}
-    named = {"columns": Work("brought", {"columns": Blob(columns)}, unusual)}
+    named = {"columns": Task("brought", {"columns": Blob(columns)}, unusual)}
     if pregen:
         named |= _of_columns(named["columns"], corpus=corpus)
     return Plan({**named, **(captions.named if captions is not None else {})})
 
 
 def with_forecast(plan: Plan, history: str) -> Plan:
-    """The plan with a work `forecast` after `pregen`, which also reads `history` (a digest)."""
-    named: dict[str, Work] = {}
-    for name, work in plan.named.items():
-        named[name] = work
+    """The plan with a task `forecast` after `pregen`, which also reads `history` (a digest)."""
+    named: dict[str, Task] = {}
+    for name, task in plan.named.items():
+        named[name] = task
         if name == "pregen":
-            named["forecast"] = Work("forecast", {"pregen": work, "history": Blob(history)}, {})
+            named["forecast"] = Task("forecast", {"pregen": task, "history": Blob(history)}, {})
     return Plan(named)
 
 
@@ -192,21 +192,21 @@ class Probing:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     training: str | None = None
-    captions: Blob | Work | None = None
+    captions: Blob | Task | None = None
     models: Mapping[str, str] = field(default_factory=dict)
 
 
 def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
-    """A work for each probe, and one that derives the metrics' health from all of them."""
+    """A task for each probe, and one that derives the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        row = FAMILIES.get(kind_of(work_of(name)))
+        row = FAMILIES.get(kind_of(task_of(name)))
         if row is not None and not row.is_probed:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
                 [(f"/metrics/{place}", "expected a metric of captions and references")],
             )
     named = {probe: _probe(probe, Blob(dataset), split, asked) for probe in asked.probes}
-    return Plan({**named, HEALTH: Work("health", named, {})})
+    return Plan({**named, HEALTH: Task("health", named, {})})
 
 
 def input_of_model(name: str) -> str:
@@ -214,13 +214,13 @@ def input_of_model(name: str) -> str:
     return f"model {name}"
 
 
-def comparison(a: Blob | Work, b: Blob | Work, pregen: Sequence[str] = ()) -> Work:
+def comparison(a: Blob | Task, b: Blob | Task, pregen: Sequence[str] = ()) -> Task:
     """Compare two systems by scores of one family, or by columns for the `pregen` metrics."""
-    return Work("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
+    return Task("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
 
 
-def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
-    inputs: dict[str, Blob | Work] = {"dataset": dataset}
+def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Task:
+    inputs: dict[str, Blob | Task] = {"dataset": dataset}
     if asked.captions is not None and probe in _OF_SYSTEMS:
         inputs["captions"] = asked.captions
     inputs |= {input_of_model(name): Blob(digest) for name, digest in asked.models.items()}
@@ -233,14 +233,14 @@ def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Work:
         "options": dict(asked.options.get(probe, {})),
         "training": asked.training if probe in _TRAINED else None,
     }
-    return Work("probe", inputs, {**parameters, **_versions(asked.metrics)})
+    return Task("probe", inputs, {**parameters, **_versions(asked.metrics)})
 
 
 def _versions(metrics: Sequence[str]) -> dict[str, Any]:
     """Of the metrics whose shipped models have changed since probes have them: a new model makes
     their probes anew, and no others.
     """
-    named = sorted({kind_of(work_of(name)) for name in metrics} & FAMILIES.keys())
+    named = sorted({kind_of(task_of(name)) for name in metrics} & FAMILIES.keys())
     versions = {name: FAMILIES[name].version for name in named if FAMILIES[name].is_relearned}
     return {"versions": versions} if versions else {}
 
@@ -262,7 +262,7 @@ def plan_learned(
     recipe: Mapping[str, Any],
     further: Sequence[tuple[str, str]] = (),
 ) -> Plan:
-    """One work, whose result is a model; `ratings` decide when the training stops. The references
+    """One task, whose result is a model; `ratings` decide when the training stops. The references
     of `further` splits (object, split) count in document frequencies.
     """
     inputs, splits = _datasets(dataset, split, further)
@@ -277,7 +277,7 @@ def plan_learned(
         for each in captioners
     ]
     parameters = {**splits, "captioners": shown, **recipe}
-    return Plan({"model": Work("learned", inputs, parameters)})
+    return Plan({"model": Task("learned", inputs, parameters)})
 
 
 def plan_accord(
@@ -287,18 +287,18 @@ def plan_accord(
     recipe: Mapping[str, Any],
     further: Sequence[tuple[str, str]] = (),
 ) -> Plan:
-    """One work, whose result is a model of accord: from captions alone, or from judgements."""
+    """One task, whose result is a model of accord: from captions alone, or from judgements."""
     inputs, splits = _datasets(dataset, split, further)
     if judgements is not None:
         inputs["judgements"] = judgements
-    return Plan({"model": Work("learned_accord", inputs, {**splits, **recipe})})
+    return Plan({"model": Task("learned_accord", inputs, {**splits, **recipe})})
 
 
 def _datasets(
     dataset: str, split: str, further: Sequence[tuple[str, str]]
-) -> tuple[dict[str, Blob | Work], dict[str, Any]]:
+) -> tuple[dict[str, Blob | Task], dict[str, Any]]:
     """The inputs and parameters by which a training has its datasets."""
-    inputs: dict[str, Blob | Work] = {"dataset": Blob(dataset)}
+    inputs: dict[str, Blob | Task] = {"dataset": Blob(dataset)}
     inputs |= {f"dataset {place}": Blob(each) for place, (each, _) in enumerate(further)}
     more = {"further": [name for _, name in further]} if further else {}
     return inputs, {"split": split, **more}

@@ -1,4 +1,4 @@
-"""The works of the metrics of captions, with all that they need."""
+"""The tasks of the metrics of captions, with all that they need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from service.contract.metrics import families
 from service.contract.metrics.families import FAMILIES, Need, kind_of
 from service.contract.plan.sharding import sharded
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 
 # Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
 # caption, which may have been parsed before, and usually five different references.
@@ -32,37 +32,37 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Postgen:
-    captions: Blob | Work
+    captions: Blob | Task
     dataset: Blob
     split: str
     images: int
     wanted: Wanted
 
-    def named(self) -> dict[str, Work]:
-        """The works by name: references first, families that need a parser last."""
+    def named(self) -> dict[str, Task]:
+        """The tasks by name: references first, families that need a parser last."""
         wanted = self.wanted.families
-        named: dict[str, Work] = {}
+        named: dict[str, Task] = {}
         if any("references" in families.needs(family) for family in wanted):
             named |= self._prepared("references", "")
         for family in sorted(wanted, key=lambda family: "tuples" in families.needs(family)):
             self._add(family, named)
         return named
 
-    def _add(self, family: str, named: dict[str, Work]) -> None:
-        """Add a family's work to `named`, after all that it needs."""
+    def _add(self, family: str, named: dict[str, Task]) -> None:
+        """Add a family's task to `named`, after all that it needs."""
         if family in named:
             return
         row = FAMILIES[kind_of(family)]
         for part in row.made_of:
             self._add(part, named)
-        inputs: dict[str, Blob | Work] = {} if row.made_of else {"captions": self.captions}
+        inputs: dict[str, Blob | Task] = {} if row.made_of else {"captions": self.captions}
         for need in row.needs:
-            for name, work in self._prepared(need, family).items():
-                inputs[name] = _named(name, work, family, named)
+            for name, task in self._prepared(need, family).items():
+                inputs[name] = _named(name, task, family, named)
         inputs |= {part: named[part] for part in row.made_of}
         if family in self.wanted.models:
             inputs["model"] = Blob(self.wanted.models[family])
-        named[family] = Work(kind_of(family), inputs, self._parameters(family))
+        named[family] = Task(kind_of(family), inputs, self._parameters(family))
 
     def _parameters(self, family: str) -> dict[str, Any]:
         row = FAMILIES[kind_of(family)]
@@ -73,12 +73,12 @@ class Postgen:
             own["tokenizer"] = self.wanted.tokenizer
         return own
 
-    def _prepared(self, need: Need, family: str) -> dict[str, Work]:
-        """The works that compute a need of a family; empty where the machine has it as an asset."""
+    def _prepared(self, need: Need, family: str) -> dict[str, Task]:
+        """The tasks that compute a need of a family; empty where the machine has it as an asset."""
         match need:
             case "references":
                 asked = self._tokens(self.split)
-                return {"references": Work("references", {"dataset": self.dataset}, asked)}
+                return {"references": Task("references", {"dataset": self.dataset}, asked)}
             case "tuples":
                 return self._parsed()
             case "embedded":
@@ -87,13 +87,13 @@ class Postgen:
                 return {"reference_sentences": self._embedded("reference_sentences", family)}
             case "training" if self.wanted.training is not None:
                 asked = self._tokens(self.wanted.training)
-                return {"training": Work("training", {"dataset": self.dataset}, asked)}
+                return {"training": Task("training", {"dataset": self.dataset}, asked)}
         return {}
 
     def _tokens(self, split: str) -> dict[str, Any]:
         return {"split": split, "tokenizer": self.wanted.tokenizer}
 
-    def _parsed(self) -> dict[str, Work]:
+    def _parsed(self) -> dict[str, Task]:
         people, tokenizer = self._prepared("references", ""), {"tokenizer": self.wanted.tokenizer}
         of_people = self.images, 1, PARSED_REFERENCES_IMAGES
         of_captions = self.images, 1, PARSED_IMAGES
@@ -102,16 +102,16 @@ class Postgen:
             "tuples": sharded("tuples", {"captions": self.captions}, tokenizer, *of_captions),
         }
 
-    def _embedded(self, kind: str, family: str) -> Work:
+    def _embedded(self, kind: str, family: str) -> Task:
         own = self.wanted.own.get(family, {})
         asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
         sizes = self.images, 1, EMBEDDED_IMAGES
         return sharded(kind, {"dataset": self.dataset}, asked, *sizes)
 
 
-def _named(name: str, work: Work, family: str, named: dict[str, Work]) -> Work:
-    """The work of that name, if it is the same; else this one, under a name with its family's: the
-    references of two encoders are two works.
+def _named(name: str, task: Task, family: str, named: dict[str, Task]) -> Task:
+    """The task of that name, if it is the same; else this one, under a name with its family's: the
+    references of two encoders are two tasks.
     """
-    found = named.setdefault(name, work)
-    return found if found.key == work.key else named.setdefault(f"{name}:{family}", work)
+    found = named.setdefault(name, task)
+    return found if found.key == task.key else named.setdefault(f"{name}:{family}", task)

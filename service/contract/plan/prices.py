@@ -1,6 +1,6 @@
-"""What works cost: seconds, roughly, of one of two shared cores. Pure.
+"""What tasks cost: seconds, roughly, of one of two shared cores. Pure.
 
-A caller's turns follow from prices, and works are cut so that no part holds others up for long. The
+A caller's turns follow from prices, and tasks are cut so that no part holds others up for long. The
 figures are measured (LSTM, words 500 to 30,000, size 32 to 1,024, beam 1 to 100): a search for
 captions is within a third of its price, if no caption ends early.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.works import OTHERS, Work
+from service.contract.plan.tasks import OTHERS, Task
 
 PART_SECONDS = 20.0  # parts are cut so that none takes longer, where blocks allow it
 SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
@@ -23,13 +23,13 @@ _WORDS = 12  # of a reference, with its end
 _PREFIX = 3  # words of an image
 _JOINED = 0.05  # whatever is read, joined and written
 _CONVERTED = 5.0  # a checkpoint of another form, in a process of its own
-# Works on an image's references; tuples may be those of captions.
+# Tasks on an image's references; tuples may be those of captions.
 _OF_REFERENCES = frozenset({"references", "tuples", "embedded_references", "reference_sentences"})
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What works are about; a model of this size and vocabulary, if there is one, on workers that
+    """What tasks are about; a model of this size and vocabulary, if there is one, on workers that
     compute models `speed` times faster than a core.
     """
 
@@ -87,33 +87,33 @@ def few_enough(wanted: int, block: int, seconds: float) -> int:
     return block * max(1, min(wanted // block, int(PART_SECONDS / seconds)))
 
 
-def priced(works: Iterable[Work], sizes: Sizes) -> list[Work]:
-    """The same works with their prices."""
-    return [replace(work, price=of(work, sizes)) for work in works]
+def priced(tasks: Iterable[Task], sizes: Sizes) -> list[Task]:
+    """The same tasks with their prices."""
+    return [replace(task, price=of(task, sizes)) for task in tasks]
 
 
-def of(work: Work, sizes: Sizes) -> float:
-    if work.parts:
+def of(task: Task, sizes: Sizes) -> float:
+    if task.parts:
         return _JOINED
-    if work.kind == "checkpoint":
+    if task.kind == "checkpoint":
         return _CONVERTED
-    if "places" in work.parameters:
-        return _JOINED + OTHERS[work.kind].caption * len(work.parameters["places"])
-    start, stop = work.parameters.get("images", (0, sizes.images))
-    return _JOINED + _image(work, sizes) * float(stop - start)
+    if "places" in task.parameters:
+        return _JOINED + OTHERS[task.kind].caption * len(task.parameters["places"])
+    start, stop = task.parameters.get("images", (0, sizes.images))
+    return _JOINED + _image(task, sizes) * float(stop - start)
 
 
-def _image(work: Work, sizes: Sizes) -> float:
+def _image(task: Task, sizes: Sizes) -> float:
     """The price of one image."""
-    match work.kind:
+    match task.kind:
         case "captions":
-            asked = work.parameters["decoding"]
+            asked = task.parameters["decoding"]
             return sizes.image + sizes.word * float(asked["beam"] * asked["max_words"])
         case "columns":
             return sizes.columns
         case "prefix":
             return sizes.looked_at + _PREFIX * sizes.word
-        case kind if kind in _OF_REFERENCES and "captions" not in work.inputs:
-            return sizes.references * OTHERS[work.kind].caption
-    row = OTHERS.get(work.kind) or FAMILIES[work.kind]
+        case kind if kind in _OF_REFERENCES and "captions" not in task.inputs:
+            return sizes.references * OTHERS[task.kind].caption
+    row = OTHERS.get(task.kind) or FAMILIES[task.kind]
     return row.caption

@@ -7,9 +7,9 @@ from prescore.models.studies import StudyIdf
 from service.contract.metrics import families
 from service.contract.metrics.families import Family
 from service.contract.metrics.views import View
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 
-Source = Blob | Work
+Source = Blob | Task
 STRATA = 5
 SORTED_BY = "cider_d"  # images are sorted into strata by their captions' scores of this family
 FAMILIES: Mapping[str, Family] = View(
@@ -30,14 +30,14 @@ class Studied:
     references: Source
 
 
-def strata(model: Studied, idf: StudyIdf) -> Work:
-    """The work that computes a model's scores on strata of images."""
+def strata(model: Studied, idf: StudyIdf) -> Task:
+    """The task that computes a model's scores on strata of images."""
     inputs = {"columns": model.columns, **model.scores}
     if idf == "stratum":
         inputs |= {name: getattr(model, name) for name in _WEIGHED_BY}
-    return Work("strata", inputs, {"idf": idf})
+    return Task("strata", inputs, {"idf": idf})
 
 
-def study(models: Mapping[str, Work], dataset: str) -> Work:
-    """The work that correlates the strata of all models, given by model."""
-    return Work("study", models, {"dataset": dataset})
+def study(models: Mapping[str, Task], dataset: str) -> Task:
+    """The task that correlates the strata of all models, given by model."""
+    return Task("study", models, {"dataset": dataset})

@@ -5,10 +5,10 @@ import asyncio
 from fastapi import Request, Response
 
 from service.contract.asking import Asker
+from service.engine.quotas import room as quotas
+from service.engine.waiting import room
 from service.http.dependencies import Running, asker_of
 from service.http.entrance.json_bodies import Handler, JsonRoute
-from service.works.quotas import room as quotas
-from service.works.waiting import room
 
 
 class SubmissionRoute(JsonRoute):

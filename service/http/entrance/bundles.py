@@ -8,11 +8,11 @@ from prescore.models.datasets import Dataset
 from service.contract.errors import InvalidRequest
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.content import Content
+from service.engine.blobs import Arrived
 from service.http.dependencies import Running
 from service.http.entrance.uploads import Ask, Early
 from service.stored import versions
 from service.stored.versions import Bundle
-from service.works.blobs import Arrived
 
 TAR = Early("beginning", lambda _: plain_tar.BLOCK)
 _OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")

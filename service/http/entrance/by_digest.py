@@ -11,6 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from service.contract.errors import NotFound, Unavailable
+from service.engine.blobs import Arrived, Blobs
+from service.engine.parts import Parts
+from service.engine.records import Records
 from service.http.dependencies import Running, caller_of
 from service.http.entrance.uploads import (
     Ask,
@@ -22,9 +25,6 @@ from service.http.entrance.uploads import (
     receive,
 )
 from service.stored.judges import Facts
-from service.works.blobs import Arrived, Blobs
-from service.works.parts import Parts
-from service.works.records import Records
 
 
 class Stored(Protocol):

@@ -11,12 +11,12 @@ from threading import Event
 from fastapi import Request
 
 from service.contract.errors import Conflict, InvalidRequest, Overloaded, UrlRefused
+from service.engine.blobs import BlobUpload
+from service.engine.outgoing.client import Client
 from service.http.dependencies import Running
 from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early
 from service.stored import judges
-from service.works.blobs import BlobUpload
-from service.works.outgoing.client import Client
 
 MOST_BYTES = 5_000_000_000  # all of COCO with features of one vector an image is a tenth of it
 SECONDS = 600.0  # in all: 8 MB a second for the largest

@@ -17,14 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.contract.asking import Asker
 from service.contract.errors import LimitReached, PrescoreError, Unauthorized
 from service.contract.quotas import Allowed
+from service.engine.keyring import keys
+from service.engine.keyring.keys import KeyRecord
+from service.engine.keyring.looking import Lookup, NotValid, valid
+from service.engine.records import Records
 from service.http import problems
 from service.http.dependencies import address_of
 from service.http.entrance.access import OPEN_HERE, is_open
 from service.http.entrance.rates import Rate, Rates
-from service.works.keyring import keys
-from service.works.keyring.keys import KeyRecord
-from service.works.keyring.looking import Lookup, NotValid, valid
-from service.works.records import Records
 
 log = structlog.get_logger()
 

@@ -10,9 +10,9 @@ from fastapi import Request, Response
 
 from service.contract.errors import PrescoreError
 from service.contract.quotas import Quotas
+from service.engine.quotas import room, usage
 from service.http import problems
 from service.http.dependencies import Running, asker_of
-from service.works.quotas import room, usage
 
 UPLOADS = frozenset(
     {

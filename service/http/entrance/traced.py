@@ -1,15 +1,15 @@
-"""A span of each request, under which the works are added that it asks for."""
+"""A span of each request, under which the tasks are added that it asks for."""
 
 from collections.abc import Iterable
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.engine.tracing import contexts
+from service.engine.tracing.contexts import Context
+from service.engine.tracing.spans import Span, Tracer
 from service.http.entrance.access_log import OF_MONITORS
 from service.http.telemetry import METHODS
-from service.works.tracing import contexts
-from service.works.tracing.contexts import Context
-from service.works.tracing.spans import Span, Tracer
 
 _HEADER = b"traceparent"
 

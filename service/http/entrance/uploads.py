@@ -15,10 +15,10 @@ from starlette.requests import ClientDisconnect
 
 from service.contract import limits
 from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
+from service.engine.blobs import Arrived, Blobs, BlobUpload
 from service.http.entrance.metering import meter_of
 from service.stored import judges
 from service.stored.judges import Facts
-from service.works.blobs import Arrived, Blobs, BlobUpload
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
 _BEGINNING = 512  # bytes that tell how many are needed

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 import sqlalchemy as sa
 import structlog
 
+from service.engine.records import Records
+from service.engine.tables import runs
 from service.http import background
-from service.works.records import Records
-from service.works.tables import runs
 
 log = structlog.get_logger()
 

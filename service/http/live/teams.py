@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 import structlog
 
+from service.engine.records import Records
+from service.engine.tables import runs
 from service.http import background
-from service.works.records import Records
-from service.works.tables import runs
 
 log = structlog.get_logger()
 

@@ -19,6 +19,7 @@ from service.contract.errors import (
     Unavailable,
     UploadComplete,
 )
+from service.engine.blobs.resumed import Resumed
 from service.http import problems
 from service.http.dependencies import Running
 from service.http.entrance import bundles
@@ -30,7 +31,6 @@ from service.stored.judges import Facts
 from service.stored.unfinished import rows, staging
 from service.stored.unfinished.rows import Purpose, Unfinished
 from service.stored.unfinished.turns import Turn
-from service.works.blobs.resumed import Resumed
 
 _BY_DIGEST: Mapping[str, tuple[str, ByDigest]] = {
     "checkpoint": ("/v1/checkpoints", checkpoints.FILES),

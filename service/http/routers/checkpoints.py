@@ -73,8 +73,8 @@ def head(digest: Digest, service: Service) -> Response:
 async def put(digest: Digest, request: Request, service: Service) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
     already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
-    as they have come, before the rest of the file; the tensors' values by the first work that reads
-    them. What is not in Prescore's own form is converted or verified by a work: `state` tells when
+    as they have come, before the rest of the file; the tensors' values by the first task that reads
+    them. What is not in Prescore's own form is converted or verified by a task: `state` tells when
     it is ready, and evaluations wait for it.
     """
     return await FILES.put(service, digest, request)

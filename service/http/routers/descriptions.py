@@ -23,7 +23,7 @@ class Words:
         "any change."
     )
     it_is: str = "It is"  # before "unchanged"
-    canceled: str = "Stops works that no other run needs."
+    canceled: str = "Stops tasks that no other run needs."
     over: str = "It has ended."
     filtered: str = "The latest first, filtered by dataset and status."
 
@@ -42,10 +42,10 @@ _WORDS = {
         "score is computed twice.",
         submitted="Submitted: poll or listen for its scores.",
         ended="the pre-gen scores, or the end, came in time",
-        polled="Its works and scores so far; always 200, since a failed run is no HTTP error. "
+        polled="Its tasks and scores so far; always 200, since a failed run is no HTTP error. "
         "`Prefer: wait=N` waits for its end, at most N seconds; with `If-None-Match` it is the "
         "long poll: it answers as soon as anything has changed, or 304 after N seconds.",
-        canceled="Stops works that no other run needs. A run that has ended does not change.",
+        canceled="Stops tasks that no other run needs. A run that has ended does not change.",
         filtered="The latest first, filtered by dataset, status and labels.",
     ),
     "comparison": Words(

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from prescore.models.captions import CaptionPage, CocoCaption, Tokens
 from prescore.models.metrics import PregenScores
-from prescore.models.runs import EndEvent, ScoresEvent, WorkEvent
+from prescore.models.runs import EndEvent, ScoresEvent, TaskEvent
 from service.contract import limits
 from service.contract.api.texts import SortingName
 from service.contract.errors import (
@@ -37,7 +37,7 @@ _KEEP_ALIVE_SECONDS = 15.0
 _COLUMNS = "application/octet-stream"
 _EVENT = {
     "oneOf": [
-        openapi.event("work", WorkEvent),
+        openapi.event("task", TaskEvent),
         openapi.event("scores", ScoresEvent),
         openapi.event("end", EndEvent),
     ]
@@ -181,7 +181,7 @@ def tokens(
 ) -> Tokens:
     """The log-probability and rank of each reference token, and the model's most probable word
     there (404 until the columns are computed). If the evaluation asked for more `tokens`, that is
-    shown once its work `tokens` is done.
+    shown once its task `tokens` is done.
     """
     return captions.tokens(service, id, image)
 
@@ -199,7 +199,7 @@ def tokens(
     },
 )
 async def events(id: Identity, service: Service, last_event_id: LastEventId = None) -> Response:
-    """Events `work`, `scores` and, as the last one, `end`. After a lost connection, go on with
+    """Events `task`, `scores` and, as the last one, `end`. After a lost connection, go on with
     `Last-Event-ID`; comments keep a connection without events open.
     """
     version, over = await asyncio.to_thread(base.state, service.records, id, evaluations.KIND)

@@ -10,10 +10,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from prescore.models.workers_and_queues import Liveness, Readiness
 from service.contract.errors import Unavailable
+from service.engine.records import ROOM
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
-from service.works.records import ROOM
 
 router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
 
@@ -33,7 +33,7 @@ def livez() -> Liveness:
 def readyz(service: Service) -> Readiness:
     """200 when the API can take requests and keep them: the record can be read and written and is
     not damaged, the disk has room, and a worker is there. It is 200 without Redis too, and
-    `findings` says so: requests are accepted, and their works begin when Redis is back.
+    `findings` says so: requests are accepted, and their tasks begin when Redis is back.
     """
     try:
         service.records.check()
@@ -47,7 +47,7 @@ def readyz(service: Service) -> Readiness:
     try:
         workers = service.queue.workers()
     except (redis.RedisError, OSError) as error:
-        finding = f"Redis does not answer ({type(error).__name__}): accepted works wait for it"
+        finding = f"Redis does not answer ({type(error).__name__}): accepted tasks wait for it"
         return Readiness(status="ok", workers={}, findings=[finding])
     if not any(workers.values()):
         raise Unavailable("not ready: there is no worker")

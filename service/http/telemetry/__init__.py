@@ -4,9 +4,9 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
+from service.engine.queueing import WakeUpQueue
+from service.engine.records import Records
 from service.http.telemetry.counts import Counts
-from service.works.queueing import WakeUpQueue
-from service.works.records import Records
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.contract.plan.works import QUEUES
+from service.contract.plan.tasks import QUEUES
+from service.engine.queueing import WakeUpQueue
+from service.engine.records import Records
 from service.http.telemetry import record
-from service.works.queueing import WakeUpQueue
-from service.works.records import Records
 
 _KEPT_SECONDS = 5.0
 
@@ -77,7 +77,7 @@ class Counts(Collector):
 
     def _workers(self) -> Metric:
         """A worker serves all queues of its role."""
-        meaning = "Workers that take works from a queue."
+        meaning = "Workers that take tasks from a queue."
         family = GaugeMetricFamily("prescore_workers", meaning, labels=("queue",))
         for role, count in self._queue.workers().items():
             for queue in QUEUES[role]:

@@ -1,5 +1,5 @@
 """Numbers of the record, each read by an index that has what it needs. Counts by state and by
-outcome read an index whole; the others cost as much as there are works that wait, run or failed.
+outcome read an index whole; the others cost as much as there are tasks that wait, run or failed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,34 +8,34 @@ import sqlalchemy as sa
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy.engine import Connection
 
-from service.works.kept import moments
-from service.works.leases import MAX_DEATHS
-from service.works.tables import (
+from service.engine.kept import moments
+from service.engine.leases import MAX_DEATHS
+from service.engine.tables import (
     attempts,
     deliveries,
     outbox,
     past_attempts,
     runs,
+    task_rows,
     webhooks,
-    work_rows,
 )
-from service.works.watched import queues
+from service.engine.watched import queues
 
 # As in the index's own condition: a plan that is made before values are known needs it there.
 _KILLERS = sa.text("deaths > 0")
 
 
 def numbers(connection: Connection, now: float) -> Iterator[Metric]:
-    yield _gauge("prescore_works", "Works by state.", _by(connection, work_rows.c.status), "status")
+    yield _gauge("prescore_tasks", "Tasks by state.", _by(connection, task_rows.c.status), "status")
     meaning = "Evaluations by state."
     yield _gauge("prescore_evaluations", meaning, _by(connection, runs.c.status), "status")
     yield _attempts(connection)
     found = queues.counted(connection, "ready", "running", "failed")
-    meaning = "Works of a queue by state: ready, running, failed."
-    yield _gauge("prescore_queue_works", meaning, found.items(), "queue", "status")
-    meaning = "Seconds since the longest ready work of a queue became ready; 0 if none is."
+    meaning = "Tasks of a queue by state: ready, running, failed."
+    yield _gauge("prescore_queue_tasks", meaning, found.items(), "queue", "status")
+    meaning = "Seconds since the longest ready task of a queue became ready; 0 if none is."
     yield _gauge("prescore_queue_oldest_seconds", meaning, _oldest(connection, now), "queue")
-    meaning = "Works that failed since they killed the process that computed them."
+    meaning = "Tasks that failed since they killed the process that computed them."
     yield _gauge("prescore_quarantined", meaning, _quarantined(connection), "queue")
     meaning = "Wake-ups that were not sent to Redis yet."
     yield GaugeMetricFamily("prescore_outbox", meaning, value=_count(connection, outbox))
@@ -60,7 +60,7 @@ def _by(connection: Connection, column: "sa.Column[str]") -> Iterator[tuple[Sequ
 
 def _attempts(connection: Connection) -> Metric:
     """With those whose rows were deleted: a counter never falls."""
-    meaning = "Attempts at works by how they ended."
+    meaning = "Attempts at tasks by how they ended."
     family = CounterMetricFamily("prescore_attempts", meaning, labels=("outcome",))
     there = sa.select(attempts.c.outcome, sa.func.count().label("many"))
     there = there.where(attempts.c.outcome.is_not(None)).group_by(attempts.c.outcome)
@@ -77,9 +77,9 @@ def _oldest(connection: Connection, now: float) -> Iterator[tuple[Sequence[str],
 
 
 def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
-    these = work_rows.c.status == "failed", work_rows.c.deaths >= MAX_DEATHS, _KILLERS
-    query = sa.select(work_rows.c.queue, sa.func.count()).where(*these)
-    rows = connection.execute(query.group_by(work_rows.c.queue))
+    these = task_rows.c.status == "failed", task_rows.c.deaths >= MAX_DEATHS, _KILLERS
+    query = sa.select(task_rows.c.queue, sa.func.count()).where(*these)
+    rows = connection.execute(query.group_by(task_rows.c.queue))
     found = {queue: count for queue, count in rows}  # noqa: C416  a row is no tuple to mypy
     return (((queue,), found.get(queue, 0)) for queue in queues.NAMES)
 

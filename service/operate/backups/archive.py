@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from service.works.blobs import place
+from service.engine.blobs import place
 
 FORMAT = 1
 HEAD = "head.json"

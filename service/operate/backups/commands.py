@@ -32,10 +32,10 @@ def backup(
 
         prescore backup prescore-2026-11-25.tar --home ./prescore-data
     """
+    from service.engine import database
+    from service.engine.blobs import open_blobs
+    from service.engine.records import Records
     from service.operate.backups import making, told
-    from service.works import database
-    from service.works.blobs import open_blobs
-    from service.works.records import Records
 
     with _errors():
         chosen = settings.load().at(home)

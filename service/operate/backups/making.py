@@ -19,14 +19,14 @@ from typing import IO
 
 from service.contract.errors import BlobMissing, DiskFull, InvalidSetting
 from service.contract.settings import Settings
+from service.engine import database
+from service.engine.blobs import Blobs
+from service.engine.kept import moments
+from service.engine.records import Records
 from service.operate.backups import archive, record
 from service.operate.backups.archive import Head, Writer, named
 from service.operate.backups.told import Tell
 from service.stored import garbage
-from service.works import database
-from service.works.blobs import Blobs
-from service.works.kept import moments
-from service.works.records import Records
 
 # Whatever looks like one, wherever it stands in a row: a table that names objects cannot be
 # forgotten here, and an object too many does no harm.

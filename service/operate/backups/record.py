@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.errors import InvalidBackup, InvalidSetting
+from service.engine import database
 from service.operate.backups.archive import Rows
-from service.works import database
 
 _VERSION = "alembic_version"
 _AT_ONCE = 1000  # rows read and written at once

@@ -15,14 +15,14 @@ from sqlalchemy.engine import Engine
 
 from service.contract.errors import InvalidBackup, InvalidSetting
 from service.contract.settings import Settings
+from service.engine import database
+from service.engine.blobs import Blobs, open_blobs
+from service.engine.kept import moments
+from service.engine.waiting import revived
 from service.operate import home
 from service.operate.backups import opening, record
 from service.operate.backups.archive import Head, Object, Rows, raw
 from service.operate.backups.told import Tell
-from service.works import database
-from service.works.blobs import Blobs, open_blobs
-from service.works.kept import moments
-from service.works.waiting import revived
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.leaderboard import ScoreBeside
 from service.contract.metrics import catalogue
+from service.engine.records import in_batches
+from service.engine.tables import runs, score_rows
 from service.runs.boards.finding import Asked, find
 from service.stored.datasets import Pinned
-from service.works.records import in_batches
-from service.works.tables import runs, score_rows
 
 _SHOWN = tuple(score_rows.c[name] for name in ("run_id", "value", "low", "high"))
 

@@ -7,9 +7,9 @@ from sqlalchemy.engine import Connection
 
 from service.contract import near
 from service.contract.metrics import catalogue
+from service.engine.tables import boards, score_rows
 from service.runs import base, search
 from service.runs.boards.finding import Asked, Found
-from service.works.tables import boards, score_rows
 
 _NAMED = 5
 

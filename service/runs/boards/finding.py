@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.metrics import catalogue
+from service.engine.tables import boards, labels, score_rows
 from service.runs import base, search
 from service.stored.datasets import Pinned
-from service.works.tables import boards, labels, score_rows
 
 
 @dataclass(frozen=True)

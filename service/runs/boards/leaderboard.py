@@ -16,14 +16,14 @@ from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Stand
 from service.contract.api.texts import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
+from service.engine.parts import Parts
+from service.engine.records import in_batches
+from service.engine.tables import labels, runs, score_rows
 from service.runs import search
 from service.runs.boards import beside, empty, ranking
 from service.runs.boards.beside import Beside
 from service.runs.boards.finding import Asked, Found, find
 from service.stored import datasets
-from service.works.parts import Parts
-from service.works.records import in_batches
-from service.works.tables import labels, runs, score_rows
 
 _BOARD, _HISTORY = "leaderboard", "history"
 _SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.metrics import draws
-from service.works.kept import drawn
+from service.engine.kept import drawn
 
 TESTED = 1000  # places from the top, which take 25 ms. Below, intervals decide.
 

@@ -7,10 +7,10 @@ from dataclasses import astuple, dataclass
 
 from prescore.models.captions import Caption, CaptionPage, ScoreDistribution
 from service.contract.errors import InvalidRequest, NotFound
+from service.engine.parts import Parts
 from service.runs import answered, search
 from service.runs.answered import Answered
 from service.runs.browsing import asked, ordering
-from service.works.parts import Parts
 
 _BLOCK = 1000
 

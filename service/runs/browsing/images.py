@@ -6,10 +6,10 @@ from prescore.models.comparisons import ComparedImagePage
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.contract.results import ComparisonKept
+from service.engine.parts import Parts
 from service.runs import answered, base, comparisons, search
 from service.runs.answered import Answered
 from service.runs.browsing import asked, ordering
-from service.works.parts import Parts
 
 
 def page(

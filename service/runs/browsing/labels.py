@@ -6,10 +6,10 @@ import sqlalchemy as sa
 
 from prescore.models.evaluations import LABELLED, MOST_LABELS, Label, LabelList, LabelValue
 from service.contract.api.texts import moment
+from service.engine.parts import Parts
+from service.engine.tables import labels, runs
 from service.runs import evaluations, search
 from service.runs.search import Asked
-from service.works.parts import Parts
-from service.works.tables import labels, runs
 
 
 def used(parts: Parts, dataset: str | None) -> LabelList:

@@ -9,13 +9,13 @@ from sqlalchemy.engine import Connection, Row
 from service.contract import limits
 from service.contract.api.changes import EvaluationChange, RunChange
 from service.contract.errors import InvalidRequest, PreconditionFailed
+from service.engine import history
+from service.engine.kept import audit
+from service.engine.parts import Parts
+from service.engine.tables import labels, runs
 from service.runs import base
 from service.runs.base import AnyKind
 from service.runs.life import protection
-from service.works import history
-from service.works.kept import audit
-from service.works.parts import Parts
-from service.works.tables import labels, runs
 
 Expects = Callable[[int], bool]  # whether a version of the run is one that the caller knows
 

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.errors import Conflict
+from service.engine.kept import audit, removal, summaries
+from service.engine.parts import Parts
+from service.engine.tables import run_names, run_tasks, runs, task_rows
 from service.runs.base import AnyKind
 from service.runs.life import protection
 from service.runs.life.changes import Expects, row_expected
-from service.works.kept import audit, removal, summaries
-from service.works.parts import Parts
-from service.works.tables import run_names, run_works, runs, work_rows
 
 _NAMED = 3  # ids in an error
 _UNFINISHED = ("waiting", "ready", "running")
@@ -61,20 +61,20 @@ def unfinished_naming(connection: Connection, name: str) -> list[str]:
 
 
 def unfinished_reading(connection: Connection, objects: Iterable[str]) -> list[str]:
-    """The unfinished runs with works that are still to read one of these objects."""
+    """The unfinished runs with tasks that are still to read one of these objects."""
     wanted = set(objects)
-    query = sa.select(work_rows.c.key, work_rows.c.inputs)
-    unfinished = connection.execute(query.where(work_rows.c.status.in_(_UNFINISHED)))
+    query = sa.select(task_rows.c.key, task_rows.c.inputs)
+    unfinished = connection.execute(query.where(task_rows.c.status.in_(_UNFINISHED)))
     keys = [row.key for row in unfinished if wanted & set(json.loads(row.inputs).values())]
     holding = (
-        sa.select(run_works.c.run_id)
-        .join(runs, runs.c.id == run_works.c.run_id)
-        .where(run_works.c.work_key.in_(keys), runs.c.finished_at.is_(None))
+        sa.select(run_tasks.c.run_id)
+        .join(runs, runs.c.id == run_tasks.c.run_id)
+        .where(run_tasks.c.task_key.in_(keys), runs.c.finished_at.is_(None))
         .distinct()
     )
     return list(connection.execute(holding).scalars())
 
 
 def _reading(connection: Connection, row: Row[Any]) -> list[str]:
-    results = [work["result"] for work in summaries.unpack(row.snapshot)]
+    results = [task["result"] for task in summaries.unpack(row.snapshot)]
     return unfinished_reading(connection, filter(None, results))

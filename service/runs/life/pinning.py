@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
+from service.engine.blobs import Blobs
+from service.engine.records import in_batches
+from service.engine.tables import checkpoints, datasets, runs
 from service.runs.base import NewRun
 from service.stored import garbage
-from service.works.blobs import Blobs
-from service.works.records import in_batches
-from service.works.tables import checkpoints, datasets, runs
 
 
 class Gone(Exception):
@@ -20,14 +20,14 @@ class Gone(Exception):
 
 
 def check(connection: Connection, blobs: Blobs, run: NewRun) -> None:
-    """Raise Gone unless all that a run names is there. From its insertion on, its works keep it."""
+    """Raise Gone unless all that a run names is there. From its insertion on, its tasks keep it."""
     pinned = run.dataset
     version = datasets.c.name == pinned.name, datasets.c.version == pinned.version
     there = connection.execute(sa.select(datasets.c.digest).where(*version)).scalar()
     is_there = there == pinned.digest and _has(connection, checkpoints.c.digest, run.checkpoint)
     if not is_there or _missing(connection, run.others):
         raise Gone
-    objects = {str(at) for work in run.works for at in work.inputs.values() if isinstance(at, Blob)}
+    objects = {str(at) for task in run.tasks for at in task.inputs.values() if isinstance(at, Blob)}
     unnamed = objects - garbage.kept_by_rows(connection, objects)
     if not all(map(blobs.has, sorted(unnamed))):
         raise Gone

@@ -11,8 +11,8 @@ from prescore.plain_text import quoted
 from service.contract.asking import Scope
 from service.contract.errors import Forbidden
 from service.contract.formats import strict_json
-from service.works.parts import Parts
-from service.works.tables import labels
+from service.engine.parts import Parts
+from service.engine.tables import labels
 
 
 def check_given(parts: Parts, given: Mapping[str, str | None]) -> None:

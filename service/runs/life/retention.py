@@ -10,12 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from service.engine.kept import audit, past, removal
+from service.engine.keyring.oidc import trimming
+from service.engine.quotas import usage
+from service.engine.records import Records
+from service.engine.tables import labels, runs, score_rows
 from service.runs.life.deletion import unfinished_naming
-from service.works.kept import audit, past, removal
-from service.works.keyring.oidc import trimming
-from service.works.quotas import usage
-from service.works.records import Records
-from service.works.tables import labels, runs, score_rows
 
 _DAY = 24 * 3600.0
 _KINDS = ("evaluation", "comparison")

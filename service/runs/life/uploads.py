@@ -9,15 +9,15 @@ from sqlalchemy.engine import Connection, Row
 from prescore.models.keys import ChangeAction
 from service.contract.errors import NotFound
 from service.contract.plan import planning
-from service.contract.plan.works import Work
+from service.contract.plan.tasks import Task
+from service.engine.kept import audit, deleted, loose
+from service.engine.parts import Parts
+from service.engine.tables import brought_columns, checkpoints, datasets, runs, task_rows
+from service.engine.teams import owned
 from service.runs.life.deletion import check_free, unfinished_naming, unfinished_reading
 from service.stored import datasets as stored
 from service.stored import plugins
 from service.stored.described import decoded
-from service.works.kept import audit, deleted, loose
-from service.works.parts import Parts
-from service.works.tables import brought_columns, checkpoints, datasets, runs, work_rows
-from service.works.teams import owned
 
 _NAMED = 4  # one more than an error names
 
@@ -26,9 +26,9 @@ def delete_checkpoint(parts: Parts, digest: str) -> None:
     """Scores of evaluations that have ended stay; Conflict while runs of it have not ended."""
     with parts.records.transaction() as connection:
         row = _row(connection, checkpoints, digest, "checkpoint")
-        work = plugins.work_of(connection, digest, decoded(row))
-        if isinstance(work, Work) and not _have_others(connection, checkpoints, digest):
-            _forget_conversion(connection, work)
+        task = plugins.task_of(connection, digest, decoded(row))
+        if isinstance(task, Task) and not _have_others(connection, checkpoints, digest):
+            _forget_conversion(connection, task)
         _delete(parts, connection, checkpoints, digest, "checkpoint.deleted")
 
 
@@ -80,11 +80,11 @@ def _have_others(connection: Connection, table: sa.Table, digest: str) -> bool:
     return connection.execute(sa.select(table.c.digest).where(*same)).first() is not None
 
 
-def _forget_conversion(connection: Connection, work: Work) -> None:
+def _forget_conversion(connection: Connection, task: Task) -> None:
     """Of what was made of an upload, nothing is named any more; an upload begins it again."""
-    own = work_rows.c.key == work.key
+    own = task_rows.c.key == task.key
     ended = {"status": "canceled", "result": None, "summary": None, "summary_id": None}
-    forgotten = work_rows.update().where(own, work_rows.c.status != "failed")
+    forgotten = task_rows.update().where(own, task_rows.c.status != "failed")
     connection.execute(forgotten.values(**ended, lease_until=None))
 
 

@@ -10,12 +10,12 @@ from sqlalchemy.engine import Row
 from service.contract.api.texts import rfc3339
 from service.contract.api.urls import TEST_EVENT
 from service.contract.asking import Asker
+from service.engine.outgoing import announcements, deliveries
+from service.engine.outgoing import webhooks as hooks
+from service.engine.parts import Parts
+from service.engine.records import Records
+from service.engine.tables import webhooks
 from service.runs.outgoing import messages, slack
-from service.works.outgoing import announcements, deliveries
-from service.works.outgoing import webhooks as hooks
-from service.works.parts import Parts
-from service.works.records import Records
-from service.works.tables import webhooks
 
 _AT_ONCE = 50
 
@@ -32,7 +32,7 @@ def announce(parts: Parts) -> int:
 
 
 def test(records: Records, identity: str) -> None:
-    """Add a message by which a team sees whether its webhook works."""
+    """Add a message by which a team sees whether its webhook tasks."""
     with records.transaction() as connection:
         hook = hooks.find(connection, identity)
         text = f"a test of Prescore's webhook {identity}"

@@ -12,9 +12,9 @@ from prescore.models.evaluations import Evaluation
 from prescore.models.webhooks import WebhookEvent
 from service.contract.api.texts import rfc3339
 from service.contract.errors import NotFound
+from service.engine.parts import Parts
+from service.engine.tables import runs
 from service.runs.kinds import KINDS
-from service.works.parts import Parts
-from service.works.tables import runs
 
 _GATES = 20  # and as many labels and scores: a message has less than 20 kB
 _SCORES = 20

@@ -16,13 +16,13 @@ from prescore.plain_text import quoted
 from service.contract import near
 from service.contract.metrics import catalogue
 from service.contract.results import EvaluationKept, Past
+from service.engine import scores, verdicts
+from service.engine.blobs import Blobs
+from service.engine.parts import Parts
+from service.engine.tables import boards, labels, runs, score_rows
+from service.engine.verdicts import NOT_FINITE
 from service.runs import base, evaluations, pairs, search
 from service.stored.datasets import Pinned
-from service.works import scores, verdicts
-from service.works.blobs import Blobs
-from service.works.parts import Parts
-from service.works.tables import boards, labels, runs, score_rows
-from service.works.verdicts import NOT_FINITE
 
 _BEST = "best"
 _LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
@@ -244,10 +244,10 @@ class _Search:
                 identity,
                 found.common["dataset"],
                 found.row.dataset_captions,
-                found.works,
-                scores.brought(found.works, named),
+                found.tasks,
+                scores.brought(found.tasks, named),
                 is_partial=found.row.checkpoint is None and request.subset,
-                failed=verdicts.of(found.works, request)[1] == "failed",
+                failed=verdicts.of(found.tasks, request)[1] == "failed",
             )
         return self.known[identity]
 
@@ -301,5 +301,5 @@ def _entry(found: _Found, metric: str, label: str | None) -> Past:
 
 
 def by_image(metric: str) -> str:
-    """The name of the work whose result has the metric for each image."""
-    return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.work_of(metric)
+    """The name of the task whose result has the metric for each image."""
+    return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.task_of(metric)

@@ -12,18 +12,18 @@ from service.contract.metrics import catalogue
 from service.contract.plan import asked, estimates, planning, prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import Sizes
-from service.contract.plan.works import KINDS
+from service.contract.plan.tasks import KINDS
 from service.contract.results import EvaluationKept, Past
 from service.contract.wording import counted
+from service.engine.parts import Parts
 from service.runs import base, evaluations, probes, training
 from service.runs.base import NewRun
 from service.runs.submission import features, forecasts, gating, searches
 from service.stored import checkpoints, columns, datasets
 from service.stored.checkpoints import Used
 from service.stored.datasets import Pinned
-from service.works.parts import Parts
 
-# Works on people's references: name, kind, and the field of a request that asks for it.
+# Tasks on people's references: name, kind, and the field of a request that asks for it.
 _OF_REFERENCES = (
     ("prefix", "prefix", "pregen"),
     ("columns", "columns", "pregen"),
@@ -111,13 +111,13 @@ def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[s
     captions = plan.named.get("captions")
     if not request.gates or captions is None or base.is_done(parts.records, captions.key):
         return plan
-    results = {catalogue.work_of(name): found.result for name, found in past.items()}
+    results = {catalogue.task_of(name): found.result for name, found in past.items()}
     known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}
     return estimates.with_estimate(plan, known)
 
 
 def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
-    """By which the works are priced: the split's, the model's where they are known, and the
+    """By which the tasks are priced: the split's, the model's where they are known, and the
     workers'.
     """
     if model is None:
@@ -142,20 +142,20 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
 
 
 def _check_parts(plan: Plan, sizes: Sizes) -> None:
-    """Raise if a part of the references' work would not end within the time of an attempt."""
+    """Raise if a part of the references' task would not end within the time of an attempt."""
     for name, kind, place in _OF_REFERENCES:
-        work = plan.named.get(name)
-        if work is None:
+        task = plan.named.get(name)
+        if task is None:
             continue
-        seconds, most = prices.of((work.parts or (work,))[0], sizes), KINDS[kind].seconds
+        seconds, most = prices.of((task.parts or (task,))[0], sizes), KINDS[kind].seconds
         if seconds > most:
             raise InvalidRequest(
                 f"of {sizes.images:,} images with {sizes.references:.0f} references each, a "
                 f"vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-                f"{counted(max(1, len(work.parts)), 'part')} of {name} would take about "
+                f"{counted(max(1, len(task.parts)), 'part')} of {name} would take about "
                 f"{seconds:,.0f} s; expected at most {most}: take a smaller split, or leave "
                 f"{place} out",
-                [(f"/{place}", "expected less work")],
+                [(f"/{place}", "expected less task")],
             )
 
 
@@ -242,9 +242,9 @@ def _check_units(request: EvaluationIn, model: Used) -> None:
 
 
 def _families(postgen: Sequence[str]) -> list[str]:
-    """The names of the works that these metrics need, each once."""
+    """The names of the tasks that these metrics need, each once."""
     full = [one for name in postgen for one in catalogue.expand([name])]
-    return list(dict.fromkeys(map(catalogue.work_of, full)))
+    return list(dict.fromkeys(map(catalogue.task_of, full)))
 
 
 def _pregen(request: EvaluationIn) -> list[str] | None:

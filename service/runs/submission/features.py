@@ -14,9 +14,9 @@ from service.contract.formats.bundles.features import TOLD, of_another_size, unl
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
 from service.contract.wording import counted
+from service.engine.parts import Parts
 from service.stored import datasets
 from service.stored.datasets import Pinned
-from service.works.parts import Parts
 
 # The setting's name and not the folder: whoever reaches the service reads this.
 _ADVICE = (

@@ -1,7 +1,7 @@
 """The history of a forecast: the finished evaluations of a split, found once at submission.
 
-The history is stored as a blob, which the work `forecast` reads: an equal history and equal columns
-make the same work. It never contains the evaluation's own checkpoint, nor its own columns. Columns
+The history is stored as a blob, which the task `forecast` reads: an equal history and equal columns
+make the same task. It never contains the evaluation's own checkpoint, nor its own columns. Columns
 that were brought are forecast from columns alone, of the same signature.
 """
 
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from service.contract.api.requests import EvaluationIn
 from service.contract.metrics import catalogue, signatures
 from service.contract.metrics.forecasts import PREDICTORS, too_few
-from service.contract.plan import planning, works
+from service.contract.plan import planning, tasks
 from service.contract.plan.planning import Plan
 from service.contract.results import (
     EvaluationKept,
@@ -23,12 +23,12 @@ from service.contract.results import (
     PastEvaluation,
     Unforeseen,
 )
+from service.engine import tables
+from service.engine.parts import Parts
+from service.engine.tables import boards, labels, runs, score_rows
 from service.runs import base, evaluations
 from service.stored import checkpoints, columns
 from service.stored.datasets import Pinned
-from service.works import tables
-from service.works.parts import Parts
-from service.works.tables import boards, labels, runs, score_rows
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
@@ -48,7 +48,7 @@ def add(
     if None not in reasons:
         return plan, Unforeseen(none_because=reasons[0] or "")
     history = ForecastHistory(metrics=metrics, evaluations=past)
-    digest = parts.blobs.put(works.canonical(history.model_dump()).encode())
+    digest = parts.blobs.put(tasks.canonical(history.model_dump()).encode())
     return planning.with_forecast(plan, digest), None
 
 

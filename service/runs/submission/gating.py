@@ -12,13 +12,13 @@ from service.contract.gates.gates import NoDrop, ParsedGate
 from service.contract.metrics import catalogue
 from service.contract.plan import asked, planning
 from service.contract.plan.planning import Plan
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
 from service.contract.results import Past
+from service.engine.parts import Parts
 from service.runs import training
 from service.runs.submission import baselines
 from service.runs.submission.baselines import Sought
 from service.stored.datasets import Pinned
-from service.works.parts import Parts
 
 
 def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
@@ -125,7 +125,7 @@ def with_past(
 
 
 def _compared(texts: Iterable[str], past: Mapping[str, Past]) -> dict[tuple[str, str], list[str]]:
-    """The metrics of `no_significant_drop`, by the work and the baseline's file to compare. Metrics
+    """The metrics of `no_significant_drop`, by the task and the baseline's file to compare. Metrics
     of one family may have different baselines (the best BLEU-1, the best BLEU-4).
     """
     gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
@@ -146,5 +146,5 @@ def _partial(request: EvaluationIn, plan: Plan) -> str | None:
     """The digest of captions that may be of a part of the split; None for all others."""
     if request.captions is None or not request.subset:
         return None
-    sent = (work.inputs.get("captions") for work in plan.named.values())
+    sent = (task.inputs.get("captions") for task in plan.named.values())
     return next((str(at) for at in sent if isinstance(at, Blob)), None)

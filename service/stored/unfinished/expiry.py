@@ -4,9 +4,9 @@ import time
 from contextlib import suppress
 
 from service.contract.errors import StoreUnavailable
+from service.engine.blobs import Blobs
+from service.engine.records import Records
 from service.stored.unfinished import rows
-from service.works.blobs import Blobs
-from service.works.records import Records
 
 _ORPHAN_SECONDS = 3600.0  # since a file without a row was written to
 

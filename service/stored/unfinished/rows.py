@@ -19,9 +19,9 @@ from service.contract import limits
 from service.contract.api.texts import moment
 from service.contract.errors import NotFound, RequestRefused, TooLarge, TooManyUploads
 from service.contract.wording import counted
-from service.works.records import Records
-from service.works.tables import uploads
-from service.works.teams.owned import owner
+from service.engine.records import Records
+from service.engine.tables import uploads
+from service.engine.teams.owned import owner
 
 _ID = re.compile(r"up_[A-Za-z0-9_-]{1,37}")
 _LONGEST_SECONDS = 7 * limits.UNFINISHED_SECONDS  # from its beginning, however often bytes come

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.contract.errors import Conflict, NotFound
+from service.engine.parts import Parts
 from service.stored.unfinished import rows
 from service.stored.unfinished.rows import Unfinished
-from service.works.parts import Parts
 
 if TYPE_CHECKING:
-    from service.works.blobs.staged import Staging
+    from service.engine.blobs.staged import Staging
 
 PART_BYTES = 1 << 24  # the last part may have fewer; a store takes 10,000, of 5 MB or more
 URL_SECONDS = 3600

@@ -16,10 +16,10 @@ import structlog
 
 from service.contract import limits
 from service.contract.errors import Conflict
+from service.engine.blobs.resumed import BytesLost, Hashed, Held, Resumed
+from service.engine.parts import Parts
 from service.stored.unfinished import rows
 from service.stored.unfinished.rows import Unfinished
-from service.works.blobs.resumed import BytesLost, Hashed, Held, Resumed
-from service.works.parts import Parts
 
 log = structlog.get_logger()
 

@@ -73,6 +73,6 @@ export function badge(status) {
 export const labels = (labels) =>
   Object.entries(labels ?? {}).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`));
 
-/** Why a run or a work failed. @param {{ code: string, detail: string } | null} error */
+/** Why a run or a task failed. @param {{ code: string, detail: string } | null} error */
 export const failure = (error) =>
   error && h("p", { class: "notice bad", role: "alert" }, h("strong", {}, error.code), " ", error.detail);

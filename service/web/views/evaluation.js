@@ -13,7 +13,7 @@ import { captionsPlace, runPlace, splitLink, splitPlace } from "../parts/places.
 import { badge, failure, following, labels, refusal } from "../parts/states.js";
 import { gates } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
-import { allWorks } from "./evaluated/works.js";
+import { allTasks } from "./evaluated/tasks.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 
@@ -40,7 +40,7 @@ function parts(found) {
     () => places(run()),
     () => failure(run().error),
     section("Scores", () => scores(run())),
-    section("Works", () => allWorks(run())),
+    section("Tasks", () => allTasks(run())),
     () => run().gates.length > 0 && section("Gates", () => gates(run())),
     () =>
       run().warnings.length > 0 &&
@@ -63,13 +63,13 @@ function parts(found) {
 }
 
 /** Where one goes from here. @param {Evaluation} run */
-function places({ id, dataset: { name, split }, labels, gates, works }) {
+function places({ id, dataset: { name, split }, labels, gates, tasks }) {
   const baselines = new Set(
     gates
       .flatMap((gate) => Object.values(gate.scores).map((each) => each.evaluation))
       .filter((each) => each !== null),
   );
-  const hasCaptions = !works.some((work) => work.name === "captions" && work.status !== "done");
+  const hasCaptions = !tasks.some((task) => task.name === "captions" && task.status !== "done");
   return h(
     "nav",
     { class: "places", "aria-label": "Views of this evaluation" },

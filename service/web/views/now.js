@@ -12,7 +12,7 @@ import { splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Work"]} Work */
+/** @typedef {import("../core/api.js").Schemas["Task"]} Task */
 /** @typedef {import("../core/api.js").Schemas["Me"]} Me */
 /** @typedef {import("../core/api.js").Schemas["Key"]} Key */
 /** @typedef {import("../core/api.js").Schemas["Comparison"]} OtherRun */
@@ -82,7 +82,7 @@ function list(items, none, name) {
   if (!items.length) return h("p", { class: "quiet" }, none);
   return table(
     name,
-    ["Evaluation", "Dataset", "State", "Works", "Labels", "Since"],
+    ["Evaluation", "Dataset", "State", "Tasks", "Labels", "Since"],
     items.map((run) =>
       h(
         "tr",
@@ -93,7 +93,7 @@ function list(items, none, name) {
         h(
           "td",
           {},
-          run.error ? h("span", { class: "bad" }, `${run.error.code}: ${run.error.detail}`) : done(run.works),
+          run.error ? h("span", { class: "bad" }, `${run.error.code}: ${run.error.detail}`) : done(run.tasks),
         ),
         h("td", {}, labels(run.labels)),
         h("td", {}, time(run.created_at)),
@@ -112,22 +112,22 @@ function otherRuns(lists) {
         h("th", { scope: "row" }, OTHERS[at][1]),
         h("td", {}, h("code", {}, run.id)),
         h("td", {}, badge(run.status)),
-        h("td", {}, done(run.works)),
+        h("td", {}, done(run.tasks)),
         h("td", {}, time(run.created_at)),
       ),
     ),
   );
   return rows.length
-    ? table("Table of other runs", ["Kind", "Run", "State", "Works", "Since"], rows)
+    ? table("Table of other runs", ["Kind", "Run", "State", "Tasks", "Since"], rows)
     : h("p", { class: "quiet" }, "None runs.");
 }
 
-/** @param {Work[]} works */
-function done(works) {
-  const many = works.filter(({ status }) => status === "done").length;
-  const running = works.filter(({ status }) => status === "running").map(({ name }) => name);
+/** @param {Task[]} tasks */
+function done(tasks) {
+  const many = tasks.filter(({ status }) => status === "done").length;
+  const running = tasks.filter(({ status }) => status === "running").map(({ name }) => name);
   return [
-    h("progress", { max: works.length, value: many, "aria-label": `${many} of ${works.length} works` }),
+    h("progress", { max: tasks.length, value: many, "aria-label": `${many} of ${tasks.length} tasks` }),
     running.length > 0 && ` ${running.join(", ")}`,
   ];
 }
@@ -139,7 +139,7 @@ function workersTable({ items }, running) {
     return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
   return table(
     "Table of workers",
-    ["Worker", "Role", "State", "Works on", "Since"],
+    ["Worker", "Role", "State", "Tasks on", "Since"],
     items.map((each) =>
       h(
         "tr",
@@ -150,11 +150,11 @@ function workersTable({ items }, running) {
         h(
           "td",
           {},
-          each.work && [
-            each.work.name,
-            each.work.evaluation && [
+          each.task && [
+            each.task.name,
+            each.task.evaluation && [
               " of ",
-              evaluationLink(each.work.evaluation, labelsOf.get(each.work.evaluation)),
+              evaluationLink(each.task.evaluation, labelsOf.get(each.task.evaluation)),
             ],
           ],
         ),

@@ -183,12 +183,12 @@ def test_settings_are_handed_on_by_stdin_and_nothing_of_them_by_the_environment(
         ({"limit_in_bytes": f"{2**63 - 4096}\n"}, 0.75),  # what a container without a limit has
     ],
 )
-def test_works_may_take_three_quarters_of_what_there_is(monkeypatch, tmp_path, told, share):
+def test_tasks_may_take_three_quarters_of_what_there_is(monkeypatch, tmp_path, told, share):
     for name, text in told.items():
         (tmp_path / name).write_text(text)
     places = (tmp_path / "memory.max", tmp_path / "limit_in_bytes")
     monkeypatch.setattr(settings, "_CONTAINER_LIMITS", places)
     there = psutil.virtual_memory().total
     expected = share * there if share < 1 else share
-    assert settings.Settings().work_memory == pytest.approx(expected, rel=1e-3)
-    assert settings.Settings(work_memory_mb=200).work_memory == 200_000_000
+    assert settings.Settings().task_memory == pytest.approx(expected, rel=1e-3)
+    assert settings.Settings(task_memory_mb=200).task_memory == 200_000_000

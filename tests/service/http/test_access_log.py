@@ -6,7 +6,7 @@ In process: both are rules of the application. tests/trials/test_logs.py has wha
 import json
 
 from fleet import until
-from service.works.tables import datasets
+from service.engine.tables import datasets
 
 
 def _about(service, identity):

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import commanding
 from fleet import CERTIFICATES, bundle, until_ended
+from service.engine.tables import runs
 from service.http.app import create_app
 from service.http.dependencies import address_of
 from service.http.entrance import keyring
-from service.works.tables import runs
 from service_here import service_here
 
 REQUEST = {"dataset": "three/test", "postgen": ["bleu"], "tokenizer": "none"}

@@ -45,7 +45,7 @@ def evaluated(client, **asked):
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code in (201, 202), answer.text
     found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
-    assert found["status"] == "succeeded", found["works"]
+    assert found["status"] == "succeeded", found["tasks"]
     return found
 
 
@@ -193,7 +193,7 @@ def test_evaluations_of_columns_and_captions_are_studied(client, items, tmp_path
         answer = client.post("/v1/studies", json={"dataset": "tiny/test", "idf": idf})
         assert answer.status_code in (201, 202), answer.text
         found = client.get(answer.headers["location"]).json()
-        assert found["status"] == "succeeded", found["works"]
+        assert found["status"] == "succeeded", found["tasks"]
         assert len(found["study"]["evaluations"]) == 3
         assert found["study"]["rows"] == 45
 
@@ -377,8 +377,8 @@ def test_corpus_perplexity_is_computed_where_it_is_asked_for(units, logps, clien
     assert score["higher_is_better"] is False
     low, high = score["interval"]
     assert low <= score["value"] <= high
-    works = {work["name"]: work["cached"] for work in found["works"]}
-    assert works == {"columns": True, "pregen": True, CORPUS: False}
+    tasks = {task["name"]: task["cached"] for task in found["tasks"]}
+    assert tasks == {"columns": True, "pregen": True, CORPUS: False}
     all_of_them = client.get(f"/v1/evaluations/{found['id']}/pregen").json()["scores"]
     assert all_of_them[CORPUS] == score
     assert len(all_of_them) == 673

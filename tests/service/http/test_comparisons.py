@@ -1,4 +1,4 @@
-"""Comparisons: made from works' own files, kept, canceled, refused.
+"""Comparisons: made from tasks' own files, kept, canceled, refused.
 
 In process: what is compared, and what is said of it, is decided by the rules of runs and computed
 by the jobs, both of which are those of the real fleet.
@@ -145,7 +145,7 @@ def test_two_evaluations_are_compared_image_by_image(service, two, expected):
                 "minimum_detectable": pytest.approx(each.minimum_detectable),
             }
     assert list(found["scores"]) == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
-    assert [work["cached"] for work in again["works"]] == [True]
+    assert [task["cached"] for task in again["tasks"]] == [True]
     assert again["scores"]["cider_d"] == found["scores"]["cider_d"]
     assert same.status_code == 304
     assert missing.status_code == 404
@@ -258,7 +258,7 @@ def test_what_is_no_comparison_is_refused(service, two, change, status):
 
 
 def test_a_cancel_cancels(service, two):
-    """Before its work begins: once it is over there is nothing to cancel, and what was computed is
+    """Before its task begins: once it is over there is nothing to cancel, and what was computed is
     kept.
     """
     with service.client() as client:

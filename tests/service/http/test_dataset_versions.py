@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from fleet import bundle_of, checkpoint, digest, until_ended, upload
 from service.contract.formats.checkpoint_header import Encoder
-from service.works.tables import work_rows
+from service.engine.tables import task_rows
 
 VGG, CLIP = Encoder(name="vgg", digest="sha256:0"), Encoder(name="clip", digest="sha256:1")
 IMAGES = [f"{at}.jpg" for at in range(9)]
@@ -84,16 +84,16 @@ def _board(client, reference):
     return {item["evaluation"] for item in answer.json()["items"]}
 
 
-def _works(service, kind):
+def _tasks(service, kind):
     with service.records.reading() as connection:
-        query = sa.select(work_rows.c.key).where(work_rows.c.kind == kind)
+        query = sa.select(task_rows.c.key).where(task_rows.c.kind == kind)
         return set(connection.execute(query).scalars())
 
 
 def _reading(service, digests):
-    """The kinds of works that have one of these objects as input."""
+    """The kinds of tasks that have one of these objects as input."""
     with service.records.reading() as connection:
-        rows = connection.execute(sa.select(work_rows.c.kind, work_rows.c.inputs)).all()
+        rows = connection.execute(sa.select(task_rows.c.kind, task_rows.c.inputs)).all()
     return {row.kind for row in rows if any(digest in row.inputs for digest in digests)}
 
 
@@ -127,13 +127,13 @@ def test_two_feature_sets_share_references_scores_and_boards(client, service, na
     for encoder in (VGG, CLIP):
         _put(client, name, _with(encoder, people))
     kinds = "references", "cider_d"
-    before = {kind: _works(service, kind) for kind in kinds}
+    before = {kind: _tasks(service, kind) for kind in kinds}
     first = _evaluate(client, f"{name}@v1/test", captions=_said())
     again = _evaluate(client, f"{name}@v2/test", captions=_said())
-    assert {work["cached"] for work in again["works"]} == {True}
+    assert {task["cached"] for task in again["tasks"]} == {True}
     assert again["dataset"]["version"] == "v2"
     other = _evaluate(client, f"{name}@v2/test", captions=_said("w9"))
-    new = {kind: len(_works(service, kind) - before[kind]) for kind in kinds}
+    new = {kind: len(_tasks(service, kind) - before[kind]) for kind in kinds}
     assert new == {"references": 1, "cider_d": 2}
     assert _board(client, f"{name}@v1") == _board(client, name) == {first["id"], other["id"]}
 
@@ -141,17 +141,17 @@ def test_two_feature_sets_share_references_scores_and_boards(client, service, na
 @pytest.mark.long
 def test_models_of_two_encoders_take_their_features_and_compare(client, service, name, people):
     """No version is named: the latest captions count, with the features of each model. What reads
-    captions alone is no work on a whole bundle, which may have gigabytes of features.
+    captions alone is no task on a whole bundle, which may have gigabytes of features.
     """
     bundles = [_put(client, name, _with(encoder, people))["digest"] for encoder in (VGG, CLIP)]
-    before = _works(service, "references")
+    before = _tasks(service, "references")
     by_vgg, by_clip = (
         _evaluate(client, f"{name}/test", labels={"of": encoder.name}, **_by(client, encoder))
         for encoder in (VGG, CLIP)
     )
     said = _evaluate(client, f"{name}/test", captions=_said())
     assert [each["dataset"]["version"] for each in (by_vgg, by_clip, said)] == ["v1", "v2", "v2"]
-    assert len(_works(service, "references") - before) == 1
+    assert len(_tasks(service, "references") - before) == 1
     assert _board(client, name) == {by_vgg["id"], by_clip["id"], said["id"]}
     assert _reading(service, bundles) == {"captions", "columns", "prefix"}
     for a, b, metrics in ((by_vgg, by_clip, ["cider_d", "perplexity"]), (by_vgg, said, None)):

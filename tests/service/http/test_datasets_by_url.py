@@ -12,9 +12,9 @@ import commanding
 import prescore
 from certificates import Authority
 from fleet import bundle, digest
+from service.engine.outgoing.client import Client
+from service.engine.outgoing.places import Named
 from service.http.entrance import fetched
-from service.works.outgoing.client import Client
-from service.works.outgoing.places import Named
 from tls_servers import PORT, read_request, serving
 
 URL = f"https://data.example:{PORT}/flickr.tar?token=secret"

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, until_ended, upload
-from service.works.kept import summaries
-from service.works.tables import work_rows
+from service.engine.kept import summaries
+from service.engine.tables import task_rows
 
 IMAGES = 260
 QUICK = {"beam": 1, "min_words": 1, "max_words": 12}
@@ -41,8 +41,8 @@ def _evaluated(service, seed, **more):
 
 def _looks(service):
     """What each look said, those of fewer images first."""
-    columns = work_rows.c.summary, work_rows.c.summary_id
-    query = sa.select(*columns).where(work_rows.c.kind == "look", work_rows.c.status == "done")
+    columns = task_rows.c.summary, task_rows.c.summary_id
+    query = sa.select(*columns).where(task_rows.c.kind == "look", task_rows.c.status == "done")
     with service.records.reading() as connection:
         rows = [dict(row._mapping) for row in connection.execute(query)]
         summaries.fill(connection, rows)
@@ -58,8 +58,8 @@ def _captions(service, evaluation):
 
 def _count(service, status):
     with service.records.reading() as connection:
-        query = sa.select(work_rows.c.key).where(
-            work_rows.c.kind == "captions", work_rows.c.status == status
+        query = sa.select(task_rows.c.key).where(
+            task_rows.c.kind == "captions", task_rows.c.status == status
         )
         return len(connection.execute(query).all())
 
@@ -68,7 +68,7 @@ def _count(service, status):
 def test_without_gates_nothing_is_estimated(service):
     found = _evaluated(service, 3, decoding=QUICK)
     assert found["estimate"] is None
-    assert "estimate" not in {work["name"] for work in found["works"]}
+    assert "estimate" not in {task["name"] for task in found["tasks"]}
 
 
 @pytest.mark.long
@@ -115,8 +115,8 @@ def test_a_verdict_that_is_clear_spares_the_rest(service):
     done = _count(service, "done")
     found = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")
     assert (found["status"], found["verdict"]) == ("succeeded", "failed")
-    works = {work["name"]: work["status"] for work in found["works"]}
-    assert works["captions"] == works["estimate"] == works["cider_d"] == "canceled"
+    tasks = {task["name"]: task["status"] for task in found["tasks"]}
+    assert tasks["captions"] == tasks["estimate"] == tasks["cider_d"] == "canceled"
     assert "cider_d" not in found["scores"]
     images = found["estimate"]["cider_d"]["images"]
     assert 100 <= images < IMAGES

@@ -1,6 +1,6 @@
 """Forecasts: planned where there is a history, made of the pre-gen scores, and kept.
 
-In process: whether there is a history is asked of the record at submission; the forecast is a work
+In process: whether there is a history is asked of the record at submission; the forecast is a task
 that stands before the captions.
 """
 
@@ -30,7 +30,7 @@ def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client)
     ]
     assert "at least 8 are needed" in first[-1]["forecast"]["none_because"]
     assert first[-1]["forecast"]["metrics"] == {}
-    assert "forecast" not in {work["name"] for work in first[-1]["works"]}
+    assert "forecast" not in {task["name"] for task in first[-1]["tasks"]}
     assert {until_ended(client, one["id"], 60)["status"] for one in first} == {"succeeded"}
     early = _submit(client, checkpoint(99), **asked)
     assert early["forecast"]["none_because"].count("not enough evidence") == 1  # of random weights
@@ -38,8 +38,8 @@ def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client)
     ended = until_ended(client, early["id"], 60)
     assert ended["forecast"] == early["forecast"]
     again = _submit(client, checkpoint(99), **asked)
-    (work,) = [work for work in again["works"] if work["name"] == "forecast"]
-    assert work["cached"]
+    (task,) = [task for task in again["tasks"] if task["name"] == "forecast"]
+    assert task["cached"]
     assert again["forecast"] == early["forecast"]
 
 

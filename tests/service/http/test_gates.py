@@ -1,6 +1,6 @@
 """Gates: verdicts as scores come, baselines as they were at submission.
 
-In process: verdicts are a rule on the record, asked whenever a work ends, whoever did the work.
+In process: verdicts are a rule on the record, asked whenever a task ends, whoever did the task.
 """
 
 import pytest
@@ -209,7 +209,7 @@ def test_a_significant_drop_fails_and_chance_does_not(service):
         assert scores[name]["difference"] == pytest.approx(mine - old)
         assert scores[name]["p"] < 0.05
         assert scores[name]["minimum_detectable"] > 0
-    names = [work["name"] for work in worse["works"]]
+    names = [task["name"] for task in worse["tasks"]]
     assert names[-2:] == ["comparison_bleu", "comparison_cider_d"]
     swapped = [GOOD[0] | {"caption": "a big dog"}, *GOOD[1:]]
     nearly = _evaluated(service, swapped, gate, baseline="branch=drop")

@@ -18,12 +18,12 @@ import interface
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
 from service.contract.api.analyses import ProbesIn
 from service.contract.asking import Asker, Scope
+from service.engine.keyring import keys, texts
+from service.engine.tables import keys as rows
+from service.engine.tables import runs
 from service.http.app import create_app
 from service.http.routers import details
 from service.runs import probes
-from service.works.keyring import keys, texts
-from service.works.tables import keys as rows
-from service.works.tables import runs
 
 GOLDEN = Path(__file__).with_name("access.json")
 OWN = ("read", "submit", "publish", "admin")
@@ -247,11 +247,11 @@ def test_a_team_brings_its_own_bytes_and_its_own_versions(teams):
         assert described["cached"] == []
         mine = _ok(client.post("/v1/evaluations", json=ASKED)).json()
         assert mine["status"] == "succeeded"
-        assert [work["cached"] for work in mine["works"]] == [False] * len(mine["works"])
+        assert [task["cached"] for task in mine["tasks"]] == [False] * len(mine["tasks"])
         board = client.get("/v1/datasets/tiny/leaderboard", params={"metric": "bleu_1"}).json()
         assert [item["evaluation"] for item in board["items"]] == [mine["id"]]
         again = _ok(client.post("/v1/evaluations", json=ASKED)).json()
-        assert all(work["cached"] for work in again["works"])
+        assert all(task["cached"] for task in again["tasks"])
         # What one team deletes stays another's.
         for run in (mine["id"], again["id"]):
             assert client.delete(f"/v1/evaluations/{run}").status_code == 204

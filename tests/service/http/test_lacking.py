@@ -44,20 +44,20 @@ def test_what_is_still_to_come_and_what_never_comes_are_told_apart(service, clie
     model_ = upload(client, checkpoint(seed=32))
     with service.held():
         identity = _evaluated(client, checkpoint=model_, postgen=["bleu"], decoding={"beam": 2})
-        assert _lacks(client, identity, of) == f"{what} yet: its work {what} is ready"
+        assert _lacks(client, identity, of) == f"{what} yet: its task {what} is ready"
         assert client.post(f"/v1/evaluations/{identity}/cancel").status_code == 202
         assert _lacks(client, identity, of) == f"{what}: it was canceled before"
 
 
-def test_a_work_that_failed_is_told_with_its_error(client, tmp_path):
+def test_a_task_that_failed_is_told_with_its_error(client, tmp_path):
     arrays = tensors("merge", "gru", seed=33)
     arrays["output.bias"][:] = np.nan
     path = tmp_path / "broken.safetensors"
     engine.write(path, model("merge", "gru", arrays))
     identity = _evaluated(client, checkpoint=upload(client, path.read_bytes()), postgen=["bleu"])
-    for of, work in (("tokens/0.jpg", "columns"), ("captions", "captions")):
+    for of, task in (("tokens/0.jpg", "columns"), ("captions", "captions")):
         told = _lacks(client, identity, of)
-        assert told.startswith(f"{work}: its work {work} failed: ")
+        assert told.startswith(f"{task}: its task {task} failed: ")
         assert "output.bias" in told
 
 

@@ -20,11 +20,11 @@ from fleet import bundle_of, until, until_ended
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
+from service.engine.tables import task_rows
 from service.runs import base
 from service.runs.base import NewRun
 from service.stored import datasets
-from service.works.tables import work_rows
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import model
@@ -148,7 +148,7 @@ def test_its_score_is_what_the_file_says(client, first, tmp_path):
     low, high = score["interval"]
     assert low < score["value"] < high
     assert score["family"] == "postgen"
-    assert {work["name"]: work["kind"] for work in found["works"]}[own.name] == "nneval"
+    assert {task["name"]: task["kind"] for task in found["tasks"]}[own.name] == "nneval"
     rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
     assert [row["scores"][own.name] for row in rows] == direct.captions["nneval"].tolist()
 
@@ -238,7 +238,7 @@ def test_two_models_stand_side_by_side(client, first, second):
     columns = safetensors.deserialize(client.get(f"{url}?format=columns").content)
     assert {f"captions/{name}" for name in names} <= {name for name, _ in columns}
     again = _evaluate(client, SAID[2], postgen=names)
-    assert {work["cached"] for work in again["works"]} == {True}
+    assert {task["cached"] for task in again["tasks"]} == {True}
 
 
 def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
@@ -268,7 +268,7 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
 def test_the_same_again_computes_nothing(client, second):
     again = _trained(client, learning_rate=0.25)
     assert again["id"] != second["id"]
-    assert [work["cached"] for work in again["works"]] == [True]
+    assert [task["cached"] for task in again["tasks"]] == [True]
     assert (again["metric"], again["model"]) == (second["metric"], second["model"])
     other = _trained(client, learning_rate=0.25, seed=1)
     assert other["metric"] != second["metric"]
@@ -288,8 +288,8 @@ def test_it_is_polled_as_an_evaluation_is(client, second):
         json={"captioners": _captioners(), **SMALL, "seed": 7},
     ) as held:
         assert held.status_code == 201
-        (work,) = json.loads(held.read())["works"]
-    assert work["progress"]["done"] <= work["progress"]["total"]
+        (task,) = json.loads(held.read())["tasks"]
+    assert task["progress"]["done"] <= task["progress"]["total"]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_photos_that_are_known_already_are_refused(client, change, complaint):
     found = _ended(client, _submitted(client, **change))
     assert found["status"] == "failed"
     assert complaint in found["error"]["detail"]
-    assert found["works"][0]["attempts"] == 1
+    assert found["tasks"][0]["attempts"] == 1
     assert (found["metric"], found["model"]) == (None, None)
     assert client.get(f"/v1/learned/{found['id']}/model").status_code == 409
 
@@ -403,8 +403,8 @@ def _plant(service, digests):
                 NewRun(f"ln_{at}", "training", {}, pinned, plan, [], 60),
             )
             connection.execute(
-                work_rows.update()
-                .where(work_rows.c.key == plan.named["model"].key)
+                task_rows.update()
+                .where(task_rows.c.key == plan.named["model"].key)
                 .values(status="done", result=digest)
             )
 

@@ -36,10 +36,10 @@ def test_a_model_writes_no_longer_captions_than_people_may_send(client, wordy, w
     found = _evaluated(client, checkpoint=wordy, pregen=[], decoding=decoding)
     assert found["status"] == status
     if status == "failed":
-        (work,) = [work for work in found["works"] if work["name"] == "captions"]
-        assert work["error"]["code"] == "invalid_checkpoint"
-        assert "characters, and at most 10,000 are scored" in work["error"]["detail"]
-        assert "max_words" in work["error"]["detail"]
+        (task,) = [task for task in found["tasks"] if task["name"] == "captions"]
+        assert task["error"]["code"] == "invalid_checkpoint"
+        assert "characters, and at most 10,000 are scored" in task["error"]["detail"]
+        assert "max_words" in task["error"]["detail"]
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Metrics by word vectors and by a language model: where there are none, with them, and with others
 in their place. Oracles: gensim, and the engine asked directly.
 
-In process: what is there is asked of the folders at home when a work is planned, and by the toolbox
+In process: what is there is asked of the folders at home when a task is planned, and by the toolbox
 when it begins; the toolbox is a worker's own.
 """
 
@@ -91,7 +91,7 @@ def _evaluate(client, seed=0, **more):
     request = {"captions": captions, "dataset": "tiny/test", "postgen": METRICS, **more}
     identity = client.post("/v1/evaluations", json=request).json()["id"]
     found = until_ended(client, identity, 60)
-    return found, {work["name"]: work for work in found["works"]}
+    return found, {task["name"]: task for task in found["tasks"]}
 
 
 def _vectors(path, seed=0, size=8):
@@ -116,7 +116,7 @@ def _gensim(keyed, captions, *, unit):
 
 def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(bare):
     with bare.client() as client:
-        found, works = _evaluate(client, tokenizer="none")
+        found, tasks = _evaluate(client, tokenizer="none")
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
     assert set(found["scores"]) >= {"caption_length", "words_used", "distinct_1", "entropy_2"}
@@ -124,8 +124,8 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(ba
     for name, asset in (("wmd", "word-vectors"), ("wmd_unit", "word-vectors"),
                         ("embedded_references", "minilm"), ("bertscore", "minilm"),
                         ("reference_sentences", "minilm"), ("refscore", "minilm")):  # fmt: skip
-        assert works[name]["status"] == "unavailable"
-        assert f"`prescore assets add {asset}" in works[name]["error"]["detail"]
+        assert tasks[name]["status"] == "unavailable"
+        assert f"`prescore assets add {asset}" in tasks[name]["error"]["detail"]
     for name in ("wmd", "bertscore", "refscore"):
         assert metrics[name]["status"] == "unavailable"
     assert metrics["words_used"]["status"] == "available"
@@ -133,18 +133,18 @@ def test_without_them_their_metrics_are_unavailable_and_the_others_are_scored(ba
 
 def test_without_its_files_spice_is_unavailable_and_the_evaluation_succeeds(bare):
     with bare.client() as client:
-        found, works = _evaluate(client, tokenizer="none", postgen=["spider", "cider_d"])
+        found, tasks = _evaluate(client, tokenizer="none", postgen=["spider", "cider_d"])
         metrics = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
     assert found["status"] == "succeeded"
     assert list(found["scores"]) == ["cider_d"]
     (warning,) = (each for each in found["warnings"] if each["code"] == "unavailable")
     assert warning["image"] is None
-    assert warning["detail"] == f"spider: {works['spider']['error']['detail']}"
-    assert works["spice"]["error"]["detail"] in warning["detail"]
+    assert warning["detail"] == f"spider: {tasks['spider']['error']['detail']}"
+    assert tasks["spice"]["error"]["detail"] in warning["detail"]
     for name in ("reference_tuples", "tuples", "spice", "spider"):
-        assert works[name]["status"] == "unavailable"
-        assert works[name]["error"]["code"] == "unavailable"
-        assert "`prescore assets add DIR`" in works[name]["error"]["detail"]
+        assert tasks[name]["status"] == "unavailable"
+        assert tasks[name]["error"]["code"] == "unavailable"
+        assert "`prescore assets add DIR`" in tasks[name]["error"]["detail"]
     for name in ("spice", "spider"):
         assert metrics[name]["status"] == "unavailable"
         assert "CoreNLP 3.6.0" in metrics[name]["reason"]
@@ -178,8 +178,8 @@ def _holds_all(content, rows, scores):
 def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(service, tmp_path):
     keyed, _ = _vectors(tmp_path / "the same vectors.txt")
     with service.client() as client:
-        found, works = _evaluate(client, tokenizer="none")
-        assert {work["status"] for work in works.values()} == {"done"}
+        found, tasks = _evaluate(client, tokenizer="none")
+        assert {task["status"] for task in tasks.values()} == {"done"}
         rows = client.get(f"/v1/evaluations/{found['id']}/captions").json()["items"]
         whole = client.get(f"/v1/evaluations/{found['id']}/captions?format=columns")
         again, later = _evaluate(client, seed=1, tokenizer="none")
@@ -219,9 +219,9 @@ def _objects_in(caption):
 def test_objects_are_those_of_the_list_and_another_list_is_another_score(service, tmp_path):
     places, path = Places(service.home), tmp_path / "objects.txt"
     with service.client() as client:
-        bare, works = _evaluate(client, postgen=["chair"])
-        assert (works["chair"]["status"], bare["scores"]) == ("unavailable", {})
-        assert "`prescore assets add objects PATH`" in works["chair"]["error"]["detail"]
+        bare, tasks = _evaluate(client, postgen=["chair"])
+        assert (tasks["chair"]["status"], bare["scores"]) == ("unavailable", {})
+        assert "`prescore assets add objects PATH`" in tasks["chair"]["error"]["detail"]
         assets.add("objects", listed_objects.write(path, "cat\ndog\nman\ngrass\n"), places)
         listed = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
         assert {listed[name]["status"] for name in ("chair_i", "chair_s")} == {"available"}
@@ -251,25 +251,25 @@ def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
         before, _ = _evaluate(client, tokenizer="none")
         assets.add("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
         assets.add("encoder", service.home / "a model", places, layer=1)
-        after, works = _evaluate(client, tokenizer="none")
+        after, tasks = _evaluate(client, tokenizer="none")
     for name in ("wmd", "bertscore", "refscore"):
-        assert works[name]["cached"] is False
+        assert tasks[name]["cached"] is False
         assert after["scores"][name]["value"] != before["scores"][name]["value"]
         assert after["scores"][name]["signature"] != before["scores"][name]["signature"]
-    assert works["variety"]["cached"] is True
+    assert tasks["variety"]["cached"] is True
 
 
 def test_weights_and_baseline_are_as_asked_and_signed(service):
     with service.client() as client:
         plain, _ = _evaluate(client, postgen=["bertscore", "refscore"])
         asked = {"idf": True, "baseline": 0.25}
-        other, works = _evaluate(client, postgen=["bertscore", "refscore"], bertscore=asked)
+        other, tasks = _evaluate(client, postgen=["bertscore", "refscore"], bertscore=asked)
         refused = client.post(
             "/v1/evaluations",
             json={"captions": [], "dataset": "tiny/test", "bertscore": {"baseline": 1}},
         )
-    assert works["embedded_references"]["cached"] is True
-    assert works["refscore"]["cached"] is True
+    assert tasks["embedded_references"]["cached"] is True
+    assert tasks["refscore"]["cached"] is True
     assert "idf:no|baseline:no" in plain["scores"]["bertscore"]["signature"]
     assert "|baseline:0.25|" in other["scores"]["bertscore"]["signature"]
     assert "|idf:refs(n=" in other["scores"]["bertscore"]["signature"]
@@ -298,7 +298,7 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
     with service.client() as client:
         shipped, _ = _evaluate(client, postgen=["nneval"])
         rows = client.get(f"/v1/evaluations/{shipped['id']}/captions").json()["items"]
-        other, works = _evaluate(client, postgen=["nneval"], tokenizer="none")
+        other, tasks = _evaluate(client, postgen=["nneval"], tokenizer="none")
         own = model.shipped()
         others = [(weights * 0.9, biases) for weights, biases in own.classifier.layers]
         own = replace(own, classifier=Network(others))
@@ -319,8 +319,8 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
         direct.corpus["nneval"],
         direct.signatures["nneval"],
     )
-    assert works["nneval"]["status"] == "unavailable"
-    assert "trained with the tokenizer 'ptb'" in works["nneval"]["error"]["detail"]
+    assert tasks["nneval"]["status"] == "unavailable"
+    assert "trained with the tokenizer 'ptb'" in tasks["nneval"]["error"]["detail"]
     assert "nneval" not in other["scores"]
     assert changed["scores"]["nneval"]["signature"] != found["signature"]
     assert changed["scores"]["nneval"]["value"] != found["value"]
@@ -338,8 +338,8 @@ def test_captions_without_blanks_get_a_warning_and_no_meteor(bare):
         assert "no_words_found" in [one["code"] for one in answer.json()["warnings"]]
         found = until_ended(client, answer.json()["id"], 60)
     assert found["status"] == "succeeded"
-    works = {work["name"]: work["status"] for work in found["works"]}
-    assert (works["bleu"], works["meteor"]) == ("done", "unavailable")
+    tasks = {task["name"]: task["status"] for task in found["tasks"]}
+    assert (tasks["bleu"], tasks["meteor"]) == ("done", "unavailable")
     told = {one["code"]: one["detail"] for one in found["warnings"]}
     assert 'ask for the tokenizer "none"' in told["no_words_found"]
     assert told["unavailable"].startswith("meteor: meteor is for English: ")

@@ -12,13 +12,13 @@ from ci_tokens import as_json, by_secret, encoded, github, gitlab, other, signed
 from fleet import bundle
 from service.contract.asking import Scope
 from service.contract.errors import Conflict
+from service.engine.keyring import keys
+from service.engine.keyring.oidc import trimming, trusted
+from service.engine.keyring.oidc.exchange import Exchange
+from service.engine.keyring.oidc.key_sets import KeySets
+from service.engine.tables import keys as rows
+from service.engine.tables import oidc_tokens, runs
 from service.http.routers.access import oidc
-from service.works.keyring import keys
-from service.works.keyring.oidc import trimming, trusted
-from service.works.keyring.oidc.exchange import Exchange
-from service.works.keyring.oidc.key_sets import KeySets
-from service.works.tables import keys as rows
-from service.works.tables import oidc_tokens, runs
 from service_here import service_here
 
 PLACE = "/v1/keys/oidc"

@@ -269,7 +269,7 @@ def test_the_metrics_that_can_be_probed_are_in_the_schema():
     plain, of_models = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["anyOf"]
     names = plain["enum"]
     assert all(re.search(of_models["pattern"], f"{n}@{'0' * 12}") for n in catalogue.LEARNED)
-    found = catalogue.works_of(catalogue.expand(names))
+    found = catalogue.tasks_of(catalogue.expand(names))
     probed = {name for name, row in families.FAMILIES.items() if row.is_probed}
     assert (set(found), len(found)) == (probed, len(probed))
     assert "bleu" in names

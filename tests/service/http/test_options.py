@@ -14,7 +14,7 @@ from safetensors import safe_open
 from builders import model, tensors
 from fleet import bundle, bundle_of, checkpoint, digest, upload
 from oracles import captioner as oracle
-from service.works.tables import work_rows
+from service.engine.tables import task_rows
 from workers.inference import checkpoints
 from workers.inference.vocabulary import UNK
 
@@ -29,7 +29,7 @@ def _evaluated(client, **asked):
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code in (201, 202), answer.text
     found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
-    assert found["status"] == "succeeded", found["works"]
+    assert found["status"] == "succeeded", found["tasks"]
     return found
 
 
@@ -39,10 +39,10 @@ def _tokens(client, evaluation):
     return answer.json()["captions"]
 
 
-def _works(service, kind):
+def _tasks(service, kind):
     """Their parameters."""
     with service.records.reading() as connection:
-        query = sa.select(work_rows.c.parameters).where(work_rows.c.kind == kind)
+        query = sa.select(task_rows.c.parameters).where(task_rows.c.kind == kind)
         return [json.loads(text) for text in connection.execute(query).scalars()]
 
 
@@ -114,13 +114,13 @@ def test_tokens_that_were_not_asked_for_more_have_one_word_and_no_entropy(client
             assert token["entropy"] is None
 
 
-def test_more_of_the_tokens_is_a_work_beside_those_of_the_scores_which_stay_as_they_were(
+def test_more_of_the_tokens_is_a_task_beside_those_of_the_scores_which_stay_as_they_were(
     client, plain
 ):
     found = _evaluated(client, tokens={"top": 3})
-    names = [work["name"] for work in found["works"]]
-    assert names == [*(work["name"] for work in plain["works"]), "tokens"]
-    assert all(work["cached"] for work in found["works"] if work["name"] != "tokens")
+    names = [task["name"] for task in found["tasks"]]
+    assert names == [*(task["name"] for task in plain["tasks"]), "tokens"]
+    assert all(task["cached"] for task in found["tasks"] if task["name"] != "tokens")
     assert found["scores"] == plain["scores"]
     told = _tokens(client, found), _tokens(client, plain)
     for one, other in zip(*told, strict=True):
@@ -131,7 +131,7 @@ def test_more_of_the_tokens_is_a_work_beside_those_of_the_scores_which_stay_as_t
 
 def test_tokens_are_there_for_who_wants_no_scores(client):
     found = _evaluated(client, pregen=[], tokens={"top": 2})
-    assert [work["name"] for work in found["works"]] == ["tokens"]
+    assert [task["name"] for task in found["tasks"]] == ["tokens"]
     assert len(_tokens(client, found)[0]["tokens"][0]["tops"]) == 2
 
 
@@ -151,7 +151,7 @@ def test_a_checkpoints_columns_are_cached_when_they_are_those_that_all_share(cli
 
 def test_scores_in_bf16_say_so_in_their_signature_and_are_close(service, client, plain):
     found = _evaluated(client, precision="bf16")
-    assert {"split": "test", "precision": "bf16"} in _works(service, "columns")
+    assert {"split": "test", "precision": "bf16"} in _tasks(service, "columns")
     for name in HEADLINE:
         here, there = found["scores"][name], plain["scores"][name]
         assert here["value"] == pytest.approx(there["value"], rel=0.02)
@@ -199,7 +199,7 @@ def test_captions_are_searched_as_the_length_power_says(service, client, tmp_pat
     assert said() == {""}
     assert said(length_power=0) == {""}
     assert said(length_power=1) == {"w2 w2 w2"}
-    kept = [each["decoding"] for each in _works(service, "captions")]
+    kept = [each["decoding"] for each in _tasks(service, "captions")]
     assert kept == [{**search, "unk": False}, {**search, "unk": False, "length_power": 1.0}]
 
 
@@ -208,18 +208,18 @@ CAPTIONS = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("place", "works"),
+    ("place", "tasks"),
     [("/v1/evaluations", {"postgen": ["bleu"]}), ("/v1/probes", {"metrics": ["bleu_4"]})],
 )
-def test_captions_in_cocos_results_format_are_the_same_captions(client, place, works):
+def test_captions_in_cocos_results_format_are_the_same_captions(client, place, tasks):
     """The bundle's ids are 900 and so on."""
     by_id = [{"image_id": 900 + at, "caption": "w2 w3"} for at in range(20)]
     by_name = [{"image": f"{at}.jpg", "caption": "w2 w3"} for at in range(20)]
     for captions in (by_name, by_id):
-        asked = {"captions": captions, "dataset": "tiny/test", "tokenizer": "none", **works}
+        asked = {"captions": captions, "dataset": "tiny/test", "tokenizer": "none", **tasks}
         answer = client.post(place, json=asked)
         assert answer.status_code in (201, 202), answer.text
-    assert all(work["cached"] for work in answer.json()["works"])
+    assert all(task["cached"] for task in answer.json()["tasks"])
 
 
 REFUSED = [
@@ -264,7 +264,7 @@ def test_probes_swap_the_words_that_a_request_pairs(service, client):
     assert begun.status_code in (201, 202), begun.text
     found = client.get(f"/v1/probes/{begun.json()['id']}").json()
     assert found["status"] == "succeeded"
-    assert _works(service, "probe")[-1]["options"] == {"swaps": [["man", "woman"]]}
+    assert _tasks(service, "probe")[-1]["options"] == {"swaps": [["man", "woman"]]}
     assert found["probes"]["swap"]
 
 

@@ -165,10 +165,10 @@ def test_an_evaluation_waits_for_the_conversion_and_tells_its_progress(service, 
         assert put(client, content).json()["state"] == "converting"
         assert described(client, content)["config"] is None
         begun = evaluated(client, digest(content))
-        works = {work["name"]: work["status"] for work in begun["works"]}
-        assert (works["checkpoint"], works["columns"]) == ("ready", "waiting")
+        tasks = {task["name"]: task["status"] for task in begun["tasks"]}
+        assert (tasks["checkpoint"], tasks["columns"]) == ("ready", "waiting")
     done = client.get(f"/v1/evaluations/{begun['id']}").json()
-    assert done["status"] == "succeeded", done["works"]
+    assert done["status"] == "succeeded", done["tasks"]
     assert described(client, content)["state"] == "ready"
     assert put(client, content).status_code == 200
 

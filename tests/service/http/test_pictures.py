@@ -67,8 +67,8 @@ def _cached(client, model):
     return {each["dataset"]: (each["columns"], each["features"]) for each in found}
 
 
-def _works(evaluation):
-    return {work["name"]: work for work in evaluation["works"]}
+def _tasks(evaluation):
+    return {task["name"]: task for task in evaluation["tasks"]}
 
 
 def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder, service, home):
@@ -80,21 +80,21 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     scored = _submitted(client, model, "photos/test").json()
     assert scored["status"] == "succeeded", scored
     assert scored["warnings"] == []
-    works = _works(scored)
+    tasks = _tasks(scored)
     assert _cached(client, model) == {"photos@v1/test": (True, True)}
     other = upload(client, checkpoint(seed=1, features=1280, encoder=encoder))
     assert _cached(client, other) == {"photos@v1/test": (False, True)}
     foreign = upload(client, checkpoint(features=1280, encoder=ENCODER))
     assert _cached(client, foreign) == {}
-    again = _works(_submitted(client, other, "photos/test").json())
-    assert (works["features"]["cached"], again["features"]["cached"]) == (False, True)
+    again = _tasks(_submitted(client, other, "photos/test").json())
+    assert (tasks["features"]["cached"], again["features"]["cached"]) == (False, True)
     rows = _rows(home, "e")
     people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
     answer = client.put("/v1/datasets/rows", content=bundle_of(people, rows, encoder=encoder))
     assert answer.status_code == 201
     by_rows = _submitted(client, model, "rows/test").json()
     assert by_rows["status"] == "succeeded"
-    assert "features" not in _works(by_rows)
+    assert "features" not in _tasks(by_rows)
     assert _cached(client, model)["rows@v1/test"] == (True, False)
     assert _values(scored) == _values(by_rows)
 
@@ -127,8 +127,8 @@ def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, se
     models[1] = upload(client, checkpoint(features=1280, encoder=second))
     other = _submitted(client, models[1], "both/test").json()
     assert (first["status"], other["status"]) == ("succeeded", "succeeded")
-    found = [_works(one)["features"] for one in (first, other)]
-    assert [work["cached"] for work in found] == [False, False]
+    found = [_tasks(one)["features"] for one in (first, other)]
+    assert [task["cached"] for task in found] == [False, False]
     for each, network in ((first, "e"), (other, "second")):
         rows = _rows(home, network, pictures)
         people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
@@ -138,7 +138,7 @@ def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, se
         assert _values(by_rows) == _values(each)
     assert _values(first) != _values(other)
     again = upload(client, checkpoint(seed=2, features=1280, encoder=encoder))
-    assert _works(_submitted(client, again, "both/test").json())["features"]["cached"] is True
+    assert _tasks(_submitted(client, again, "both/test").json())["features"]["cached"] is True
     unknown = upload(client, checkpoint(features=1280, encoder=ENCODER))
     refused = _submitted(client, unknown, "both/test")
     assert refused.status_code == 422
@@ -162,9 +162,9 @@ def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shi
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     found = _submitted(client, model, "cut/test").json()
     assert found["status"] == "failed"
-    works = _works(found)
-    assert works["features"]["status"] == "done"
-    told = json.dumps(works["prefix"]["error"])
+    tasks = _tasks(found)
+    assert tasks["features"]["status"] == "done"
+    told = json.dumps(tasks["prefix"]["error"])
     assert "invalid_dataset" in told
     assert "the pictures of 2 images cannot be decoded: '1.jpg' (" in told
     assert "'3.jpg' (" in told
@@ -184,7 +184,7 @@ def test_of_pictures_of_every_kind_those_that_cannot_be_decoded_are_counted_and_
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     found = _submitted(client, model, "kinds/test").json()
     assert found["status"] == "failed"
-    assert _works(found)["features"]["status"] == "done"
+    assert _tasks(found)["features"]["status"] == "done"
     counted, *named = found["warnings"]
     every = len(wrong) + len(right)
     assert counted["detail"] == f"{len(wrong)} of {every} pictures cannot be decoded"
@@ -192,7 +192,7 @@ def test_of_pictures_of_every_kind_those_that_cannot_be_decoded_are_counted_and_
     said = {name: why for name, (_, why) in WRONG.items()} | dict.fromkeys(MOVING, "animated")
     assert reasons.keys() == said.keys()
     assert all(why in reasons[name] for name, why in said.items())
-    told = _works(found)["prefix"]["error"]["detail"]
+    told = _tasks(found)["prefix"]["error"]["detail"]
     assert all(repr(name) in told for name in wrong)
     assert not any(repr(name) in told for name in right)
     lines = b"".join(line(name, references=["w2 w3"]) for name in right)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import commanding
 import plugin_packages as packages
 from fleet import bundle, bundle_of, digest
-from service.works.kept import plugins
+from service.engine.kept import plugins
 from workers.inference.plugins import installed
 from workers.runtime.worker import tell_plugins
 from workers.sandbox import confinement
@@ -105,7 +105,7 @@ def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, s
     ours = packages.canonical(arrays)
     _put(client, ours)
     runs = [_evaluated(client, each, tokens={"top": 3}) for each in (content, ours)]
-    assert [run["status"] for run in runs] == ["succeeded"] * 2, runs[0]["works"]
+    assert [run["status"] for run in runs] == ["succeeded"] * 2, runs[0]["tasks"]
     (theirs, signatures), (expected, _) = (_pregen(client, run) for run in runs)
     both = np.array([[theirs[name], expected[name]] for name in expected], float)  # null: infinite
     np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=1e-5, atol=1e-9)
@@ -174,7 +174,7 @@ def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, s
     assert (state["state"], state["plugin"]["version"]) == ("converting", None)
     second = _evaluated(client, content)
     assert {run["status"] for run in (first, again, second)} == {"succeeded"}
-    cached = [{work["name"]: work["cached"] for work in run["works"]} for run in (again, second)]
+    cached = [{task["name"]: task["cached"] for task in run["tasks"]} for run in (again, second)]
     assert cached[0]["columns"]
     assert not any(cached[1][name] for name in ("checkpoint", "prefix", "columns", "captions"))
     (old, signed), (new, signed_anew) = (_pregen(client, run) for run in (again, second))
@@ -186,19 +186,21 @@ def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, s
 
 
 def test_a_worker_with_another_version_fails_the_work_and_names_both(client, started, service):
-    """The one that started last has told of 2.0; the one that gets the work still has 1.0."""
+    """The one that started last has told of 2.0; the one that gets the task still has 1.0."""
     content, _ = packages.checkpoint(note="mixed")
     started("1.0")
     _put(client, content)
-    plugins.tell(service.records, [installed.Plugin("show-and-tell", "acme-captioners", "2.0")])
+    plugins.tell(
+        service.records, [installed.InstalledPlugin("show-and-tell", "acme-captioners", "2.0")]
+    )
     run = _evaluated(client, content)
     assert run["status"] == "failed"
-    works = {work["name"]: work for work in run["works"]}
-    error = works["checkpoint"]["error"]
+    tasks = {task["name"]: task for task in run["tasks"]}
+    error = tasks["checkpoint"]["error"]
     assert error["code"] == "plugin_unavailable"
     assert "acme-captioners 2.0" in error["detail"]
     assert "acme-captioners 1.0" in error["detail"]
-    assert works["columns"]["status"] != "done"
+    assert tasks["columns"]["status"] != "done"
 
 
 def test_what_the_plug_in_refuses_is_invalid_for_good(client, started):
@@ -212,7 +214,7 @@ def test_what_the_plug_in_refuses_is_invalid_for_good(client, started):
     )
 
 
-def test_what_a_plug_in_raises_fails_the_work_and_the_next_one_is_done(client, started):
+def test_what_a_plug_in_raises_fails_the_task_and_the_next_one_is_done(client, started):
     content, _ = packages.checkpoint(note="raises")
     started(
         "3.0", packages.changed("return images", "raise OSError('\\x1b[31mno\\n' + 'x' * 9999)")
@@ -237,7 +239,7 @@ def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(clie
     assert (found["state"], found["units"], found["vocabulary_size"]) == ("ready", "pieces", 6)
     for units, tokens in (("words", ["ab", "c", "<end>"]), ("pieces", [None] * 3 + ["<end>"])):
         run = _evaluated(client, content, dataset="letters/test", units=units)
-        assert run["status"] == "succeeded", run["works"]
+        assert run["status"] == "succeeded", run["tasks"]
         assert all(f"|units:{units}|" in each for each in _pregen(client, run)[1])
         shown = client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json()["captions"][0]
         assert [token["word"] for token in shown["tokens"]] == tokens
@@ -288,7 +290,7 @@ def test_the_package_of_the_page_is_built_by_pip_and_its_file_is_scored(
         assert (found["state"], found["problem"]) == ("ready", None)
         assert found["plugin"]["version"] == "1.0"
         run = _evaluated(client, content)
-        assert run["status"] == "succeeded", run["works"]
+        assert run["status"] == "succeeded", run["tasks"]
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_a_dataset_is_probed_and_its_evaluations_show_what_metrics_are_worth(ser
     assert before["health"] is None
     assert unusual["health"] is None
     assert after["health"] == health
-    assert {work["cached"] for work in again["works"]} == {True}
+    assert {task["cached"] for task in again["tasks"]} == {True}
     assert again["probes"] == found["probes"]
     assert same.status_code == 304
     assert {item["id"][:3] for item in listed} == {"ev_"}
@@ -118,7 +118,7 @@ def test_a_metric_that_is_unavailable_is_said_and_the_others_are_probed(service)
     assert found["status"] == "succeeded"
     assert found["probes"] == {}
     assert found["health"] is None
-    assert {work["status"] for work in found["works"]} == {"unavailable"}
+    assert {task["status"] for task in found["tasks"]} == {"unavailable"}
 
 
 def test_the_learned_metric_is_probed_by_the_teams_own_model(service, tmp_path):
@@ -130,7 +130,7 @@ def test_the_learned_metric_is_probed_by_the_teams_own_model(service, tmp_path):
         model.write(path, learned_models.by_chance(PEOPLE))
         assets.add("learned", path, Places(service.home))
         found = _ended(client, client.post("/v1/probes", json=request).json()["id"])
-    reasons = {work["error"]["detail"] for work in shipped["works"] if work["status"] != "blocked"}
+    reasons = {task["error"]["detail"] for task in shipped["tasks"] if task["status"] != "blocked"}
     assert all("trained with the tokenizer 'ptb', found" in reason for reason in reasons)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     (people,) = found["probes"]["human"]

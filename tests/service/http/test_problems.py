@@ -18,15 +18,15 @@ from fleet import free_port
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
+from service.engine import database
+from service.engine.blobs import FileBlobs, open_blobs
+from service.engine.parts import Parts
+from service.engine.queueing import RedisQueue, connect
+from service.engine.records import Records
+from service.engine.tables import datasets
 from service.http import app
 from service.http.dependencies import Running
 from service.runs import search
-from service.works import database
-from service.works.blobs import FileBlobs, open_blobs
-from service.works.parts import Parts
-from service.works.queueing import RedisQueue, connect
-from service.works.records import Records
-from service.works.tables import datasets
 
 
 def _get(engine, tmp_path, path):

@@ -9,7 +9,7 @@ import pytest
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part
 from service.contract.asking import Scope
 from service.contract.quotas import Allowed, Quotas
-from service.works.keyring import keys
+from service.engine.keyring import keys
 
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
 ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 import redis_server
+from service.engine import queueing
+from service.engine.queueing import RedisQueue
 from service.http.entrance.rates import Rates
-from service.works import queueing
-from service.works.queueing import RedisQueue
 
 NOON = 1_764_072_000.0  # a minute begins
 

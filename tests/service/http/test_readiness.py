@@ -14,23 +14,23 @@ import empty_record
 import interface
 from redis_server import Server
 from service.contract.plan.assets import Places
-from service.http import app
-from service.http.dependencies import Running
-from service.works import record_pages
-from service.works.blobs import FileBlobs
-from service.works.parts import Parts
-from service.works.queueing import RedisQueue, connect
-from service.works.record_pages import RecordPages
-from service.works.records import Records
-from service.works.tables import (
+from service.engine import record_pages
+from service.engine.blobs import FileBlobs
+from service.engine.parts import Parts
+from service.engine.queueing import RedisQueue, connect
+from service.engine.record_pages import RecordPages
+from service.engine.records import Records
+from service.engine.tables import (
     audit,
     datasets,
     deleted_objects,
     keys,
     metadata,
     runs,
-    work_rows,
+    task_rows,
 )
+from service.http import app
+from service.http.dependencies import Running
 
 pytestmark = pytest.mark.processes
 
@@ -170,7 +170,7 @@ def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
     assert pages.findings() != []
 
 
-@pytest.mark.parametrize("table", [runs, work_rows, datasets, keys, audit], ids=str)
+@pytest.mark.parametrize("table", [runs, task_rows, datasets, keys, audit], ids=str)
 def test_on_a_record_that_is_damaged_it_is_not_ready(ready, tmp_path, table):
     assert ready().status_code == 200
     _damage(tmp_path, table.name)

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
 from service.contract import limits
+from service.engine.tables import uploads
 from service.stored.unfinished import expiry, rows
-from service.works.tables import uploads
 
 SEEDS = itertools.count(7000)
 
@@ -307,7 +307,7 @@ def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkey
     """T15, the rule alone: `tests/trials/test_resumed_uploads.py` fills a disk."""
     import errno
 
-    from service.works.blobs import resumed
+    from service.engine.blobs import resumed
 
     upload = begin(data)
     upload.append(data[:1000], 0)
@@ -328,7 +328,7 @@ def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkey
 
 def test_what_is_told_was_synchronised_before(service, begin, data, monkeypatch):
     """T12: at each synchronisation it is noted how much the file holds; no offset is beyond."""
-    from service.works.blobs import resumed
+    from service.engine.blobs import resumed
 
     durable, told = [0], []
     sync = resumed.os.fsync

@@ -1,7 +1,7 @@
 """Every route, by its answers (T02-T09).
 
 In process: what is looked at is what the application says and what the record keeps, and both are
-those of `prescore serve`; requests come through a socket, many at a time where that matters. Works
+those of `prescore serve`; requests come through a socket, many at a time where that matters. Tasks
 are done before a submission is answered, unless the service is held meanwhile.
 """
 
@@ -21,8 +21,8 @@ import interface
 import statements
 from builders import model, tensors
 from fleet import bundle, bundle_of, checkpoint, digest, until, until_ended, upload
+from service.engine.tables import attempts, run_tasks, task_rows
 from service.runs import search
-from service.works.tables import attempts, run_works, work_rows
 from workers.inference import checkpoints as engine
 
 SEEDS = itertools.count(100)
@@ -160,7 +160,7 @@ def test_scores_through_http_equal_the_engines_own(client, tmp_path):
 
 
 def test_posting_answers_at_once_with_a_place_that_is_there(service, client):
-    """T03: nobody has begun the works yet, so an answer that waits for them never comes."""
+    """T03: nobody has begun the tasks yet, so an answer that waits for them never comes."""
     request = _request(_fresh(client))
     with service.held():
         began = time.monotonic()
@@ -192,7 +192,7 @@ def test_waiting_holds_for_the_pregen_scores(client):
 
 @pytest.mark.long
 def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(service, client):
-    """T05: the works begin when somebody waits for them; who waits is told of the first change."""
+    """T05: the tasks begin when somebody waits for them; who waits is told of the first change."""
     with ThreadPoolExecutor(1) as pool:
         with service.held():
             answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
@@ -300,7 +300,7 @@ def test_one_key_one_evaluation_however_often_it_is_sent(service, client):
 
 
 @pytest.mark.long
-def test_different_requests_for_the_same_work_compute_it_once(service, client):
+def test_different_requests_for_the_same_task_compute_it_once(service, client):
     """T08."""
     identity = _fresh(client)
 
@@ -316,13 +316,13 @@ def test_different_requests_for_the_same_work_compute_it_once(service, client):
     assert len({json.dumps(end["scores"], sort_keys=True) for end in ends}) == 1
     with service.records.reading() as connection:
         counts = connection.execute(
-            sa.select(attempts.c.work_key, sa.func.count()).group_by(attempts.c.work_key)
+            sa.select(attempts.c.task_key, sa.func.count()).group_by(attempts.c.task_key)
         ).all()
     assert all(count == 1 for _, count in counts), counts
 
 
 @pytest.mark.long
-def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(service, client):
+def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_tasks(service, client):
     answer = client.post(
         "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
     ).json()
@@ -330,11 +330,11 @@ def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_works(service, 
     before = client.get(address).json()
     assert len(before["scores"]) == 672
     with service.records.transaction() as connection:  # as when a damaged result runs again
-        mine = sa.select(run_works.c.work_key).where(
-            run_works.c.run_id == answer["id"], run_works.c.name == "pregen"
+        mine = sa.select(run_tasks.c.task_key).where(
+            run_tasks.c.run_id == answer["id"], run_tasks.c.name == "pregen"
         )
         connection.execute(
-            work_rows.update().where(work_rows.c.key.in_(mine)).values(status="failed")
+            task_rows.update().where(task_rows.c.key.in_(mine)).values(status="failed")
         )
     assert client.get(address).json() == before
 
@@ -350,7 +350,7 @@ def test_what_is_there_already_is_answered_at_once(service, client):
     assert again.status_code == 201
     assert _attempts(service) == before
     assert again.json()["scores"] == first["scores"]
-    assert all(work["cached"] for work in again.json()["works"])
+    assert all(task["cached"] for task in again.json()["tasks"])
     cached = client.get(f"/v1/checkpoints/{identity}").json()["cached"]
     assert cached == [{"dataset": "tiny@v1/test", "columns": True, "features": False}]
 
@@ -368,7 +368,7 @@ def test_another_metric_costs_no_forward_pass(service, client):
     before = _attempts(service)
     again = client.post("/v1/evaluations", json=_request(identity, postgen=["bleu"])).json()
     assert until_ended(client, again["id"], 60)["status"] == "succeeded"
-    assert [work["name"] for work in again["works"] if not work["cached"]] == ["bleu"]
+    assert [task["name"] for task in again["tasks"] if not task["cached"]] == ["bleu"]
     assert _attempts(service) == before + 1
 
 

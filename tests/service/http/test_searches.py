@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, upload
-from service.works.tables import checkpoints
+from service.engine.tables import checkpoints
 from service_here import service_here
 
 

@@ -19,12 +19,12 @@ from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
 from service.contract.asking import Scope
 from service.contract.errors import StoreUnavailable, UploadComplete
 from service.contract.quotas import Allowed, Quotas
+from service.engine.keyring import keys
+from service.engine.tables import uploads
 from service.http.resumable import finishing
 from service.stored.unfinished import expiry, rows, staging
 from service.stored.unfinished.endings import Endings
 from service.stored.unfinished.turns import Turns
-from service.works.keyring import keys
-from service.works.tables import uploads
 
 SEEDS = itertools.count(4000)
 PART = 2000

@@ -14,13 +14,13 @@ import empty_record
 import statements
 from documents import section, table
 from fleet import bundle_of
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake, leases
+from service.engine.kept import moments
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import deliveries, task_rows, webhooks
 from service.http.telemetry import Telemetry, counts, record
-from service.works import intake, leases
-from service.works.kept import moments
-from service.works.queueing import AtOnce
-from service.works.records import Records
-from service.works.tables import deliveries, webhooks, work_rows
 from taking import take
 
 LATER = 1e12
@@ -81,42 +81,42 @@ def _numbers(records, queue=None, home=None):
 
 
 def _columns(name):
-    return Work("columns", {"checkpoint": Blob(f"sha256:{name}")}, {"split": "test"})
+    return Task("columns", {"checkpoint": Blob(f"sha256:{name}")}, {"split": "test"})
 
 
-def _add(records, *works):
+def _add(records, *tasks):
     with records.transaction() as connection:
-        intake.add_works(records, connection, works, LATER)
+        intake.add_tasks(records, connection, tasks, LATER)
 
 
-def test_works_are_told_by_queue_and_state_and_the_longest_ready_one_by_its_age(records):
+def test_tasks_are_told_by_queue_and_state_and_the_longest_ready_one_by_its_age(records):
     found = _numbers(records)
     assert [found["prescore_queue_oldest_seconds", queue] for queue in ALL_QUEUES] == [0.0] * 4
-    assert found["prescore_queue_works", "metrics", "running"] == 0
+    assert found["prescore_queue_tasks", "metrics", "running"] == 0
     old, new, other = map(_columns, "abc")
     _add(records, old, new, other)
     with records.transaction() as connection:
-        long_ago = work_rows.update().where(work_rows.c.key == old.key)
+        long_ago = task_rows.update().where(task_rows.c.key == old.key)
         connection.execute(long_ago.values(ready_at=time.time() - 100))
-        connection.execute(work_rows.update().values(created_at=5.0))  # that is not asked
+        connection.execute(task_rows.update().values(created_at=5.0))  # that is not asked
     assert take(records, other.key, "w") is not None
     found = _numbers(records)
-    assert found["prescore_queue_works", "inference-now", "ready"] == 2
-    assert found["prescore_queue_works", "inference-now", "running"] == 1
-    assert found["prescore_queue_works", "inference", "ready"] == 0
+    assert found["prescore_queue_tasks", "inference-now", "ready"] == 2
+    assert found["prescore_queue_tasks", "inference-now", "running"] == 1
+    assert found["prescore_queue_tasks", "inference", "ready"] == 0
     assert 100 <= found["prescore_queue_oldest_seconds", "inference-now"] < 150
     assert found["prescore_outbox",] == 3
 
 
-def test_a_work_that_killed_its_process_is_quarantined_and_one_with_errors_failed(records):
+def test_a_task_that_killed_its_process_is_quarantined_and_one_with_errors_failed(records):
     killer, wrong = map(_columns, "ab")
     _add(records, killer, wrong)
     error = {"code": "internal", "detail": "x"}
-    for work, deaths in ((killer, leases.MAX_DEATHS), (wrong, 0)):
-        while (lease := take(records, work.key, "w")) is not None:
+    for task, deaths in ((killer, leases.MAX_DEATHS), (wrong, 0)):
+        while (lease := take(records, task.key, "w")) is not None:
             leases.fail(records, lease, error, death=bool(deaths), retry=True)
     found = _numbers(records)
-    assert found["prescore_queue_works", "inference-now", "failed"] == 2
+    assert found["prescore_queue_tasks", "inference-now", "failed"] == 2
     assert found["prescore_quarantined", "inference-now"] == 1
     assert found["prescore_quarantined", "metrics"] == 0
     assert found["prescore_attempts_total", "internal"] == leases.MAX_DEATHS + leases.MAX_FAILURES
@@ -177,7 +177,7 @@ def test_what_does_not_answer_is_down_and_the_rest_is_told(tmp_path, records):
     gone.engine.dispose()
 
 
-def test_no_number_reads_the_rows_of_works_or_attempts(tmp_path):
+def test_no_number_reads_the_rows_of_tasks_or_attempts(tmp_path):
     """What is asked of a large record is in its indexes: the first of those that are ready, too."""
     engine = empty_record.at(tmp_path)
     records = Records(engine)
@@ -190,12 +190,12 @@ def test_no_number_reads_the_rows_of_works_or_attempts(tmp_path):
         if any(f"{verb} {name} " in f"{step} " for verb in ("SCAN", "SEARCH") for name in LARGE)
     ]
     assert len(of_large) == 5 + len(ALL_QUEUES)
-    one_entry = "USING INDEX ix_works_ready (queue=?)"
+    one_entry = "USING INDEX ix_tasks_ready (queue=?)"
     assert [step for step in of_large if "COVERING" not in step and one_entry not in step] == []
     engine.dispose()
 
 
-LARGE = ("works", "runs", "attempts")
+LARGE = ("tasks", "runs", "attempts")
 
 
 def test_the_table_of_numbers_says_what_metrics_says(serve_here, tmp_path):

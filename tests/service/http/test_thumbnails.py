@@ -15,8 +15,8 @@ import image_encoders
 from contract_files import line, tar, tar_entry
 from prescore import Client, Refused
 from service.contract.plan import planning
+from service.engine.tables import attempts, datasets, task_rows, thumbnail_rows
 from service.stored import garbage, thumbnails
-from service.works.tables import attempts, datasets, thumbnail_rows, work_rows
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 from picture_files import (  # noqa: E402
@@ -61,12 +61,12 @@ def _opened(answer):
 
 
 def _attempts(service, kind):
-    """How often works of this kind have begun."""
+    """How often tasks of this kind have begun."""
     count = sa.select(sa.func.count()).join_from(
-        attempts, work_rows, work_rows.c.key == attempts.c.work_key
+        attempts, task_rows, task_rows.c.key == attempts.c.task_key
     )
     with service.records.reading() as connection:
-        return connection.execute(count.where(work_rows.c.kind == kind)).scalar_one()
+        return connection.execute(count.where(task_rows.c.kind == kind)).scalar_one()
 
 
 def _missing(answer, *words):
@@ -228,8 +228,8 @@ def test_equal_pictures_are_made_small_once_whatever_dataset_has_them(client, se
     assert _get(client, "second", "x.jpg").status_code == 200
     assert _attempts(service, "thumbnails") == before + 1
     with service.records.reading() as connection:
-        last = sa.select(work_rows.c.parameters).where(work_rows.c.kind == "thumbnails")
-        made = connection.execute(last.order_by(work_rows.c.created_at.desc())).scalars().first()
+        last = sa.select(task_rows.c.parameters).where(task_rows.c.kind == "thumbnails")
+        made = connection.execute(last.order_by(task_rows.c.created_at.desc())).scalars().first()
     assert '"places": [0]' in made  # without the picture that is there
 
 
@@ -298,8 +298,8 @@ def test_a_lost_object_is_made_again(client, service):
     _added(client, "lost", {"a.jpg": image_encoders.photo(72)})
     content = _get(client, "lost", "a.jpg").content
     with service.records.reading() as connection:
-        made = work_rows.c.kind.in_(("thumbnails", "picture_digests"))
-        query = sa.select(work_rows.c.result).where(made, work_rows.c.result.is_not(None))
+        made = task_rows.c.kind.in_(("thumbnails", "picture_digests"))
+        query = sa.select(task_rows.c.result).where(made, task_rows.c.result.is_not(None))
         results = connection.execute(query).scalars().all()
     for digest in results:
         blobs = service._running.blobs
@@ -316,7 +316,7 @@ def test_after_a_failure_it_is_tried_again_later(client, service, monkeypatch):
         key = planning.thumbnails(digest, "test", [0]).key
         failed = {"status": "failed", "error": '{"code": "x", "detail": "it burned"}'}
         with service.records.transaction() as connection:
-            same = work_rows.update().where(work_rows.c.key == key)
+            same = task_rows.update().where(task_rows.c.key == key)
             connection.execute(same.values(**failed, finished_at=time.time()))
         told = _get(client, "failing", "a.jpg")
         assert told.status_code == 503

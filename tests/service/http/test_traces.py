@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fleet import bundle, checkpoint, until, upload
-from service.works.tables import work_rows
-from service.works.tracing import contexts
+from service.engine.tables import task_rows
+from service.engine.tracing import contexts
 from spans_kept import keeping
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -65,7 +65,7 @@ def test_attempts_of_a_submission_are_children_of_its_request(traced):
         "http.response.status_code": 202,
         "prescore.request_id": answer.headers["x-request-id"],
     }
-    kinds = {span.attributes["prescore.work.kind"] for span in attempts}
+    kinds = {span.attributes["prescore.task.kind"] for span in attempts}
     assert {"bleu", "references"} <= kinds
     for span in attempts:
         assert span.parent.span_id == own.context.span_id
@@ -87,7 +87,7 @@ def test_what_users_wrote_is_in_no_span(traced):
         assert "secret" not in span.to_json()
 
 
-def test_a_work_keeps_the_trace_of_who_asked_first(traced):
+def test_a_task_keeps_the_trace_of_who_asked_first(traced):
     service, _ = traced
     with service.client() as client, service.held():
         identity = upload(client, checkpoint(seed=77))
@@ -95,7 +95,7 @@ def test_a_work_keeps_the_trace_of_who_asked_first(traced):
         client.post("/v1/evaluations", json=asked, headers={"traceparent": CALLER})
         client.post("/v1/evaluations", json=asked)
         with service.records.reading() as connection:
-            ready = work_rows.select().where(work_rows.c.status == "ready")
+            ready = task_rows.select().where(task_rows.c.status == "ready")
             kept = {row.traceparent for row in connection.execute(ready)}
     (only,) = kept
     assert only.startswith(CALLER[:36])
@@ -169,11 +169,11 @@ def test_lines_that_are_logged_meanwhile_say_the_trace(traced):
     assert line["trace_id"] == f"{span.context.trace_id:032x}"
 
 
-def test_where_nothing_is_traced_works_keep_nothing(serve_here, tmp_path):
+def test_where_nothing_is_traced_tasks_keep_nothing(serve_here, tmp_path):
     with serve_here(tmp_path / "home") as service, service.client() as client:
         client.put("/v1/datasets/secretdata", content=bundle(4))
         client.post("/v1/evaluations", json=ASKED, headers={"traceparent": CALLER})
         with service.records.reading() as connection:
-            rows = connection.execute(work_rows.select()).all()
+            rows = connection.execute(task_rows.select()).all()
     assert rows
     assert {row.traceparent for row in rows} == {None}

@@ -82,7 +82,7 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
     expected = {"pieces": pieces, "words": columns.of_words(pieces, encoded.word_offsets)}
     for units, own in expected.items():
         run = _evaluated(client, digest(content), units=units, pregen="all")
-        assert run["status"] == "succeeded", run["works"]
+        assert run["status"] == "succeeded", run["tasks"]
         scores = client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"]
         wanted = pregen.scores(own.logp, own.rank, own.caption_offsets, own.image_offsets)
         for name in ("sum_sum_prob_none", "sum_sum_pplx_filter0"):
@@ -103,7 +103,7 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
     for asked, how in (({}, {}), ({"beam": 3}, {"num_beams": 3})):
         _put_again(client, content)
         run = _evaluated(client, digest(content), decoding=asked, pregen=[])
-        assert run["status"] == "succeeded", run["works"]
+        assert run["status"] == "succeeded", run["tasks"]
         items = client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
         expected = [
             model.tokens.text(ids) for ids in saved.generated(pixels, max_new_tokens=20, **how)

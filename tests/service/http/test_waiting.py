@@ -1,7 +1,7 @@
 """Waiting for an evaluation (T04, T05): `Prefer: wait`, and long polls.
 
 In process: who waits is told by the application, which looks at the record; here it is held until
-somebody waits, so that a wait never ends because the work was quick.
+somebody waits, so that a wait never ends because the task was quick.
 """
 
 import itertools

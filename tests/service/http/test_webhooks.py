@@ -12,9 +12,9 @@ import pytest
 
 from certificates import Authority
 from fleet import bundle
+from service.engine.outgoing.client import Client
+from service.engine.outgoing.places import Named
 from service.operate.sending import Sender
-from service.works.outgoing.client import Client
-from service.works.outgoing.places import Named
 from tls_servers import PORT, read_request, serving
 
 ROOT = Path(__file__).resolve().parents[3]

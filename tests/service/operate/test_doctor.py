@@ -24,10 +24,10 @@ from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
+from service.engine import database
+from service.engine.blobs import open_blobs
+from service.engine.records import Records
 from service.operate import ci_jobs, commands, doctor, findings_shown
-from service.works import database
-from service.works.blobs import open_blobs
-from service.works.records import Records
 
 pytestmark = pytest.mark.processes
 
@@ -103,7 +103,7 @@ def test_where_all_is_well_everything_is_found(fleet):
     expected = {"cider": "10", "cider_d": "10", "bleu": "1, 1, 1, 1", "variety": "6.5, 12, 0.92"}
     assert rows["nneval"]["found"].startswith("answers 0.")
     lacking.add("nneval")
-    for name in {catalogue.work_of(name) for name in catalogue.POSTGEN} - lacking:
+    for name in {catalogue.task_of(name) for name in catalogue.POSTGEN} - lacking:
         assert f"answers {expected.get(name, '1 in')}" in rows[name]["found"]
     assert not list((fleet.home / "blobs" / "objects").glob("*/*"))
 

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import commanding
 import empty_record
-from service.works.keyring import keys, texts
-from service.works.records import Records
+from service.engine.keyring import keys, texts
+from service.engine.records import Records
 
 KEY = re.compile(r"psk_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 

@@ -4,10 +4,10 @@ import pytest
 
 import empty_record
 from service.contract.api.analyses import ProbesIn
+from service.engine.records import Records
+from service.engine.tables import labels, runs
 from service.runs import probes
 from service.stored.datasets import Pinned
-from service.works.records import Records
-from service.works.tables import labels, runs
 from statements import watched
 
 SPLIT = Pinned("d", 1, "sha256:d", "sha256:c", "test", ("test",), 10, None)

@@ -15,7 +15,7 @@ from prescore.models.identifiers import Timestamp
 from prescore.models.runs import DatasetPinned, Oddity, Run
 from service.contract.api.strict import Strict
 from service.contract.plan.planning import Plan
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
 from service.http import app
 from service.runs import kinds
 from service.runs.base import Kind, NewRun
@@ -34,7 +34,7 @@ class CountingIn(Strict):
 
 class CountingOut(Run):
     dataset: DatasetPinned
-    works: list[answers.Work]
+    tasks: list[answers.Task]
     warnings: list[Oddity]
     created_at: Timestamp
     finished_at: Timestamp
@@ -45,14 +45,14 @@ class CountingOut(Run):
 def _begin(parts, request):
     pinned = datasets.pin(parts.records, request.dataset)
     inputs = {"dataset": Blob(pinned.digest)}
-    work = Work("references", inputs, {"split": pinned.split, "tokenizer": "none"})
+    task = Task("references", inputs, {"split": pinned.split, "tokenizer": "none"})
     kept = {"asked": request.dataset}
-    return NewRun(KIND.new_id(), KIND.name, kept, pinned, Plan({"references": work}), [], 60)
+    return NewRun(KIND.new_id(), KIND.name, kept, pinned, Plan({"references": task}), [], 60)
 
 
 def _answer(parts, looked):
     asked = json.loads(looked.row.request)["asked"]
-    read = looked.works[0]["status"] == "done"
+    read = looked.tasks[0]["status"] == "done"
     return CountingOut(**looked.common, asked=asked, read=read)
 
 
@@ -87,10 +87,10 @@ def test_it_is_submitted_computed_and_found_again(client):
     assert (answer.status_code, found["status"], found["read"]) == (201, "succeeded", True)
     assert answer.headers["Location"] == f"{PLACE}/{found['id']}"
     assert found["id"].startswith("cn_")
-    assert [work["name"] for work in found["works"]] == ["references"]
+    assert [task["name"] for task in found["tasks"]] == ["references"]
     assert client.get(answer.headers["Location"]).json() == found
     again = _post(client).json()
-    assert [work["cached"] for work in again["works"]] == [True]
+    assert [task["cached"] for task in again["tasks"]] == [True]
 
 
 @pytest.mark.long

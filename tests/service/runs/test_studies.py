@@ -1,4 +1,4 @@
-"""Which evaluations are studied, and when: on either database, from rows as works leave them."""
+"""Which evaluations are studied, and when: on either database, from rows as tasks leave them."""
 
 import hashlib
 import json
@@ -13,17 +13,17 @@ from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.assets import Places
 from service.contract.plan.postgen import Wanted
+from service.engine.blobs import open_blobs
+from service.engine.kept import summaries
+from service.engine.parts import Parts
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import brought_columns, needs, run_tasks, runs, task_rows
 from service.runs import base, correlations, studies
 from service.runs.base import NewRun
 from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
 from service.stored import datasets, described
-from service.works.blobs import open_blobs
-from service.works.kept import summaries
-from service.works.parts import Parts
-from service.works.queueing import AtOnce
-from service.works.records import Records
-from service.works.tables import brought_columns, needs, run_works, runs, work_rows
 
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -33,7 +33,7 @@ BEST, PERPLEXITY = "mean_max_normcount_prefix0", "geomean_join_pplx_none"
 
 @pytest.fixture
 def parts(engine, tmp_path):
-    """On a queue that nobody listens to: what works would leave is written by the tests."""
+    """On a queue that nobody listens to: what tasks would leave is written by the tests."""
     records, nobody = Records(engine), AtOnce(lambda key: None)
     _add(records, "coco", 9)
     return Parts(records, open_blobs(None, tmp_path), nobody, Places(tmp_path))
@@ -56,7 +56,7 @@ def _digest(text):
 
 
 def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"), **facts):
-    """An evaluation of a checkpoint of this name, and all its works done; `signed` tells how."""
+    """An evaluation of a checkpoint of this name, and all its tasks done; `signed` tells how."""
     pinned = datasets.pin(records, dataset)
     plan = planning.plan_checkpoint(
         _digest(facts.get("checkpoint", name)),
@@ -88,12 +88,12 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
     )
     with records.transaction() as connection:
         base.insert(connection, records, run)
-        for work in plan.everything():
-            signature = facts.get("signed", {}).get(work.kind, f"{work.kind}|v:1")
+        for task in plan.everything():
+            signature = facts.get("signed", {}).get(task.kind, f"{task.kind}|v:1")
             _done(
                 connection,
-                work.key,
-                {"scores": {work.kind: 0.5}, "signature": {work.kind: signature}},
+                task.key,
+                {"scores": {task.kind: 0.5}, "signature": {task.kind: signature}},
             )
         _end(connection, run.id, facts.get("status", "succeeded"))
     return run.id
@@ -101,20 +101,20 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
 
 def _done(connection, key, summary):
     connection.execute(
-        work_rows.update()
-        .where(work_rows.c.key == key)
+        task_rows.update()
+        .where(task_rows.c.key == key)
         .values(status="done", result=_digest(key), summary=json.dumps(summary))
     )
 
 
-def _end(connection, identity, status, works=(), finished_at=None):
+def _end(connection, identity, status, tasks=(), finished_at=None):
     connection.execute(
         runs.update()
         .where(runs.c.id == identity)
         .values(
             status=status,
             finished_at=finished_at or time.time(),
-            snapshot=summaries.pack(list(works)),
+            snapshot=summaries.pack(list(tasks)),
         )
     )
 
@@ -145,18 +145,18 @@ def _kept(records):
 
 
 def _needs(records):
-    """The inputs of the works that the last study waits for, by the evaluations' ids."""
-    own = run_works.c.run_id == _study(records)
+    """The inputs of the tasks that the last study waits for, by the evaluations' ids."""
+    own = run_tasks.c.run_id == _study(records)
     with records.reading() as connection:
         study = connection.execute(
-            sa.select(work_rows).join(run_works, run_works.c.work_key == work_rows.c.key).where(own)
+            sa.select(task_rows).join(run_tasks, run_tasks.c.task_key == task_rows.c.key).where(own)
         ).one()
         strata = {
             f"work:{row.key}": row
             for row in connection.execute(
-                sa.select(work_rows)
-                .join(needs, needs.c.needs_key == work_rows.c.key)
-                .where(needs.c.work_key == study.key)
+                sa.select(task_rows)
+                .join(needs, needs.c.needs_key == task_rows.c.key)
+                .where(needs.c.task_key == study.key)
             )
         }
     assert set(strata) == set(json.loads(study.inputs).values())
@@ -217,13 +217,13 @@ def test_a_study_needs_three_checkpoints_and_looking_makes_none(parts):
 
 
 @on_sqlite
-def test_the_same_study_asked_for_twice_is_made_of_the_same_works(parts):
+def test_the_same_study_asked_for_twice_is_made_of_the_same_tasks(parts):
     for name in ("a", "b", "c"):
         _finish(parts.records, name)
     first, second = _ask(parts), _ask(parts)
     assert first.id != second.id
     with parts.records.reading() as connection:
-        of = sa.select(work_rows.c.key).where(work_rows.c.kind == "study")
+        of = sa.select(task_rows.c.key).where(task_rows.c.kind == "study")
         assert len(connection.execute(of).all()) == 1
 
 
@@ -419,11 +419,11 @@ def test_a_failed_study_is_told_and_tried_again_by_who_asks(parts):
     _ask(parts)
     first, error = _study(parts.records), {"code": "timeout", "detail": "it took too long"}
     with parts.records.transaction() as connection:
-        own = sa.select(run_works.c.work_key).where(run_works.c.run_id == first)
+        own = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id == first)
         key = connection.execute(own).scalar_one()
         connection.execute(
-            work_rows.update()
-            .where(work_rows.c.key == key)
+            task_rows.update()
+            .where(task_rows.c.key == key)
             .values(status="failed", error=json.dumps(error))
         )
     _result(parts, "failed")
@@ -444,8 +444,8 @@ def test_an_evaluation_whose_strata_fail_spoils_no_other_study(parts):
     broken = json.dumps(_needs(parts.records)["ev_b"][0])
     with parts.records.transaction() as connection:
         connection.execute(
-            work_rows.update()
-            .where(work_rows.c.kind == "strata", work_rows.c.inputs == broken)
+            task_rows.update()
+            .where(task_rows.c.kind == "strata", task_rows.c.inputs == broken)
             .values(status="failed", error=json.dumps({"code": "x", "detail": "damaged columns"}))
         )
     _result(parts, "failed")

@@ -7,8 +7,8 @@ import pytest
 import in_process
 import stored_versions
 from service.contract.plan import planning
+from service.engine.records import Records
 from service.stored import checkpoints
-from service.works.records import Records
 
 ENCODER = {"name": "vgg", "digest": "sha256:1"}
 ONE, TWO = f"sha256:{2:064}", f"sha256:{3:064}"
@@ -36,7 +36,7 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     assert time.process_time() - began < 0.3
 
 
-def test_a_bundle_is_converting_until_its_work_has_verified_it(engine):
+def test_a_bundle_is_converting_until_its_task_has_verified_it(engine):
     records, parts = Records(engine), in_process.parts_on(Records(engine))
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
     checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})

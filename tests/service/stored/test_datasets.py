@@ -4,8 +4,8 @@ import pytest
 
 import stored_versions
 from contract_files import line, tar, tar_entry
+from service.engine.records import Records
 from service.stored import datasets
-from service.works.records import Records
 
 
 @pytest.fixture

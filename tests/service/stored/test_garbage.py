@@ -5,10 +5,10 @@ import threading
 import pytest
 
 import stored_versions
-from service.contract.plan.works import Blob, Work
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake, leases
+from service.engine.records import Records
 from service.stored import checkpoints, garbage
-from service.works import intake, leases
-from service.works.records import Records
 from taking import take
 
 NAMED = ("checkpoint", "dataset", "captions", "result", "sent")
@@ -20,9 +20,9 @@ def records(engine):
     return Records(engine)
 
 
-def _add(records, *works):
+def _add(records, *tasks):
     with records.transaction() as connection:
-        intake.add_works(records, connection, works, deadline=1e12)
+        intake.add_tasks(records, connection, tasks, deadline=1e12)
 
 
 def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
@@ -31,9 +31,9 @@ def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
     checkpoints.add(records, kept["checkpoint"], 10, {})
     facts = {"splits": {}, "features": None}
     stored_versions.add(records, "d", kept["dataset"], facts, kept["captions"])
-    work = Work("bleu", {"captions": Blob(kept["sent"])}, {})
-    _add(records, work)
-    leases.finish(records, take(records, work.key, "w"), kept["result"], {})
+    task = Task("bleu", {"captions": Blob(kept["sent"])}, {})
+    _add(records, task)
+    leases.finish(records, take(records, task.key, "w"), kept["result"], {})
     assert garbage.collect(records, blobs, OLD) == 2
     assert all(blobs.has(digest) for digest in kept.values())
     assert not any(blobs.has(digest) for digest in lost)
@@ -56,7 +56,7 @@ def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
 @pytest.mark.parametrize("times", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path, times):
     """Trial 16: the same objects put and named again and again beside a collector."""
-    from service.works.blobs import open_blobs
+    from service.engine.blobs import open_blobs
 
     blobs = open_blobs(None, tmp_path)
     objects = [number.to_bytes(4, "big") for number in range(times)]
@@ -73,7 +73,7 @@ def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path, time
     try:
         for data in objects:
             digest = blobs.put(data)
-            _add(records, Work("bleu", {"captions": Blob(digest)}, {}))
+            _add(records, Task("bleu", {"captions": Blob(digest)}, {}))
             assert blobs.has(digest)
     finally:
         over.set()

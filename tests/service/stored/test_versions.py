@@ -6,8 +6,8 @@ import pytest
 
 from contract_files import line, tar, tar_entry
 from service.contract.formats.bundles.content import content_of
+from service.engine.records import Records
 from service.stored import datasets, versions
-from service.works.records import Records
 
 FACTS = {"splits": {"test": {"images": 1, "references": 1}}, "features": None}
 CAPTIONS = line("a.jpg")

@@ -5,7 +5,7 @@ import pytest
 import page_runs
 import seeding
 from fleet import bundle
-from service.works.tables import runs
+from service.engine.tables import runs
 
 pytestmark = pytest.mark.processes
 SIZES = [250, pytest.param(10_000, marks=pytest.mark.slow)]

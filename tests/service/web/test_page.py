@@ -7,7 +7,7 @@ import pytest
 
 from page_runs import submitted
 from service.contract.asking import Scope
-from service.works.keyring import keys
+from service.engine.keyring import keys
 
 pytestmark = pytest.mark.processes
 

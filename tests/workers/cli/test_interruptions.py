@@ -8,7 +8,7 @@ from service.contract.errors import Canceled
 from workers.cli.console import interruptible
 
 
-def test_after_ctrl_c_who_is_told_next_ends_the_work():
+def test_after_ctrl_c_who_is_told_next_ends_the_task():
     with interruptible() as heed:
         heed(0, 2)
         signal.raise_signal(signal.SIGINT)

@@ -72,7 +72,7 @@ def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, mon
     assert all(row["score"] or row["reason"] for row in table)
     again = _probe(home, monkeypatch, *asked)
     again = json.loads(again.stdout)
-    assert {task["cached"] for task in again["works"]} == {True}
+    assert {task["cached"] for task in again["tasks"]} == {True}
     assert (again["probes"], again["health"]) == (found["probes"], found["health"])
 
 

@@ -90,7 +90,7 @@ def test_it_says_what_a_service_says(service, home, folder, monkeypatch):
     assert as_people_do.returncode == 0, as_people_do.stderr
     fetched = json.loads(as_people_do.stdout)
     assert fetched == json.loads((folder / "own.json").read_text())
-    assert {task["cached"] for task in fetched["works"]} == {True}  # the service has done it
+    assert {task["cached"] for task in fetched["tasks"]} == {True}  # the service has done it
     assert (fetched["dataset"]["name"], fetched["dataset"]["version"]) == ("tiny", "v1")
     done = _invoke(home, folder, monkeypatch, "--dataset", "tiny.tar", *asked)
     assert done.exit_code == 0, done.stderr

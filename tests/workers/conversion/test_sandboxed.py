@@ -138,7 +138,7 @@ def test_what_a_child_has_written_is_judged_as_a_strangers_file(
 
 
 @pytest.mark.parametrize("answer", [{}, {"left_out": {"x": 1}}, {"left_out": [1, "a\x1b[2J"]}])
-def test_what_a_child_says_of_its_work_may_be_anything(tmp_path, box, monkeypatch, answer):
+def test_what_a_child_says_of_its_task_may_be_anything(tmp_path, box, monkeypatch, answer):
     def broken(operation, inputs, outputs, parameters, **options):
         save_file({"weight": torch.ones(1)}, outputs[0])
         return answer

@@ -78,6 +78,6 @@ def test_what_cannot_fit_is_refused_before_a_tensor_is_read(tmp_path, architectu
         file.truncate(path.stat().st_size + max(each.end for each in header.tensors.values()))
     needs = memory.needed(header, CPU)
     assert checkpoints.read(path, limit=needs)
-    with pytest.raises(OutOfMemory, match="a work may take") as refused:
+    with pytest.raises(OutOfMemory, match="a task may take") as refused:
         checkpoints.read(path, limit=needs - 1)
     assert f"{header.parameters:,} parameters" in refused.value.detail

@@ -230,7 +230,7 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
 
 
 def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path):
-    """Of a dataset that has pictures alone: another work has made a file of features."""
+    """Of a dataset that has pictures alone: another task has made a file of features."""
     one, given = opened(), rows(2)
     bundle, computed = tmp_path / "data", tmp_path / "computed"
     items = [bundles.Item(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
@@ -287,7 +287,7 @@ def test_logits_of_another_shape_are_refused(opened, tmp_path):
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, tmp_path):
-    with pytest.raises(OutOfMemory, match="takes about 400 MB, and a work may take 100 MB"):
+    with pytest.raises(OutOfMemory, match="takes about 400 MB, and a task may take 100 MB"):
         opened(memory=100_000_000)
 
 

@@ -12,7 +12,7 @@ from workers.inference.pieces import Pieces
 from workers.jobs import inference
 
 
-def test_a_tokenizer_that_expands_what_it_decodes_fails_the_work():
+def test_a_tokenizer_that_expands_what_it_decodes_fails_the_task():
     tokenizer = tokenizer_files.byte_pieces()
     ids = tuple(tokenizer.encode("a man").ids)
     pieces = Pieces(tokenizer, tokenizer.get_vocab_size(), start=1, end=2, most=100)

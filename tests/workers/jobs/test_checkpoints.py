@@ -1,4 +1,4 @@
-"""The work that verifies what is evaluated as it came."""
+"""The task that verifies what is evaluated as it came."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def _request(package):
     return Request({"package": package}, {"package": "sha256:x"}, (), {})
 
 
-def test_a_bundle_that_was_run_stays_open_for_the_works_after_it(toolbox, tmp_path):
+def test_a_bundle_that_was_run_stays_open_for_the_tasks_after_it(toolbox, tmp_path):
     folder = files.write(tmp_path / "mine")
     summary = checkpoints.prepare(_request(folder), toolbox, silent).summary
     told = summary.converted

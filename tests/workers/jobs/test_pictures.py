@@ -1,4 +1,4 @@
-"""Features of a dataset's pictures, as works compute them."""
+"""Features of a dataset's pictures, as tasks compute them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The works of a model whose tokens are pieces of words, which looks at pictures."""
+"""The tasks of a model whose tokens are pieces of words, which looks at pictures."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a study's work writes."""
+"""What a study's task writes."""
 
 import json
 from pathlib import Path

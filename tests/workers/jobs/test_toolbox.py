@@ -1,4 +1,4 @@
-"""What stays warm between works is found by digest, and only the last."""
+"""What stays warm between tasks is found by digest, and only the last."""
 
 import json
 

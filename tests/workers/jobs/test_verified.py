@@ -1,4 +1,4 @@
-"""The works on a checkpoint of a plug-in: they ask for the version that has verified it."""
+"""The tasks on a checkpoint of a plug-in: they ask for the version that has verified it."""
 
 import json
 
@@ -26,7 +26,7 @@ PLUGIN = {"name": "show-and-tell", "package": "acme-captioners", "version": "1.0
 
 @pytest.fixture
 def given(tmp_path):
-    """The inputs of the works, and a package of version 1.0."""
+    """The inputs of the tasks, and a package of version 1.0."""
     packages.install(tmp_path / "1.0")
     names = [f"{at}.jpg" for at in range(IMAGES)]
     bundles.write_folder(tmp_path / "b", [Item(name, "test", ("w3 w4", "w5")) for name in names])
@@ -127,7 +127,7 @@ def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_f
 
 
 @pytest.mark.processes
-def test_a_tokenizer_that_holds_in_the_sandbox_is_opened_for_the_works_to_come(
+def test_a_tokenizer_that_holds_in_the_sandbox_is_opened_for_the_tasks_to_come(
     tmp_path, monkeypatch
 ):
     if lacking := confinement.missing():

@@ -313,7 +313,7 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
     )  # not scored from tokens and references
     assert {*computed, *others} == {*catalogue.POSTGEN}
     for name, family in computed.items():
-        assert catalogue.work_of(name) == family
+        assert catalogue.task_of(name) == family
         assert catalogue.metric(name).family == "postgen"
         assert name in found[family].captions
     with pytest.raises(UnknownMetric, match="bleu, rouge_l, cider_d, cider, meteor"):

@@ -5,13 +5,13 @@ import time
 import pytest
 
 import empty_record
-from service.contract.plan.works import Blob, Work
-from service.works import intake
-from service.works.blobs import open_blobs
-from service.works.queueing import AtOnce
-from service.works.records import Records
-from service.works.tables import work_rows
-from service.works.tracing import contexts
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake
+from service.engine.blobs import open_blobs
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import task_rows
+from service.engine.tracing import contexts
 from spans_kept import keeping
 from workers.processes import Gone
 from workers.runtime.resident import Cause, ChildAnswer, Ended
@@ -54,24 +54,24 @@ def records(tmp_path):
 
 @pytest.fixture
 def perform(records, tmp_path):
-    """Performs a work with a child that answers so; gives the spans of its attempts."""
+    """Performs a task with a child that answers so; gives the spans of its attempts."""
     tracer, ended = keeping()
     blobs = open_blobs(None, tmp_path)
     uploaded = tmp_path / "uploaded"
     uploaded.write_bytes(b"x")
-    work = Work("look", {"captions": Blob(blobs.put_file(uploaded))}, {"text": SECRET})
+    task = Task("look", {"captions": Blob(blobs.put_file(uploaded))}, {"text": SECRET})
 
     def performed(receive, parent=PARENT):
         with records.transaction() as connection, contexts.within(parent):
-            intake.add_works(records, connection, [work], 1e12)
+            intake.add_tasks(records, connection, [task], 1e12)
         with records.transaction() as connection:
-            connection.execute(work_rows.update().values(ready_at=time.time() - 7))
+            connection.execute(task_rows.update().values(ready_at=time.time() - 7))
         workplace = Workplace(blobs, tmp_path / "attempts")
         queue = AtOnce(lambda _: None)
         child = Child(receive)
         runner = Runner(records, queue, workplace, "w", lambda: child, tracer=tracer)
         assert runner.run_first("metrics")
-        return ended(), work
+        return ended(), task
 
     return performed
 
@@ -82,7 +82,7 @@ def _no_secret(span):
 
 
 def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_waited(perform):
-    ((span,), work) = perform(lambda seconds: ChildAnswer(ERROR))
+    ((span,), task) = perform(lambda seconds: ChildAnswer(ERROR))
     parent = contexts.read(PARENT)
     assert (span.parent.trace_id, span.parent.span_id) == (parent.trace, parent.span)
     assert span.context.trace_id == parent.trace
@@ -90,9 +90,9 @@ def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_wa
     waited = span.attributes["prescore.queue.wait_seconds"]
     assert 7 <= waited < 60
     assert {**span.attributes, "prescore.queue.wait_seconds": 7} == {
-        "prescore.work.kind": "look",
-        "prescore.work.key": work.key,
-        "prescore.work.attempt": 1,
+        "prescore.task.kind": "look",
+        "prescore.task.key": task.key,
+        "prescore.task.attempt": 1,
         "prescore.queue": "metrics",
         "prescore.queue.wait_seconds": 7,
         "error.type": "internal",
@@ -142,13 +142,13 @@ def test_an_attempt_that_is_canceled_is_given_up(perform, records, monkeypatch):
 
     def canceled(seconds):
         with records.transaction() as connection:
-            connection.execute(work_rows.update().values(status="canceled"))
+            connection.execute(task_rows.update().values(status="canceled"))
 
     ((span,), _) = perform(canceled)
     assert span.attributes["prescore.outcome"] == "given up"
     assert span.status.status_code.name == "UNSET"
 
 
-def test_a_work_that_nobody_traced_begins_a_trace_of_its_own(perform):
+def test_a_task_that_nobody_traced_begins_a_trace_of_its_own(perform):
     ((span,), _) = perform(lambda seconds: ChildAnswer(ERROR), parent=None)
     assert span.parent is None

@@ -63,7 +63,7 @@ def test_it_has_what_works_need(found):
 @pytest.mark.long
 def test_a_workers_child_is_kept_so_from_its_start(found, tmp_path):
     settings = {"PRESCORE_HOME": str(tmp_path), "PRESCORE_DEVICE": "cpu"}
-    warm = WarmChild("metrics", {**settings, "PRESCORE_WORK_MEMORY": "1000000000"})
+    warm = WarmChild("metrics", {**settings, "PRESCORE_TASK_MEMORY": "1000000000"})
     try:
         warm.send({})
         assert warm.receive(60) is not None
@@ -73,7 +73,7 @@ def test_a_workers_child_is_kept_so_from_its_start(found, tmp_path):
 
 
 @pytest.mark.parametrize("why", ["no sandbox", "NVIDIA"])
-def test_where_it_cannot_be_kept_it_works_all_the_same(monkeypatch, tmp_path, why):
+def test_where_it_cannot_be_kept_it_tasks_all_the_same(monkeypatch, tmp_path, why):
     monkeypatch.setattr(confinement, "missing", lambda: why if why == "no sandbox" else None)
     monkeypatch.setattr(child, "_NVIDIA", tmp_path if why == "NVIDIA" else tmp_path / "none")
     monkeypatch.setattr(confinement, "keep_from_others", lambda: pytest.fail("confined"))

@@ -8,12 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 import empty_record
-from service.contract.plan.works import Blob, Work
-from service.works import database, intake, leases
-from service.works.blobs import open_blobs
-from service.works.queueing import AtOnce
-from service.works.records import Records
-from service.works.tables import attempts, work_rows
+from service.contract.plan.tasks import Blob, Task
+from service.engine import database, intake, leases
+from service.engine.blobs import open_blobs
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import attempts, task_rows
 from workers.runtime import runner as runners
 from workers.runtime.resident import Cause, ChildAnswer, Ended
 from workers.runtime.runner import Runner
@@ -65,14 +65,14 @@ def record(tmp_path, monkeypatch):
 
 @pytest.fixture
 def begun(record, tmp_path, monkeypatch):
-    """A runner in a thread, which has begun a work; its child, and what it raises."""
+    """A runner in a thread, which has begun a task; its child, and what it raises."""
     monkeypatch.setattr(runners, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(runners, "POLL_SECONDS", 0.02)
     blobs = open_blobs(None, tmp_path)
     (tmp_path / "uploaded").write_bytes(b"x")
-    work = Work("look", {"captions": Blob(blobs.put_file(tmp_path / "uploaded"))}, {})
+    task = Task("look", {"captions": Blob(blobs.put_file(tmp_path / "uploaded"))}, {})
     with record.transaction() as connection:
-        intake.add_works(record, connection, [work], 1e12)
+        intake.add_tasks(record, connection, [task], 1e12)
     child = Child()
     workplace = Workplace(blobs, tmp_path / "attempts")
     runner = Runner(record, AtOnce(lambda _: None), workplace, "w", lambda: child)
@@ -105,12 +105,12 @@ def _until(condition):
 
 def _status(record):
     with record.reading() as connection:
-        return connection.execute(sa.select(work_rows.c.status)).scalar_one()
+        return connection.execute(sa.select(task_rows.c.status)).scalar_one()
 
 
 def _lease_until(record):
     with record.reading() as connection:
-        return connection.execute(sa.select(work_rows.c.lease_until)).scalar_one()
+        return connection.execute(sa.select(task_rows.c.lease_until)).scalar_one()
 
 
 def _warnings(log):

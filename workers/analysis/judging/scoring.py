@@ -18,7 +18,7 @@ from service.contract.metrics import catalogue
 from service.contract.metrics.families import FAMILIES, kind_of
 from workers.files.judgements import Judgements
 from workers.metrics import postgen, references
-from workers.metrics.family import Counted, Floats, Idf, Scores, Task
+from workers.metrics.family import Counted, Floats, Idf, Scores, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
@@ -113,7 +113,7 @@ def score(
     bench = _Bench(given, tokenizer, jvm, frequencies)
     found: dict[str, Scores] = {}
     failed: dict[str, MetricFailed] = {}
-    families = catalogue.works_of(names)
+    families = catalogue.tasks_of(names)
     for family in families:
         if (expect := postgen.FAMILIES[kind_of(family)].expect) is not None:
             with suppress(MetricFailed):  # it is reported when the family is measured
@@ -128,11 +128,11 @@ def score(
                 found[family] = bench.measured(family, bring(family, progress), progress)
         except MetricFailed as error:
             failed[family] = error
-    there = {name: found[work] for name in names if (work := catalogue.work_of(name)) in found}
+    there = {name: found[task] for name in names if (task := catalogue.task_of(name)) in found}
     return JudgedScores(
         values={name: scores.captions[name] for name, scores in there.items()},
         signatures={name: bench.signed(scores.signatures[name]) for name, scores in there.items()},
-        missing={name: failed[catalogue.work_of(name)] for name in names if name not in there},
+        missing={name: failed[catalogue.task_of(name)] for name in names if name not in there},
     )
 
 
@@ -145,8 +145,8 @@ class _Bench:
     jvm: Jvm
     frequencies: Sequence[Sequence[str]] | None
 
-    def measured(self, work: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
-        family = kind_of(work)
+    def measured(self, name: str, needs: Mapping[str, Any], progress: Progress) -> Scores:
+        family = kind_of(name)
         reads = FAMILIES[family].reads
         task = self._texts if reads == "texts" else self._tokens
         written = self._written if reads == "both" else {}
@@ -190,8 +190,8 @@ class _Bench:
         return Counted(np.arange(self._prepared.images) >= len(self.given.reference_sets))
 
     @cached_property
-    def _tokens(self) -> Task:
-        return Task(
+    def _tokens(self) -> ScoringInput:
+        return ScoringInput(
             [self._known[text] for text in self.given.texts],
             self.given.rows,
             self._prepared,
@@ -201,8 +201,8 @@ class _Bench:
         )
 
     @property
-    def _texts(self) -> Task:
-        return Task(self.given.texts, self.given.rows, None, self.jvm, tools=self._written)
+    def _texts(self) -> ScoringInput:
+        return ScoringInput(self.given.texts, self.given.rows, None, self.jvm, tools=self._written)
 
     @property
     def _written(self) -> Mapping[str, Any]:

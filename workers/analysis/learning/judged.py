@@ -24,7 +24,7 @@ from workers.metrics import references
 from workers.metrics.accord import features, model, training
 from workers.metrics.accord.language import Language
 from workers.metrics.accord.model import Model
-from workers.metrics.family import Floats, Task
+from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.learned import soundness
 from workers.metrics.learned.training_sets import parts, photo_of
 from workers.progress import Progress
@@ -164,7 +164,7 @@ def _features(given: scoring.Captions, known: Language, asked: Asked) -> Floats:
     texts = [*given.texts, *(text for each in given.reference_sets for text in each)]
     said = asked.tokens(texts)
     people = [[said[text] for text in each] for each in given.reference_sets]
-    task = Task(
+    task = ScoringInput(
         [said[text] for text in given.texts],
         given.rows,
         references.from_tokens(people, asked.tokenizer),
@@ -189,7 +189,7 @@ def _agreement(own: Model, test: Judgements, asked: Asked) -> dict[str, Any]:
         [_OWN, *_BESIDE],
         asked.tokenizer,
         asked.jvm,
-        bring=lambda work, _: tools.get(work, {}),
+        bring=lambda task, _: tools.get(task, {}),
         told=told,
     )
     if _OWN in scored.missing:

@@ -22,17 +22,17 @@ def scorer(
     tools: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Scorer:
     """Make a scorer for metrics by name (`bleu`: all four), of any family that compares captions
-    with references. `tools` are what these need besides captions, by the names of their works:
+    with references. `tools` are what these need besides captions, by the names of their tasks:
     `parse`, `vectors`, `encoder` (for which tokens are joined by blanks), `model`; metrics whose
     tools are missing raise MetricUnavailable. The scorer remembers: probes share captions (people's
     first reference is in five of them), and no metric scores the same captions twice.
     """
     names = catalogue.expand(metrics)
-    works = catalogue.works_of(names)
-    for work in works:
-        row = FAMILIES.get(kind_of(work))
+    tasks = catalogue.tasks_of(names)
+    for task in tasks:
+        row = FAMILIES.get(kind_of(task))
         if row is None or not row.is_probed:
-            raise UnknownMetric(f"{work} does not compare captions with references")
+            raise UnknownMetric(f"{task} does not compare captions with references")
     known: dict[tuple[References, tuple[str, ...]], ProbeScores] = {}
 
     def score(captions: Sequence[str], references: References) -> ProbeScores:
@@ -45,9 +45,9 @@ def scorer(
         rows = np.arange(len(captions))
         values: dict[str, float] = {}
         signatures: dict[str, str] = {}
-        for work in works:
-            own = (tools or {}).get(work, {})
-            found = postgen.score_tokens(kind_of(work), captions, references, rows, jvm, **own)
+        for task in tasks:
+            own = (tools or {}).get(task, {})
+            found = postgen.score_tokens(kind_of(task), captions, references, rows, jvm, **own)
             values |= found.corpus
             signatures |= found.signatures
         return ProbeScores(

@@ -1,4 +1,4 @@
-"""One model's rows as a safetensors file, which is the result of a work of strata."""
+"""One model's rows as a safetensors file, which is the result of a task of strata."""
 
 import json
 from dataclasses import asdict

@@ -37,7 +37,7 @@ class Transformer:
     """
 
     settles = False
-    walks = False  # most of the work is the encoder's
+    walks = False  # most of the task is the encoder's
     encoder = None
     batch_tokens = 65_536
 

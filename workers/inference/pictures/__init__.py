@@ -57,7 +57,7 @@ def read(
 
 
 def unusable(undecoded: Mapping[str, str]) -> UnusableDataset:
-    """The error of a work that needs these images, by which they are named with their reasons."""
+    """The error of a task that needs these images, by which they are named with their reasons."""
     named = [f"{image!r:.100} ({why})" for image, why in islice(undecoded.items(), _MOST_NAMED)]
     more = len(undecoded) - len(named)
     return UnusableDataset(

@@ -1,4 +1,4 @@
-"""What a plug-in's code may do to a work: fail it, with an error that names the plug-in."""
+"""What a plug-in's code may do to a task: fail it, with an error that names the plug-in."""
 
 import contextlib
 import signal
@@ -50,7 +50,7 @@ def _text(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """Raise _Late after SECONDS. Where signals do not come, the work's own deadline ends it."""
+    """Raise _Late after SECONDS. Where signals do not come, the task's own deadline ends it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

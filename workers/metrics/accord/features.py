@@ -12,7 +12,7 @@ import numpy as np
 from service.contract.metrics.families import FAMILIES
 from workers.metrics.accord.language import Language, Pair
 from workers.metrics.accord.said import Beside, Image, Said
-from workers.metrics.family import Floats, Task
+from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.ngrams import Ints
 
 NAMES = (
@@ -32,7 +32,7 @@ _AT_ONCE = 256  # words of a caption: 10,000 beside 50,000 would need 4 GB
 _UNEQUAL = 0.99  # of the similarity of two equal words, the most that unequal ones have
 
 
-def measure(task: Task, language: Language) -> Floats:
+def measure(task: ScoringInput, language: Language) -> Floats:
     """The features (captions, NAMES) of a task's captions."""
     cider = _cider(task, language)
     odd = language.odd(task.captions)
@@ -57,7 +57,7 @@ def measure(task: Task, language: Language) -> Floats:
     return found
 
 
-def _cider(task: Task, language: Language) -> Floats:
+def _cider(task: ScoringInput, language: Language) -> Floats:
     given = replace(language.frequencies, tokenizer=task.references.tokenizer)
     scores = task.others(_CIDER, replace(task, idf=given)).captions[_CIDER]
     return np.clip(scores / FAMILIES[_CIDER].metrics[0].highest, 0, 1)

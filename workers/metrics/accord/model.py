@@ -22,7 +22,7 @@ from workers.metrics.accord import features
 from workers.metrics.accord.features import NAMES
 from workers.metrics.accord.language import Language
 from workers.metrics.accord.words import ENGLISH, STEMS
-from workers.metrics.family import Floats, Task
+from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.model_files import Tensors
 
@@ -79,11 +79,11 @@ class Model:
     def __call__(self, values: Floats) -> Floats:
         return scores(values, self.weights, self.middle)
 
-    def says(self, task: Task) -> Floats:
+    def says(self, task: ScoringInput) -> Floats:
         """The scores of a task's captions."""
         return self(features.measure(task, self.language))
 
-    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:  # noqa: ARG002  of all models
+    def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:  # noqa: ARG002  of all models
         """The scores of made-up captions."""
         return self.says(task)
 

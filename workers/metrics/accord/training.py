@@ -21,7 +21,7 @@ from workers.metrics.accord.contrasts import Contrast
 from workers.metrics.accord.language import Images, Language
 from workers.metrics.accord.model import Model
 from workers.metrics.accord.words import ENGLISH
-from workers.metrics.family import Floats, Score, Task
+from workers.metrics.family import Floats, Score, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import Tokenizer
 from workers.progress import Progress, silent
@@ -119,7 +119,9 @@ def measured(
     places = {each: place for place, each in enumerate(sets)}
     rows = np.array([places[each.references] for each in given] * 2, np.int64)
     prepared = references.from_tokens(list(sets), tokenizer)
-    task = Task(captions, rows, prepared, jvm, progress=progress, tokenizer=tokenizer, others=score)
+    task = ScoringInput(
+        captions, rows, prepared, jvm, progress=progress, tokenizer=tokenizer, others=score
+    )
     found = features.measure(task, known)
     return found[: len(given)], found[len(given) :]
 

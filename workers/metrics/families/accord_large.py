@@ -18,7 +18,7 @@ from workers.metrics.accord.language import Language, Pair
 from workers.metrics.accord.model import Model
 from workers.metrics.families import bertscore
 from workers.metrics.families.bertscore import Beside, Prepared
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
 from workers.metrics.vectors.encoder import Embedded, TextEncoder
 from workers.metrics.vectors.reference_sets import distinct
@@ -41,8 +41,8 @@ _MEANT = slice(1, 5)  # of NAMES, what the encoder says
 _REPEATED = 0.8  # of adjacent stems unrepeated; from there on a caption is none the worse
 
 
-def completed(task: Task) -> Task:
-    """The task with the references embedded, if no work has done so before."""
+def completed(task: ScoringInput) -> ScoringInput:
+    """The task with the references embedded, if no task has done so before."""
     encoder: TextEncoder | None = task.tools.get("encoder")
     expected = large.shipped().encoder
     if encoder is None:
@@ -56,13 +56,13 @@ def completed(task: Task) -> Task:
     return bertscore.completed(task)
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     found = large.shipped()
     scores = found(weighted(measured(task, found.small), found.near, found.enough))
     return Measured({"accord_large": scores}, {"accord_large": scores})
 
 
-def measured(task: Task, small: Model) -> Floats:
+def measured(task: ScoringInput, small: Model) -> Floats:
     """The features (captions, NAMES) of a completed task's captions, from 0 to 1."""
     sums = features.measure(task, small.language) @ small.weights / small.weights.sum()
     values = np.column_stack([sums, _meant(task), _unrepeated(task, small.language)])
@@ -87,7 +87,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"accord_large": float(np.mean(statistics["accord_large"]))}
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     """`texts` says whether the encoder read captions as they were written, or their tokens."""
     found = large.shipped()
     read = "written" if "texts" in task.tools else "tokens"
@@ -99,7 +99,7 @@ def _shown(encoder: str) -> str:
     return f"SHA-256 of its files {digest:.12}…, layer {layer}"
 
 
-def _unrepeated(task: Task, language: Language) -> Floats:
+def _unrepeated(task: ScoringInput, language: Language) -> Floats:
     """Once is free, whatever references say. A caption without words has 0."""
     known: dict[tuple[str, ...], Counter[Pair]] = {}
     found = np.zeros(len(task.captions))
@@ -127,7 +127,7 @@ def _pairs(tokens: str, language: Language) -> Counter[Pair]:
     return Counter(pairwise([language.stem(word) for word in tokens.split()]))
 
 
-def _meant(task: Task) -> Floats:
+def _meant(task: ScoringInput) -> Floats:
     encoder: TextEncoder = task.tools["encoder"]
     references: Prepared = task.tools["embedded"]
     bertscore.check_same(references, encoder)

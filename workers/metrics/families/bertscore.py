@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.files import tensor_files
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, TextEncoder
@@ -164,8 +164,8 @@ def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = 
     return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
 
 
-def completed(task: Task) -> Task:
-    """The task with the references embedded, if no work has done so before."""
+def completed(task: ScoringInput) -> ScoringInput:
+    """The task with the references embedded, if no task has done so before."""
     encoder: TextEncoder | None = task.tools.get("encoder")
     if encoder is None:
         raise MetricUnavailable("BERTScore needs a model, and was given none")
@@ -175,7 +175,7 @@ def completed(task: Task) -> Task:
     return replace(task, tools={**task.tools, "embedded": embedded})
 
 
-def of_task(task: Task) -> Measured:
+def of_task(task: ScoringInput) -> Measured:
     return measure(
         task.captions,
         task.rows.tolist(),
@@ -186,15 +186,15 @@ def of_task(task: Task) -> Measured:
     )
 
 
-def against(task: Task) -> str:
+def against(task: ScoringInput) -> str:
     return task.references.signature if task.tokenizer else signed(task.tools["embedded"])
 
 
-def recipe_of(task: Task) -> str:
+def recipe_of(task: ScoringInput) -> str:
     return recipe(task.tools["embedded"], **_options(task))
 
 
-def _options(task: Task) -> dict[str, Any]:
+def _options(task: ScoringInput) -> dict[str, Any]:
     return {name: task.own[name] for name in ("idf", "baseline") if name in task.own}
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from workers.metrics import ngrams
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
 from workers.metrics.ngrams import LONGEST, Ints
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
@@ -15,7 +15,7 @@ _HALF = 32  # bits for a length; a distance is above them
 assert len(NAMES) == LONGEST
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     most = [level.most for level in task.references.levels]
     matches = np.concatenate([_matches(task, block, most) for block in task.blocks()])
     lengths = task.encoded.word_counts
@@ -41,7 +41,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return dict(zip(NAMES, _scores(length, wanted, ngram_counts, matches), strict=True))
 
 
-def _matches(task: Task, block: slice, most: list[Ints]) -> Floats:
+def _matches(task: ScoringInput, block: slice, most: list[Ints]) -> Floats:
     """How many n-grams of each caption its references hold. An n-gram counts at most as often as it
     is in the reference that has most of it.
     """
@@ -56,7 +56,7 @@ def _matches(task: Task, block: slice, most: list[Ints]) -> Floats:
     return found
 
 
-def _closest(task: Task, lengths: Ints) -> Ints:
+def _closest(task: ScoringInput, lengths: Ints) -> Ints:
     """The reference length nearest to each caption's; if two are equally near, the smaller."""
     begins, references = task.pairs(slice(0, len(lengths)))
     wanted = task.references.word_counts[references]

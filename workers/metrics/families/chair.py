@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.family import Measured, ScoringInput, Statistics
 from workers.metrics.scenes.objects import Objects
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     """Shares of every caption: of its mentions of objects those that no reference mentions, 0 if it
     mentions none; and 1 if there is such a mention, else 0.
     """
@@ -47,11 +47,11 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"chair_i": wrong / mentions if mentions else 0.0, "chair_s": with_wrong / captions}
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     return f"objects:{_objects(task).digest[:12]}|in:references"
 
 
-def _objects(task: Task) -> Objects:
+def _objects(task: ScoringInput) -> Objects:
     found: Objects | None = task.tools.get("objects")
     if found is None:
         raise MetricUnavailable("CHAIR needs a list of objects, and was given none")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, ngrams
-from workers.metrics.family import Counted, Floats, Measured, Statistics, Task
+from workers.metrics.family import Counted, Floats, Measured, ScoringInput, Statistics
 from workers.metrics.frequencies import Frequencies, Hashes
 from workers.metrics.ngrams import Ints, Level, Occurrences
 from workers.metrics.references import References
@@ -54,7 +54,7 @@ class _Weighted:
         return np.sqrt(known + others + counted * self.unseen**2)
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     """Where document frequencies come from, and over how many images they are counted."""
     if isinstance(task.idf, Frequencies):
         return f"df:given({task.idf.digest[:12]}, n={task.idf.images})"
@@ -63,7 +63,7 @@ def recipe(task: Task) -> str:
     return f"df:{name}(n={_counted(task).sum()})"
 
 
-def _counted(task: Task) -> NDArray[np.bool_]:
+def _counted(task: ScoringInput) -> NDArray[np.bool_]:
     if isinstance(task.idf, Counted):
         return task.idf.images
     chosen = np.full(task.references.images, task.idf == "dataset")
@@ -71,7 +71,7 @@ def _counted(task: Task) -> NDArray[np.bool_]:
     return chosen
 
 
-def _measure(task: Task, name: str, *, defended: bool) -> Measured:
+def _measure(task: ScoringInput, name: str, *, defended: bool) -> Measured:
     given = _given(task)
     weighted = _weigh(task, given)
     values = np.concatenate(
@@ -84,7 +84,7 @@ def _corpus(statistics: Statistics, name: str) -> dict[str, float]:
     return {name: float(np.mean(statistics[name]))}
 
 
-def _weigh(task: Task, given: "_Given | None") -> list[_Weighted]:
+def _weigh(task: ScoringInput, given: "_Given | None") -> list[_Weighted]:
     counted = _counted(task)
     unseen = float(np.log(given.frequencies.images if given else counted.sum()))
     held = given.held if given else _frequencies(task.references, counted)
@@ -126,7 +126,7 @@ class _Given:
             shorter = np.concatenate([level, new])
 
 
-def _given(task: Task) -> _Given | None:
+def _given(task: ScoringInput) -> _Given | None:
     found, references = task.idf, task.references
     if not isinstance(found, Frequencies):
         return None
@@ -141,7 +141,7 @@ def _given(task: Task) -> _Given | None:
 
 
 def _scores(
-    task: Task,
+    task: ScoringInput,
     block: slice,
     weighted: Sequence[_Weighted],
     given: _Given | None,

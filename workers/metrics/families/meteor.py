@@ -9,7 +9,7 @@ import numpy as np
 
 from service.contract import limits
 from service.contract.errors import MetricFailed
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.family import Measured, ScoringInput, Statistics
 from workers.metrics.java.jvm import Jvm
 from workers.progress import Progress
 
@@ -31,7 +31,7 @@ def expect(jvm: Jvm) -> None:
     jvm.call("meteor_table", [None])
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     answers: list[tuple[float, list[float]]] = []
     for items in _batches(task):
         answers += task.jvm.call("meteor", items, progress=_further(task, len(answers)))
@@ -48,7 +48,7 @@ def measure(task: Task) -> Measured:
     )
 
 
-def _batches(task: Task) -> Iterator[list[Item]]:
+def _batches(task: ScoringInput) -> Iterator[list[Item]]:
     """All captions with their references, so many at once that an answer comes in time."""
     batch: list[Item] = []
     left = _AT_ONCE
@@ -79,7 +79,7 @@ def _matches(caption: str, references: Sequence[str]) -> int:
     return sum(own[word] for text in references for word in _WORD.findall(text.lower()))
 
 
-def _further(task: Task, before: int) -> Progress:
+def _further(task: ScoringInput, before: int) -> Progress:
     """Progress of all captions, of which so many are scored before this batch."""
     return lambda done, _: task.progress(before + done, len(task.captions))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.family import Measured, ScoringInput, Statistics
 from workers.metrics.references import counted
 from workers.metrics.vectors import sentences
 from workers.metrics.vectors.encoder import TextEncoder
@@ -20,8 +20,8 @@ from workers.metrics.vectors.sentences import Prepared
 _BLOCK = 500  # captions between two reports of progress
 
 
-def completed(task: Task) -> Task:
-    """The task with the vectors of the references, if no work has computed them before."""
+def completed(task: ScoringInput) -> ScoringInput:
+    """The task with the vectors of the references, if no task has computed them before."""
     encoder = _encoder(task)
     if "sentences" in task.tools:
         return task
@@ -29,7 +29,7 @@ def completed(task: Task) -> Task:
     return replace(task, tools={**task.tools, "sentences": prepared})
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     """The highest cosine of each caption, in float64 of vectors in float32."""
     encoder, references = _encoder(task), _prepared(task)
     if references.model != encoder.name:
@@ -49,25 +49,25 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"refscore": float(np.mean(statistics["refscore"]))}
 
 
-def against(task: Task) -> str:
+def against(task: ScoringInput) -> str:
     """The part of a signature that says how many references there are, and what a token is."""
     if task.tokenizer:
         return task.references.signature
     return f"{counted(_prepared(task).images)}|tok:model"
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     digest, layer = _prepared(task).model.split("/")
     return f"model:{digest[:12]}|layer:{layer}|pool:mean"
 
 
-def _encoder(task: Task) -> TextEncoder:
+def _encoder(task: ScoringInput) -> TextEncoder:
     encoder: TextEncoder | None = task.tools.get("encoder")
     if encoder is None:
         raise MetricUnavailable("RefScore needs a model, and was given none")
     return encoder
 
 
-def _prepared(task: Task) -> Prepared:
+def _prepared(task: ScoringInput) -> Prepared:
     found: Prepared = task.tools["sentences"]
     return found

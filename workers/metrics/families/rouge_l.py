@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.metrics import ngrams, subsequences
-from workers.metrics.family import Floats, Measured, Statistics, Task
+from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
 
 _BETA = 1.2
@@ -17,7 +17,7 @@ _COMPARED = 1 << 20  # tokens at once, a byte each
 _NONE = -1  # no token
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     values = np.concatenate([_scores(task, block) for block in task.blocks()])
     return Measured({"rouge_l": values}, {"rouge_l": values})
 
@@ -26,7 +26,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"rouge_l": float(np.mean(statistics["rouge_l"]))}
 
 
-def _scores(task: Task, block: slice) -> Floats:
+def _scores(task: ScoringInput, block: slice) -> Floats:
     begins, references = task.pairs(block)
     captions = np.repeat(
         np.arange(block.start, block.stop), np.diff(begins, append=len(references))
@@ -46,7 +46,7 @@ def f_measure(precision: Floats, recall: Floats) -> Floats:
     return scores
 
 
-def _common(task: Task, block: slice, begins: Ints, references: Ints) -> Ints:
+def _common(task: ScoringInput, block: slice, begins: Ints, references: Ints) -> Ints:
     """The lengths of longest common subsequences, for each pair of a caption and a reference."""
     tokens, starts = _side_by_side(task, references)
     ends = np.append(starts[begins[1:]], len(tokens))
@@ -59,7 +59,7 @@ def _common(task: Task, block: slice, begins: Ints, references: Ints) -> Ints:
     return lengths
 
 
-def _side_by_side(task: Task, references: Ints) -> tuple[Ints, Ints]:
+def _side_by_side(task: ScoringInput, references: Ints) -> tuple[Ints, Ints]:
     """The tokens of these references and where each begins; after each is a place without one."""
     counts = task.references.token_counts
     sizes = counts[references]

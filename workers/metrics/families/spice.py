@@ -6,7 +6,7 @@ import numpy as np
 
 from service.contract.errors import MetricUnavailable
 from service.contract.formats.outputs import LONGEST_PARSED
-from workers.metrics.family import Measured, Statistics, Task
+from workers.metrics.family import Measured, ScoringInput, Statistics
 from workers.metrics.java.jvm_child import package_file
 from workers.metrics.scenes.scene_graphs import Parse, SceneGraph
 from workers.metrics.scenes.synonyms import Synonyms
@@ -17,7 +17,7 @@ _WORDNET = "spice/lib/Meteor-1.5.jar"
 _COLUMNS = ("f", "precision", "recall", "true_positives", "false_positives", "false_negatives")
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     parse: Parse | None = task.tools.get("parse")
     if parse is None:
         raise MetricUnavailable("SPICE needs a parser of captions, and was given none")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from workers.metrics.families import cider, spice
-from workers.metrics.family import Measured, Scores, Statistics, Task
+from workers.metrics.family import Measured, Scores, ScoringInput, Statistics
 
 
-def measure(task: Task) -> Measured:
+def measure(task: ScoringInput) -> Measured:
     return join(spice.measure(task).statistics, cider.measure_d(task).statistics)
 
 
@@ -24,7 +24,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"spider": sum(halves) / 2}
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     return f"{cider.recipe(task)}|{spice.RECIPE}"
 
 

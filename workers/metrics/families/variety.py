@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from workers.files import tensor_files
 from workers.metrics import ngrams
-from workers.metrics.family import Measured, Task
+from workers.metrics.family import Measured, ScoringInput
 from workers.metrics.ngrams import LONGEST, Ints, Numbers
 from workers.metrics.tokens import SIGNATURES
 
@@ -56,7 +56,7 @@ def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
     )
 
 
-def describe(task: Task) -> Measured:
+def describe(task: ScoringInput) -> Measured:
     """Variety as scores: counts of all captions, which cannot be summed up from parts."""
     found = measure(task.captions, task.tools.get("training"))
     corpus = {"caption_length": found.mean_length, "words_used": float(found.vocabulary)}
@@ -69,11 +69,11 @@ def describe(task: Task) -> Measured:
     return Measured(captions, {}, corpus)
 
 
-def counted(task: Task) -> str:
+def counted(task: ScoringInput) -> str:
     return f"n={len(task.captions)}"
 
 
-def recipe(task: Task) -> str:
+def recipe(task: ScoringInput) -> str:
     assert task.tokenizer is not None
     return f"tok:{SIGNATURES[task.tokenizer]}"
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics.family import Family, Floats, Measured, Statistics, Task
+from workers.metrics.family import Family, Floats, Measured, ScoringInput, Statistics
 from workers.metrics.vectors import stop_words
 from workers.metrics.vectors.word_vectors import WordVectors
 
@@ -36,7 +36,7 @@ def family(name: str, *, unit: bool) -> Family:
     )
 
 
-def _measure(name: str, task: Task, *, unit: bool) -> Measured:
+def _measure(name: str, task: ScoringInput, *, unit: bool) -> Measured:
     """Scores and distances. If a caption or all its references have no word with a vector, the
     distance is infinite, and is left out of the corpus mean.
     """
@@ -76,7 +76,7 @@ def _recipe(vectors: WordVectors, *, unit: bool) -> str:
     return f"vectors:{source}|length:{length}|stop:{stop_words.SIGNATURE}|oov:dropped"
 
 
-def _vectors(task: Task) -> WordVectors:
+def _vectors(task: ScoringInput) -> WordVectors:
     vectors: WordVectors | None = task.tools.get("vectors")
     if vectors is None:
         raise MetricUnavailable("WMD needs word vectors, and was given none")

@@ -10,7 +10,7 @@ import numpy as np
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.metrics import families
 from workers.metrics import references
-from workers.metrics.family import Floats, Score, Task
+from workers.metrics.family import Floats, Score, ScoringInput
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
@@ -80,7 +80,7 @@ def measure(
 ) -> Measured:
     """Features of tokenised captions; rows[i] is the image that caption i answers."""
     check(names)
-    task = Task(
+    task = ScoringInput(
         tokens,
         rows,
         prepared,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from service.contract.errors import MetricFailed
 from workers.metrics import model_files
 from workers.metrics.accord import model as accord
-from workers.metrics.family import Floats, Score, Task
+from workers.metrics.family import Floats, Score, ScoringInput
 from workers.metrics.learned import model as nneval
 from workers.metrics.learned import soundness
 
@@ -33,10 +33,10 @@ class Model(Protocol):
     def card(self) -> dict[str, Any]:
         """A description for people, as JSON."""
 
-    def says(self, task: Task) -> Floats:
+    def says(self, task: ScoringInput) -> Floats:
         """The scores of a task's captions."""
 
-    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:
+    def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:
         """The scores of made-up captions; the metrics in `table` are not computed."""
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from service.contract.errors import MetricFailed, MetricUnavailable
 from service.contract.metrics import catalogue, families
 from workers.metrics import model_files
-from workers.metrics.family import TOOLS, Floats, Task
+from workers.metrics.family import TOOLS, Floats, ScoringInput
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.learned import features, network
 from workers.metrics.learned.features import Measured, Scaling, Tools
@@ -64,7 +64,7 @@ class Model:
         features = dict(zip(self.features, self.recipes, strict=True))
         return {"features": features, "tokenizer": self.tokenizer, **self.about}
 
-    def says(self, task: Task) -> Floats:
+    def says(self, task: ScoringInput) -> Floats:
         """The scores of a task's captions. Raises MetricFailed if features are not computed as in
         the training, MetricUnavailable if something is missing.
         """
@@ -78,7 +78,7 @@ class Model:
                 )
         return self.classifier(self.scaling(found.values))
 
-    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:
+    def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:
         """The scores of made-up captions; the features in `table` are not computed."""
         known = {name: np.ravel(table[name]) for name in self.features if name in table}
         computed = [name for name in self.features if name not in known]
@@ -87,7 +87,9 @@ class Model:
             known |= dict(zip(computed, found.values.T, strict=True))
         return self.classifier(self.scaling(np.stack([known[n] for n in self.features], axis=1)))
 
-    def _measured(self, names: Sequence[str], task: Task, needs: Mapping[str, Any]) -> Measured:
+    def _measured(
+        self, names: Sequence[str], task: ScoringInput, needs: Mapping[str, Any]
+    ) -> Measured:
         tools = Tools(task.others, task.jvm, self.frequencies, needs, task.progress)
         return features.measure(names, task.captions, task.references, task.rows, tools)
 
@@ -146,7 +148,7 @@ def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:
         raise ValueError(f"expected no lowest value above the highest, found {low} and {high}")
 
 
-def _check_needs(model: Model, task: Task) -> None:
+def _check_needs(model: Model, task: ScoringInput) -> None:
     known = families.features()
     for feature in model.features:
         tools = (TOOLS[need] for need in families.needs(known[feature]) if need in TOOLS)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
-from workers.metrics.family import Family, Measured, Statistics, Task
+from workers.metrics.family import Family, Measured, ScoringInput, Statistics
 from workers.metrics.learned.kinds import KINDS, Model
 
 
@@ -13,7 +13,7 @@ def family(name: str) -> Family:
     return Family(partial(_measure, name), _corpus, partial(_recipe, name))
 
 
-def _measure(family: str, task: Task) -> Measured:
+def _measure(family: str, task: ScoringInput) -> Measured:
     """Score captions by a model. The score has the name of the metric, or the name in the tool
     `name`, which may name the model. Raises MetricFailed if the model was trained otherwise,
     MetricUnavailable if something is missing.
@@ -33,11 +33,11 @@ def _corpus(statistics: Statistics) -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in statistics.items()}
 
 
-def _recipe(family: str, task: Task) -> str:
+def _recipe(family: str, task: ScoringInput) -> str:
     return f"model:{_model(family, task).digest[:12]}"
 
 
-def _model(family: str, task: Task) -> Model:
+def _model(family: str, task: ScoringInput) -> Model:
     brought: Model | None = task.tools.get("model")
     usual = KINDS[family].usual
     if brought is not None:

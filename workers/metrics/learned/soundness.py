@@ -14,7 +14,7 @@ import numpy as np
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
-from workers.metrics.family import Floats, Score, Task
+from workers.metrics.family import Floats, Score, ScoringInput
 from workers.metrics.java.jvm import Jvm
 
 SPREAD = 0.05  # from the first kind to the third, at least; a model that had collapsed had -2e-8
@@ -139,7 +139,7 @@ class Tried(Protocol):
     @property
     def tokenizer(self) -> str: ...
 
-    def tried(self, task: Task, table: Mapping[str, Any]) -> Floats:
+    def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:
         """The scores of the captions, of a model that may look up its features in `table`."""
 
 
@@ -184,5 +184,7 @@ def _scores(model: Tried, score: Score) -> Floats:
     prepared = references.from_tokens(people(), model.tokenizer)
     rows = np.tile(np.arange(len(_IMAGES)), len(KINDS))
     with Jvm() as unused:
-        task = Task(captions(), rows, prepared, unused, tokenizer=model.tokenizer, others=score)
+        task = ScoringInput(
+            captions(), rows, prepared, unused, tokenizer=model.tokenizer, others=score
+        )
         return model.tried(task, _TABLE)

@@ -73,7 +73,7 @@ class _Left(Exception):
 
 @dataclass(frozen=True)
 class Bounds:
-    """`children`: how many work at once, beside those that stay. `memory`: bytes that each may
+    """`children`: how many task at once, beside those that stay. `memory`: bytes that each may
     have, whatever is asked for.
     """
 

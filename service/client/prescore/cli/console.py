@@ -122,10 +122,10 @@ def exit_as(run: Run) -> None:
 
 
 def _unavailable(run: Evaluation) -> list[str]:
-    """The works that kept a run which has ended from giving any score."""
+    """The tasks that kept a run which has ended from giving any score."""
     if run.scores or not run.ended:
         return []
-    return [work.name for work in run.works if work.status == "unavailable"]
+    return [task.name for task in run.tasks if task.status == "unavailable"]
 
 
 def names(given: Iterable[str] | None) -> list[str] | None:

@@ -18,13 +18,13 @@ from prescore.client import Client
 from prescore.counts import counted
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
-from prescore.models import Evaluation, Run, Work
+from prescore.models import Evaluation, Run, Task
 from prescore.plain_text import quoted
 
 R = TypeVar("R", bound=Run)
 MOST_LINES = 2_000  # of progress in a log
 SHORT = 11  # characters of a run's id, by which a few runs are told apart
-MOST_NAMED = 5  # works that run, in a line
+MOST_NAMED = 5  # tasks that run, in a line
 EVERY_SECONDS = 30.0
 UNDER_WAY = frozenset({"waiting", "ready", "running"})
 
@@ -68,7 +68,7 @@ def follow_all(client: Client, ids: Sequence[str], timeout: float | None) -> lis
 
 def computed(compute: Callable[..., R]) -> R:
     """Wait for a run that is no evaluation, which `compute(on_change=…)` begins and returns at its
-    end; its works are told as they change.
+    end; its tasks are told as they change.
     """
     lines = _Lines()
     known: list[str] = []
@@ -95,8 +95,8 @@ def _display(*, of_several: bool) -> Iterator[OnChange]:
 
 
 class _Lines:
-    """Progress in a log: a line at each work's end, and one every `EVERY_SECONDS` between; not what
-    the command prints at the end. `of_several`: works' lines begin with their run.
+    """Progress in a log: a line at each task's end, and one every `EVERY_SECONDS` between; not what
+    the command prints at the end. `of_several`: tasks' lines begin with their run.
     """
 
     def __init__(self, *, of_several: bool = False) -> None:
@@ -105,15 +105,15 @@ class _Lines:
         self._last = time.monotonic()
 
     def __call__(self, run: Run) -> None:
-        works = [work for work in run.works if not work.cached]
-        for work in () if run.ended and isinstance(run, Evaluation) else works:
-            if work.status not in UNDER_WAY:
-                name, status, _, seconds, remarks = text.work_row(work)
+        tasks = [task for task in run.tasks if not task.cached]
+        for task in () if run.ended and isinstance(run, Evaluation) else tasks:
+            if task.status not in UNDER_WAY:
+                name, status, _, seconds, remarks = text.task_row(task)
                 of = (run.id[:SHORT],) if self._of_several else ()
                 self._tell((*of, name, status), (seconds, remarks))
         self._tell((run.id, run.status), ())
         if not run.ended and time.monotonic() - self._last >= EVERY_SECONDS:
-            self._say(_state(run, works))
+            self._say(_state(run, tasks))
 
     def _tell(self, news: tuple[str, ...], more: tuple[str, ...]) -> None:
         if hash(news) in self._told or len(self._told) > MOST_LINES:
@@ -129,21 +129,21 @@ class _Lines:
         console.say(line)
 
 
-def _state(run: Run, works: Sequence[Work]) -> str:
-    done = sum(work.status not in UNDER_WAY for work in works)
-    rows = [text.work_row(work) for work in works if work.status == "running"]
+def _state(run: Run, tasks: Sequence[Task]) -> str:
+    done = sum(task.status not in UNDER_WAY for task in tasks)
+    rows = [text.task_row(task) for task in tasks if task.status == "running"]
     running = ", ".join(" ".join(filter(None, (row[0], row[2]))) for row in rows[:MOST_NAMED])
-    return f"{run.id}  {run.status}  {done} of {counted(len(works), 'work')} ended" + (
+    return f"{run.id}  {run.status}  {done} of {counted(len(tasks), 'task')} ended" + (
         f"; running: {running}" if running else ""
     )
 
 
 def _table(evaluation: Evaluation) -> Group:
     heading = Text(quoted(f"{evaluation.id}  {evaluation.status}  {evaluation.dataset}"))
-    works = _grid(text.work_row(work) for work in evaluation.works)
+    tasks = _grid(text.task_row(task) for task in evaluation.tasks)
     expected = (*text.expected_rows(evaluation.estimate or evaluation.forecast or {}),)
     gates = text.gate_table(evaluation.gates)
-    return Group(heading, works, *map(_grid, (text.score_rows(evaluation.scores), expected, gates)))
+    return Group(heading, tasks, *map(_grid, (text.score_rows(evaluation.scores), expected, gates)))
 
 
 def _grid(rows: Iterable[tuple[str, ...]]) -> Table:

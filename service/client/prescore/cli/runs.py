@@ -31,7 +31,7 @@ def status(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Show the present state of a run: its works, its scores, its errors.
+    """Show the present state of a run: its tasks, its scores, its errors.
 
         prescore status ev_2f9c
         prescore status ev_2f9c --json | jq .scores.cider_d.value
@@ -136,7 +136,7 @@ def cancel(
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:
-    """Stop a run. Computed scores stay; works that other runs need go on.
+    """Stop a run. Computed scores stay; tasks that other runs need go on.
 
     prescore cancel ev_2f9c
     """

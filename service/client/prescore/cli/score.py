@@ -14,7 +14,7 @@ from prescore.client import Client
 from prescore.counts import counted
 from prescore.errors import InvalidArgument
 from prescore.files import captions
-from prescore.models import Evaluation, Idf, Tokenizer, Work
+from prescore.models import Evaluation, Idf, Task, Tokenizer
 from prescore.plain_text import quoted
 
 _INCOMPLETE = 3  # a metric has no score
@@ -160,8 +160,8 @@ def _say_what_is_odd(run: Evaluation, absent: Mapping[str, str], *, is_written: 
         console.say(reason.format(", ".join(name for name in reasons if reasons[name] == reason)))
 
 
-def _without_scores(run: Evaluation) -> list[Work]:
-    return [task for task in run.works if task.status in ("failed", "unavailable")]
+def _without_scores(run: Evaluation) -> list[Task]:
+    return [task for task in run.tasks if task.status in ("failed", "unavailable")]
 
 
 def _lines(run: Evaluation, given: Sequence[object] | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from prescore.models import (
     Score,
     Scored,
     Standing,
-    Work,
+    Task,
 )
 from prescore.plain_text import quoted
 
@@ -39,7 +39,7 @@ def summary(evaluation: Evaluation) -> list[str]:
     """All that people want to know of a run, in sections."""
     return [
         *_facts(evaluation),
-        *_section("works", [work_row(work) for work in evaluation.works]),
+        *_section("tasks", [task_row(task) for task in evaluation.tasks]),
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
         *_section("forecast", list(expected_rows(evaluation.forecast or {}))),
@@ -53,13 +53,13 @@ def summary(evaluation: Evaluation) -> list[str]:
 
 def judged(evaluation: Evaluation) -> list[str]:
     """What a CI job shows: the verdict in the second line and in the last one, scores and gates
-    between, and only those works and details that tell why it did not pass.
+    between, and only those tasks and details that tell why it did not pass.
     """
-    works = [work_row(work) for work in evaluation.works if work.status != "done"]
+    tasks = [task_row(task) for task in evaluation.tasks if task.status != "done"]
     told = [gate for gate in evaluation.gates if gate.verdict != "passed" or gate.passed_unheld]
     return [
         *_facts(evaluation),
-        *_section("works", works),
+        *_section("tasks", tasks),
         *_section("scores", score_rows(evaluation.scores)),
         *distrusted(evaluation),
         *_section("estimate", _estimate(evaluation)),
@@ -89,7 +89,7 @@ def warning_rows(evaluation: Evaluation) -> Sequence[tuple[str, str, str]]:
     return warned.rows(
         (one.code, one.detail, one.image)
         for one in evaluation.warnings
-        if one.code not in ("unavailable", _PART)  # a work's line, and the first, say so
+        if one.code not in ("unavailable", _PART)  # a task's line, and the first, say so
     )
 
 
@@ -112,8 +112,8 @@ def on(evaluation: Evaluation) -> str:
     return f"{evaluation.dataset}{part}"
 
 
-def work_row(work: Work) -> tuple[str, str, str, str, str]:
-    return work.name, work.status, _progress(work), _seconds(work), _remarks(work)
+def task_row(task: Task) -> tuple[str, str, str, str, str]:
+    return task.name, task.status, _progress(task), _seconds(task), _remarks(task)
 
 
 def score_rows(scores: Mapping[str, Score]) -> list[tuple[str, str, str, str]]:
@@ -259,20 +259,20 @@ def _section(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     return [title, *aligned(rows, indent="  ")] if rows else []
 
 
-def _progress(work: Work) -> str:
-    return f"{work.progress.done}/{work.progress.total}" if work.progress.total else ""
+def _progress(task: Task) -> str:
+    return f"{task.progress.done}/{task.progress.total}" if task.progress.total else ""
 
 
-def _seconds(work: Work) -> str:
-    return "" if work.seconds is None else f"{work.seconds:.1f} s"
+def _seconds(task: Task) -> str:
+    return "" if task.seconds is None else f"{task.seconds:.1f} s"
 
 
-def _remarks(work: Work) -> str:
-    remarks = ["cached"] if work.cached else []
-    if work.attempts > 1:
-        remarks.append(f"attempt {work.attempts}")
-    if work.error is not None:
-        remarks.append(work.error.detail or work.error.code)
+def _remarks(task: Task) -> str:
+    remarks = ["cached"] if task.cached else []
+    if task.attempts > 1:
+        remarks.append(f"attempt {task.attempts}")
+    if task.error is not None:
+        remarks.append(task.error.detail or task.error.code)
     return ", ".join(remarks)
 
 

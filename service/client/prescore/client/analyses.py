@@ -255,4 +255,4 @@ def _too_many(kind: str, given: Sequence[object]) -> str:
 
 
 def _tells_health(run: Probes) -> bool:
-    return bool(run.health) and {work.name for work in run.works} >= USUAL_PROBES
+    return bool(run.health) and {task.name for task in run.tasks} >= USUAL_PROBES

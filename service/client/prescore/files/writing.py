@@ -1,4 +1,4 @@
-"""A place to write a file, looked at before the work that makes the file."""
+"""A place to write a file, looked at before the task that makes the file."""
 
 import os
 from pathlib import Path

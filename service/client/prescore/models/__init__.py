@@ -30,7 +30,7 @@ from prescore.models.leaderboard import BoardHead, Scored, Standing
 from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
 from prescore.models.probes import ProbeRow, Probes
-from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, Work
+from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, Task
 from prescore.models.studies import (
     Correlated,
     Correlation,
@@ -42,7 +42,7 @@ from prescore.models.studies import (
     StudyUnderWay,
 )
 from prescore.models.webhooks import Webhook, WebhookError, WebhookSecret
-from prescore.models.workers_and_queues import Queue, Worker, WorkHeld
+from prescore.models.workers_and_queues import Queue, TaskHeld, Worker
 
 Pinned = DatasetPinned
 
@@ -113,6 +113,8 @@ __all__ = [
     "Study",
     "StudyRun",
     "StudyUnderWay",
+    "Task",
+    "TaskHeld",
     "Token",
     "TokenizedCaption",
     "Tokenizer",
@@ -124,7 +126,5 @@ __all__ = [
     "WebhookError",
     "WebhookFormat",
     "WebhookSecret",
-    "Work",
-    "WorkHeld",
     "Worker",
 ]

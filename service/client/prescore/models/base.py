@@ -206,7 +206,7 @@ class Problem(Answer):
 
 
 class RunProblem(Answer):
-    """Why a work, or the evaluation that it belongs to, failed."""
+    """Why a task, or the evaluation that it belongs to, failed."""
 
     code: str = Field(examples=["timeout"])
     detail: str

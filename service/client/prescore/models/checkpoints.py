@@ -55,13 +55,13 @@ class Checkpoint(Linked, needs=("digest",)):
         Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"], OpenEnum()
     ] = Field(
         description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
-        "words, of which a work makes a checkpoint in that form. huggingface: what transformers "
-        "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a work has "
+        "words, of which a task makes a checkpoint in that form. huggingface: what transformers "
+        "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a task has "
         "verified them. plugin: what a plug-in on the workers opens, which is evaluated as it is "
-        "once a work of a worker that has the plug-in has verified it."
+        "once a task of a worker that has the plug-in has verified it."
     )
     state: Annotated[Literal["ready", "converting", "invalid"], OpenEnum()] = Field(
-        description="Only an invalid one cannot be evaluated. The works of an evaluation wait for "
+        description="Only an invalid one cannot be evaluated. The tasks of an evaluation wait for "
         "one that is being converted."
     )
     problem: RunProblem | None = Field(

@@ -45,7 +45,7 @@ class IfNoBaseline(StrEnum):
 
 
 class Until(StrEnum):
-    """When an evaluation with gates ends: with its last work, or when all gates are decided."""
+    """When an evaluation with gates ends: with its last task, or when all gates are decided."""
 
     DONE = "done"
     VERDICT = "verdict"

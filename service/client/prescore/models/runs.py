@@ -1,4 +1,4 @@
-"""Runs of every kind: their dataset, works, warnings and events."""
+"""Runs of every kind: their dataset, tasks, warnings and events."""
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -7,10 +7,10 @@ from pydantic import Field, field_validator
 from prescore.models.base import Answer, Brief, Linked, OpenEnum, RunProblem, TupleOf
 from prescore.models.identifiers import Id, Timestamp
 
-WorkStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
+TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "canceled", "unavailable"]
 RunStatus = Literal["queued", "running", "succeeded", "failed", "canceled"]
 ENDED: frozenset[RunStatus] = frozenset({"succeeded", "failed", "canceled"})
-_WorkStatus = Annotated[WorkStatus, OpenEnum()]
+_TaskStatus = Annotated[TaskStatus, OpenEnum()]
 _RunStatus = Annotated[RunStatus, OpenEnum()]
 
 
@@ -30,24 +30,24 @@ class DatasetPinned(Brief, needs=("name",)):
 
 
 class Progress(Answer):
-    """`total` is 0 until something has been counted, and stays so for works that are short."""
+    """`total` is 0 until something has been counted, and stays so for tasks that are short."""
 
     done: int
     total: int
 
 
-class Work(Answer, needs=("name", "status")):
+class Task(Answer, needs=("name", "status")):
     """One computation of a run."""
 
     name: str = Field(examples=["columns"])
     kind: str
-    status: _WorkStatus
+    status: _TaskStatus
     progress: Progress
     attempts: int
     seconds: float | None = Field(
         description="Seconds of the last attempt; null before the first one."
     )
-    cached: bool = Field(description="The work was done before this run was submitted.")
+    cached: bool = Field(description="The task was done before this run was submitted.")
     error: RunProblem | None
 
     @field_validator("error", mode="before")
@@ -68,7 +68,7 @@ class Oddity(Answer):
 
 
 class Run(Linked, needs=("id", "status", "dataset")):
-    """A run: a named set of works."""
+    """A run: a named set of tasks."""
 
     PLACE: ClassVar[str]
 
@@ -77,7 +77,7 @@ class Run(Linked, needs=("id", "status", "dataset")):
     note: str | None = Field(description="What somebody has noted about it.")
     if TYPE_CHECKING:  # each kind of run has them, in the order of its answer
         dataset: DatasetPinned
-        works: TupleOf[Work]
+        tasks: TupleOf[Task]
         error: RunProblem | None
         created_at: Timestamp
         finished_at: Timestamp | None
@@ -100,18 +100,18 @@ class Run(Linked, needs=("id", "status", "dataset")):
         return self.id, self.status, self.dataset
 
 
-class WorkEvent(Answer):
-    """The event `work`: a work began, made progress or ended."""
+class TaskEvent(Answer):
+    """The event `task`: a task began, made progress or ended."""
 
     name: str
-    status: _WorkStatus
+    status: _TaskStatus
     progress: Progress
     attempts: int
     error: RunProblem | None
 
 
 class ScoresEvent(Answer):
-    """The event `scores`: a work has computed these scores."""
+    """The event `scores`: a task has computed these scores."""
 
     scores: dict[str, float | None]
     signature: str | dict[str, str] = Field(
@@ -135,7 +135,7 @@ class EndEvent(Answer):
 
 
 class Event(Answer, needs=("name",)):
-    """A run's event: `work`, `scores` or `end`. Give `id` as `last_event_id` to resume after it."""
+    """A run's event: `task`, `scores` or `end`. Give `id` as `last_event_id` to resume after it."""
 
     id: str = ""
     name: str

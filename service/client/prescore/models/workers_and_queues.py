@@ -8,11 +8,11 @@ from prescore.models.base import Answer, Brief, OpenEnum, TupleOf
 from prescore.models.identifiers import SAFE_ID, EvaluationId, Timestamp
 
 
-class WorkHeld(Answer, needs=("name",)):
-    """A work that a worker computes now."""
+class TaskHeld(Answer, needs=("name",)):
+    """A task that a worker computes now."""
 
     name: str = Field(
-        description="As the run calls it; of what a work of the run needs, its kind.",
+        description="As the run calls it; of what a task of the run needs, its kind.",
         examples=["columns"],
     )
     evaluation: Annotated[EvaluationId, SAFE_ID] | None = Field(
@@ -25,15 +25,15 @@ class Worker(Brief, needs=("name",)):
     role: str = Field(examples=["inference", "metrics"])
     state: Annotated[Literal["busy", "idle"], OpenEnum()]
     since: Timestamp = Field(
-        description="When a busy one began its work; when an idle one connected to Redis."
+        description="When a busy one began its task; when an idle one connected to Redis."
     )
-    work: WorkHeld | None = Field(
+    task: TaskHeld | None = Field(
         description="null where it is idle, and where no unfinished run of your team waits for "
         "what it computes."
     )
 
     def facts(self) -> tuple[object, ...]:
-        return self.name, self.state, self.work.name if self.work else ""
+        return self.name, self.state, self.task.name if self.task else ""
 
 
 class WorkerList(Answer, needs=("items",)):
@@ -41,10 +41,10 @@ class WorkerList(Answer, needs=("items",)):
 
 
 class Queue(Brief, needs=("name", "waiting")):
-    """Works of a queue, whichever team has asked for them."""
+    """Tasks of a queue, whichever team has asked for them."""
 
     name: str = Field(examples=["inference-now"])
-    waiting: int = Field(description="Works that are ready to be computed.")
+    waiting: int = Field(description="Tasks that are ready to be computed.")
     running: int
     yours: int = Field(
         description="Of both, those that your team has asked for first: its quota counts their "

@@ -80,7 +80,7 @@ class Follower:
         self._closing = False
         self._abandoned = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="prescore-watch", daemon=True)
+        self._thread = threading.Thread(target=self._task, name="prescore-watch", daemon=True)
         self._thread.start()
 
     def put(self, step: int, path: Path, *, remove: bool) -> None:
@@ -140,7 +140,7 @@ class Follower:
 
     # The methods below run in the thread
 
-    def _work(self) -> None:
+    def _task(self) -> None:
         try:
             while (task := self._next()) is not None:
                 if isinstance(task, _Saved):

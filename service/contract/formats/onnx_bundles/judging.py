@@ -78,7 +78,7 @@ def _words(package: Package, found: Manifest) -> tuple[str, ...]:
 
 
 def _check_pieces(package: Package, found: Pieces) -> None:
-    """What the tokenizer is, a work finds out: to open one may take much."""
+    """What the tokenizer is, a task finds out: to open one may take much."""
     size = package.file(found.file).size
     if size > MOST_TOKENIZER_BYTES:
         raise VocabularyInvalid(

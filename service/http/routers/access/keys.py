@@ -7,13 +7,13 @@ from fastapi import APIRouter, Query
 from prescore.models.keys import Key, KeyPage
 from service.contract.api.texts import moment, moment_or_none
 from service.contract.errors import InvalidCursor, InvalidRequest
+from service.engine.keyring import keys
+from service.engine.keyring.keys import KeyRecord
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
-from service.works.keyring import keys
-from service.works.keyring.keys import KeyRecord
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=ScopedRoute)
 

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Request
 
 from prescore.models.keys import Limit, Me
 from service.contract.api.texts import moment_or_none
+from service.engine.keyring import keys
+from service.engine.quotas import room
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
 from service.http.entrance.rates import Rate
-from service.works.keyring import keys
-from service.works.quotas import room
 
 router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
 

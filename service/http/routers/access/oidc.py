@@ -15,10 +15,10 @@ from service.contract.errors import (
     Unauthorized,
     UnsupportedMedia,
 )
+from service.engine.keyring.oidc import tokens
 from service.http import openapi
 from service.http.dependencies import Service, address_of
 from service.http.entrance.json_bodies import JsonRoute
-from service.works.keyring.oidc import tokens
 
 # Whoever can reach the service may send tokens: at most so many threads are busy with them.
 _AT_ONCE = asyncio.Semaphore(4)

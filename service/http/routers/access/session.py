@@ -7,12 +7,12 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from service.contract.api.strict import Strict
+from service.engine.keyring import keys, texts
+from service.engine.keyring.keys import KeyRecord
+from service.engine.keyring.looking import NotValid, valid
 from service.http.dependencies import Running, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.http.entrance.keyring import COOKIE, not_valid
-from service.works.keyring import keys, texts
-from service.works.keyring.keys import KeyRecord
-from service.works.keyring.looking import NotValid, valid
 
 _LONGEST = 30 * 24 * 3600  # seconds; then one signs in again
 

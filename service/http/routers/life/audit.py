@@ -9,13 +9,13 @@ from sqlalchemy.engine import Row
 from prescore.models.keys import Change, ChangeAction, ChangePage
 from service.contract.api.texts import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
+from service.engine.kept import audit
+from service.engine.kept.audit import Asked
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
 from service.http.routers.parameters import Cursor, Digits
 from service.runs import search
-from service.works.kept import audit
-from service.works.kept.audit import Asked
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=ScopedRoute)
 _LIST = "audit"

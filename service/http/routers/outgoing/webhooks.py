@@ -15,11 +15,11 @@ from service.contract.errors import (
     UnsupportedMedia,
     UrlRefused,
 )
+from service.engine.outgoing import webhooks
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.runs.outgoing import announcing
-from service.works.outgoing import webhooks
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=JsonRoute)
 _LINKED = openapi.links("id", "get_webhook", "test_webhook", "rotate_webhook", "delete_webhook")

@@ -6,14 +6,14 @@ import redis
 from fastapi import APIRouter
 
 from prescore import plain_text
-from prescore.models.workers_and_queues import Queue, QueueList, Worker, WorkerList, WorkHeld
+from prescore.models.workers_and_queues import Queue, QueueList, TaskHeld, Worker, WorkerList
 from service.contract.api.texts import moment
 from service.contract.errors import Unavailable
+from service.engine.watched import queues, workers
+from service.engine.watched.workers import WorkerState
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
-from service.works.watched import queues, workers
-from service.works.watched.workers import WorkerState
 
 router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
 
@@ -25,8 +25,8 @@ router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
     responses=openapi.refusals(),
 )
 def list_workers(service: Service) -> WorkerList:
-    """All workers that are connected or hold a work, by name. A worker that computes a second,
-    short work beside a long one shows the long one. 503 while Redis does not answer.
+    """All workers that are connected or hold a task, by name. A worker that computes a second,
+    short task beside a long one shows the long one. 503 while Redis does not answer.
     """
     try:
         connected = service.queue.connected()
@@ -42,7 +42,7 @@ def _shown(worker: WorkerState) -> Worker:
         role=plain_text.quoted(worker.role),
         state=worker.state,
         since=moment(worker.since),
-        work=None if held is None else WorkHeld(**vars(held)),
+        task=None if held is None else TaskHeld(**vars(held)),
     )
 
 
@@ -53,7 +53,7 @@ def _shown(worker: WorkerState) -> Worker:
     responses=openapi.refusals(),
 )
 def list_queues(service: Service) -> QueueList:
-    """How many works each queue has, whichever team asked for them. Works that wait for others are
+    """How many tasks each queue has, whichever team asked for them. Tasks that wait for others are
     not counted.
     """
     with service.records.reading() as connection:

@@ -57,7 +57,7 @@ def _evaluation(**asked):
 
 
 def test_options_as_usual_are_those_of_a_request_without_them():
-    """In what is kept of it and hashed, too: so its works and its Idempotency-Key are found again
+    """In what is kept of it and hashed, too: so its tasks and its Idempotency-Key are found again
     that were there before these options.
     """
     search = {"beam": 3, "length_power": 0}

@@ -122,8 +122,8 @@ def test_a_learned_metric_may_name_its_model(family):
         shown = catalogue.learned(family, digits)
         assert catalogue.metric(name) == dataclasses.replace(plain, name=shown)
         assert catalogue.model_of(name) == digits.removeprefix("sha256:")
-        assert families.kind_of(catalogue.work_of(name)) == family
-        assert catalogue.work_of(name) == shown
+        assert families.kind_of(catalogue.task_of(name)) == family
+        assert catalogue.task_of(name) == shown
     assert catalogue.model_of(family) is None
     assert catalogue.learned(family, f"sha256:{'0123456789abcdef' * 4}") == f"{family}@0123456789ab"
 

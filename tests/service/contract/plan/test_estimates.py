@@ -5,7 +5,7 @@ import pytest
 from service.contract.plan import estimates
 from service.contract.plan.planning import plan_checkpoint
 from service.contract.plan.postgen import Wanted
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 

@@ -1,7 +1,7 @@
-"""Keys of works: what was computed before stays known. `keys.json` was written down when the facts
+"""Keys of tasks: what was computed before stays known. `keys.json` was written down when the facts
 of a metric still stood in a dozen places.
 
-A key changes where the version of a kind does, and nowhere else: then, and only for the works that
+A key changes where the version of a kind does, and nowhere else: then, and only for the tasks that
 depend on it, `python tests/service/contract/plan/test_keys.py` writes them down again.
 """
 
@@ -15,10 +15,10 @@ from service.contract.plan.assets import Places
 from service.contract.plan.planning import Captioner, Probing
 from service.contract.plan.postgen import Wanted
 from service.contract.plan.studies import Studied
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
 
 KEPT = Path(__file__).with_name("keys.json")
-FAMILIES = catalogue.works_of(catalogue.POSTGEN)
+FAMILIES = catalogue.tasks_of(catalogue.POSTGEN)
 NOWHERE = Places(Path("/nowhere"))
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 MODEL = "nneval@0123456789ab"
@@ -33,7 +33,7 @@ OWN = {
     MODEL: {"vectors": "v"},
 }
 PROBES = ("human", "frequent", "rare", "swap", "random", "single")
-PROBED = [name for name in catalogue.POSTGEN if catalogue.work_of(name) != "variety"]
+PROBED = [name for name in catalogue.POSTGEN if catalogue.task_of(name) != "variety"]
 OPTIONS = {"single": {"objective": "cider_d"}, "frequent": {"frequent": 5}}
 
 
@@ -125,23 +125,23 @@ def _plans():
     scored = _captions(["bleu"]).named["bleu"]
     compared = [planning.comparison(scored, Blob("b")), planning.comparison(Blob("a"), Blob("b"))]
     compared.append(planning.comparison(Blob("a"), Blob("b"), ["perplexity"]))
-    yield "comparisons", planning.Plan({str(at): work for at, work in enumerate(compared)})
+    yield "comparisons", planning.Plan({str(at): task for at, task in enumerate(compared)})
 
 
 def _keys():
-    """Of each plan its works, in their order, and one digest of all that they need."""
+    """Of each plan its tasks, in their order, and one digest of all that they need."""
     found = {}
     for name, plan in _plans():
-        named = [f"{each} {work.kind} {work.key[:8]}" for each, work in plan.named.items()]
-        needed = "".join(work.key for work in plan.everything())
+        named = [f"{each} {task.kind} {task.key[:8]}" for each, task in plan.named.items()]
+        needed = "".join(task.key for task in plan.everything())
         found[name] = [*named, hashlib.sha256(needed.encode()).hexdigest()[:8]]
     return found
 
 
-def test_every_work_is_known_by_the_key_that_it_always_had():
+def test_every_task_is_known_by_the_key_that_it_always_had():
     assert _keys() == json.loads(KEPT.read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    lines = (f"{json.dumps(name)}: {json.dumps(works)}" for name, works in _keys().items())
+    lines = (f"{json.dumps(name)}: {json.dumps(tasks)}" for name, tasks in _keys().items())
     KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")

@@ -10,7 +10,7 @@ from service.contract.plan.planning import (
 )
 from service.contract.plan.postgen import Wanted
 from service.contract.plan.sharding import BLOCK_IMAGES, decoding_block
-from service.contract.plan.works import Blob
+from service.contract.plan.tasks import Blob
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 
@@ -28,14 +28,14 @@ def _scored(*families, images=9, **how):
     return plan_captions("sha256:o", "sha256:d", "test", images, Wanted(families, **how))
 
 
-def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_work_a_family():
+def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_task_a_family():
     assert list(_plan(images=planning.CAPTIONS_IMAGES).named) == [
         *("prefix", "columns", "pregen", "captions", "references", "bleu", "cider_d")
     ]
 
 
 def _keys(plan):
-    return {name: work.key for name, work in plan.named.items()}
+    return {name: task.key for name, task in plan.named.items()}
 
 
 def test_another_precision_is_other_columns_and_all_that_is_made_of_them():
@@ -50,7 +50,7 @@ def test_another_precision_is_other_columns_and_all_that_is_made_of_them():
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_more_of_the_tokens_is_one_work_more_and_changes_none(precision):
+def test_more_of_the_tokens_is_one_task_more_and_changes_none(precision):
     usual = _keys(_plan(precision=precision))
     plan = _plan(precision=precision, tokens={"top": 5, "entropy": True})
     detailed = plan.named["tokens"]
@@ -75,7 +75,7 @@ def test_without_pregen_scores_nothing_is_teacher_forced():
 
 def test_captions_that_were_sent_need_no_model():
     plan = _scored("meteor", tokenizer="none")
-    assert [work.kind for work in plan.everything()] == ["references", "meteor"]
+    assert [task.kind for task in plan.everything()] == ["references", "meteor"]
 
 
 def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
@@ -89,10 +89,10 @@ def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
 def test_a_learned_metrics_key_follows_the_model_that_it_names():
     models = {"nneval@0": "sha256:0", "nneval@1": "sha256:1"}
     plan = _scored("nneval", *models, models=models)
-    works = [plan.named[name] for name in ("nneval", *models)]
-    assert {work.kind for work in works} == {"nneval"}
-    assert len({work.key for work in works}) == 3
-    assert [str(work.inputs["model"]) for work in works[1:]] == ["sha256:0", "sha256:1"]
+    tasks = [plan.named[name] for name in ("nneval", *models)]
+    assert {task.kind for task in tasks} == {"nneval"}
+    assert len({task.key for task in tasks}) == 3
+    assert [str(task.inputs["model"]) for task in tasks[1:]] == ["sha256:0", "sha256:1"]
     again = _scored("nneval@1", models={"nneval@1": "sha256:2"}).named["nneval@1"]
     assert again.key != plan.named["nneval@1"].key
 
@@ -129,10 +129,10 @@ def test_a_large_split_is_sharded_in_whole_blocks():
 
 def test_everything_comes_after_what_it_needs_and_once():
     found = _plan(images=5000).everything()
-    keys = [work.key for work in found]
+    keys = [task.key for task in found]
     assert len(set(keys)) == len(keys)
-    for place, work in enumerate(found):
-        assert all(need.key in keys[:place] for need in work.needs)
+    for place, task in enumerate(found):
+        assert all(need.key in keys[:place] for need in task.needs)
 
 
 def test_another_tokenizer_changes_what_depends_on_it_and_nothing_else():
@@ -192,7 +192,7 @@ def test_a_verification_by_a_plug_in_has_its_version_in_all_keys():
     for version in ("1.0", "1.1"):
         plugin = {"name": "a", "package": "b", "version": version}
         named = _plan(images=2, verified=conversion("sha256:m", plugin)).named
-        keys.append({name: work.key for name, work in named.items()})
+        keys.append({name: task.key for name, task in named.items()})
     shared = {name for name in keys[0] if keys[0][name] == keys[1][name]}
     assert not shared & {"checkpoint", "prefix", "columns", "pregen", "captions", "bleu"}
     assert "references" in shared
@@ -292,7 +292,7 @@ def test_references_are_embedded_as_sentences_beside_those_embedded_by_tokens():
     own = {name: {"encoder": "a", "layer": 2} for name in ("bertscore", "refscore")}
     plan = _parsed(900, "refscore", "bertscore", own=own)
     assert list(plan) == ["reference_sentences", "refscore", "embedded_references", "bertscore"]
-    assert {name: work.kind for name, work in plan.items()} == {name: name for name in plan}
+    assert {name: task.kind for name, task in plan.items()} == {name: name for name in plan}
     assert plan["reference_sentences"].parameters == plan["embedded_references"].parameters
     assert len(plan["reference_sentences"].parts) == 5
     assert plan["refscore"].inputs["reference_sentences"] is plan["reference_sentences"]

@@ -1,4 +1,4 @@
-"""Prices of works beside what was measured, and how works are cut by them."""
+"""Prices of tasks beside what was measured, and how tasks are cut by them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from service.contract.metrics import families
 from service.contract.plan import planning, prices, sharding
 from service.contract.plan.postgen import Wanted
 from service.contract.plan.prices import Sizes
-from service.contract.plan.works import KINDS, Work
+from service.contract.plan.tasks import KINDS, Task
 
 # Seconds of a core for a block of captions none of which ends early: LSTM, par, one thread, as
 # measured on a shared machine. Words that a model knows, its size, beam, longest caption.
@@ -75,7 +75,7 @@ def test_looking_at_places_costs_up_to_three_times_what_it_takes_on_a_quiet_mach
     without = replace(sizes, places=0)
     assert sizes.word > without.word
     assert sizes.columns == pytest.approx(sizes.image + 5 * 12 * sizes.word)
-    prefix = prices.of(Work("prefix", {}, {"images": [0, 1]}), sizes)
+    prefix = prices.of(Task("prefix", {}, {"images": [0, 1]}), sizes)
     assert prefix == pytest.approx(0.05 + sizes.image + 3 * sizes.word)
     assert columns < sizes.columns < 3.2 * columns
     assert search < found < 3.2 * search
@@ -89,8 +89,8 @@ def test_a_model_of_one_vector_costs_what_it_did():
 
 @pytest.mark.parametrize(("images", "seconds"), METEOR)
 def test_the_price_of_meteor_is_within_a_factor_of_two_of_what_it_takes(images, seconds):
-    """Else works that are no short ones begin as such, and have to begin again."""
-    price = prices.of(Work("meteor", {}, {}), Sizes(images))
+    """Else tasks that are no short ones begin as such, and have to begin again."""
+    price = prices.of(Task("meteor", {}, {}), Sizes(images))
     assert seconds / 2 < price < 2 * seconds
 
 
@@ -118,14 +118,14 @@ def test_a_usual_model_is_cut_as_ever_and_no_size_changes_a_wholes_key():
     assert small.everything() == usual.everything()
     assert len(large.named["columns"].parts) > len(usual.named["columns"].parts)
     for plan in plans:
-        keys = {name: work.key for name, work in plan.named.items()}
-        assert keys == {name: work.key for name, work in usual.named.items()}
+        keys = {name: task.key for name, task in plan.named.items()}
+        assert keys == {name: task.key for name, task in usual.named.items()}
 
 
 def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
     sizes = Sizes(1000)
     parameters = {"decoding": {"beam": 3, "max_words": 50}}
-    found = {kind: prices.of(Work(kind, {}, parameters), sizes) for kind in KINDS}
+    found = {kind: prices.of(Task(kind, {}, parameters), sizes) for kind in KINDS}
     assert all(price > 0 for price in found.values())
     assert found["bleu"] < found["meteor"] < found["bertscore"] < found["tuples"]
     assert found["prefix"] < found["columns"] < found["captions"]
@@ -137,9 +137,9 @@ def test_faster_workers_make_models_cheaper_and_metrics_not():
     asked = sharding.BLOCK_IMAGES, sharding.BLOCK_IMAGES, 3, 50
     assert prices.search(fast, *asked) == pytest.approx(prices.search(usual, *asked) / 20)
     for kind in ("prefix", "columns"):
-        of = [prices.of(Work(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]
+        of = [prices.of(Task(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]
         assert of[1] == pytest.approx(of[0] / 20)
-    assert prices.of(Work("meteor", {}, {}), fast) == prices.of(Work("meteor", {}, {}), usual)
+    assert prices.of(Task("meteor", {}, {}), fast) == prices.of(Task("meteor", {}, {}), usual)
     assert len(_plan(fast).named["columns"].parts) < len(_plan(usual).named["columns"].parts)
 
 
@@ -150,7 +150,7 @@ def test_a_picture_is_priced_once_for_all_its_words_and_less_on_faster_workers()
     decoding = {"decoding": {"beam": 3, "max_words": 50}}
     for kind in ("columns", "captions"):
         price, usual, fast = (
-            prices.of(Work(kind, {}, {**decoding, "images": [0, 7]}), sizes)
+            prices.of(Task(kind, {}, {**decoding, "images": [0, 7]}), sizes)
             for sizes in (seen, plain, faster)
         )
         assert price - usual == pytest.approx(7 * 2.0)
@@ -161,7 +161,7 @@ def test_a_picture_is_priced_once_for_all_its_words_and_less_on_faster_workers()
 
 def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
     sizes = Sizes(5000)
-    priced = {work.key: work for work in prices.priced(_plan(sizes).everything(), sizes)}
+    priced = {task.key: task for task in prices.priced(_plan(sizes).everything(), sizes)}
     whole = _plan(sizes).named["captions"]
     parts = [priced[part.key].price for part in whole.parts]
     assert priced[whole.key].price < min(parts) / 10

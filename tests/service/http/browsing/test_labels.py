@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from fleet import bundle
 from service.contract.asking import Scope
-from service.works.keyring import keys
-from service.works.tables import labels, runs
+from service.engine.keyring import keys
+from service.engine.tables import labels, runs
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(12)]
 

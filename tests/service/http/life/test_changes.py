@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import until_ended
-from service.works.tables import labels
+from service.engine.tables import labels
 
 TEXTS = itertools.count(2)
 

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, until_ended, upload
-from service.works import tables
-from service.works.kept import loose
+from service.engine import tables
+from service.engine.kept import loose
 
 
 def _evaluate(client, text="w2 w3", dataset="tiny/test", images=40, **more):
@@ -61,7 +61,7 @@ def test_a_deleted_evaluation_is_nowhere_and_a_second_time_it_is_not_found(clien
     identity = _ended(client, "w4 w5", labels={"mark": "gone"})
     client.get("/v1/evaluations?label.mark=gone")
     client.get(f"/v1/evaluations/{identity}")
-    assert _rows(service, identity).keys() >= {"runs", "scores", "labels", "run_works"}
+    assert _rows(service, identity).keys() >= {"runs", "scores", "labels", "run_tasks"}
     _delete(client, f"evaluations/{identity}")
     for path in ("", "/pregen", "/captions", "/events"):
         assert client.get(f"/v1/evaluations/{identity}{path}").status_code == 404
@@ -155,8 +155,8 @@ def test_a_key_of_a_deleted_run_begins_another_one(client):
     assert again.json()["id"] != first
 
 
-def test_works_that_others_need_stay_and_the_others_go(client, service):
-    """By the works' keys: a second evaluation of the same captions shares them all."""
+def test_tasks_that_others_need_stay_and_the_others_go(client, service):
+    """By the tasks' keys: a second evaluation of the same captions shares them all."""
     one, same, other = _ended(client, "w7 w7"), _ended(client, "w7 w7"), _ended(client, "w7 w2")
     keys = {identity: _keys(service, identity) for identity in (one, same, other)}
     assert keys[one] == keys[same]
@@ -172,13 +172,13 @@ def test_works_that_others_need_stay_and_the_others_go(client, service):
 
 
 def _keys(service, identity):
-    of_run = sa.select(tables.run_works.c.work_key).where(tables.run_works.c.run_id == identity)
+    of_run = sa.select(tables.run_tasks.c.task_key).where(tables.run_tasks.c.run_id == identity)
     with service.records.reading() as connection:
         return set(connection.execute(of_run).scalars())
 
 
 def _there(service, keys):
-    query = sa.select(tables.work_rows.c.key).where(tables.work_rows.c.key.in_(keys))
+    query = sa.select(tables.task_rows.c.key).where(tables.task_rows.c.key.in_(keys))
     with service.records.reading() as connection:
         return set(connection.execute(query).scalars())
 
@@ -200,7 +200,7 @@ def test_a_checkpoint_goes_when_its_runs_have_ended_and_their_scores_stay(client
     assert refused.status_code == 404
     assert client.put(f"/v1/checkpoints/{digest}", content=checkpoint(seed=4711)).status_code == 201
     again = until_ended(client, _evaluate(client, checkpoint=digest), 60)
-    assert all(work["cached"] for work in again["works"])
+    assert all(task["cached"] for task in again["tasks"])
 
 
 def test_a_version_with_runs_stays_and_says_which(client):

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, until_ended
+from service.engine import tables
 from service.stored import garbage
-from service.works import tables
 
 NO_GRACE = -60.0
 SAID = ("w2 w3", "w2 w3 w4", "w7")
@@ -129,16 +129,16 @@ def _values(ended):
 
 
 def _dangling(service):
-    """What rows name and is not there: objects, and works."""
+    """What rows name and is not there: objects, and tasks."""
     names = tables.checkpoints.c.digest, tables.datasets.c.digest, tables.datasets.c.captions
     with service.records.reading() as connection:
         objects = {one for name in names for one in connection.execute(sa.select(name)).scalars()}
-        works = connection.execute(sa.select(tables.work_rows)).all()
-        held = set(connection.execute(sa.select(tables.run_works.c.work_key)).scalars())
-    keys = {work.key for work in works}
-    objects |= {work.result for work in works if work.status == "done"}
-    read = {at for work in works for at in json.loads(work.inputs).values()}
-    parts = {key for work in works for key in json.loads(work.parts)}
+        tasks = connection.execute(sa.select(tables.task_rows)).all()
+        held = set(connection.execute(sa.select(tables.run_tasks.c.task_key)).scalars())
+    keys = {task.key for task in tasks}
+    objects |= {task.result for task in tasks if task.status == "done"}
+    read = {at for task in tasks for at in json.loads(task.inputs).values()}
+    parts = {key for task in tasks for key in json.loads(task.parts)}
     needed = {at.removeprefix("work:") for at in read if at.startswith("work:")}
     of_uploads = {digest(MODEL)} | {at for at in read if at in objects}
     sent = {at for at in read if at.startswith("sha256:")} - of_uploads

@@ -1,4 +1,4 @@
-"""Who works and what waits, over HTTP: with real leases, of works that nobody performs."""
+"""Who works and what waits, over HTTP: with real leases, of tasks that nobody performs."""
 
 import time
 from datetime import datetime
@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, upload
 from service.contract.asking import Scope
-from service.works import leases
-from service.works.keyring import keys
-from service.works.tables import attempts, needs, outbox, run_works, runs, work_rows
+from service.engine import leases
+from service.engine.keyring import keys
+from service.engine.tables import attempts, needs, outbox, run_tasks, runs, task_rows
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
-TABLES = (attempts, needs, outbox, run_works, runs, work_rows)
+TABLES = (attempts, needs, outbox, run_tasks, runs, task_rows)
 QUEUES = ["inference-now", "inference", "metrics", "parsing"]
 IN_PROCESS = ["inference@in-process", "metrics@in-process"]
 WORKER = "metrics@a-host:7-0123abcd"
@@ -70,13 +70,13 @@ def test_without_works_nothing_waits_and_all_workers_are_idle(ask):
     assert _queues(ask, "red") == dict.fromkeys(QUEUES, empty)
     found = ask("red", "GET", "/v1/workers")["items"]
     assert [each["name"] for each in found] == IN_PROCESS
-    assert [(each["role"], each["state"], each["work"]) for each in found] == [
+    assert [(each["role"], each["state"], each["task"]) for each in found] == [
         ("inference", "idle", None),
         ("metrics", "idle", None),
     ]
 
 
-def test_works_are_counted_by_what_they_do_and_by_who_asked(service, ask):
+def test_tasks_are_counted_by_what_they_do_and_by_who_asked(service, ask):
     began = time.time()
     _submit(ask, "red", "variety")
     _submit(ask, "red", "variety", captions=[{**one, "caption": "w3"} for one in CAPTIONS])
@@ -103,49 +103,49 @@ def test_a_worker_shows_its_work_to_the_team_that_waits_for_it(service, ask):
         "name": WORKER,
         "role": "metrics",
         "state": "busy",
-        "work": {"name": "variety", "evaluation": evaluation["id"]},
+        "task": {"name": "variety", "evaluation": evaluation["id"]},
     }
     theirs = _workers(ask, "blue")[WORKER]
-    assert (theirs["state"], theirs["work"]) == ("busy", None)
+    assert (theirs["state"], theirs["task"]) == ("busy", None)
     other = _submit(ask, "blue", "variety")
-    assert _workers(ask, "blue")[WORKER]["work"]["evaluation"] == other["id"]
-    assert _workers(ask, "red")[WORKER]["work"]["evaluation"] == evaluation["id"]
+    assert _workers(ask, "blue")[WORKER]["task"]["evaluation"] == other["id"]
+    assert _workers(ask, "red")[WORKER]["task"]["evaluation"] == evaluation["id"]
 
 
 def test_a_run_that_has_ended_waits_for_nothing(service, ask):
     mine, theirs = (_submit(ask, team, "variety") for team in ("red", "blue"))
     assert leases.take_first(service.records, "metrics", WORKER)
     ask("red", "POST", f"/v1/evaluations/{mine['id']}/cancel")
-    assert _workers(ask, "red")[WORKER]["work"] is None
-    assert _workers(ask, "blue")[WORKER]["work"]["evaluation"] == theirs["id"]
+    assert _workers(ask, "red")[WORKER]["task"] is None
+    assert _workers(ask, "blue")[WORKER]["task"]["evaluation"] == theirs["id"]
 
 
-def test_of_two_works_the_one_that_was_begun_first_is_shown(service, ask):
+def test_of_two_tasks_the_one_that_was_begun_first_is_shown(service, ask):
     first = _submit(ask, "red", "variety")
     assert leases.take_first(service.records, "metrics", WORKER)
     _submit(ask, "red", "variety", captions=[{**one, "caption": "w3"} for one in CAPTIONS])
     assert leases.take_first(service.records, "metrics", WORKER)
-    assert _workers(ask, "red")[WORKER]["work"]["evaluation"] == first["id"]
+    assert _workers(ask, "red")[WORKER]["task"]["evaluation"] == first["id"]
 
 
 def test_a_worker_whose_lease_has_expired_is_no_longer_there(service, ask):
     _submit(ask, "red", "variety")
     lease = leases.take_first(service.records, "metrics", WORKER)
     with service.records.transaction() as connection:
-        own = work_rows.update().where(work_rows.c.key == lease.key)
+        own = task_rows.update().where(task_rows.c.key == lease.key)
         connection.execute(own.values(lease_until=time.time() - 1))
     assert _workers(ask, "red") == {}
 
 
-def test_of_a_run_that_is_no_evaluation_the_work_is_told_without_one(service, ask):
+def test_of_a_run_that_is_no_evaluation_the_task_is_told_without_one(service, ask):
     asked = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["rouge_l"]}
     probes = ask("red", "POST", "/v1/probes", json=asked)
-    (name,) = (work["name"] for work in probes["works"] if work["status"] == "ready")
+    (name,) = (task["name"] for task in probes["tasks"] if task["status"] == "ready")
     assert any(leases.take_first(service.records, queue, WORKER) for queue in QUEUES)
-    assert _workers(ask, "red")[WORKER]["work"] == {"name": name, "evaluation": None}
+    assert _workers(ask, "red")[WORKER]["task"] == {"name": name, "evaluation": None}
 
 
-def test_a_part_of_a_work_is_told_as_its_kind(service, ask):
+def test_a_part_of_a_task_is_told_as_its_kind(service, ask):
     headers = {"Authorization": f"Bearer {service.texts['red']}"}
     with service.client() as client:
         client.headers.update(headers)
@@ -157,11 +157,11 @@ def test_a_part_of_a_work_is_told_as_its_kind(service, ask):
     assert lease is not None
     assert lease.kind == "captions"
     with service.records.reading() as connection:
-        named = connection.execute(sa.select(run_works.c.work_key)).scalars().all()
+        named = connection.execute(sa.select(run_tasks.c.task_key)).scalars().all()
     assert lease.key not in named
     told = _workers(ask, "red")["inference@a-host:8-0123abcd"]
     assert told["role"] == "inference"
-    assert told["work"] == {"name": "captions", "evaluation": run["id"]}
+    assert told["task"] == {"name": "captions", "evaluation": run["id"]}
 
 
 def test_while_redis_does_not_answer_the_workers_are_not_known(service, monkeypatch):

@@ -16,15 +16,15 @@ from backups_made import backup_of, objects_of, rows_of, sqlite_at
 from fleet import ROOT, until_ended
 from service.contract.errors import InvalidBackup, InvalidSetting
 from service.contract.settings import Settings
+from service.engine import database
+from service.engine.blobs import open_blobs
+from service.engine.kept import moments
+from service.engine.records import Records
+from service.engine.tables import attempts, checkpoints, runs, task_rows
 from service.operate import home as homes
 from service.operate.backups import making, restoring, told
-from service.works import database
-from service.works.blobs import open_blobs
-from service.works.kept import moments
-from service.works.records import Records
-from service.works.tables import attempts, checkpoints, runs, work_rows
 
-DEADLINES = {"works", "runs"}  # moved by the time that has passed
+DEADLINES = {"tasks", "runs"}  # moved by the time that has passed
 
 
 def _restore(file, home, **urls):
@@ -59,7 +59,7 @@ def test_a_backup_goes_from_sqlite_and_files_to_postgresql_and_s3_and_back(
         backup_of(tmp_path / "fleet", tmp_path / "fleet.tar", url=record, blob_url=url)
         _restore(tmp_path / "fleet.tar", tmp_path / "back")
         back = rows_of(sqlite_at(tmp_path / "back"))
-    back["attempts"] = [row for row in back["attempts"] if row["work_key"] != "new"]
+    back["attempts"] = [row for row in back["attempts"] if row["task_key"] != "new"]
     assert _without_deadlines(back) == _without_deadlines(rows_of(_source(kept)))
     assert objects_of(tmp_path / "back") == objects_of(kept.home)
 
@@ -73,14 +73,14 @@ def _counts_on(url):
     engine = database.connect(url)
     with engine.begin() as connection:
         last = connection.execute(sa.select(sa.func.max(attempts.c.id))).scalar_one()
-        new = {"work_key": "new", "attempt": 1, "worker": "w", "started_at": 0, "ended_at": 1}
+        new = {"task_key": "new", "attempt": 1, "worker": "w", "started_at": 0, "ended_at": 1}
         made = attempts.insert().values(**new).returning(attempts.c.id)
         assert connection.execute(made).scalar_one() == last + 1
     engine.dispose()
 
 
 def _without_deadlines(tables):
-    """Works and runs without what a restoration moves."""
+    """Tasks and runs without what a restoration moves."""
     moved = {"deadline", "rung_at", "ready_at"}
     return {
         name: [{key: row[key] for key in row.keys() - moved} for row in found]
@@ -106,27 +106,27 @@ def _deadlines(home):
     return found
 
 
-def test_a_work_that_was_running_begins_anew(kept, tmp_path):
+def test_a_task_that_was_running_begins_anew(kept, tmp_path):
     """Its lease is nobody's: the late result of its attempt is refused."""
     _restore(kept.file, tmp_path / "one")
     engine = database.connect(sqlite_at(tmp_path / "one"))
     with engine.begin() as connection:
         ready = connection.execute(
-            sa.select(work_rows.c.key).where(work_rows.c.status == "ready").limit(1)
+            sa.select(task_rows.c.key).where(task_rows.c.status == "ready").limit(1)
         ).scalar_one()
         running = {"status": "running", "lease": 7, "lease_until": 9e9, "worker": "w", "losses": 3}
-        own = work_rows.c.key == ready
-        connection.execute(work_rows.update().where(own).values(**running))
-        begun = {"work_key": ready, "attempt": 1, "worker": "w", "started_at": 1.0}
+        own = task_rows.c.key == ready
+        connection.execute(task_rows.update().where(own).values(**running))
+        begun = {"task_key": ready, "attempt": 1, "worker": "w", "started_at": 1.0}
         connection.execute(attempts.insert().values(**begun))
     engine.dispose()
     backup_of(tmp_path / "one", tmp_path / "one.tar")
     _restore(tmp_path / "one.tar", tmp_path / "two")
     engine = database.connect(sqlite_at(tmp_path / "two"))
     with engine.connect() as connection:
-        row = connection.execute(sa.select(work_rows).where(own)).one()
+        row = connection.execute(sa.select(task_rows).where(own)).one()
         assert (row.status, row.lease, row.lease_until, row.losses) == ("ready", None, None, 0)
-        outcome = sa.select(attempts.c.outcome).where(attempts.c.work_key == ready)
+        outcome = sa.select(attempts.c.outcome).where(attempts.c.task_key == ready)
         assert connection.execute(outcome).scalars().all() == ["restored"]
     engine.dispose()
 

@@ -8,12 +8,12 @@ import pytest
 import stored_versions
 from in_process import enter_scores, on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
+from service.engine.records import Records
+from service.engine.tables import labels, runs
 from service.http import csv_answers
 from service.runs.boards import leaderboard
 from service.runs.boards.finding import Asked
 from service.stored import datasets
-from service.works.records import Records
-from service.works.tables import labels, runs
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
 FACTS = {"splits": {"test": {"images": 9, "references": 45}}, "features": None}

@@ -13,11 +13,11 @@ import stored_versions
 from in_process import enter_scores, on_split, parts_on
 from service.contract.metrics import catalogue
 from service.contract.metrics.draws import DRAWS
+from service.engine.records import Records
+from service.engine.tables import runs
 from service.runs.boards import leaderboard, ranking
 from service.runs.boards.finding import Asked
 from service.stored import datasets
-from service.works.records import Records
-from service.works.tables import runs
 
 FACTS = {"splits": {"test": {"images": 400, "references": 2000}}, "features": None}
 IMAGES = 400

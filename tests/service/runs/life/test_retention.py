@@ -8,12 +8,9 @@ import sqlalchemy as sa
 
 import stored_versions
 from in_process import enter_scores, on_split
-from service.runs.life import retention
-from service.runs.life.retention import Policy
-from service.stored import datasets
-from service.works.kept import past, summaries
-from service.works.records import Records
-from service.works.tables import (
+from service.engine.kept import past, summaries
+from service.engine.records import Records
+from service.engine.tables import (
     attempts,
     audit,
     labels,
@@ -22,6 +19,9 @@ from service.works.tables import (
     runs,
     score_rows,
 )
+from service.runs.life import retention
+from service.runs.life.retention import Policy
+from service.stored import datasets
 
 DAY = 24 * 3600.0
 POLICY = Policy(keep_days=30, protected=frozenset({"branch=main"}))
@@ -128,7 +128,7 @@ def test_attempts_of_long_ago_are_only_counted(records):
     with records.transaction() as connection:
         for days, outcome in ((40, "done"), (40, "done"), (40, "lost"), (1, "done")):
             at = now - days * DAY
-            row = {"work_key": "k", "attempt": 1, "worker": "w", "started_at": at}
+            row = {"task_key": "k", "attempt": 1, "worker": "w", "started_at": at}
             connection.execute(attempts.insert().values(**row, ended_at=at, outcome=outcome))
     assert retention.apply(records, Policy())["attempts"] == 3
     with records.reading() as connection:
@@ -136,7 +136,7 @@ def test_attempts_of_long_ago_are_only_counted(records):
         assert len(connection.execute(sa.select(attempts)).all()) == 1
     assert counted == {"done": 2, "lost": 1}
     with records.transaction() as connection:
-        past.drop_attempts(connection, attempts.c.work_key == "k")
+        past.drop_attempts(connection, attempts.c.task_key == "k")
         counted = dict(connection.execute(sa.select(past_attempts)).all())
     assert counted == {"done": 3, "lost": 1}
 

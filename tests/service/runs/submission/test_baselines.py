@@ -10,15 +10,15 @@ from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import plan_captions
 from service.contract.plan.postgen import Wanted
+from service.engine import leases
+from service.engine.blobs.files import FileBlobs
+from service.engine.parts import Parts
+from service.engine.records import Records
 from service.runs import base, evaluations
 from service.runs.base import NewRun
 from service.runs.submission import baselines
 from service.runs.submission.baselines import Sought
 from service.stored import datasets
-from service.works import leases
-from service.works.blobs.files import FileBlobs
-from service.works.parts import Parts
-from service.works.records import Records
 from taking import take
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
@@ -61,7 +61,7 @@ def _evaluated(
     dataset="coco/test",
     **marked,
 ):
-    """The id of an evaluation that was run; up to the work `until`."""
+    """The id of an evaluation that was run; up to the task `until`."""
     pinned = datasets.pin(records, dataset)
     captions = blobs.put(json.dumps([[at, f"{metric} {value} {marked}"] for at in images]).encode())
     wanted = Wanted([metric.removesuffix("_distance")], "ptb")
@@ -73,11 +73,11 @@ def _evaluated(
         run = NewRun(identity, "evaluation", kept, pinned, plan, [], 1e9, labels=marked)
         base.insert(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
-    for work in plan.everything():
-        lease = take(records, work.key, "w")
-        if lease is not None and work.kind != until:
-            found = {} if work.kind == "references" else summary
-            leases.finish(records, lease, blobs.put(work.key.encode()), found)
+    for task in plan.everything():
+        lease = take(records, task.key, "w")
+        if lease is not None and task.kind != until:
+            found = {} if task.kind == "references" else summary
+            leases.finish(records, lease, blobs.put(task.key.encode()), found)
     return identity
 
 

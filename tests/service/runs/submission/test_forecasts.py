@@ -11,13 +11,13 @@ from service.contract.api.requests import EvaluationIn
 from service.contract.plan import planning
 from service.contract.plan.postgen import Wanted
 from service.contract.results import EvaluationKept, Unforeseen
+from service.engine.blobs import open_blobs
+from service.engine.records import Records
+from service.engine.tables import checkpoints, labels, runs
 from service.runs import evaluations
 from service.runs.submission import forecasts
 from service.stored import columns
 from service.stored.datasets import Pinned
-from service.works.blobs import open_blobs
-from service.works.records import Records
-from service.works.tables import checkpoints, labels, runs
 
 PINNED = Pinned("d", 1, "sha256:d", "sha256:d", "test", ("test",), 9, None)
 CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
@@ -105,8 +105,8 @@ class _Past:
 
     def _add(self, asked, plan):
         found, reason = forecasts.add(parts_on(self.records, self.blobs), asked, PINNED, plan)
-        work = found.named.get("forecast")
-        history = work and json.loads(self.blobs.path(str(work.inputs["history"])).read_text())
+        task = found.named.get("forecast")
+        history = task and json.loads(self.blobs.path(str(task.inputs["history"])).read_text())
         return list(found.named), history, reason
 
 
@@ -140,7 +140,7 @@ def test_eight_evaluations_of_two_runs_are_a_history_right_behind_the_pregen_sco
     }
 
 
-def test_a_thin_history_is_told_at_once_and_needs_no_work(past):
+def test_a_thin_history_is_told_at_once_and_needs_no_task(past):
     for _ in range(7):
         past.ended(told={"run": "1"})
     names, history, reason = past.add()
@@ -213,7 +213,7 @@ def test_runs_are_told_apart_by_run_or_branch_or_what_their_captioners_are(past,
     assert past.add()[1]["evaluations"][0]["run"] == run
 
 
-def test_the_same_history_is_the_same_work_whatever_else_has_ended(past):
+def test_the_same_history_is_the_same_task_whatever_else_has_ended(past):
     _eight(past)
     first = past.add()[1]
     past.ended(status="failed")
@@ -295,7 +295,7 @@ def _row(**metrics):
     }
 
 
-def test_a_forecast_is_shown_by_metric_once_its_work_is_done():
+def test_a_forecast_is_shown_by_metric_once_its_task_is_done():
     waiting = {**_row(), "status": "waiting", "summary": None}
     assert evaluations.forecast_shown([waiting], EvaluationKept()) is None
     assert evaluations.forecast_shown([], EvaluationKept()) is None

@@ -1,4 +1,4 @@
-"""By what the works of a model that looks at places are priced."""
+"""By what the tasks of a model that looks at places are priced."""
 
 from service.runs.submission import evaluation
 from service.stored.checkpoints import Used

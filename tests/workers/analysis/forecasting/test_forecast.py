@@ -207,7 +207,7 @@ def test_an_interval_stays_within_the_metrics_range():
 
 
 def test_infinite_perplexities_are_a_place_like_others():
-    """Of an untrained captioner, perhaps: shown as null, named as infinite by the work."""
+    """Of an untrained captioner, perhaps: shown as null, named as infinite by the task."""
     history = training(np.random.default_rng(0), 4, 6, run_sd=0.0, noise=0.0)
     for one in history:
         one.scores["perplexity"] = 1 / one.scores[HITS]

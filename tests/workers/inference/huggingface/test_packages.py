@@ -109,8 +109,8 @@ def test_a_tokenizer_of_another_model_is_refused(copy, saved):
         checkpoints.open_captioner(copy)
 
 
-def test_a_model_larger_than_a_work_may_be_is_refused_before_it_is_read(copy):
-    with pytest.raises(OutOfMemory, match="a work may take 1 MB"):
+def test_a_model_larger_than_a_task_may_be_is_refused_before_it_is_read(copy):
+    with pytest.raises(OutOfMemory, match="a task may take 1 MB"):
         checkpoints.open_captioner(copy, limit=1_000_000)
 
 

@@ -9,7 +9,7 @@ from workers.metrics import postgen, references
 from workers.metrics.accord import features
 from workers.metrics.accord.features import NAMES
 from workers.metrics.accord.language import Language
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.frequencies import Frequencies
 from workers.metrics.java.jvm import Jvm
 
@@ -43,7 +43,7 @@ def _measured(said, known):
 def _beside(said, people, known):
     prepared = references.prepare([people], "none", JVM)
     rows = np.zeros(len(said), np.int64)
-    task = Task(said, rows, prepared, JVM, tokenizer="none", others=postgen.score)
+    task = ScoringInput(said, rows, prepared, JVM, tokenizer="none", others=postgen.score)
     return [dict(zip(NAMES, row, strict=True)) for row in features.measure(task, known)]
 
 

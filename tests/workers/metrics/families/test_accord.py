@@ -11,7 +11,7 @@ from service.contract.errors import Canceled
 from workers.metrics import postgen, references
 from workers.metrics.accord import features, model
 from workers.metrics.accord.features import NAMES
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import soundness
 
@@ -69,7 +69,7 @@ def _task(captions, people, **options):
     """Captions, each with its own references."""
     prepared = references.prepare(people, "none", JVM)
     given = {"tokenizer": "none", "others": postgen.score} | options
-    return Task(captions, np.arange(len(captions)), prepared, JVM, **given)
+    return ScoringInput(captions, np.arange(len(captions)), prepared, JVM, **given)
 
 
 def _scores(captions, people):

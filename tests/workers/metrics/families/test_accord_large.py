@@ -24,7 +24,7 @@ from workers.metrics import postgen, references
 from workers.metrics.accord import features, large, model
 from workers.metrics.families import accord_large, bertscore
 from workers.metrics.families.accord_large import NAMES, WEIGHTED
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import encoder
 
@@ -54,7 +54,7 @@ def _task(reader, captions, people, **options):
     prepared = references.prepare(people, "none", JVM)
     tools = {"encoder": reader, **options.pop("tools", {})}
     given = {"tokenizer": "none", "others": postgen.score} | options
-    return Task(captions, np.arange(len(captions)), prepared, JVM, tools=tools, **given)
+    return ScoringInput(captions, np.arange(len(captions)), prepared, JVM, tools=tools, **given)
 
 
 def _scores(*task, **options):
@@ -183,14 +183,14 @@ def test_features_of_whatever_captions_and_references_are_in_0_to_1(small):
     assert found.max() <= 1
 
 
-def test_references_that_a_work_has_embedded_are_not_embedded_again(small, fitting):
+def test_references_that_a_task_has_embedded_are_not_embedded_again(small, fitting):
     people = [["the dog runs"], ["a cat sits"]]
     embedded = bertscore.prepare(people, small)
     task = _task(small, ["a dog", "a cat"], people, tools={"embedded": embedded})
     assert accord_large.completed(task) is task
 
 
-def test_its_works_read_what_was_written_and_share_embedded_references_with_bertscore(
+def test_its_tasks_read_what_was_written_and_share_embedded_references_with_bertscore(
     tmp_path, folder, small, fitting, monkeypatch
 ):
     sha256 = measured.measure(folder).sha256

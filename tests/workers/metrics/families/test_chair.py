@@ -11,7 +11,7 @@ from oracles import chair as oracle
 from service.contract.errors import Canceled, MetricUnavailable
 from workers.analysis.uncertainty import intervals
 from workers.metrics import postgen, references
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes import objects
 
@@ -35,7 +35,7 @@ def listed(tmp_path_factory):
 def _task(listed, captions, people, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
     prepared = references.prepare(people, "none", JVM)
-    return Task(captions, rows, prepared, JVM, tools={"objects": listed}, **options)
+    return ScoringInput(captions, rows, prepared, JVM, tools={"objects": listed}, **options)
 
 
 def _made_up(images, seed):

@@ -6,13 +6,13 @@ import pytest
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics import postgen, references
 from workers.metrics.families import meteor
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 
 
 def _task(captions, people, jvm):
     prepared = references.from_tokens(people, "none")
-    return Task(captions, np.arange(len(captions)), prepared, jvm)
+    return ScoringInput(captions, np.arange(len(captions)), prepared, jvm)
 
 
 @pytest.mark.parametrize("text", ["( " * 400, "(" * 400, "a, " * 300])

@@ -12,7 +12,7 @@ from encoders import PEOPLE, SAID
 from oracles import sentences as oracle
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
 from workers.metrics import postgen, references
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import encoder, sentences
 
@@ -31,7 +31,9 @@ def model(folder):
 
 def _task(model, captions, people, rows=None, **tools):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
-    return Task(captions, rows, None, JVM, tools={"encoder": model, "people": people, **tools})
+    return ScoringInput(
+        captions, rows, None, JVM, tools={"encoder": model, "people": people, **tools}
+    )
 
 
 def _scores(*task, **tools):

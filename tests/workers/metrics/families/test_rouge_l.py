@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from workers.metrics import references
 from workers.metrics.families import rouge_l
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 
 TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=70), min_size=1, max_size=3)
 
 
 def _scores(captions, people):
-    task = Task(captions, np.arange(len(captions)), references.from_tokens(people, "none"), Jvm())
+    task = ScoringInput(
+        captions, np.arange(len(captions)), references.from_tokens(people, "none"), Jvm()
+    )
     return rouge_l.measure(task).captions["rouge_l"]
 
 

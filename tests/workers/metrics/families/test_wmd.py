@@ -13,7 +13,7 @@ from parity import systems
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics import references
 from workers.metrics.families import wmd
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import word_vectors
 from workers.metrics.vectors.stop_words import ENGLISH
@@ -43,7 +43,7 @@ def _vectors(size=SIZE, seed=0):
 def _task(captions, people, rows=None, **options):
     jvm = Jvm()  # never asked
     rows = np.arange(len(captions)) if rows is None else rows
-    return Task(captions, rows, references.prepare(people, "none", jvm), jvm, **options)
+    return ScoringInput(captions, rows, references.prepare(people, "none", jvm), jvm, **options)
 
 
 def _measure(task, vectors, *, unit=False):

@@ -23,6 +23,11 @@ from workers.metrics.learned.network import Network
 from workers.offline import assets
 
 
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def files(world, tmp_path):
     """What `world` holds, as files; its arguments."""

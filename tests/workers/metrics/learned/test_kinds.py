@@ -13,7 +13,7 @@ from service.contract.plan.assets import Places, models, parameters, registered
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen, references
 from workers.metrics.accord.features import NAMES
-from workers.metrics.family import Task
+from workers.metrics.family import ScoringInput
 from workers.metrics.learned import kinds, soundness
 from workers.metrics.learned.kinds import KINDS
 from workers.offline import assets
@@ -91,7 +91,7 @@ def test_a_model_of_accord_that_says_nothing_is_neither_registered_nor_loaded(fi
 def _task(tokenizer, **tools):
     prepared = references.from_tokens(PEOPLE, tokenizer)
     rows = np.arange(2)
-    return Task(["a cat", "a dog"], rows, prepared, None, others=postgen.score, tools=tools)
+    return ScoringInput(["a cat", "a dog"], rows, prepared, None, others=postgen.score, tools=tools)
 
 
 def test_a_trained_model_takes_its_own_tokenizer_alone_and_the_shipped_accord_any():

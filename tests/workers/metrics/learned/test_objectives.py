@@ -16,6 +16,11 @@ from workers.metrics.accord import model
 IMAGES = said_images.images(80)
 
 
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Images as a bundle, and judgements of them: a person's caption, and another image's."""

@@ -32,7 +32,7 @@ def test_its_card_is_about_this_very_file(shipped):
         assert f"| {name} | {stopping:.4f} | {test:.4f} |" in CARD
 
 
-def test_its_works_have_keys_of_their_own(shipped):
+def test_its_tasks_have_keys_of_their_own(shipped):
     assert shipped.digest.startswith(families.learned()["nneval"].shipped)
 
 

@@ -109,7 +109,7 @@ ODD_BINARY = b"3 2\n" + b"".join(
         (ODD_BINARY, "a32edab6c45ee11eff3d21e965a8095a559be9e4a3242e7c6d43cd118f7a65d1"),
     ],
 )
-def test_a_file_is_converted_to_the_bytes_that_keys_of_works_name(tmp_path, content, digest):
+def test_a_file_is_converted_to_the_bytes_that_keys_of_tasks_name(tmp_path, content, digest):
     _converted(content, tmp_path)
     assert hashlib.sha256((tmp_path / "converted").read_bytes()).hexdigest() == digest
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from workers.analysis.probing.constant.sentences import SLACK, Sentences, Stairs
 from workers.metrics.families import cider
-from workers.metrics.family import Floats, Task
+from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints, Level, Occurrences
 from workers.metrics.references import References
@@ -59,7 +59,9 @@ class CiderD:
     def scores(self, places: Ints) -> list[float]:
         images = np.arange(self._references.images)
         texts = [self._sentences.texts[place] for place in places.tolist()]
-        tasks = (Task([text] * len(images), images, self._references, Jvm()) for text in texts)
+        tasks = (
+            ScoringInput([text] * len(images), images, self._references, Jvm()) for text in texts
+        )
         return [cider.corpus_d(cider.measure_d(task).statistics)["cider_d"] for task in tasks]
 
     def _sums(self, length: int, places: Ints) -> Floats:

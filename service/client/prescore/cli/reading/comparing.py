@@ -61,7 +61,7 @@ def compare(
 
 
 def _why(found: Comparison) -> str:
-    reasons = [each.error.detail for each in found.works if each.error]
+    reasons = [each.error.detail for each in found.tasks if each.error]
     return f": {reasons[0]}" if reasons else ""
 
 

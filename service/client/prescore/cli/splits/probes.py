@@ -140,7 +140,7 @@ def probe(
         split = local_datasets.bring(client, connection, dataset, whole=False)
         found = computed(partial(client.compute_probes, split, timeout=timeout, **given))
     _show(found, csv_file, as_json=as_json)
-    if any(task.status == "unavailable" for task in found.works) or found.warnings:
+    if any(task.status == "unavailable" for task in found.tasks) or found.warnings:
         raise typer.Exit(exit_codes.FAILED)
 
 
@@ -174,7 +174,7 @@ def _lines(found: Probes) -> list[str]:
         lines += text.aligned([("error", found.error.detail or found.error.code)])
     lines += text.aligned([(one.code, one.detail) for one in found.warnings])
     lines += text.aligned(
-        [(task.name, task.status, task.error.detail) for task in found.works if task.error]
+        [(task.name, task.status, task.error.detail) for task in found.tasks if task.error]
     )
     for name, rows in found.probes.items():
         metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))

@@ -1,0 +1,1 @@
+"""The engine of tasks: database, tables, leases, queues and blobs."""

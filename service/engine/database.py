@@ -1,0 +1,189 @@
+"""Opens and migrates the database: SQLite in WAL mode by default, PostgreSQL by URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from service.contract.errors import InvalidSetting
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSIONS = sa.table("alembic_version", sa.column("version_num"))  # made by Alembic
+BUSY_SECONDS = 10  # how long a writer waits for another writer
+# PostgreSQL: how long a statement may take, and how long a transaction may wait for its client's
+# next statement. One whose client is stopped or cut off stands in all others' way, until the server
+# ends it; leases are 12 s.
+STATEMENT_SECONDS = 30
+IDLE_SECONDS = 4
+# How soon a client notices that the server is gone: 3 + 3 x 2 s of silence.
+_TCP = {"keepalives_idle": 3, "keepalives_interval": 2, "keepalives_count": 3}
+_CLIENT = {"connect_timeout": 5, "tcp_user_timeout": 9000, **_TCP}
+# PostgreSQL: seconds of waiting until the server is asked whether it is still there.
+PATIENCE, HURRIED = 5.0, 0.5
+
+
+def connect(url: str, patience: float = PATIENCE) -> Engine:
+    """An engine for SQLite or PostgreSQL; on SQLite, write transactions run one at a time."""
+    if url.startswith("sqlite"):
+        engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _sqlite_pragmas)
+        sa.event.listen(engine, "begin", _sqlite_begin)
+        return engine
+    if url.startswith("postgresql"):
+        engine = sa.create_engine(
+            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            connect_args=_CLIENT,
+            pool_pre_ping=True,  # connections to a restarted server are replaced
+        )
+        from service.engine.links.postgresql import Connector  # noqa: PLC0415  only where it is used
+
+        connector = Connector(patience)
+        sa.event.listen(
+            engine, "do_connect", lambda _, __, these, named: connector(*these, **named)
+        )
+        sa.event.listen(engine, "connect", _postgresql_limits)
+        return engine
+    raise InvalidSetting(
+        "PRESCORE_DATABASE_URL: expected sqlite:///… or postgresql://…, "
+        f"found {url.split(':', maxsplit=1)[0]}:…"
+    )
+
+
+def migrate(engine: Engine) -> None:
+    """Migrate the tables to this version; InvalidSetting if a later version has made them."""
+    found, head = revisions(engine)
+    if found == head:
+        return
+    if found is not None and not is_known(found):
+        raise InvalidSetting(_later(found))
+    with engine.begin() as connection:
+        upgrade(connection, "head")
+
+
+def upgrade(connection: sa.Connection, revision: str) -> None:
+    """Migrate the tables to that revision, in the connection's transaction."""
+    from alembic import command  # noqa: PLC0415  60 ms, and only new records need it
+    from alembic.config import Config  # noqa: PLC0415
+
+    _lift_limits(connection)
+    configuration = Config()
+    configuration.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, revision)
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[sa.Connection]:
+    """A transaction that sees the record as it is at one moment, however long it takes; others
+    write meanwhile. On SQLite, what they write stays in the log (`…-wal`) until it ends.
+    """
+    options: dict[str, Any] = {"reading": True}
+    if engine.dialect.name == "postgresql":
+        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    with engine.connect().execution_options(**options) as connection, connection.begin():
+        _lift_limits(connection)
+        yield connection
+
+
+def _lift_limits(connection: sa.Connection) -> None:
+    """For what takes minutes: until the transaction's end, its statements may be long."""
+    if connection.dialect.name == "postgresql":
+        for name in _limits():
+            connection.exec_driver_sql(f"SET LOCAL {name} = 0")
+
+
+def revisions(engine: Engine) -> tuple[str | None, str]:
+    """The revision of the tables (None: there are no tables yet), and this version's revision."""
+    with engine.execution_options(reading=True).connect() as connection:
+        if not sa.inspect(connection).has_table(_VERSIONS.name):
+            return None, _known()[-1]
+        return connection.execute(sa.select(_VERSIONS)).scalar(), _known()[-1]
+
+
+def is_known(revision: str) -> bool:
+    """Whether this version has the revision; False for one of a later version."""
+    return revision in _known()
+
+
+def _known() -> list[str]:
+    """Revisions of this version, in their order: their files' names begin with them."""
+    names = (path.name for path in (_MIGRATIONS / "versions").glob("[0-9]*.py"))
+    return sorted(name.partition("_")[0] for name in names)
+
+
+def check_at_head(engine: Engine) -> None:
+    """Raise InvalidSetting if the tables are of another version."""
+    found, head = revisions(engine)
+    if found is not None and not is_known(found):
+        raise InvalidSetting(_later(found))
+    if found != head:
+        raise InvalidSetting(
+            f"the database is at revision {found}, this version needs {head}: "
+            "run `prescore migrate` (or `prescore serve`, which does) first"
+        )
+
+
+def damage(engine: Engine, *, quick: bool = False) -> list[str]:
+    """The first findings of SQLite in all pages of its file; empty where there are none, and for
+    PostgreSQL, which checks its own. It reads the whole file over a new connection, while others go
+    on. `quick`: indexes are not compared with their tables.
+    """
+    if engine.dialect.name != "sqlite":
+        return []
+    check = "quick_check" if quick else "integrity_check"
+    with new_connection(engine) as connection:
+        found = connection.exec_driver_sql(f"PRAGMA {check}(5)").scalars().all()
+    return [line for line in found if line != "ok"]
+
+
+@contextmanager
+def new_connection(engine: Engine) -> Iterator[sa.Connection]:
+    """A connection that is made now: one that is kept may lead to a file that others no longer
+    reach.
+    """
+    new = sa.create_engine(engine.url, pool=engine.pool.recreate())
+    try:
+        with new.connect() as connection:
+            yield connection
+    finally:
+        new.dispose()
+
+
+def _later(revision: str) -> str:
+    return (
+        f"the database is at revision {revision}, which a later version of Prescore has made: "
+        "start that version, or use another database or PRESCORE_HOME"
+    )
+
+
+def _sqlite_pragmas(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # `_sqlite_begin` sends BEGIN
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _postgresql_limits(connection: Any, _: Any) -> None:
+    connection.autocommit = True
+    for name, seconds in _limits().items():
+        connection.execute(f"SET {name} = '{seconds}s'")
+    connection.autocommit = False
+
+
+def _limits() -> dict[str, int]:
+    return {
+        "statement_timeout": STATEMENT_SECONDS,
+        "lock_timeout": BUSY_SECONDS,
+        "idle_in_transaction_session_timeout": IDLE_SECONDS,
+    }
+
+
+def _sqlite_begin(connection: sa.Connection) -> None:
+    """BEGIN IMMEDIATE, so that a writing transaction waits at its start, not in the middle."""
+    reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

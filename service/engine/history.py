@@ -1,0 +1,255 @@
+"""Runs follow their tasks: a new version and an event for each change, and a final snapshot."""
+
+import json
+import time
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from prescore.models.base import RunProblem
+from prescore.models.runs import ENDED, EndEvent, Progress, RunStatus, TaskEvent
+from service.contract import results
+from service.contract.plan import tasks
+from service.contract.results import ScoreSummary
+from service.engine.kept import boards, summaries
+from service.engine.outgoing import announcements
+from service.engine.records import in_batches, insert
+from service.engine.tables import events, needs, run_tasks, runs, task_rows, untold
+from service.engine.teams import owned
+
+TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
+_OF_PARTS = (
+    "key",
+    "status",
+    "done",
+    "attempt",
+    "started_at",
+    "parameters",
+    "summary",
+    "summary_id",
+)
+_EVENTS = sa.select(events.c.version, events.c.kind, events.c.payload).order_by(events.c.version)
+
+
+@owned.for_all_teams
+def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
+    """Add versions and events to the unfinished runs of these tasks; returns the runs' ids.
+
+    If a task has more runs than `TOLD_AT_ONCE`, the others are noted: `telling` tells them.
+    """
+    changed = [*keys]
+    changed += _wholes(connection, changed)
+    query = (
+        sa.select(run_tasks.c.run_id, run_tasks.c.name)
+        .join(runs, runs.c.id == run_tasks.c.run_id)
+        .where(runs.c.finished_at.is_(None))
+        .order_by(run_tasks.c.position, run_tasks.c.run_id)  # the same runs are told each time
+    )
+    concerned = [
+        row
+        for batch in in_batches(changed)
+        for row in connection.execute(query.where(run_tasks.c.task_key.in_(batch)))
+    ]
+    names: dict[str, set[str]] = {}
+    for row in concerned:
+        names.setdefault(row.run_id, set()).add(row.name)
+    told = list(names)[:TOLD_AT_ONCE]
+    later = [
+        {"run_id": row.run_id, "name": row.name} for row in concerned if row.run_id not in told
+    ]
+    if later:
+        connection.execute(insert(connection, untold).on_conflict_do_nothing(), later)
+    for identity in told:
+        tell(connection, identity, names[identity])
+    return told
+
+
+def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
+    """Add events about these tasks to a run, and derive its status."""
+    rows = task_statuses(connection, identity)
+    touched = [row for row in rows if row["name"] in names]
+    summaries.fill(connection, [row for row in touched if row["status"] == "done"])
+    for row in touched:
+        add_event(connection, identity, "task", _task_event(row).model_dump_json())
+        scored = results.of(row, ScoreSummary)
+        if scored is not None:
+            add_event(connection, identity, "scores", summaries.scores_event(row, scored))
+    _settle(connection, identity, rows)
+
+
+def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
+    """The tasks of which these are shards: tasks of the same kind that need them."""
+    part = task_rows.alias()
+    query = (
+        sa.select(needs.c.task_key)
+        .join(part, part.c.key == needs.c.needs_key)
+        .join(task_rows, task_rows.c.key == needs.c.task_key)
+        .where(part.c.kind == task_rows.c.kind)
+    )
+    return [
+        key
+        for batch in in_batches(keys)
+        for key in connection.execute(query.where(needs.c.needs_key.in_(batch))).scalars()
+    ]
+
+
+def _task_event(row: Mapping[str, Any]) -> TaskEvent:
+    return TaskEvent(
+        name=row["name"],
+        status=row["status"],
+        progress=Progress(done=row["done"], total=row["total"]),
+        attempts=row["attempt"],
+        error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
+    )
+
+
+@owned.for_all_teams
+def settle(connection: Connection, identity: str) -> None:
+    """Derive a run's status from its tasks; the status at the end never changes again."""
+    _settle(connection, identity, task_statuses(connection, identity))
+
+
+def _settle(
+    connection: Connection, identity: str, rows: Sequence[MutableMapping[str, Any]]
+) -> None:
+    status = tasks.derive(row["status"] for row in rows)
+    if status in ENDED:
+        _end(connection, identity, status, rows)
+    else:
+        _change(connection, identity, status=status)
+
+
+def end_run(connection: Connection, identity: str, status: RunStatus) -> None:
+    """End a run before its tasks, which it then shows as canceled; other runs may need them."""
+    rows = task_statuses(connection, identity)
+    unfinished = [row for row in rows if row["status"] not in tasks.TERMINAL]
+    for row in unfinished:
+        row["status"] = "canceled"
+    if unfinished:
+        _end(connection, identity, status, rows)
+
+
+def _end(
+    connection: Connection,
+    identity: str,
+    status: RunStatus,
+    rows: Sequence[MutableMapping[str, Any]],
+) -> None:
+    """The scores of an evaluation are entered on boards; tasks and events are packed; webhooks are
+    to be told.
+    """
+    summaries.fill(connection, rows)
+    now = time.time()
+    if not _change(connection, identity, status=status, finished_at=now):
+        return
+    announcements.note(connection, identity, now)
+    add_event(connection, identity, "end", EndEvent(status=status).model_dump_json())
+    shown = boards.enter(connection, identity, rows)
+    own = events.c.run_id == identity
+    log = connection.execute(_EVENTS.where(own)).all()
+    connection.execute(events.delete().where(own))
+    packed = {
+        "snapshot": summaries.snapshot(rows, shown),
+        "event_log": summaries.pack([list(event) for event in log]),
+    }
+    connection.execute(runs.update().where(runs.c.id == identity).values(**packed))
+
+
+def _change(connection: Connection, identity: str, **values: Any) -> bool:
+    """Change a run unless it has ended; returns whether it was changed."""
+    changed = connection.execute(
+        runs.update().where(runs.c.id == identity, runs.c.finished_at.is_(None)).values(**values)
+    )
+    return changed.rowcount == 1
+
+
+def add_event(connection: Connection, identity: str, kind: str, payload: str) -> None:
+    """Add an event, which makes a new version of the run; that number is the event's id."""
+    add_version(connection, identity)
+    version = sa.select(runs.c.version).where(runs.c.id == identity)
+    connection.execute(
+        events.insert().values(
+            run_id=identity,
+            version=version.scalar_subquery(),
+            kind=kind,
+            payload=payload,
+        )
+    )
+
+
+def add_version(connection: Connection, identity: str) -> None:
+    """Make a new version of a run, ended or not, by which those who poll see that it changed."""
+    own = runs.update().where(runs.c.id == identity)
+    connection.execute(own.values(version=runs.c.version + 1))
+
+
+def events_after(connection: Connection, identity: str, after: int) -> list[summaries.StoredEvent]:
+    """A run's events after a version, in their order."""
+    log = connection.execute(sa.select(runs.c.event_log).where(runs.c.id == identity)).scalar()
+    if log is not None:
+        found = [event for event in summaries.unpack(log) if event[0] > after]
+        return summaries.whole(connection, found)
+    later = _EVENTS.where(events.c.run_id == identity, events.c.version > after)
+    return summaries.whole(connection, connection.execute(later).all())
+
+
+def task_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
+    """A run's tasks as it shows them; a sharded task includes the state of its shards. Long
+    summaries are not read.
+    """
+    return tasks_of(connection, [identity])[identity]
+
+
+def tasks_of(connection: Connection, identities: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The tasks of several runs, by the run's id."""
+    rows = connection.execute(
+        sa.select(run_tasks.c.run_id, run_tasks.c.name, run_tasks.c.cached, task_rows)
+        .join(task_rows, task_rows.c.key == run_tasks.c.task_key)
+        .where(run_tasks.c.run_id.in_(identities))
+        .order_by(run_tasks.c.run_id, run_tasks.c.position)
+    ).all()
+    found = [dict(row._mapping) for row in rows]  # noqa: SLF001
+    sharded = [(row, json.loads(row["parts"])) for row in found if row["parts"] != "[]"]
+    parts = _parts(connection, {key for _, keys in sharded for key in keys})
+    for row, keys in sharded:
+        _add_up(row, [parts[key] for key in keys])
+    of: dict[str, list[dict[str, Any]]] = {identity: [] for identity in identities}
+    for row in found:
+        of[row.pop("run_id")].append(row)
+    return of
+
+
+def _parts(connection: Connection, keys: Iterable[str]) -> dict[str, Row[Any]]:
+    query = sa.select(*(task_rows.c[name] for name in _OF_PARTS))
+    return {
+        row.key: row
+        for batch in in_batches(keys)
+        for row in connection.execute(query.where(task_rows.c.key.in_(batch)))
+    }
+
+
+def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
+    """Add the shards' state to a sharded task, which runs from its first shard's start on.
+
+    Its progress counts images. Until it is joined, its summary is the last finished shard's.
+    """
+    spans = [json.loads(part.parameters)["images"] for part in parts]
+    images = [stop - start for start, stop in spans]
+    row["total"] = sum(images)
+    row["done"] = sum(
+        count if part.status == "done" else min(part.done, count)
+        for part, count in zip(parts, images, strict=True)
+    )
+    row["attempt"] = max(row["attempt"], *(part.attempt for part in parts))
+    statuses = {part.status for part in parts}
+    if row["status"] in ("waiting", "ready"):
+        begun = statuses & {"running", "done"}
+        row["status"] = "running" if begun else "ready" if "ready" in statuses else "waiting"
+    done = [part for part in parts if part.status == "done"]
+    if row["summary"] is None and row["summary_id"] is None and done:
+        row["summary"], row["summary_id"] = done[-1].summary, done[-1].summary_id
+    started = [part.started_at for part in parts if part.started_at is not None]
+    if started:
+        row["started_at"] = min(started)

@@ -1,0 +1,47 @@
+"""`Parts`: database, blobs, queue and assets as one argument."""
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from service.contract.asking import EVERYBODY, Asker
+from service.contract.plan.assets import Places
+from service.contract.settings import PROTECTED, Settings
+from service.engine import database, queueing
+from service.engine.blobs import Blobs, open_blobs
+from service.engine.queueing import RedisQueue, WakeUpQueue
+from service.engine.records import Records
+
+
+@dataclass(frozen=True)
+class Parts:
+    records: Records
+    blobs: Blobs
+    queue: WakeUpQueue
+    places: Places  # of assets
+    speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
+    asker: Asker = field(default=EVERYBODY, kw_only=True)
+    protected: frozenset[str] = field(default=PROTECTED, kw_only=True)  # labels NAME=VALUE
+    public_url: str | None = field(default=None, kw_only=True)  # where people reach the page
+
+    def asked_by(self, asker: Asker) -> Self:
+        """The same parts for a request of this asker: its record shows what the team has."""
+        return replace(self, asker=asker, records=self.records.of(asker.team))
+
+
+def connect(settings: Settings, *, hurried: bool = False) -> Parts:
+    """Open all parts. InvalidSetting: a database of another version, a Redis that evicts keys.
+    `hurried`: a server that falls silent delays nothing for two seconds.
+    """
+    engine = database.connect(settings.database, database.HURRIED if hurried else database.PATIENCE)
+    database.check_at_head(engine)
+    connection = queueing.connect(settings.redis)
+    queueing.check(connection)
+    return Parts(
+        Records(engine),
+        open_blobs(settings.blob_url, settings.home, settings.blob_public_url, hurried=hurried),
+        RedisQueue(connection),
+        Places.of(settings),
+        speed=settings.inference_speed,
+        protected=settings.protected,
+        public_url=settings.public_url,
+    )

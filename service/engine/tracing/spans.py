@@ -1,0 +1,74 @@
+"""What is told of requests and of attempts. `OFF` tells nothing, and costs nothing.
+
+Attributes are names, keys and numbers of ours, and codes of errors; never an error's text, a label,
+a caption or a path, which hold what users wrote.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from service.engine.tracing.contexts import Context
+
+Attributes = Mapping[str, str | int | float]
+
+
+class Span(Protocol):
+    traceparent: str | None
+
+    def name(self, name: str) -> None: ...
+
+    def tell(self, attributes: Attributes) -> None: ...
+
+    def fail(self, code: str) -> None:
+        """Mark it as an error with this code."""
+        ...
+
+
+class Tracer(Protocol):
+    is_on: bool
+
+    def request(self, name: str, parent: Context | None) -> AbstractContextManager[Span]:
+        """A span of a request, of which `parent` is the caller's, if any is told."""
+        ...
+
+    def attempt(
+        self, name: str, parent: Context | None, attributes: Attributes
+    ) -> AbstractContextManager[Span]:
+        """A span of an attempt at a task; an exception that leaves it marks it as an error."""
+        ...
+
+    def close(self) -> None:
+        """Send what is not sent yet, for two seconds at most."""
+        ...
+
+
+class _Untold:
+    traceparent: str | None = None
+
+    def name(self, name: str) -> None: ...
+
+    def tell(self, attributes: Attributes) -> None: ...
+
+    def fail(self, code: str) -> None: ...
+
+
+class _Off:
+    is_on = False
+
+    def request(self, name: str, parent: Context | None) -> AbstractContextManager[Span]:  # noqa: ARG002
+        return nullcontext(UNTOLD)
+
+    def attempt(
+        self,
+        name: str,  # noqa: ARG002
+        parent: Context | None,  # noqa: ARG002
+        attributes: Attributes,  # noqa: ARG002
+    ) -> AbstractContextManager[Span]:
+        return nullcontext(UNTOLD)
+
+    def close(self) -> None: ...
+
+
+UNTOLD: Span = _Untold()
+OFF: Tracer = _Off()

@@ -1,0 +1,1 @@
+"""What can be seen of the engine: the tasks that queues have, the workers that there are."""

@@ -1,1 +1,0 @@
-"""The engine of works: database, tables, leases, queues and blobs."""

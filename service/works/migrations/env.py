@@ -1,9 +1,0 @@
-"""Alembic's entry: runs on the connection that service.works.database gives it."""
-
-from alembic import context
-
-from service.works.tables import metadata
-
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
-context.run_migrations()

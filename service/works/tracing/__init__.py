@@ -1,6 +1,0 @@
-"""Traces across the queue: a span of each request, and of each attempt at a work that it asked for.
-
-`contexts` says which request's span works are added for, which their rows keep. `spans` is what the
-service and the workers use; `exporting` alone imports OpenTelemetry, where the environment names a
-collector and the extra `otel` is installed. Else nothing is imported, kept or measured.
-"""

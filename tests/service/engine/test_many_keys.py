@@ -1,0 +1,102 @@
+"""More keys than a statement may name: SQLite takes 32,766 values and PostgreSQL 65,535."""
+
+import json
+import sqlite3
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from service.engine import graph, history, intake
+from service.engine.records import Records
+from service.engine.tables import needs, run_tasks, runs, task_rows
+
+WHOLE = "w" * 64
+RUN = "ev_1"
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+@pytest.fixture(params=[200, pytest.param(66_000, marks=pytest.mark.slow)])
+def shards(request, monkeypatch):
+    """Keys; of a few, a statement may name fewer."""
+    if request.param == 200:
+        monkeypatch.setattr("service.engine.records._AT_ONCE", 50)
+    return [f"{place:064x}" for place in range(request.param)]
+
+
+def _task(key, status, **more):
+    row = {
+        **dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total"), 0),
+        "inputs": "{}",
+        "parts": "[]",
+        "parameters": "{}",
+        "queue": "inference",
+        "deadline": time.time() + 100,
+        "created_at": time.time(),
+    }
+    return {**row, "key": key, "kind": "captions", "status": status, **more}
+
+
+def _run(whole):
+    row = {
+        "id": RUN,
+        "kind": "evaluation",
+        "request": "{}",
+        "status": "queued",
+        "version": 1,
+        "dataset_name": "d",
+        "dataset_version": 1,
+        "dataset_digest": "sha256:d",
+        "split": "test",
+        "warnings": "[]",
+        "deadline": time.time() + 100,
+    }
+    named = {"run_id": RUN, "position": 0, "name": "captions", "cached": False}
+    return {**row, "created_at": time.time()}, {**named, "task_key": whole}
+
+
+def _add(records, *added):
+    with records.transaction() as connection:
+        run, named = _run(WHOLE)
+        connection.execute(runs.insert().values(run))
+        connection.execute(run_tasks.insert().values(named))
+        for table, rows in added:
+            connection.execute(table.insert(), rows)
+
+
+@contextmanager
+def _limited(records, shards):
+    """A transaction in which SQLite takes as many values as it usually does, or 100 for a few."""
+    with records.transaction() as connection:
+        if records.is_file:
+            own = connection.connection.driver_connection
+            own.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, min(32_766, len(shards) // 2))
+        yield connection
+
+
+def test_a_run_may_have_more_shards_than_a_statement_may_name(records, shards):
+    parts = [_task(key, "ready", parameters='{"images": [0, 1]}') for key in shards]
+    parts[-1]["status"] = "done"
+    _add(records, (task_rows, [_task(WHOLE, "waiting", parts=json.dumps(shards)), *parts]))
+    with _limited(records, shards) as connection:
+        (task,) = history.task_statuses(connection, RUN)
+        assert (task["status"], task["done"], task["total"]) == ("running", 1, len(shards))
+        assert intake.done_of(connection, shards) == {shards[-1]}
+        assert history.update_runs(connection, [*shards, WHOLE]) == [RUN]
+
+
+def test_a_task_may_fail_for_which_more_wait_than_a_statement_may_name(records, shards):
+    waiting = [_task(key, "waiting") for key in shards]
+    first, below = _task("f" * 64, "running", kind="order"), _task(WHOLE, "waiting")
+    of_first = [{"task_key": key, "needs_key": first["key"]} for key in shards]
+    of_below = [{"task_key": WHOLE, "needs_key": key} for key in shards[-1:]]
+    _add(records, (task_rows, [first, below, *waiting]), (needs, [*of_first, *of_below]))
+    with _limited(records, shards) as connection:
+        error = {"code": "timeout", "detail": "late"}
+        touched = graph.fail_dependents(connection, first["key"], error)
+        assert set(touched) == {*shards, WHOLE}
+        assert history.update_runs(connection, touched) == [RUN]

@@ -1,0 +1,143 @@
+"""Turns, on SQLite and PostgreSQL alike: in which order callers' tasks are leased."""
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+import statements
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake, leases
+from service.engine.queueing import AtOnce
+from service.engine.records import Records
+from service.engine.tables import turns as kept
+from service.engine.waiting import turns
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _task(name, price=1.0, kind="bleu", **inputs):
+    return Task(kind, {"captions": Blob(name), **inputs}, {}, price=price)
+
+
+def _add(records, caller, *tasks):
+    with records.transaction() as connection:
+        intake.add_tasks(records, connection, tasks, time.time() + 100, caller)
+
+
+def _leased(records, queue="metrics"):
+    lease = leases.take_first(records, queue, "w")
+    return lease and lease.inputs["captions"]
+
+
+def _all(records):
+    return [*iter(lambda: _leased(records), None)]
+
+
+def test_who_comes_late_with_little_waits_for_one_task_of_who_has_much(records):
+    """T63."""
+    _add(records, "a", *(_task(f"a{number}") for number in range(5)))
+    assert _leased(records) == "a0"
+    _add(records, "b", _task("b0"), _task("b1"))
+    assert _all(records) == ["a1", "b0", "a2", "b1", "a3", "a4"]
+
+
+def test_the_keys_of_a_team_share_what_one_caller_has(records):
+    """Two keys of red have together what blue's one has, and each of them half of it."""
+    for key in ("red/1", "red/2"):
+        _add(records, key, *(_task(f"{key} {number}") for number in range(4)))
+    _add(records, "blue/1", *(_task(f"blue {number}") for number in range(4)))
+    first = _all(records)[:7]
+    assert sum(name.startswith("blue") for name in first) >= 3
+    assert {name.partition(" ")[0] for name in first} == {"red/1", "red/2", "blue"}
+
+
+def test_a_callers_many_small_submissions_count_as_one_large_one(records):
+    for number in range(4):
+        _add(records, "a", _task(f"a{number}"))
+    _add(records, "b", _task("b0"))
+    assert _all(records) == ["a0", "b0", "a1", "a2", "a3"]
+
+
+def test_cheap_tasks_come_before_dear_ones(records):
+    """Of one submission, and of callers: a second of work counts, not how many tasks there are."""
+    _add(records, "a", _task("dear", 5.0), _task("cheap", 0.5), _task("other", 0.5))
+    _add(records, "b", *(_task(f"b{number}", 1.0) for number in range(3)))
+    assert _all(records) == ["cheap", "other", "b0", "b1", "b2", "dear"]
+
+
+def test_short_tasks_that_pass_long_ones_are_in_turn_and_move_no_clock(records):
+    """T66: the long ones of who comes later are not behind all of who came first."""
+    _add(records, "a", _task("short", 0.5), *(_task(f"a{number}", 9.0) for number in range(3)))
+    assert _leased(records) == "short"
+    assert _leased(records) == "a0"
+    _add(records, "a", _task("late", 3.9))
+    _add(records, "b", _task("first", 0.5))
+    passing = [leases.take_first(records, "metrics", "w", short=True) for _ in range(3)]
+    assert [lease and lease.inputs["captions"] for lease in passing] == ["first", "late", None]
+    _add(records, "b", _task("b0", 9.0))
+    assert _all(records) == ["a1", "b0", "a2"]
+
+
+def test_tasks_are_performed_at_once_in_their_turns_too(records):
+    _add(records, "a", _task("dear", 5.0), _task("cheap", 0.5))
+    _add(records, "b", _task("first", 0.1))
+    performed = []
+    AtOnce(lambda queue: performed.append(_leased(records, queue))).flush(records)
+    assert performed == ["first", "cheap", "dear"]
+
+
+def test_who_was_idle_has_saved_nothing(records):
+    """The clock goes on: what one does not use, one has not before others later."""
+    _add(records, "a", *(_task(f"a{number}") for number in range(4)))
+    assert [_leased(records) for _ in range(4)] == ["a0", "a1", "a2", "a3"]
+    _add(records, "b", *(_task(f"b{number}") for number in range(3)))
+    _add(records, "a", _task("a4"), _task("a5"))
+    assert _all(records) == ["b0", "a4", "b1", "a5", "b2"]
+
+
+def test_a_task_that_waited_or_is_tried_again_keeps_its_turn(records):
+    need = _task("need")
+    after = _task("after", kind="spider", need=need)
+    _add(records, "a", need, after)
+    _add(records, "a", *(_task(f"a{number}") for number in range(3)))
+    lease = leases.take_first(records, "metrics", "w")
+    leases.finish(records, lease, "sha256:r", {})
+    lease = leases.take_first(records, "metrics", "w")
+    assert lease.inputs["captions"] == "after"
+    leases.hand_back(records, lease)
+    assert _all(records) == ["after", "a0", "a1", "a2"]
+
+
+def test_a_task_that_two_want_has_the_earlier_turn(records):
+    shared = _task("shared")
+    _add(records, "a", *(_task(f"a{number}") for number in range(3)), shared)
+    _add(records, "b", shared)
+    assert _all(records) == ["a0", "shared", "a1", "a2"]
+
+
+def test_queues_have_turns_of_their_own(records):
+    _add(records, "a", *(_task(f"a{number}") for number in range(3)))
+    _add(records, "a", _task("parsed", kind="tuples"))
+    _add(records, "b", _task("late", kind="tuples"))
+    assert [_leased(records, "parsing") for _ in range(3)] == ["parsed", "late", None]
+
+
+def test_callers_whose_turns_are_over_are_forgotten(records):
+    for number in range(20):
+        _add(records, f"caller {number}", _task(f"a{number}"))
+    assert len(_all(records)) == 20
+    with records.reading() as connection:
+        assert connection.execute(sa.select(kept.c.caller)).scalars().all() == [""]
+
+
+def test_whose_turn_it_is_is_found_by_index(records):
+    if records.engine.dialect.name == "postgresql":  # its choice depends on how many rows there are
+        return
+    with statements.watched(records.engine) as found, records.reading() as connection:
+        turns.first(connection, "metrics")
+    (plan,) = found[-1].plan
+    assert "ix_tasks_turn (queue=? AND status=?)" in plan
