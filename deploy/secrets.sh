@@ -12,7 +12,7 @@ digest() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 api=$(draw) janitor=$(draw) worker=$(draw) postgres=$(draw)
 hash=$(digest "$api")
 if [ "${#api} ${#janitor} ${#worker} ${#postgres} ${#hash}" != "48 48 48 48 64" ]; then
-    echo "expected od, tr, sha256sum and /dev/urandom to task; no password was made" >&2
+    echo "expected od, tr, sha256sum and /dev/urandom to work; no password was made" >&2
     exit 1
 fi
 

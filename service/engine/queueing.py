@@ -306,5 +306,5 @@ def check(connection: redis.Redis) -> None:
     if policy != "noeviction":
         raise InvalidSetting(
             f"Redis has maxmemory-policy {policy}, expected noeviction: "
-            "with any other one it drops queued task when memory is short"
+            "with any other one it drops queued tasks when memory is short"
         )

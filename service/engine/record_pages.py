@@ -1,6 +1,6 @@
 """Pages of SQLite's file, all of which are looked at again and again while somebody asks.
 
-A look reads the whole file beside other task, about 100 MB a second. It begins when the one before
+A look reads the whole file beside other work, about 100 MB a second. It begins when the one before
 ended long ago, measured by the time that one took.
 """
 

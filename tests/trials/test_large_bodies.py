@@ -72,7 +72,7 @@ BODIES = {
 
 
 SIZES = {"too many": 10**8, "nearly": limits.VALUES - 1000, "a quarter": limits.VALUES // 4}
-# Those that cost most before there were bounds. The ordinary run, whose machine has other task,
+# Those that cost most before there were bounds. The ordinary run, whose machine has other work,
 # asks them with a quarter of the values; all else is `slow`.
 USUAL = {
     "numbers for metrics",

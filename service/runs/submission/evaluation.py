@@ -155,7 +155,7 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
                 f"{counted(max(1, len(task.parts)), 'part')} of {name} would take about "
                 f"{seconds:,.0f} s; expected at most {most}: take a smaller split, or leave "
                 f"{place} out",
-                [(f"/{place}", "expected less task")],
+                [(f"/{place}", "expected less work")],
             )
 
 

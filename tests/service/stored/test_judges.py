@@ -82,7 +82,7 @@ def test_who_leaves_has_the_process_ended(some, path, tmp_path):
 
 
 def test_what_takes_too_long_is_refused_and_others_are_judged(some, path, tmp_path, monkeypatch):
-    _start_both(some, path, tmp_path)  # which takes longer than one second beside other task
+    _start_both(some, path, tmp_path)  # which takes longer than one second beside other work
     monkeypatch.setattr(judges, "_SHORT_SECONDS", 1.0)
     answer = _waiting(some, tmp_path)
     assert _ask(some, path).result(30)
