@@ -59,20 +59,20 @@ def score(
 ) -> None:
     """Score captions, or a checkpoint, and print the scores.
 
-    Where DATASET is a folder or a tar, or no service is named and none answers, the
-    service runs in this process (--here). It keeps its results: the same is not
-    computed twice. METEOR's program starts anew each time.
+    Where DATASET is a folder or a tar, or no service is named and none answers,
+    the service runs in this process (--here). It keeps its results: the same is
+    not computed twice. METEOR's program starts anew each time.
 
         prescore score results.json --dataset flickr8k/
         prescore score results.json --dataset coco.tar/val --metrics cider_d,spice
         prescore score best.safetensors --dataset flickr8k/ --metrics cider_d
         prescore score results.json --dataset flickr8k@v1/test --json
 
-    Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice, spider,
-    wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with a certain
-    model), accord, accord_large, variety; of a checkpoint, pre-gen metrics too. Some
-    need files that `prescore assets` adds; `all` leaves out those whose files are not
-    here, and nneval, which has to be asked for.
+    Metrics: bleu (bleu_1 to bleu_4), rouge_l, cider_d, cider, meteor, spice,
+    spider, wmd, wmd_unit, chair, bertscore, refscore, nneval (nneval@DIGEST: with
+    a certain model), accord, accord_large, variety; of a checkpoint, pre-gen
+    metrics too. Some need files that `prescore assets` adds; `all` leaves out
+    those whose files are not here, and nneval, which has to be asked for.
 
     Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """

@@ -155,9 +155,9 @@ def train(
               accord and of CIDEr-D.
 
     No photo is both learned from and tested with, even under two names:
-    Flickr30k's 123.jpg and Flickr8k's 123_abc.jpg are the same photo. Where DATASET is
-    a folder or a tar, or no service is named and none answers, the service runs in this
-    process (--here).
+    Flickr30k's 123.jpg and Flickr8k's 123_abc.jpg are the same photo. Where
+    DATASET is a folder or a tar, or no service is named and none answers, the
+    service runs in this process (--here).
 
         prescore learned train coco/train --epochs 100
             --outputs a=ev_2f9c --outputs b=ev_81d0 --outputs c=results.json

@@ -111,17 +111,18 @@ def probe(
     random    the first references with tokens replaced at random
     single    the training sentence that scores best when used for every image
 
-    `rare` and `single` need the dataset's training split, `train`. Equal probes are not
-    computed twice. Where DATASET is a folder or a tar, or no service is named and none
-    answers, the service runs in this process (--here).
+    `rare` and `single` need the dataset's training split, `train`. Equal probes are
+    not computed twice. Where DATASET is a folder or a tar, or no service is named
+    and none answers, the service runs in this process (--here).
 
         prescore probe flickr8k/test
         prescore probe coco.tar/test --probes human --captions results.json
         prescore probe flickr8k/test --evaluation ev_2f9c --metrics cider_d,meteor
         prescore probe multi30k-de/test --tokenizer regex --probes human,frequent
 
-    Exit 0: done. 2: usage, or refused. 3: some metrics are not available, the probes
-    failed or have not ended in time. 4: no answer from the service. 130: Ctrl-C.
+    Exit 0: done. 2: usage, or refused. 3: some metrics are not available, the
+    probes failed or have not ended in time. 4: no answer from the service. 130:
+    Ctrl-C.
     """
     names = console.names(metrics)
     request = {
