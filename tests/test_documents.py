@@ -261,7 +261,7 @@ def made(tmp_path, monkeypatch):
         ]
         bundles.write_folder(tmp_path / bundle, items)
         rows = np.ones((4, 5), np.float32)
-        features.write(
+        features.write_features(
             tmp_path / bundle / bundles.FEATURES, [item.image for item in items], rows, ENCODER
         )
     for place in (
@@ -271,7 +271,7 @@ def made(tmp_path, monkeypatch):
     ):
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
-        checkpoints.write(path, model("merge", "gru", tensors("merge", "gru")))
+        checkpoints.write_checkpoint(path, model("merge", "gru", tensors("merge", "gru")))
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_pieces().to_str())
     return tmp_path
 
@@ -331,7 +331,7 @@ def test_the_python_of_pages_runs(made, answering, page, text):
     exec(compile(text, page, "exec"), scope)  # noqa: S102  our own document
     if "workers.export" in text:
         given = scope["captioner"]()  # it is exported by tests/workers/export/test_exporting.py
-        image = manifests.image_shape(given)
+        image = manifests.read_image_shape(given)
         seen, state = given.look(scope["torch"].ones(2, *image))
         assert given.step(scope["torch"].tensor([1, 2]), seen, state)[0].shape[0] == 2
     elif "pregen.scores" in text:

@@ -31,7 +31,7 @@ from service.operate import janitor
 from service.runs.life.retention import Policy
 from service.stored import judges, judging
 from workers.jobs.toolbox import Toolbox
-from workers.runtime.in_process import background_queue
+from workers.runtime.in_process import open_background_queue
 
 URL = "http://localhost"
 FOLDER = "here"
@@ -57,7 +57,7 @@ def service_here(home: Path | None = None, folder: Path | None = None) -> Iterat
         stack.enter_context(judges.of_this_process().staying_here(judging.answer))
         toolbox = Toolbox.of(chosen)
         stack.callback(toolbox.close)
-        queue = stack.enter_context(background_queue(records, blobs, folder, toolbox))
+        queue = stack.enter_context(open_background_queue(records, blobs, folder, toolbox))
         parts = Parts(records, blobs, queue, toolbox.places, speed=chosen.inference_speed)
         stack.enter_context(_repaired(parts))
         yield stack.enter_context(_served(Running.on(parts)))

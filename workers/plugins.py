@@ -1,12 +1,14 @@
-"""What a plug-in may import of Prescore: deploy/guide/plugins.md. All else may change."""
+"""Names that a plug-in may import of Prescore: deploy/guide/plugins.md. All else may change."""
 
+from workers.inference.devices import Product
 from workers.inference.features import Inputs
-from workers.inference.features import read as features
-from workers.inference.matrix_products import Product
+from workers.inference.features import read_features as features
 from workers.inference.packing import Packed
-from workers.inference.plugins.base import Captioner, Description
-from workers.inference.plugins.guarding import Refused
-from workers.inference.vocabulary import Tokens, Words
+from workers.inference.plugins.base import CaptionerBase as Captioner
+from workers.inference.plugins.base import CaptionerDescription as Description
+from workers.inference.plugins.registry import PluginRefusal as Refused
+from workers.inference.vocabulary import CaptionerTokens as Tokens
+from workers.inference.vocabulary import WordTokens as Words
 
 __all__ = [
     "Captioner",

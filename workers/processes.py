@@ -28,18 +28,18 @@ _STOP_SECONDS = 5.0
 _DEATH_SECONDS = 5.0  # for a child whose pipe is closed to end
 
 
-class Gone(Exception):
+class ChildGone(Exception):
     """The child has died, or has sent something that is not a message."""
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """End this process with its parent, even if that has ended before."""
     presence.end_with_parent()
     if os.getppid() != parent:
         sys.exit("the parent has ended already")
 
 
-def private_pipes() -> tuple[BinaryIO, BinaryIO]:
+def open_private_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The pipes of requests and answers. What libraries print to stdout goes to stderr."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -49,7 +49,7 @@ def private_pipes() -> tuple[BinaryIO, BinaryIO]:
     return requests, answers
 
 
-def read(stream: BinaryIO) -> Any:
+def read_message(stream: BinaryIO) -> Any:
     """The next message; None if the parent has closed the pipe."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -57,7 +57,7 @@ def read(stream: BinaryIO) -> Any:
     return json.loads(stream.read(_LENGTH.unpack(head)[0]))
 
 
-def write(stream: BinaryIO, message: Mapping[str, Any]) -> None:
+def write_message(stream: BinaryIO, message: Mapping[str, Any]) -> None:
     stream.write(_framed(message))
     stream.flush()
 
@@ -67,7 +67,7 @@ def _framed(message: Mapping[str, Any]) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-class Child:
+class ChildProcess:
     """A child in its own process group, its pipes, and a thread that reads its stderr."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Child:
             return None
         size: int = _LENGTH.unpack_from(received)[0]
         if size > self._largest:
-            raise Gone(f"announced an answer of {size:,} bytes: {bytes(received[:40])!r}")
+            raise ChildGone(f"announced an answer of {size:,} bytes: {bytes(received[:40])!r}")
         end = _LENGTH.size + size
         if len(received) < end:
             return None
@@ -228,12 +228,12 @@ class Child:
         except BlockingIOError:
             return
         except (BrokenPipeError, ValueError):
-            raise Gone(self._death()) from None
+            raise ChildGone(self._death()) from None
 
     def _receive(self) -> None:
         data = os.read(self._answers, _CHUNK)
         if not data:
-            raise Gone(self._death())
+            raise ChildGone(self._death())
         self._received += data
 
     def _death(self) -> str:

@@ -1,4 +1,4 @@
-"""The type of functions that report progress, and that can end a task.
+"""Progress: functions that report it, and that can end a task.
 
 A Progress may raise Canceled, which ends the task like any other error. So a task reports as often
 as it can end: after each block, and with unchanged numbers while it waits for another process.
@@ -14,11 +14,11 @@ EVERY_SECONDS = 10.0  # of progress, where there is no terminal
 SILENT_SECONDS = 2.0  # of a step, before it is worth a line
 
 
-def silent(done: int, total: int) -> None:
+def ignore_progress(done: int, total: int) -> None:
     """A Progress that does nothing."""
 
 
-def watched(what: str, last: ExitStack, say: Callable[[str], None]) -> Progress:
+def watch_step(what: str, last: ExitStack, say: Callable[[str], None]) -> Progress:
     """A step begins, so the `last` one has ended. Says so after `SILENT_SECONDS`, again every
     `EVERY_SECONDS`, and how long it took; nothing of a shorter step. A thread does, since torch may
     be at work for half a minute without a word.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from service.contract.formats.checkpoint_header import EDGE, UNK
 from workers.inference import decoding
-from workers.inference.decoding import Decoded
+from workers.inference.decoding import DecodedCaption
 from workers.metrics.family import ScoringInput
 from workers.metrics.vectors.stop_words import ENGLISH
 
@@ -73,7 +73,7 @@ def authors_columns(case: Case) -> float:
 
 @torch.inference_mode()
 def authors_decoding(
-    case: Case, options: decoding.Options, ours: list[Decoded]
+    case: Case, options: decoding.DecodingOptions, ours: list[DecodedCaption]
 ) -> tuple[float, float]:
     """One image at a time, every hypothesis read from START again for each word.
 
@@ -109,7 +109,7 @@ def _kept(text: str) -> list[str]:
     return [word for word in text.split(" ") if word not in ENGLISH]
 
 
-def _beam(plain: _Plain, case: Case, image: int, options: decoding.Options) -> list[int]:
+def _beam(plain: _Plain, case: Case, image: int, options: decoding.DecodingOptions) -> list[int]:
     features = torch.from_numpy(case.features[image : image + 1]).to(case.device)
     beam: list[tuple[float, bool, list[int]]] = [(0.0, False, [])]
     while True:

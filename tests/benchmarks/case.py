@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 
 from builders import encoded, model, tensors
 from workers.inference import decoding
-from workers.inference.captioners import Recurrent
+from workers.inference.captioners import RecurrentCaptioner
 from workers.inference.columns import Columns
-from workers.inference.vocabulary import Encoded
+from workers.inference.vocabulary import EncodedCaptions
 
 SIZE, WORDS, FEATURES = 512, 10_000, 2048
-GREEDY = decoding.Options(beam=1, min_words=0, unk=True)
+GREEDY = decoding.DecodingOptions(beam=1, min_words=0, unk=True)
 
 
 @dataclass
 class Case:
-    model: Recurrent
+    model: RecurrentCaptioner
     features: NDArray[np.float32]
-    references: Encoded
+    references: EncodedCaptions
     device: torch.device
     columns: Columns = field(init=False)  # once they are computed
 
@@ -45,7 +45,7 @@ def made_up(images: int, device: torch.device) -> Case:
     features = rng.normal(size=(images, FEATURES)).astype(np.float32)
     arrays["output.bias"][0] = _end_bias(arrays, features[:100])
     captioner = model("init", "lstm", arrays).on(device)
-    greedy = decoding.decode(captioner, features, GREEDY)
+    greedy = decoding.decode_captions(captioner, features, GREEDY)
     references = encoded([_references(caption.words, rng) for caption in greedy])
     return Case(captioner, features, references, device)
 
@@ -56,7 +56,7 @@ def _end_bias(arrays: dict[str, NDArray[np.float32]], features: NDArray[np.float
     for _ in range(12):
         middle = (low + high) / 2
         arrays["output.bias"][0] = middle
-        found = decoding.decode(model("init", "lstm", arrays), features, GREEDY)
+        found = decoding.decode_captions(model("init", "lstm", arrays), features, GREEDY)
         long = np.mean([len(caption.words) for caption in found]) > 10
         low, high = (middle, high) if long else (low, middle)
     return high

@@ -9,8 +9,8 @@ from rows import Row  # beside this file
 
 import image_encoders
 from service.contract.formats.encoder_header import Preprocessing
-from workers.inference import pictures
-from workers.inference.encoders import encoding, mobilenet_v2
+from workers.inference import mobilenet_v2, pictures
+from workers.inference import mobilenet_v2 as encoding
 
 _TURNS = 4
 _GIVEN = Preprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
@@ -23,7 +23,7 @@ def measure(images: int) -> list[Row]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         path = image_encoders.write(Path(folder) / "e.safetensors", given=_GIVEN)
-        encoder = mobilenet_v2.read(path)
+        encoder = mobilenet_v2.read_image_encoder(path)
         for size in _SIZES:
             bundle, names = _bundle(Path(folder) / f"{size[0]}", images, size)
             whole, alone = _seconds(encoder, bundle, names)
@@ -51,9 +51,9 @@ def _seconds(
     part = -(-len(names) // _TURNS)
     for at in range(0, len(names), part):
         some = names[at : at + part]
-        pixels = np.stack(list(pictures.read(bundle, some, fit=encoder.fit)))
+        pixels = np.stack(list(pictures.read_pictures(bundle, some, fit=encoder.fit)))
         began = time.perf_counter()
-        found = encoding.encode(encoder, "0", bundle, some)
+        found = encoding.encode_pictures(encoder, "0", bundle, some)
         whole += time.perf_counter() - began
         assert not found.undecoded
         began = time.perf_counter()

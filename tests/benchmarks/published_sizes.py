@@ -17,14 +17,14 @@ from rows import Row, seconds  # beside this file
 from transformers.utils import logging
 
 from workers.inference import generation, scoring
-from workers.inference.captioners import Search
-from workers.inference.huggingface import networks
-from workers.inference.huggingface.captioner import Transformer
-from workers.inference.huggingface.stack import Decoder
-from workers.inference.matrix_products import Product
-from workers.inference.pieces import Pieces
-from workers.inference.prepared import Preparation
-from workers.inference.vocabulary import Encoded
+from workers.inference.captioners import GenerationOptions
+from workers.inference.devices import Product
+from workers.inference.huggingface import loader
+from workers.inference.huggingface.captioner import HuggingFaceCaptioner
+from workers.inference.huggingface.decoder_stack import Decoder
+from workers.inference.pieces import PieceTokens
+from workers.inference.preprocessing import PicturePreparation
+from workers.inference.vocabulary import EncodedCaptions
 
 _BATCH, _NEW_TOKENS, _REFERENCES = 8, 15, 5
 _SEARCHED = (1, 7)  # images in a search
@@ -36,10 +36,10 @@ _HALF = (0.5, 0.5, 0.5)
 class Case:
     name: str
     library: Any
-    ours: Transformer
+    ours: HuggingFaceCaptioner
     parts: Decoder
     pictures: NDArray[np.uint8]
-    references: Encoded
+    references: EncodedCaptions
 
     @property
     def pixels(self) -> torch.Tensor:
@@ -69,7 +69,7 @@ def _columns(case: Case) -> Row:
     found: list[Any] = []
     plain = seconds(lambda: theirs.append(_library_columns(case)))
     took = seconds(
-        lambda: found.append(scoring.columns(case.ours, case.pictures, case.references)), 2
+        lambda: found.append(scoring.compute_columns(case.ours, case.pictures, case.references)), 2
     )
     note = f"log p within {np.abs(found[-1].logp - theirs[-1]).max():.1g}; {_rate_of(case)}"
     return Row(f"{case.name}: columns", took, "its own forward pass", plain, note)
@@ -81,7 +81,7 @@ def _rate_of(case: Case) -> str:
     a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
     packed = Product(b)
     tasks = (
-        lambda: scoring.columns(seen.ours, case.pictures, case.references),
+        lambda: scoring.compute_columns(seen.ours, case.pictures, case.references),
         lambda: a @ b,
         lambda: packed(a),
     )
@@ -116,11 +116,13 @@ def _by_length(case: Case) -> list[Row]:
     for length in _LENGTHS:
         ids = rng.integers(1000, 30_000, images * length)
         offsets = np.arange(images + 1)
-        given = Encoded(ids, offsets * length, offsets, case.references.start)
-        search = Search(most=length, least=length)
+        given = EncodedCaptions(ids, offsets * length, offsets, case.references.start)
+        search = GenerationOptions(most=length, least=length)
         tasks = {
-            "columns": lambda given=given: scoring.columns(seen.ours, case.pictures, given),
-            "greedy": lambda search=search: generation.decode(seen.ours, case.pictures, search),
+            "columns": lambda given=given: scoring.compute_columns(seen.ours, case.pictures, given),
+            "greedy": lambda search=search: generation.generate_captions(
+                seen.ours, case.pictures, search
+            ),
         }
         for name, task in tasks.items():
             times[name].append(seconds(task, 2) / length)
@@ -144,9 +146,9 @@ class _Seen:
 def _search(case: Case, images: int, beams: int) -> Row:
     found: list[Any] = []
     some = case.pictures[:images]
-    search = Search(beams=beams, most=_NEW_TOKENS)
+    search = GenerationOptions(beams=beams, most=_NEW_TOKENS)
     plain = seconds(lambda: found.append(_generated(case, images, beams)), 2)
-    took = seconds(lambda: found.append(generation.decode(case.ours, some, search)), 2)
+    took = seconds(lambda: found.append(generation.generate_captions(case.ours, some, search)), 2)
     ours = [list(caption.words) for caption in found[-1]]
     equal = np.mean([a == b for a, b in zip(ours, found[0], strict=True)])
     what = f"{case.name}: beam {beams}, {images} images"
@@ -217,16 +219,16 @@ def _case(name: str, images: int) -> Case:
     rng = np.random.default_rng(0)
     library, start, end, side = _MADE[name]()
     library.eval()
-    parts = networks.parts_of(copy.deepcopy(library))
+    parts = loader.split_network(copy.deepcopy(library))
     words = parts.decoder.weight.shape[0]
     # What needs neither text nor files is left out.
-    tokens = Pieces(None, words, start, end, 500)  # type: ignore[arg-type]
-    preparation = Preparation((side, side), None, 2, 1 / 255, _HALF, _HALF)
-    ours = Transformer(parts, tokens, preparation, Search(), None)  # type: ignore[arg-type]
+    tokens = PieceTokens(None, words, start, end, 500)  # type: ignore[arg-type]
+    preparation = PicturePreparation((side, side), None, 2, 1 / 255, _HALF, _HALF)
+    ours = HuggingFaceCaptioner(parts, tokens, preparation, GenerationOptions(), None)  # type: ignore[arg-type]
     pictures = rng.integers(0, 256, (images, side, side, 3)).astype(np.uint8)
     lengths = np.maximum(4, rng.normal(11, 2.5, images * _REFERENCES).astype(int))
     ids = [np.append(rng.integers(1000, 30_000, length), end) for length in lengths]
-    references = Encoded(
+    references = EncodedCaptions(
         np.concatenate(ids),
         np.cumsum([0, *map(len, ids)]),
         np.arange(0, len(ids) + 1, _REFERENCES),

@@ -24,7 +24,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
-# As a worker's child has it (`workers/runtime/resident.py`), and before torch is loaded.
+# As a worker's child has it (`workers/runtime/warm_child.py`), and before torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import numpy as np
@@ -109,12 +109,12 @@ def _columns(case: Case) -> list[Row]:
     rows = []
     plain = authors_columns(case)
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
-        options = scoring.Options(precision=precision)
+        options = scoring.ScoringOptions(precision=precision)
         rate = _rate(case.device, dtype)
         found: list[scoring.Columns] = []
         took = seconds(
             lambda options=options, found=found: found.append(
-                scoring.columns(case.model, case.features, case.references, options)
+                scoring.compute_columns(case.model, case.features, case.references, options)
             )
         )
         rate = (rate + _rate(case.device, dtype)) / 2
@@ -133,10 +133,12 @@ def _columns(case: Case) -> list[Row]:
 
 def _walk(case: Case) -> list[Row]:
     found: list[np.ndarray] = []
-    took = seconds(lambda: found.append(prefix.walk(case.model, case.features, case.references)), 3)
-    greedy = decoding.Options(beam=1, min_words=0, unk=True)
-    plain = seconds(lambda: decoding.decode(case.model, case.features, greedy))
-    columns = seconds(lambda: scoring.columns(case.model, case.features, case.references))
+    took = seconds(
+        lambda: found.append(prefix.walk_prefixes(case.model, case.features, case.references)), 3
+    )
+    greedy = decoding.DecodingOptions(beam=1, min_words=0, unk=True)
+    plain = seconds(lambda: decoding.decode_captions(case.model, case.features, greedy))
+    columns = seconds(lambda: scoring.compute_columns(case.model, case.features, case.references))
     hits = case.columns.rank == 0
     offsets = case.columns.caption_offsets
     wanted = [int(np.logical_and.accumulate(hits[a:b]).sum()) for a, b in pairwise(offsets)]
@@ -149,11 +151,14 @@ def _walk(case: Case) -> list[Row]:
 
 def _decoding(case: Case) -> list[Row]:
     rows = []
-    for name, options in (("greedy", decoding.Options(beam=1)), ("beam 3", decoding.Options())):
-        found: list[list[decoding.Decoded]] = []
+    for name, options in (
+        ("greedy", decoding.DecodingOptions(beam=1)),
+        ("beam 3", decoding.DecodingOptions()),
+    ):
+        found: list[list[decoding.DecodedCaption]] = []
         took = seconds(
             lambda options=options, found=found: found.append(
-                decoding.decode(case.model, case.features, options)
+                decoding.decode_captions(case.model, case.features, options)
             )
         )
         plain, share = authors_decoding(case, options, found[0])

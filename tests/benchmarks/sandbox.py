@@ -14,7 +14,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import hostile_child
-from workers.sandbox import confined
+from workers.sandbox import operations
 from workers.sandbox.confinement import MECHANISMS
 
 TIMES = 30
@@ -25,7 +25,7 @@ def main() -> None:
     model = folder / "model.pt"
     torch.save({"weight": torch.ones(1000, 1000)}, model)
     empty = ("hostile_child:surroundings", [], [Path(hostile_child.__file__).parent])
-    opens = ("workers.conversion.pytorch:convert", [model], [])
+    opens = ("workers.conversion.pytorch:convert_state_dict", [model], [])
     print("| a child that | in the sandbox | without | adds |\n|---|---|---|---|")
     for name, asked, times in (
         ("does nothing", empty, TIMES),
@@ -42,7 +42,7 @@ def _milliseconds(operation, inputs, modules, times):
         for without, found in took.items():
             out = Path(tempfile.mkdtemp()) / f"{turn}"
             began = time.perf_counter()
-            confined.run(
+            operations.run_operation(
                 operation, inputs, [out], {"most_bytes": 10**9}, without=without, modules=modules
             )
             found.append((time.perf_counter() - began) * 1000)

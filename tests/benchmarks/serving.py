@@ -45,7 +45,7 @@ def main() -> None:
     case = made_up(IMAGES, torch.device("cpu"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        checkpoints.write(folder / "model.safetensors", case.model)
+        checkpoints.write_checkpoint(folder / "model.safetensors", case.model)
         fleet = Fleet(folder / "home", OMP_NUM_THREADS="2").start()
         try:
             with fleet.client() as client:
@@ -82,7 +82,9 @@ def _measure(client: httpx.Client, model: bytes, case, folder: Path) -> None:
 def _another(case, folder: Path, factor: float) -> bytes:
     """A checkpoint that nobody has scored."""
     tensors = {name: at * factor for name, at in case.model.tensors.items()}
-    checkpoints.write(folder / "other", type(case.model)(case.model.description, tensors))
+    checkpoints.write_checkpoint(
+        folder / "other", type(case.model)(case.model.description, tensors)
+    )
     return (folder / "other").read_bytes()
 
 
@@ -110,7 +112,9 @@ def _uploads(fleet: Fleet, folder: Path) -> None:
     """A checkpoint of half a gigabyte, beside the least that must be done with it."""
     words = UPLOAD_BYTES // (4 * 3 * 512)
     path = folder / "large.safetensors"
-    checkpoints.write(path, model("merge", "gru", tensors("merge", "gru", size=512, words=words)))
+    checkpoints.write_checkpoint(
+        path, model("merge", "gru", tensors("merge", "gru", size=512, words=words))
+    )
     size = path.stat().st_size
     began = time.perf_counter()
     with path.open("rb") as source, (folder / "copy").open("wb") as copy:
@@ -198,7 +202,7 @@ def _bundle(case, folder: Path) -> bytes:
         for at, name in enumerate(names)
     ]
     bundles.write_folder(folder, items)
-    features.write(folder / bundles.FEATURES, names, case.features, ENCODER)
+    features.write_features(folder / bundles.FEATURES, names, case.features, ENCODER)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for file in sorted(folder.iterdir()):

@@ -20,7 +20,7 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.formats.columns import fitting, values
 from workers.inference import scoring
-from workers.inference.packing import batches, pack
+from workers.inference.packing import batch_captions, pack_captions
 
 WORDS = ("<edge>", "<unk>", "a", "cat", "sat", "dog", "ran")
 ITEMS = (
@@ -304,7 +304,9 @@ def test_logits_of_a_checkpoint_give_the_columns_that_a_worker_computes(
     references = random_references(20, 60, rng)
     features = rng.normal(size=(20, 5)).astype(np.float32)
     given = encoded(references)
-    expected = scoring.columns(captioner, features, given, scoring.Options(entropy=True))
+    expected = scoring.compute_columns(
+        captioner, features, given, scoring.ScoringOptions(entropy=True)
+    )
     items = [
         Item(f"{at}.jpg", "test", tuple(" ".join(map(str, one)) for one in each))
         for at, each in enumerate(references)
@@ -313,8 +315,8 @@ def test_logits_of_a_checkpoint_give_the_columns_that_a_worker_computes(
     logits = np.zeros((len(given.tokens), 60), np.float32)
     with torch.inference_mode():
         images = captioner.look(torch.tensor(features))
-        for batch in batches(given, 8192):
-            packed = pack(given, batch, images.device)
+        for batch in batch_captions(given, 8192):
+            packed = pack_captions(given, batch, images.device)
             logits[packed.places] = captioner.output(captioner.hidden(images, packed)).numpy()
     with prescore.Recorder(tmp_path, vocabulary=[*map(str, range(60))], entropy=True) as recorder:
         for at in range(20):

@@ -160,12 +160,12 @@ def test_words_and_pieces_are_written_and_read(kind, tokenizer, by, bundle, tmp_
     header = values.judge(path)
     assert (header.tokenizer, header.pieces) == (tokenizer, kind)
     assert fitting.difference(path, ITEMS, 2) is None
-    of_words, _ = columns.read_brought(path)
+    of_words, _ = columns.read_uploaded_columns(path)
     assert np.diff(of_words.caption_offsets).tolist() == [len(each) for each in expected]
     logp, rank = zip(*(pair for each in expected for pair in each), strict=True)
     np.testing.assert_allclose(of_words.logp, logp, rtol=1e-6)
     assert of_words.rank.tolist() == [*rank]
-    of_pieces, _ = columns.read_brought(path, "pieces")
+    of_pieces, _ = columns.read_uploaded_columns(path, "pieces")
     assert len(of_pieces.logp) == header.tokens > header.words == len(logp)
     starts = of_words.caption_offsets[:-1], of_pieces.caption_offsets[:-1]
     whole = [

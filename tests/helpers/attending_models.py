@@ -10,7 +10,7 @@ from service.contract.formats.checkpoint_header import (
     TransformerConfig,
     shapes,
 )
-from workers.inference.captioners import ARCHITECTURES, Canonical
+from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner
 
 NAMES = ("soft_attention", "adaptive_attention", "bottom_up_top_down", "transformer")
 OPTIONS = {  # of what is computed, each other than the usual
@@ -43,7 +43,7 @@ def arrays(of: Description, seed: int = 0, scale: float = 0.5) -> dict[str, np.n
     }
 
 
-def model(of: Description, tensors: dict[str, np.ndarray]) -> Canonical:
+def model(of: Description, tensors: dict[str, np.ndarray]) -> CanonicalCaptioner:
     weights = {name: torch.from_numpy(array) for name, array in tensors.items()}
     return ARCHITECTURES[of.architecture](of, weights)
 

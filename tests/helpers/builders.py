@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from oracles import captioner as oracle
 from service.contract.formats.checkpoint_header import Config, Description, Encoder
-from workers.inference.captioners import ARCHITECTURES, Recurrent
-from workers.inference.vocabulary import Encoded
+from workers.inference.captioners import ARCHITECTURES, RecurrentCaptioner
+from workers.inference.vocabulary import EncodedCaptions
 
 KINDS = [(architecture, cell) for architecture in oracle.ARCHITECTURES for cell in ("gru", "lstm")]
 ENCODER = Encoder(name="random", digest="none")
@@ -32,7 +32,7 @@ def model(
     cell: str,
     arrays: dict[str, NDArray[np.float32]],
     encoder: Encoder = ENCODER,
-) -> Recurrent:
+) -> RecurrentCaptioner:
     size = len(arrays["gates.bias"]) // (4 if cell == "lstm" else 2)
     words, embedded = arrays["embedding.weight"].shape
     seen = len(arrays["image.bias"])
@@ -54,7 +54,7 @@ def model(
     return ARCHITECTURES[architecture](description, weights)
 
 
-def encoded(references: Sequence[Sequence[Sequence[int]]]) -> Encoded:
+def encoded(references: Sequence[Sequence[Sequence[int]]]) -> EncodedCaptions:
     tokens: list[int] = []
     caption_offsets, image_offsets = [0], [0]
     for captions in references:
@@ -62,7 +62,7 @@ def encoded(references: Sequence[Sequence[Sequence[int]]]) -> Encoded:
             tokens += [*words, 0]
             caption_offsets.append(len(tokens))
         image_offsets.append(len(caption_offsets) - 1)
-    return Encoded(np.array(tokens), np.array(caption_offsets), np.array(image_offsets))
+    return EncodedCaptions(np.array(tokens), np.array(caption_offsets), np.array(image_offsets))
 
 
 def random_references(images, words, rng, longest=9):

@@ -20,7 +20,7 @@ def theirs(model, features):
 
 
 def ours(path, features):
-    model = checkpoints.read(path)
+    model = checkpoints.read_checkpoint(path)
     ids = {word: at for at, word in enumerate(model.description.vocabulary)}
     references = [[[ids.get(word, 1) for word in each] for each in CAPTIONS] for _ in features]
-    return scoring.columns(model, features.numpy(), encoded(references)).logp
+    return scoring.compute_columns(model, features.numpy(), encoded(references)).logp

@@ -13,7 +13,7 @@ sys.path[:0] = [str(ROOT)]  # of a process with an empty environment
 
 from service.contract.errors import ConverterUnavailable  # noqa: E402
 from waiting import until  # noqa: E402
-from workers.sandbox.converter import asking  # noqa: E402
+from workers.sandbox import converter_client  # noqa: E402
 
 HOSTILE = {
     **dict.fromkeys(
@@ -63,7 +63,7 @@ class Running:
     def _answers(self) -> bool:
         assert self._process.poll() is None, self.log.read_text()
         with contextlib.suppress(ConverterUnavailable):
-            asking.check(self.socket)
+            converter_client.check_converter(self.socket)
             return True
         return False
 
@@ -79,12 +79,12 @@ def running(folder: Path, *options: str, hostile: bool = False) -> Iterator[Runn
 
 def _main() -> None:
     from workers.sandbox import confinement
-    from workers.sandbox.converter.serving import Bounds, Converter
-    from workers.sandbox.converter.tasks import TASKS
+    from workers.sandbox.converter_protocol import OPERATIONS
+    from workers.sandbox.converter_server import Converter, ConverterBounds
 
-    confinement.keep_from_others()
-    bounds = Bounds(children=2, memory=2_000_000_000)
-    socket, tasks = Path(sys.argv[2]), {**TASKS, **HOSTILE}
+    confinement.isolate_process()
+    bounds = ConverterBounds(children=2, memory=2_000_000_000)
+    socket, tasks = Path(sys.argv[2]), {**OPERATIONS, **HOSTILE}
     Converter(socket, bounds, tasks=tasks, modules=[Path(__file__).parent]).serve()
 
 

@@ -29,10 +29,12 @@ SIZE, FEATURE_SIZE = 4, 3
 def make(folder: Path) -> dict[str, bytes]:
     """The files: name -> content."""
     names = ["harbour.jpg", "market.jpg", "dog.jpg"]
-    features.write(folder / bundles.FEATURES, names, _numbers((3, FEATURE_SIZE), 1), ENCODER)
+    features.write_features(
+        folder / bundles.FEATURES, names, _numbers((3, FEATURE_SIZE), 1), ENCODER
+    )
     models = {"model.safetensors": 0, "second.safetensors": 1, "third.safetensors": 2}
     for name, number in models.items():
-        checkpoints.write(folder / name, _model(number))
+        checkpoints.write_checkpoint(folder / name, _model(number))
     captions = CAPTIONS.read_bytes()
     broken = captions.replace(b'"image": "market.jpg"', b'"image": "harbour.jpg"')
     return {
@@ -73,7 +75,7 @@ def _studied(folder: Path) -> bytes:
     names = [item["image"] for item in twice]
     folder.mkdir()
     path = folder / bundles.FEATURES
-    features.write(path, names, _numbers((len(names), FEATURE_SIZE), 2), ENCODER)
+    features.write_features(path, names, _numbers((len(names), FEATURE_SIZE), 2), ENCODER)
     return _tar("".join(f"{line}\n" for line in lines).encode(), path.read_bytes())
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from workers.export import Captioner
+from workers.export.captioner import ExportedCaptioner
 
 WORDS = ("<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red", "and", "cat")
 START, END, UNKNOWN = 1, 6, 4
@@ -143,7 +143,7 @@ def described(kind, whole, **more):
         "tokenizer": "blanks",
         "encoder": ENCODER,
     }
-    return Captioner(**{**given, **more})
+    return ExportedCaptioner(**{**given, **more})
 
 
 @torch.no_grad()

@@ -200,7 +200,7 @@ def bundle_of(
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
         bundles.write_folder(folder, items)
         if rows is not None:
-            features.write(folder / bundles.FEATURES, names, rows, encoder, counts)
+            features.write_features(folder / bundles.FEATURES, names, rows, encoder, counts)
         for file in sorted(folder.iterdir()):
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size
@@ -224,7 +224,7 @@ def checkpoint(seed: int = 0, encoder: Encoder = ENCODER, **sizes: int) -> bytes
     arrays = tensors("merge", "gru", seed=seed, **sizes)
     with _folder() as folder:
         path = folder / "model.safetensors"
-        checkpoints.write(path, model("merge", "gru", arrays, encoder))
+        checkpoints.write_checkpoint(path, model("merge", "gru", arrays, encoder))
         return path.read_bytes()
 
 

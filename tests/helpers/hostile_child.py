@@ -302,6 +302,6 @@ def allocate(inputs, outputs, parameters):
 
 
 def refuse(inputs, outputs, parameters):
-    from workers.sandbox.child import Refused
+    from workers.sandbox.child import InputRefused
 
-    raise Refused(parameters["text"])
+    raise InputRefused(parameters["text"])

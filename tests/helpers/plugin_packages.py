@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from builders import ENCODER
 from documents import fenced, read
 from service.contract.formats.checkpoint_header import Config, Description, metadata_of
-from workers.inference.plugins import installed
+from workers.inference.plugins import registry
 
 PAGE = "deploy/guide/plugins.md"
 NAME = "show-and-tell"
@@ -132,8 +132,8 @@ def canonical(arrays):
 @contextmanager
 def beside(folder):
     """With the packages in `folder`, as in a process that has just started."""
-    before = dict(installed._loaded)
-    installed._loaded.clear()
+    before = dict(registry._loaded)
+    registry._loaded.clear()
     sys.modules.pop("acme_captioners", None)
     sys.path.insert(0, str(folder))
     try:
@@ -141,8 +141,8 @@ def beside(folder):
     finally:
         sys.path.remove(str(folder))
         sys.modules.pop("acme_captioners", None)
-        installed._loaded.clear()
-        installed._loaded.update(before)
+        registry._loaded.clear()
+        registry._loaded.update(before)
 
 
 def changed(old, new):

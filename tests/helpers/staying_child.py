@@ -5,7 +5,7 @@ import os
 import threading
 from pathlib import Path
 
-from workers.sandbox.child import Refused
+from workers.sandbox.child import InputRefused
 
 
 def _shared_descriptor():
@@ -27,7 +27,7 @@ def serve(inputs, parameters, memory):
 
 
 def refuse(inputs, parameters, memory):
-    raise Refused("a text\nof two lines")
+    raise InputRefused("a text\nof two lines")
 
 
 def _double(request, memory):
@@ -37,7 +37,7 @@ def _double(request, memory):
 
 
 def _refuse(request, memory):
-    raise Refused("not this one")
+    raise InputRefused("not this one")
 
 
 def _wait(request, memory):

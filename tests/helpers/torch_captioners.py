@@ -14,7 +14,7 @@ FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4
 LAYERS = {"lstm": nn.LSTM, "torch_gru": nn.GRU}
 
 
-class Captioner(nn.Module):
+class TorchCaptioner(nn.Module):
     """As people write them: START and END are two words, and padding has a place in the softmax."""
 
     def __init__(self, architecture, cell, between=False):
@@ -58,7 +58,7 @@ class Captioner(nn.Module):
 
 def made(architecture, cell, between=False):
     torch.manual_seed(3)
-    model = Captioner(architecture, cell, between)
+    model = TorchCaptioner(architecture, cell, between)
     for name, buffer in model.named_buffers():
         if name.endswith(("mean", "var")):
             buffer.uniform_(0.5, 2)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from workers.lab import recipes
+from workers.lab import training_runs
 
 
 def checkpoints(folder: Path, seed: int) -> Iterator[Path]:
     """Of one training on the dataset in `folder`: before it and after each of six epochs."""
-    run = recipes.prepare(
+    run = training_runs.prepare_training(
         folder,
         architecture="merge",
         sizes={"cell": "gru", "size": 64},
@@ -17,4 +17,4 @@ def checkpoints(folder: Path, seed: int) -> Iterator[Path]:
         device="cpu",
     )
     for epoch in run.train(epochs=6, batch=None, seed=seed):
-        yield recipes.save(folder, epoch)
+        yield training_runs.save_epoch(folder, epoch)

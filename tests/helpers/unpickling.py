@@ -6,7 +6,7 @@ import pickle
 import torch
 
 from workers.conversion import pytorch
-from workers.sandbox.child import Refused
+from workers.sandbox.child import InputRefused
 
 RAN = []  # by the payloads
 
@@ -16,8 +16,8 @@ def safely(inputs, outputs, parameters):
     found = {}
     for path in inputs:
         try:
-            pytorch.convert([path], outputs, {"most_bytes": 10**8})
-        except Refused as refused:
+            pytorch.convert_state_dict([path], outputs, {"most_bytes": 10**8})
+        except InputRefused as refused:
             found[path.name] = str(refused)[:300]
         except MemoryError:
             found[path.name] = "memory"

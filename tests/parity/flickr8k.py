@@ -11,11 +11,11 @@ from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.words import TOKENIZERS
 from workers.inference import columns as columns_file
 from workers.inference import decoding, features, prefix, scoring, vocabulary
-from workers.inference.captioners import Recurrent
+from workers.inference.captioners import RecurrentCaptioner
 from workers.metrics import pregen
 
 ENCODER = Encoder(name="mobilenetv2-1.0-224-quant", digest="pool1280-uint8")
-BF16 = scoring.Options("bf16")
+BF16 = scoring.ScoringOptions("bf16")
 
 
 def make_bundle(data: Path, folder: Path) -> Path:
@@ -26,7 +26,7 @@ def make_bundle(data: Path, folder: Path) -> Path:
     stored = np.load(source / "mobilenetv2_pool1280_uint8.npz")
     rows = stored["q"].astype(np.float32) * stored["scale"]
     names = [str(name) for name in stored["filenames"]]
-    features.write(folder / bundles.FEATURES, names, rows, ENCODER)
+    features.write_features(folder / bundles.FEATURES, names, rows, ENCODER)
     return folder
 
 
@@ -45,24 +45,28 @@ def cider_d(captions: Sequence[str], references: Sequence[Sequence[str]]) -> flo
 class Split:
     """One split's images for one model: everything that the engine computes from them."""
 
-    def __init__(self, bundle: Path, split: str, model: Recurrent) -> None:
+    def __init__(self, bundle: Path, split: str, model: RecurrentCaptioner) -> None:
         self.model = model
         items = bundles.read_split(bundle, split)
         self.references = [item.references for item in items]
-        self.features = features.read(bundle, [item.image for item in items], ENCODER)
-        self.encoded = vocabulary.encode(
+        self.features = features.read_features(bundle, [item.image for item in items], ENCODER)
+        self.encoded = vocabulary.encode_captions(
             self.references, model.description.vocabulary, model.description.tokenizer
         )
 
-    def cider_of(self, options: decoding.Options) -> float:
-        found = decoding.decode(self.model, self.features, options)
-        return cider_d([decoding.text(self.model, caption) for caption in found], self.references)
+    def cider_of(self, options: decoding.DecodingOptions) -> float:
+        found = decoding.decode_captions(self.model, self.features, options)
+        return cider_d(
+            [decoding.detokenize_caption(self.model, caption) for caption in found], self.references
+        )
 
-    def columns(self, options: scoring.Options = scoring.Options()) -> columns_file.Columns:
-        return scoring.columns(self.model, self.features, self.encoded, options)
+    def columns(
+        self, options: scoring.ScoringOptions = scoring.ScoringOptions()
+    ) -> columns_file.Columns:
+        return scoring.compute_columns(self.model, self.features, self.encoded, options)
 
     def prefixes(self) -> np.ndarray:
-        return prefix.walk(self.model, self.features, self.encoded)
+        return prefix.walk_prefixes(self.model, self.features, self.encoded)
 
     def pregen(self, names: Sequence[str] | None = None) -> dict[str, float]:
         columns = self.columns()

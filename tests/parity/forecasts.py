@@ -20,15 +20,15 @@ from service.contract.formats.words import TOKENIZERS
 from service.contract.metrics.forecasts import PREDICTORS
 from workers.analysis.forecasting.forecast import forecast
 from workers.inference import decoding, features, scoring, vocabulary
-from workers.inference.captioners import Recurrent
-from workers.lab import recipes, shapes
-from workers.lab.training import Examples
+from workers.inference.captioners import RecurrentCaptioner
+from workers.lab import shapes, training_runs
+from workers.lab.training import CaptionedImages
 from workers.metrics import postgen, references
 from workers.metrics import pregen as pregen_metrics
 
 METRICS = ("cider_d", "bleu_1", "bleu_4", "rouge_l")
 PUBLISHED = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
-GREEDY = decoding.Options(beam=1, min_words=0, max_words=20)
+GREEDY = decoding.DecodingOptions(beam=1, min_words=0, max_words=20)
 Evaluation = Mapping[str, Any]
 
 
@@ -112,7 +112,7 @@ def card_row(evaluations: Sequence[Evaluation], metric: str) -> tuple[str, ...]:
 def shapes_runs(
     folder: Path, trainings: Sequence[Training] = SHAPES, images: int = 1200
 ) -> list[Evaluation]:
-    shapes.make(folder, images, seed=0)
+    shapes.make_shapes(folder, images, seed=0)
     return [one for training in trainings for one in _evaluations(folder, training)]
 
 
@@ -153,7 +153,7 @@ def published(data: Path, *, runs: bool) -> dict[str, list[Evaluation]]:
 
 
 def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
-    run = recipes.prepare(
+    run = training_runs.prepare_training(
         folder,
         architecture=training.architecture,
         sizes={"cell": "gru", "size": training.size},
@@ -163,12 +163,12 @@ def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
     )
     if training.images is not None:
         part = run.training.captions.part(0, training.images)
-        run = replace(run, training=Examples(run.training.features[: training.images], part))
+        run = replace(run, training=CaptionedImages(run.training.features[: training.images], part))
     items = bundles.read_split(folder, "test")
     people = [item.references for item in items]
     description = run.description
-    rows = features.read(folder, [item.image for item in items], description.encoder)
-    encoded = vocabulary.encode(people, description.vocabulary, description.tokenizer)
+    rows = features.read_features(folder, [item.image for item in items], description.encoder)
+    encoded = vocabulary.encode_captions(people, description.vocabulary, description.tokenizer)
     scorer = _Scorer(people)
     for epoch in run.train(epochs=training.epochs, batch=training.batch, seed=training.seed):
         shown, captions = _seen(epoch.model, rows, encoded)
@@ -177,19 +177,19 @@ def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
 
 
 def _seen(
-    model: Recurrent, rows: np.ndarray, encoded: vocabulary.Encoded
+    model: RecurrentCaptioner, rows: np.ndarray, encoded: vocabulary.EncodedCaptions
 ) -> tuple[dict[str, float], list[str]]:
-    found = scoring.columns(model, rows, encoded)
+    found = scoring.compute_columns(model, rows, encoded)
     shown = pregen_metrics.scores(
         found.logp, found.rank, found.caption_offsets, found.image_offsets, PREDICTORS
     )
-    captions = decoding.decode(model, rows, GREEDY)
-    return shown, [decoding.text(model, caption) for caption in captions]
+    captions = decoding.decode_captions(model, rows, GREEDY)
+    return shown, [decoding.detokenize_caption(model, caption) for caption in captions]
 
 
 class _Scorer:
     def __init__(self, people: Sequence[Sequence[str]]) -> None:
-        words = TOKENIZERS[recipes.TOKENIZER]
+        words = TOKENIZERS[training_runs.TOKENIZER]
         tokens = [[" ".join(words(text)) for text in image] for image in people]
         self._prepared = references.prepare(tokens, "none", None)
 

@@ -6,10 +6,10 @@ from scipy import stats
 
 from parity import flickr8k
 from workers.inference import decoding
-from workers.lab import recipes
+from workers.lab import training_runs
 from workers.lab.training import PAPER
 
-GREEDY = decoding.Options(beam=1, min_words=0, max_words=20)
+GREEDY = decoding.DecodingOptions(beam=1, min_words=0, max_words=20)
 EPOCHS = 8
 
 
@@ -21,7 +21,7 @@ def bundle(data, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["init", "merge"])
 def test_a_trained_captioner(bundle, architecture, capsys):
-    run = recipes.prepare(
+    run = training_runs.prepare_training(
         bundle,
         architecture=architecture,
         sizes={"cell": "gru", "size": 256},
@@ -37,7 +37,7 @@ def test_a_trained_captioner(bundle, architecture, capsys):
     _the_walk_equals_columns(split)
     _bf16_decides_as_fp32(split)
     cider, perplexity, best = np.array(rows[1:]).T
-    beam = split.cider_of(decoding.Options())
+    beam = split.cider_of(decoding.DecodingOptions())
     with capsys.disabled():
         print(
             f"\n{architecture}: greedy CIDEr-D by epoch {np.round(cider, 3).tolist()}, "
@@ -67,7 +67,7 @@ def _bf16_decides_as_fp32(split):
 @pytest.mark.slow  # made-up captions: workers/inference/test_scoring.py
 def test_real_captions_are_scored_end_to_end_by_an_untrained_model(bundle):
     """The ordinary run's small variant: real bundle, real features, no training."""
-    run = recipes.prepare(
+    run = training_runs.prepare_training(
         bundle,
         architecture="merge",
         sizes={"cell": "lstm", "size": 16},

@@ -18,10 +18,10 @@ from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
 from service.engine.tables import attempts, task_rows
 from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
-from workers.conversion import converting, packages
-from workers.conversion.sandboxed import Box
+from workers.conversion import canonical_checkpoints
+from workers.conversion.foreign_files import ConversionLimits
 from workers.offline import assets
-from workers.runtime.resident import ChildAnswer, WarmChild
+from workers.runtime.warm_child import ChildAnswer, WarmChild
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ MAP = with_encoder(map_of("init"))
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     with converters.running(tmp_path_factory.mktemp("c")) as found:
         yield found
@@ -83,9 +83,9 @@ def _outcomes(fleet, key):
         return list(connection.execute(query.order_by(attempts.c.id)).scalars())
 
 
-def _tasks(converter):
+def _operations(converter):
     lines = [json.loads(line) for line in converter.log.read_text().splitlines()]
-    return [line["task"] for line in lines if line["event"] == "end"]
+    return [line["operation"] for line in lines if line["event"] == "end"]
 
 
 def _sha256(path):
@@ -95,11 +95,14 @@ def _sha256(path):
 def test_a_state_dict_becomes_the_same_bytes_as_without_it(served, converter, tmp_path):
     content = _package()
     (tmp_path / "package").write_bytes(content)
-    converting.write(tmp_path / "here", *packages.convert(tmp_path / "package", Box()))
+    canonical_checkpoints.write_canonical(
+        tmp_path / "here",
+        *canonical_checkpoints.convert_package(tmp_path / "package", ConversionLimits()),
+    )
     with served.client() as client:
         _ready(client, _put(client, content))
     assert _row(served, "checkpoint").result == _sha256(tmp_path / "here")
-    assert _tasks(converter)[-1] == "workers.conversion.pytorch:convert"
+    assert _operations(converter)[-1] == "workers.conversion.pytorch:convert_state_dict"
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +151,7 @@ def test_features_of_a_folder_of_pictures_become_the_same_bytes_as_without_it(
     told = _without(served, "features", folder, json.loads(row.parameters), tmp_path / "here")
     assert told["summary"]["undecoded"] == 1
     assert row.result == _sha256(tmp_path / "here")
-    assert _tasks(converter)[-1] == "workers.inference.pictures.files:decode"
+    assert _operations(converter)[-1] == "workers.inference.pictures.decoder:decode_pictures"
 
 
 def _held(converter):

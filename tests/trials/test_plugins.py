@@ -12,7 +12,7 @@ import plugin_packages as packages
 from fleet import Fleet, bundle, digest, until, until_ended
 from service.engine.kept import plugins
 
-HANGS = "from workers.inference.plugins import guarding\nguarding.SECONDS = 1.0\n" + (
+HANGS = "from workers.inference.plugins import registry\nregistry.SECONDS = 1.0\n" + (
     packages.changed("return state, state", "time.sleep(500)").replace(
         "import nn", "import nn\nimport time"
     )

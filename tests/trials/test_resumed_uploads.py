@@ -81,7 +81,7 @@ def _file(folder, megabytes, seed):
     if not whole.exists():
         words = max(2, 1_000_000 * megabytes // (4 * 3 * 512))
         large = tensors("merge", "gru", size=512, words=words)
-        checkpoints.write(whole, model("merge", "gru", large))
+        checkpoints.write_checkpoint(whole, model("merge", "gru", large))
     path = folder / f"{seed}.safetensors"
     shutil.copyfile(whole, path)
     with path.open("r+b") as stream:

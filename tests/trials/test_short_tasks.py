@@ -16,11 +16,11 @@ from service.engine.blobs import open_blobs
 from service.engine.queueing import RedisQueue
 from service.engine.records import Records
 from service.engine.tables import task_rows
-from workers.runtime import beside
-from workers.runtime.beside import Beside, ShortRunner
-from workers.runtime.resident import Cause, ChildAnswer, Ended
-from workers.runtime.runner import Limits
-from workers.runtime.workplace import Workplace
+from workers.runtime import short_tasks
+from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.runner import RunnerLimits
+from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
+from workers.runtime.warm_child import ChildAnswer, ChildExit, ExitCause
 
 LARGE = 20_000  # images
 MOST = {"beam": 80, "min_words": 900, "max_words": 1000}  # 15 s an image: what is accepted
@@ -46,7 +46,7 @@ class Warm:
         return self._held
 
     def end(self):
-        return Ended("", Cause.OWN)
+        return ChildExit("", ExitCause.OWN)
 
     def close(self):
         """Nothing to close."""
@@ -69,10 +69,12 @@ def standing_by(records, queue, tmp_path):
     """Makes what a worker of metrics has for short tasks."""
 
     def make(*, answers=True, held=0):
-        workplace = Workplace(open_blobs(None, tmp_path), tmp_path / "attempts")
+        workplace = AttemptFiles(open_blobs(None, tmp_path), tmp_path / "attempts")
         having = records, queue, workplace, "metrics@here:1-0"
-        runner = ShortRunner(*having, lambda: Warm(answers=answers, held=held), Limits(1000))
-        return Beside(runner, records, queue, ["metrics", "parsing"])
+        runner = ShortTaskRunner(
+            *having, lambda: Warm(answers=answers, held=held), RunnerLimits(1000)
+        )
+        return ShortTasks(runner, records, queue, ["metrics", "parsing"])
 
     return make
 
@@ -108,7 +110,7 @@ def test_what_takes_more_than_a_short_work_may_is_left_to_the_worker(
     records, queue, standing_by, monkeypatch, seconds, held
 ):
     """T66: too much time or memory is no failure, and is not tried in this way again."""
-    monkeypatch.setattr(beside, "MOST_SECONDS", seconds)
+    monkeypatch.setattr(short_tasks, "MOST_SECONDS", seconds)
     _add(records, queue, wrong=0.5)
     standing = standing_by(answers=False, held=held)
     standing.look()

@@ -30,7 +30,7 @@ from service.engine import database
 from service.engine.kept import plugins
 from service.engine.records import Records
 from workers.offline import assets
-from workers.runtime.worker import tell_plugins
+from workers.runtime.worker import record_plugins
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -67,7 +67,7 @@ class Registered:
 
 @pytest.fixture(scope="module")
 def registered(tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     return Registered(tmp_path_factory.mktemp("registered"))
 
@@ -79,7 +79,7 @@ def calm(registered, serve_here, tmp_path_factory):
     home.mkdir()
     registered.at(home)
     with serve_here(home) as service, plugin_packages.beside(registered.site):
-        tell_plugins(service.records)
+        record_plugins(service.records)
         yield service
 
 

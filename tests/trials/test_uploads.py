@@ -35,7 +35,7 @@ def _large_files(folder, count, megabytes):
     words = 1_000_000 * megabytes // (4 * 3 * 512)  # of each: an embedding, two output weights
     large = tensors("merge", "gru", size=512, words=words)
     path = folder / "0"
-    checkpoints.write(path, model("merge", "gru", large))
+    checkpoints.write_checkpoint(path, model("merge", "gru", large))
     for number in range(count):
         other = folder / str(number)
         if number:

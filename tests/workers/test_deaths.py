@@ -6,16 +6,18 @@ import sys
 
 import pytest
 
-from workers.processes import Child, Gone
-from workers.runtime.resident import Cause, WarmChild, out_of_memory_kills
+from workers.processes import ChildGone, ChildProcess
+from workers.runtime.warm_child import ExitCause, WarmChild, count_out_of_memory_kills
 
 
 def _ended(code):
     """A child that runs this Python code, as the runner finds it when it has gone."""
     warm = WarmChild.__new__(WarmChild)
-    warm._child = Child([sys.executable, "-c", f"import os, time; {code}"], dict(os.environ), 1000)
-    warm._killed_before = out_of_memory_kills()
-    with pytest.raises(Gone):
+    warm._child = ChildProcess(
+        [sys.executable, "-c", f"import os, time; {code}"], dict(os.environ), 1000
+    )
+    warm._killed_before = count_out_of_memory_kills()
+    with pytest.raises(ChildGone):
         warm.receive(30)
     return warm.end()
 
@@ -23,12 +25,12 @@ def _ended(code):
 @pytest.mark.parametrize(
     ("code", "cause"),
     [
-        ("os.abort()", Cause.OWN),
-        ("os.kill(os.getpid(), 11)", Cause.OWN),
-        ("os._exit(3)", Cause.OWN),
-        ("os.close(1); time.sleep(60)", Cause.OWN),  # it lives, and has nothing more to say
-        ("os.kill(os.getpid(), 9)", Cause.OUTSIDE),
-        ("os.kill(os.getpid(), 15)", Cause.OUTSIDE),
+        ("os.abort()", ExitCause.OWN),
+        ("os.kill(os.getpid(), 11)", ExitCause.OWN),
+        ("os._exit(3)", ExitCause.OWN),
+        ("os.close(1); time.sleep(60)", ExitCause.OWN),  # it lives, and has nothing more to say
+        ("os.kill(os.getpid(), 9)", ExitCause.OUTSIDE),
+        ("os.kill(os.getpid(), 15)", ExitCause.OUTSIDE),
     ],
 )
 def test_a_death_from_outside_is_told_apart_from_ones_own(code, cause, monkeypatch):
@@ -37,9 +39,9 @@ def test_a_death_from_outside_is_told_apart_from_ones_own(code, cause, monkeypat
 
 
 def test_a_child_that_the_system_kills_for_lack_of_memory_has_taken_too_much(monkeypatch):
-    monkeypatch.setattr("workers.runtime.resident.out_of_memory_kills", lambda: 1_000_000)
+    monkeypatch.setattr("workers.runtime.warm_child.count_out_of_memory_kills", lambda: 1_000_000)
     ended = _ended(f"os.kill(os.getpid(), {signal.SIGKILL.value})")
-    assert ended.cause is Cause.MEMORY
+    assert ended.cause is ExitCause.MEMORY
     assert "memory was short" in ended.how
 
 
@@ -47,6 +49,6 @@ def test_a_child_that_the_system_kills_for_lack_of_memory_has_taken_too_much(mon
 def test_the_systems_count_is_read_where_there_is_one(tmp_path):
     events, none = tmp_path / "memory.events", tmp_path / "none"
     events.write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 2\n")
-    assert out_of_memory_kills([none, events]) == 2
-    assert out_of_memory_kills([none]) == 0
-    assert out_of_memory_kills() >= 0
+    assert count_out_of_memory_kills([none, events]) == 2
+    assert count_out_of_memory_kills([none]) == 0
+    assert count_out_of_memory_kills() >= 0

@@ -36,8 +36,12 @@ def folder(tmp_path_factory):
     items = [Item(image, "test", (f"w{at} w3", "w2 w3 w4")) for at, image in enumerate(IMAGES)]
     bundles.write_folder(folder / "data", items)
     rows = np.random.default_rng(0).normal(size=(len(IMAGES), 5))
-    features.write(folder / "data" / bundles.FEATURES, IMAGES, rows.astype("float32"), ENCODER)
-    checkpoints.write(folder / "model.safetensors", model("merge", "gru", tensors("merge", "gru")))
+    features.write_features(
+        folder / "data" / bundles.FEATURES, IMAGES, rows.astype("float32"), ENCODER
+    )
+    checkpoints.write_checkpoint(
+        folder / "model.safetensors", model("merge", "gru", tensors("merge", "gru"))
+    )
     return folder
 
 

@@ -5,8 +5,8 @@ import functools
 import pytest
 
 from fleet import bundle
-from workers.runtime.resident import WarmChild
-from workers.runtime.runner import Limits, Runner
+from workers.runtime.runner import RunnerLimits, TaskRunner
+from workers.runtime.warm_child import WarmChild
 
 LIMIT = 10_000_000  # bytes: less than Python takes
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(3)]
@@ -21,8 +21,8 @@ def service(serve_here, tmp_path, monkeypatch):
         children.append(WarmChild("metrics", {**settings, "PRESCORE_TASK_MEMORY": str(LIMIT)}))
         return children[-1]
 
-    limited = functools.partial(Runner, limits=Limits(LIMIT))
-    monkeypatch.setattr("workers.runtime.in_process.Runner", limited)
+    limited = functools.partial(TaskRunner, limits=RunnerLimits(LIMIT))
+    monkeypatch.setattr("workers.runtime.in_process.TaskRunner", limited)
     monkeypatch.setattr("workers.runtime.in_process.ComputingThread", child)
     with serve_here(tmp_path) as service:
         yield service

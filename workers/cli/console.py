@@ -24,7 +24,7 @@ from prescore.cli import telling
 from prescore.cli.options import file_to_write
 from service.contract.errors import Canceled, PrescoreError, RequestRefused
 from service.contract.metrics import families, tokenizers
-from workers.progress import EVERY_SECONDS, Progress, silent, watched
+from workers.progress import EVERY_SECONDS, Progress, ignore_progress, watch_step
 
 
 def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
@@ -256,7 +256,7 @@ def lines() -> Iterator[Callable[[str], Progress]]:
     """
     is_shown = sys.stderr.isatty()
     with ExitStack() as last:
-        yield lambda what: silent if is_shown else watched(what, last, say)
+        yield lambda what: ignore_progress if is_shown else watch_step(what, last, say)
 
 
 @contextmanager

@@ -139,11 +139,7 @@ def checkpoint(
     Afterwards `prescore verify` compares it with numbers of your own code.
     """
     from service.contract.formats.state_dicts import maps, vocabularies
-    from workers.conversion import (
-        converting,
-        proposal,
-        unknown_words,
-    )
+    from workers.conversion import canonical_checkpoints, proposal
 
     with errors(), steps() as begin:
         begin("the tensors")
@@ -152,7 +148,7 @@ def checkpoint(
             say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
         words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
         if map_file is None:
-            typer.echo(proposal.propose(arrays, words), nl=False)
+            typer.echo(proposal.propose_map(arrays, words), nl=False)
             say("Proposed. Look at each line, write it to a file, and give that as --map.")
             return
         given = maps.parse(_text(map_file, maps.MAX_BYTES))
@@ -161,12 +157,14 @@ def checkpoint(
         begin("the checkpoint")
         features = None if dataset is None else bundles.read_features_header(dataset)
         of_features = _encoder(given, features)
-        description, tensors = converting.convert(arrays, words, given, of_features)
+        description, tensors = canonical_checkpoints.convert_tensors(
+            arrays, words, given, of_features
+        )
         if features is not None:
             config = description.config
             check_fits(features, config.feature_size, config.inputs)
-        header = converting.write(out, description, tensors)
-        remark = dataset and unknown_words.remark(dataset, description)
+        header = canonical_checkpoints.write_canonical(out, description, tensors)
+        remark = dataset and canonical_checkpoints.remark_on_unknown_words(dataset, description)
         if remark:
             say(f"warning: {remark}")
     cell = f"{description.config.cell}, " if isinstance(description.config, Config) else ""
@@ -204,7 +202,7 @@ def encoder(
         arrays, _ = _opened(model, encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
-        header = encoders.write(out, arrays, name, asked)
+        header = encoders.write_image_encoder(out, arrays, name, asked)
     show(f"{out}: {header.identity(digest_of(out).removeprefix('sha256:'))}, size {header.size}")
 
 
@@ -221,11 +219,11 @@ def _text(path: Path, most: int) -> str:
 
 def _opened(model: Path, wanted: str | None = None) -> "tuple[Arrays, Sequence[str]]":
     """The tensors of a file. One that has none is refused, as any other wrong file."""
-    from workers.conversion import state_dicts
-    from workers.conversion.sandboxed import Box
+    from workers.conversion import foreign_files
+    from workers.conversion.foreign_files import ConversionLimits
 
     try:
-        return state_dicts.read(model, Box.of(settings.load()), wanted)
+        return foreign_files.read_tensors(model, ConversionLimits.of(settings.load()), wanted)
     except UnusableCheckpoint as error:
         raise InvalidCheckpoint(error.detail) from None
 

@@ -37,17 +37,20 @@ def export(
     """
     with errors(), steps() as begin:
         begin("torch")
-        from workers.export import Captioner, writing
+        from workers.export import bundle_writer
+        from workers.export.captioner import ExportedCaptioner
 
-        writing.check_packages()
+        bundle_writer.check_packages()
         begin(function)
         given = _found(function)()
-        if not isinstance(given, Captioner):
+        if not isinstance(given, ExportedCaptioner):
             raise RequestRefused(
                 f"{function}: expected it to return a workers.export.Captioner, "
                 f"found {type(given).__name__}"
             )
-        bundle = writing.write(out, given, _encoder(dataset, given.feature_size), begin)
+        bundle = bundle_writer.write_bundle(
+            out, given, _encoder(dataset, given.feature_size), begin
+        )
     show(
         f"{out}: {bundle.size:,} {bundle.manifest.units}, {bundle.parameters:,} parameters; "
         "its graphs compute what the modules do"

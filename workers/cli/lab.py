@@ -20,7 +20,7 @@ from workers.cli.console import (
 from workers.cli.study import study
 
 if TYPE_CHECKING:
-    from workers.lab.training import Epoch
+    from workers.lab.training import TrainingEpoch
 
 lab = typer.Typer(
     help="Train captioners to try Prescore with, and study their scores.", no_args_is_help=True
@@ -42,7 +42,7 @@ def shapes(
     from workers.lab import shapes as dataset
 
     with errors():
-        dataset.make(out, images, seed, places)
+        dataset.make_shapes(out, images, seed, places)
     show(f"{out}: {counted(images, 'image')}")
 
 
@@ -83,7 +83,7 @@ def train(
 
         prescore lab train flickr8k/ runs/merge --architecture merge --epochs 8
     """
-    from workers.lab import recipes
+    from workers.lab import training_runs
 
     with (
         errors(),
@@ -92,7 +92,7 @@ def train(
         lines() as begin,
     ):
         begin("words and features")
-        run = recipes.prepare(
+        run = training_runs.prepare_training(
             bundle,
             architecture=architecture,
             sizes={"cell": cell, "size": size, "layers": layers, "heads": heads},
@@ -114,13 +114,13 @@ def train(
             seed=seed,
             progress=told,
         ):
-            path = recipes.save(out, epoch)
+            path = training_runs.save_epoch(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)
             above(bar, _epoch_line(epoch, path))
             line = begin(f"epoch {epoch.number + 1}")
 
 
-def _epoch_line(epoch: "Epoch", path: Path) -> str:
+def _epoch_line(epoch: "TrainingEpoch", path: Path) -> str:
     loss = f"{epoch.loss:.3f}" if epoch.number else "-"  # of the untrained model there is none
     return (
         f"epoch {epoch.number:3}  loss {loss}  "

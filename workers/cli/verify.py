@@ -49,7 +49,7 @@ def verify(
 
     with errors():
         given = task.examples(logp, dataset)
-        found = task.verify(checkpoints.read(checkpoint), given, dataset, tolerance)
+        found = task.verify(checkpoints.read_checkpoint(checkpoint), given, dataset, tolerance)
     agree = found.furthest <= tolerance
     if as_json:
         document = {"agree": agree, "furthest": found.furthest, "remedy": found.remedy}

@@ -39,22 +39,22 @@ def converter(
     """Open files that may run code, and pictures, in the workers' place: with no network, no
     secrets and no home. Workers on the same machine find it by PRESCORE_CONVERTER.
     """
-    from workers.runtime import converter as running
+    from workers.sandbox import converter_server as running
 
     with errors():
         chosen = settings.load()
         place = socket or chosen.converter
         if place is None:
             raise InvalidSetting("expected --socket or PRESCORE_CONVERTER: where to listen")
-        running.serve(place, children, chosen)
+        running.serve_converter(place, children, chosen)
 
 
 def _task(role: str) -> None:
     from service.engine import logs
     from service.engine.tracing import choosing
-    from workers.runtime.worker import serve
+    from workers.runtime.worker import run_worker
 
     with errors():
         chosen = settings.load()
         logs.configure(f"{role} worker", chosen.log_level)
-        serve(role, chosen, choosing.tracer(role, os.environ))
+        run_worker(role, chosen, choosing.tracer(role, os.environ))

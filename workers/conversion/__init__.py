@@ -1,1 +1,1 @@
-"""What other programs wrote becomes the canonical form, by a map that people write."""
+"""Conversion: checkpoints of other programs become canonical, by a map that people write."""

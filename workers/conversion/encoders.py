@@ -1,6 +1,4 @@
-"""The weights of a MobileNetV2, as transformers or torchvision name them, become an encoder of
-pictures.
-"""
+"""Image encoders, made of the weights of a MobileNetV2 by transformers or torchvision."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,8 +24,8 @@ _HALF = (127.5,) * 3
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a library names the layers, what it adds to a variance, and what its own processor of
-    pictures does with them, unless it is told otherwise.
+    """Names of a library's layers, the number that it adds to a variance, and its usual
+    preprocessing.
     """
 
     first: str  # a tensor by which it is known
@@ -55,7 +53,7 @@ _TORCHVISION = _Layout(
 )
 
 
-def write(
+def write_image_encoder(
     path: Path, arrays: Arrays, name: str, preprocessing: Preprocessing | None = None
 ) -> EncoderHeader:
     """Write the encoder. Raises RequestRefused where the tensors are not those of a MobileNetV2 of

@@ -1,14 +1,18 @@
 """Layers of torch, read from their tensors: what they compute as matrices (in, out) in float64."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from service.contract import near
 from service.contract.errors import RequestRefused
+from service.contract.formats.checkpoint_header import AnyConfig
+from service.contract.formats.state_dicts.vocabularies import Ordered
+from service.contract.wording import told
 
 Arrays = Mapping[str, NDArray[np.floating]]
 Floats = NDArray[np.float64]
@@ -29,7 +33,7 @@ class Affine:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellWeights:
     """A cell whose gates stand side by side: of the input (i, k s), of the state (s, k s)."""
 
     kind: Literal["torch_gru", "lstm"]
@@ -44,7 +48,7 @@ class Cell:
 
 
 @dataclass
-class State:
+class ModelTensors:
     """A model's tensors, and which of them were read."""
 
     arrays: Arrays
@@ -68,13 +72,13 @@ class State:
         return [name for name in self.arrays if name not in self.used]
 
 
-def linear(state: State, name: str) -> Affine:
+def read_linear(state: ModelTensors, name: str) -> Affine:
     weight = state.tensor(f"{name}.weight", 2)
     bias = f"{name}.bias"
     return Affine(weight.T, state.tensor(bias, 1) if state.has(bias) else np.zeros(len(weight)))
 
 
-def affine(state: State, names: list[str]) -> Affine:
+def read_affine(state: ModelTensors, names: list[str]) -> Affine:
     """Layers one after the other."""
     found = _layer(state, names[0])
     for name in names[1:]:
@@ -88,11 +92,13 @@ def affine(state: State, names: list[str]) -> Affine:
     return found
 
 
-def _layer(state: State, name: str) -> Affine:
-    return _batch_norm(state, name) if state.has(f"{name}.running_mean") else linear(state, name)
+def _layer(state: ModelTensors, name: str) -> Affine:
+    return (
+        _batch_norm(state, name) if state.has(f"{name}.running_mean") else read_linear(state, name)
+    )
 
 
-def _batch_norm(state: State, name: str) -> Affine:
+def _batch_norm(state: ModelTensors, name: str) -> Affine:
     mean, variance = (state.tensor(f"{name}.{what}", 1) for what in ("running_mean", "running_var"))
     scale = 1 / np.sqrt(variance + EPS)
     shift = -mean * scale
@@ -102,7 +108,7 @@ def _batch_norm(state: State, name: str) -> Affine:
     return Affine(np.diag(scale), shift)
 
 
-def cell(state: State, name: str) -> Cell:
+def read_cell(state: ModelTensors, name: str) -> CellWeights:
     """Of one layer and one direction."""
     suffix = "_l0" if state.has(f"{name}.weight_ih_l0") else ""
     more = [
@@ -126,8 +132,61 @@ def cell(state: State, name: str) -> Cell:
         state.tensor(at, 1) if state.has(at) else np.zeros(len(kept))
         for at in (f"{name}.bias_ih{suffix}", f"{name}.bias_hh{suffix}")
     ]
-    return Cell(_GATES[gates], given.T, kept.T, *biases)
+    return CellWeights(_GATES[gates], given.T, kept.T, *biases)
 
 
 def _is_more(tensor: str) -> bool:
     return tensor.endswith(("_reverse", "_l1")) or tensor.startswith("weight_hr")
+
+
+@dataclass(frozen=True)
+class ConvertedCaptioner:
+    """A captioner's config and its tensors."""
+
+    config: AnyConfig
+    tensors: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    """A model's tensors, how many words it has, and which of its ids are a captioner's."""
+
+    state: ModelTensors
+    words: Ordered
+    size: int
+
+    def embedding(self, name: str) -> Floats:
+        found = self.state.tensor(f"{name}.weight", 2)
+        self._check("embedding", len(found))
+        return found[self.words.read]
+
+    def output(self, name: str) -> Affine:
+        found = read_linear(self.state, name)
+        self._check("output", len(found.bias))
+        return Affine(found.weight[:, self.words.written], found.bias[self.words.written])
+
+    def _check(self, name: str, found: int) -> None:
+        if found != self.size:
+            ids = (
+                ": do its ids begin with 1, as those of `ix_to_word`? Give them as an object "
+                "with ids then"
+                if found == self.size + 1
+                else ""
+            )
+            raise RequestRefused(
+                f"map, layers.{name}: is for {found} words, and the vocabulary has {self.size}{ids}"
+            )
+
+
+def build_config(make: Callable[[], AnyConfig]) -> AnyConfig:
+    """Raises RequestRefused for a size that no captioner may have."""
+    try:
+        return make()
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = first["loc"][0] if first["loc"] else "config"
+        raise RequestRefused(f"the model's {where}: {told(first)}") from None
+
+
+def name_layer(name: str, layer: Affine) -> dict[str, Floats]:
+    return {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from service.contract.formats.state_dicts.tables import IGNORED
-from workers.conversion import codes
-from workers.conversion.codes.code import Code, Line
+from workers.conversion import public_code_maps
 from workers.conversion.layers import Arrays
+from workers.conversion.public_codes import MapLine, PublicCode
 
 _START = ("<start>", "<bos>", "<s>", "<sos>", "startseq", "[CLS]")
 _END = ("<end>", "<eos>", "</s>", "endseq", "[SEP]")
@@ -21,7 +21,7 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
-class _Found:
+class _LayerCandidates:
     """Names of layers by what they may be; of a cell the sizes of its input and of its state."""
 
     cells: Mapping[str, tuple[int, int]]
@@ -31,11 +31,11 @@ class _Found:
     others: Sequence[str]
 
 
-def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
+def propose_map(arrays: Arrays, by_id: Sequence[str]) -> str:
     """A map in TOML. `?` stands where nothing fits. Raises RequestRefused where the tensors are
     those of public code that computes something else than our architectures.
     """
-    code = codes.recognised(arrays, by_id)
+    code = public_code_maps.recognise_code(arrays, by_id)
     if code is not None:
         return _of_code(code, arrays)
     found = _found(arrays, len(by_id))
@@ -67,7 +67,7 @@ def propose(arrays: Arrays, by_id: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_code(code: Code, arrays: Arrays) -> str:
+def _of_code(code: PublicCode, arrays: Arrays) -> str:
     lines = [
         f"# Recognised by the names of its tensors: {code.name}.",
         "# A fork of it may compute something else: compare by prescore verify.",
@@ -75,29 +75,29 @@ def _of_code(code: Code, arrays: Arrays) -> str:
         *(f"# - {each}" for each in code.warnings),
         *map(_line, [*code.lines, code.tokenizer]),
         *(
-            [_line(Line("ignore", list(code.ignore), "its encoder of pictures"))]
+            [_line(MapLine("ignore", list(code.ignore), "its encoder of pictures"))]
             * bool(code.ignore)
         ),
         *_unread(code, arrays),
         "",
         "[words]",
         *(
-            _line(Line(name, word))
+            _line(MapLine(name, word))
             for name, word in zip(("start", "end", "unknown"), code.words, strict=True)
         ),
         "",
         "[layers]",
-        *(_line(Line(name, value)) for name, value in code.layers.items()),
+        *(_line(MapLine(name, value)) for name, value in code.layers.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _line(line: Line) -> str:
+def _line(line: MapLine) -> str:
     why = f"  # {line.why}" if line.why else ""
     return f"{line.name} = {json.dumps(line.value, ensure_ascii=False)}{why}"
 
 
-def _unread(code: Code, arrays: Arrays) -> Iterator[str]:
+def _unread(code: PublicCode, arrays: Arrays) -> Iterator[str]:
     """A comment with the tensors that no line of the map reads."""
     values = (one if isinstance(one, list) else [str(one)] for one in code.layers.values())
     names = [each for some in values for each in some]
@@ -115,7 +115,7 @@ def _unread(code: Code, arrays: Arrays) -> Iterator[str]:
         )
 
 
-def _found(arrays: Arrays, words: int) -> _Found:
+def _found(arrays: Arrays, words: int) -> _LayerCandidates:
     shapes = {name: tuple(array.shape) for name, array in arrays.items()}
     cells = dict(_cells(shapes))
     rest = {
@@ -133,7 +133,9 @@ def _found(arrays: Arrays, words: int) -> _Found:
     ]
     placed = {*cells, *of_words, *images[:1]}
     parents = {name.rpartition(".")[0] for name in shapes} - placed - {""}
-    return _Found(cells, embeddings or outputs[1:], outputs or embeddings[1:], images, [*parents])
+    return _LayerCandidates(
+        cells, embeddings or outputs[1:], outputs or embeddings[1:], images, [*parents]
+    )
 
 
 def _cells(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -146,9 +148,9 @@ def _cells(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, tuple[i
 
 
 def _architecture(
-    arrays: Arrays, found: _Found, cell: str, embedding: str, image: str
+    arrays: Arrays, found: _LayerCandidates, cell: str, embedding: str, image: str
 ) -> tuple[str, str]:
-    """Where the image enters, by the widths; and why."""
+    """Guess the architecture, by widths: where the image enters, and why."""
     if _UNDECIDED in (cell, embedding, image):
         return _UNDECIDED, "init, pre, par or merge: where does the image enter?"
     given, state = found.cells[cell]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from workers.files import tensor_files
-from workers.sandbox.child import Refused
+from workers.sandbox.child import InputRefused
 
 # Where training programs keep the tensors beside other things.
 _WITHIN = ("state_dict", "model_state_dict", "model")
@@ -41,21 +41,21 @@ _DTYPES = {
 }
 
 
-def convert(
+def convert_state_dict(
     inputs: Sequence[Path], outputs: Sequence[Path], parameters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Answers the names of some entries that were left out."""
     found = dict(_entries(_load(inputs[0])))
     tensors = {name: value for name, value in found.items() if _is_plain(value)}
     if not tensors:
-        raise Refused(f"expected names and tensors, found no tensor that can be used; {_SAVE}")
+        raise InputRefused(f"expected names and tensors, found no tensor that can be used; {_SAVE}")
     for name, tensor in tensors.items():
         _check_stored(name, tensor)
     size = sum(tensor.nbytes for tensor in tensors.values())
     stored = inputs[0].stat().st_size
     most = min(int(parameters["most_bytes"]), _MOST_NAMES * stored)
     if size > most:
-        raise Refused(
+        raise InputRefused(
             f"its tensors have {size:,} bytes, more than {most:,} of a file of {stored:,}: tensors "
             "that share memory are written once for each name; save them by .clone() without "
             "those that are not needed"
@@ -72,11 +72,11 @@ def _load(path: Path) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  torch raises many kinds for a file that is wrong
-        raise Refused(f"PyTorch cannot read it: {_reason(error)}; {_SAVE}") from None
+        raise InputRefused(f"PyTorch cannot read it: {_reason(error)}; {_SAVE}") from None
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, of a message that also advises to switch the safe reader off."""
+    """Shorten torch's message, which also advises to switch the safe reader off, to its reason."""
     text = str(error)
     if named := re.search(r"GLOBAL ([\w.]+)", text):
         reason = f"it names {named[1]}, and a state dict holds nothing but tensors"
@@ -90,14 +90,16 @@ def _reason(error: Exception) -> str:
 
 def _entries(found: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(found, Mapping):
-        raise Refused(f"expected names and tensors, found a {type(found).__name__}; {_SAVE}")
+        raise InputRefused(f"expected names and tensors, found a {type(found).__name__}; {_SAVE}")
     for name in _WITHIN:
         if isinstance(found.get(name), Mapping):
             found = found[name]
             break
     for name, value in found.items():
         if not isinstance(name, str):
-            raise Refused(f"expected names that are text, found a {type(name).__name__}; {_SAVE}")
+            raise InputRefused(
+                f"expected names that are text, found a {type(name).__name__}; {_SAVE}"
+            )
         if _is_state_dict(value):
             yield from ((f"{name}.{within}", tensor) for within, tensor in value.items())
         else:
@@ -105,7 +107,7 @@ def _entries(found: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_state_dict(value: Any) -> bool:
-    """Whether it is one of several that stand beside each other, as of an encoder and a decoder."""
+    """Tell if it is one of several that stand beside each other, as of an encoder and a decoder."""
     return (
         isinstance(value, Mapping)
         and all(isinstance(name, str) for name in value)
@@ -126,7 +128,7 @@ def _check_stored(name: str, tensor: torch.Tensor) -> None:
     """Refuse a tensor that repeats elements, which would be written out one by one."""
     stored = tensor.untyped_storage().nbytes()
     if tensor.nbytes > stored:
-        raise Refused(
+        raise InputRefused(
             f"{name!r:.100} has {tensor.numel():,} elements, and the file stores "
             f"{stored // tensor.element_size():,} of them: save what .contiguous() makes of it"
         )

@@ -11,7 +11,7 @@ from service.contract.formats.huggingface import image_processors
 from service.contract.formats.huggingface.reading import checked
 from service.contract.formats.onnx_bundles import Pictures
 from service.contract.formats.preprocessing import Preprocessing
-from workers.export.described import Captioner
+from workers.export.captioner import ExportedCaptioner
 
 LOOK, STEP, SCORE = "look.onnx", "step.onnx", "score.onnx"
 _WORDS, _PIECES = "vocabulary.json", "tokenizer.json"
@@ -28,8 +28,8 @@ class BundleTokens:
     content: str
 
 
-def pictures_of(given: Captioner) -> Pictures | None:
-    """What becomes of pictures; None: it looks at features."""
+def read_preprocessing(given: ExportedCaptioner) -> Pictures | None:
+    """Read the preprocessing of pictures; None: it looks at features."""
     if given.preprocessing is None:
         return None
     found = json.loads(json.dumps(dict(given.preprocessing)))  # without enums and tuples
@@ -39,9 +39,9 @@ def pictures_of(given: Captioner) -> Pictures | None:
     return checked(Pictures, found, "preprocessing")
 
 
-def image_shape(given: Captioner) -> tuple[int, ...]:
+def read_image_shape(given: ExportedCaptioner) -> tuple[int, ...]:
     """Of what `look` takes of one image."""
-    pictures = pictures_of(given)
+    pictures = read_preprocessing(given)
     if (pictures is None) == (given.feature_size is None):
         raise RequestRefused(
             "expected either feature_size, of image features, or preprocessing, of pictures; found "
@@ -53,14 +53,14 @@ def image_shape(given: Captioner) -> tuple[int, ...]:
     return (_CHANNELS, *pictures.shape)
 
 
-def tokens_of(given: Captioner, size: int) -> BundleTokens:
+def describe_tokens(given: ExportedCaptioner, size: int) -> BundleTokens:
     """`size`: of a step's logits."""
     if isinstance(given.tokenizer, str):
         return _words(given, given.tokenizer, size)
     return _pieces(given, size)
 
 
-def _words(given: Captioner, tokenizer: str, size: int) -> BundleTokens:
+def _words(given: ExportedCaptioner, tokenizer: str, size: int) -> BundleTokens:
     if given.words is None or given.unknown is None:
         raise RequestRefused(
             "expected words and unknown, or a tokenizer of pieces: one of the library tokenizers, "
@@ -77,7 +77,7 @@ def _words(given: Captioner, tokenizer: str, size: int) -> BundleTokens:
     return BundleTokens(said, _WORDS, json.dumps(words, ensure_ascii=False))
 
 
-def _pieces(given: Captioner, size: int) -> BundleTokens:
+def _pieces(given: ExportedCaptioner, size: int) -> BundleTokens:
     if given.words is not None or given.unknown is not None:
         raise RequestRefused("words and unknown: expected none beside a tokenizer of pieces")
     tokenizer = getattr(given.tokenizer, "backend_tokenizer", given.tokenizer)
@@ -95,8 +95,12 @@ def _pieces(given: Captioner, size: int) -> BundleTokens:
     return BundleTokens(said, _PIECES, tokenizer.to_str())
 
 
-def of(
-    given: Captioner, images: int, states: int, tokens: BundleTokens, encoder: Encoder | None
+def build_manifest(
+    given: ExportedCaptioner,
+    images: int,
+    states: int,
+    tokens: BundleTokens,
+    encoder: Encoder | None,
 ) -> dict[str, Any]:
     """`images` and `states`: how many tensors of them there are."""
     seen = [f"image_{at}" for at in range(images)]
@@ -116,8 +120,8 @@ def of(
     }
 
 
-def _inputs(given: Captioner, of_dataset: Encoder | None) -> dict[str, Any]:
-    pictures = pictures_of(given)
+def _inputs(given: ExportedCaptioner, of_dataset: Encoder | None) -> dict[str, Any]:
+    pictures = read_preprocessing(given)
     if pictures is not None:
         return {
             "preprocessing": pictures.model_dump(mode="json"),

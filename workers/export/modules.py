@@ -9,24 +9,24 @@ from torch import Tensor, nn
 
 from service.contract.errors import RequestRefused
 from workers.export import manifests
-from workers.export.described import Captioner
+from workers.export.captioner import ExportedCaptioner
 
 Tensors = tuple[Tensor, ...]
 _ROWS = 3  # torch.export takes sizes of 0 and 1 for constants
 _LENGTH = 4
 
 
-class Look(nn.Module):
+class LookModule(nn.Module):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
 
     def forward(self, seen: Tensor) -> Tensors:
         images, state = self.inner(seen)
-        return (*tensors(images, "look"), *tensors(state, "look"))
+        return (*flatten_tensors(images, "look"), *flatten_tensors(state, "look"))
 
 
-class Step(nn.Module):
+class StepModule(nn.Module):
     def __init__(self, inner: nn.Module, images: int, *, is_one: bool, is_image: bool) -> None:
         super().__init__()
         self.inner = inner
@@ -36,28 +36,28 @@ class Step(nn.Module):
 
     def forward(self, words: Tensor, *given: Tensor) -> Tensors:
         logits, state = self.inner(words, *self.parts(given))
-        return (logits, *tensors(state, "step"))
+        return (logits, *flatten_tensors(state, "step"))
 
     def parts(self, given: Tensors) -> tuple[Any, Any]:
         images, state = given[: self.images], given[self.images :]
         return (images[0] if self.is_image else images), (state[0] if self.is_one else state)
 
 
-class ScoreModule(Step):
+class ScoreModule(StepModule):
     def forward(self, words: Tensor, *given: Tensor) -> Tensor:  # type: ignore[override]
         logits: Tensor = self.inner(words, *self.parts(given))
         return logits
 
 
 @dataclass(frozen=True)
-class Modules:
+class CaptionerModules:
     """`look`: features or pixels -> images and states; `step`: words, images and states -> logits
     and states; `score`: words (n, L), images and states -> logits. `images` and `states`: how many;
     `image`: the shape of one that is looked at; `size`: of logits.
     """
 
-    look: Look
-    step: Step
+    look: LookModule
+    step: StepModule
     score: ScoreModule | None
     images: int
     states: int
@@ -66,7 +66,7 @@ class Modules:
 
 
 @dataclass(frozen=True)
-class Examples:
+class ExampleInputs:
     """Example inputs: no two are one tensor. `growing`: the axes of each tensor that `step` takes,
     of images and states, whose size is not always this one.
     """
@@ -79,7 +79,7 @@ class Examples:
     growing: tuple[tuple[int, ...], ...]
 
 
-def tensors(found: Any, name: str) -> Tensors:
+def flatten_tensors(found: Any, name: str) -> Tensors:
     many = (found,) if isinstance(found, Tensor) else found
     if not isinstance(many, tuple | list) or not all(isinstance(each, Tensor) for each in many):
         raise RequestRefused(
@@ -90,62 +90,64 @@ def tensors(found: Any, name: str) -> Tensors:
 
 
 @torch.no_grad()
-def of(given: Captioner) -> Modules:
+def wrap_modules(given: ExportedCaptioner) -> CaptionerModules:
     """Raises RequestRefused where a module is not what `Captioner` says."""
     for name, module in (("look", given.look), ("step", given.step), ("score", given.score)):
         if module is not None and module.training:
             raise RequestRefused(f"{name}: expected a module in evaluation mode; call .eval()")
-    image = manifests.image_shape(given)
+    image = manifests.read_image_shape(given)
     found = given.look(torch.randn(_ROWS, *image))
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise RequestRefused("look: expected two results, images and state; give () for none")
-    images, state = (tensors(each, "look") for each in found)
+    images, state = (flatten_tensors(each, "look") for each in found)
     if not images and not state:
         raise RequestRefused("look: expected a tensor of images or of the state, found none")
     kinds = {"is_one": isinstance(found[1], Tensor), "is_image": isinstance(found[0], Tensor)}
     score = None if given.score is None else ScoreModule(given.score, len(images), **kinds).eval()
-    step = Step(given.step, len(images), **kinds).eval()
+    step = StepModule(given.step, len(images), **kinds).eval()
     logits = step(torch.arange(_ROWS) % 2, *images, *state)[0]
     if logits.dim() != 2 or len(logits) != _ROWS:
         raise RequestRefused(
             f"step: expected logits for {_ROWS} rows, found shape {list(logits.shape)}"
         )
     size = logits.shape[1]
-    return Modules(Look(given.look).eval(), step, score, len(images), len(state), image, size)
+    return CaptionerModules(
+        LookModule(given.look).eval(), step, score, len(images), len(state), image, size
+    )
 
 
 @torch.no_grad()
-def examples(modules: Modules) -> Examples:
+def make_examples(modules: CaptionerModules) -> ExampleInputs:
     inputs = torch.randn(_ROWS, *modules.image)
-    first = distinct(modules.look(inputs))
+    first = copy_tensors(modules.look(inputs))
     images = first[: modules.images]
     states, words = [first[modules.images :]], torch.arange(_ROWS) % modules.size
     for _ in range(3):
         found = modules.step(words, *images, *states[-1])
         _check_step(found, modules)
-        states.append(distinct(found[1:]))
+        states.append(copy_tensors(found[1:]))
     growing = [
         tuple(axis for axis in range(1, one.dim()) if one.shape[axis] != other.shape[axis])
         for one, other in zip(states[-2], states[-1], strict=True)
     ]
-    return Examples(
+    return ExampleInputs(
         inputs=inputs,
         words=words,
-        given=distinct((*images, *states[-1])),
+        given=copy_tensors((*images, *states[-1])),
         captions=(torch.arange(_ROWS * _LENGTH) % modules.size).reshape(_ROWS, _LENGTH),
         first=first,
         growing=(*(() for _ in images), *growing),
     )
 
 
-def distinct(found: Sequence[Tensor]) -> Tensors:
+def copy_tensors(found: Sequence[Tensor]) -> Tensors:
     """Copies: torch's export takes two inputs that are one tensor for one input, in silence, and
     the graph would read the first where the module reads the second.
     """
     return tuple(each.detach().clone(memory_format=torch.contiguous_format) for each in found)
 
 
-def _check_step(found: Tensors, modules: Modules) -> None:
+def _check_step(found: Tensors, modules: CaptionerModules) -> None:
     logits, *states = found
     if logits.shape != (_ROWS, modules.size):
         raise RequestRefused(

@@ -9,13 +9,13 @@ from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import checkpoint_header, models
 from service.contract.settings import Sandbox
 from workers.files import tensor_files
-from workers.inference import memory
-from workers.inference.captioners import ARCHITECTURES, Canonical, Captioner, finite
+from workers.inference import checkpoint_checks
+from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner, Captioner
 
 
-def read(
+def read_checkpoint(
     path: Path | str, device: torch.device | str = "cpu", limit: int | None = None
-) -> Canonical:
+) -> CanonicalCaptioner:
     """The captioner in a file, in float32 on `device`.
 
     Raises InvalidCheckpoint (header, metadata, config, vocabulary) and OutOfMemory (it would take
@@ -26,7 +26,7 @@ def read(
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint file, found nothing at {path}")
     header = checkpoint_header.read(path)
-    memory.check(header, torch.device(device), limit)
+    checkpoint_checks.check_header_fits(header, torch.device(device), limit)
     tensors = {}
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
@@ -35,7 +35,7 @@ def read(
     except SafetensorError as error:  # the header is right, but the library cannot read the file
         raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
     for name, tensor in tensors.items():
-        finite.check(name, tensor)
+        checkpoint_checks.check_finite(name, tensor)
     description = header.description
     return ARCHITECTURES[description.architecture](description, tensors)
 
@@ -50,21 +50,23 @@ def open_captioner(
     content: a canonical checkpoint, an ONNX bundle, what transformers has saved, or what a plug-in
     opens. `sandbox`: the setting.
     """
-    from workers.inference.huggingface import reading
+    from workers.inference.huggingface import loader
     from workers.inference.onnx import captioner
-    from workers.inference.plugins import reading as of_plugins
+    from workers.inference.plugins import loader as of_plugins
 
     match models.format_of(path) if path.exists() else None:
         case "onnx":
-            return captioner.read(path, limit, sandbox=sandbox)
+            return captioner.read_onnx_captioner(path, limit, sandbox=sandbox)
         case "huggingface":
-            return reading.read(path, device, limit, sandbox)
+            return loader.read_captioner(path, device, limit, sandbox)
         case "plugin":
-            return of_plugins.read(path, device, limit)
-    return read(path, device, limit)
+            return of_plugins.read_plugin_captioner(path, device, limit)
+    return read_checkpoint(path, device, limit)
 
 
-def write(path: Path | str, model: Canonical, dtype: torch.dtype = torch.float32) -> None:
+def write_checkpoint(
+    path: Path | str, model: CanonicalCaptioner, dtype: torch.dtype = torch.float32
+) -> None:
     """Write a canonical checkpoint, completely or not at all."""
     tensors = {
         name: tensor.detach().to("cpu", dtype).contiguous()

@@ -38,7 +38,7 @@ class Columns:
     entropy: NDArray[np.float32] | None = None
 
 
-def concatenate(parts: Sequence[Columns]) -> Columns:
+def concatenate_columns(parts: Sequence[Columns]) -> Columns:
     """Join the columns of consecutive shards."""
     entropies = [part.entropy for part in parts if part.entropy is not None]
     return Columns(
@@ -52,7 +52,7 @@ def concatenate(parts: Sequence[Columns]) -> Columns:
     )
 
 
-def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
+def write_columns(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
     """Write a safetensors file, completely or not at all."""
     tensors = {name: getattr(columns, name) for name in _TENSORS}
     if columns.entropy is not None:
@@ -60,13 +60,13 @@ def write(path: Path, columns: Columns, metadata: Mapping[str, str] | None = Non
     tensor_files.write(path, tensors, metadata or {})
 
 
-def read(path: Path) -> tuple[Columns, dict[str, str]]:
+def read_columns(path: Path) -> tuple[Columns, dict[str, str]]:
     """Read columns and their metadata; InvalidColumns where the file is wrong."""
     tensors, metadata = _tensors(path, _TENSORS)
     return Columns(**tensors), metadata
 
 
-def read_brought(path: Path, units: str = "words") -> tuple[Columns, dict[str, str]]:
+def read_uploaded_columns(path: Path, units: str = "words") -> tuple[Columns, dict[str, str]]:
     """Read columns that somebody's own code computed, and their `tokenizer`; where tokens are
     pieces of words, also the `units`. Where they have no most probable words, k is 0.
     """
@@ -82,7 +82,7 @@ def read_brought(path: Path, units: str = "words") -> tuple[Columns, dict[str, s
     return Columns(**{**_no_top(len(tensors["logp"])), **tensors}), told
 
 
-def of_words(columns: Columns, begins: NDArray[np.int64]) -> Columns:
+def merge_word_pieces(columns: Columns, begins: NDArray[np.int64]) -> Columns:
     """Columns of words, of those of their pieces; `begins` says at which pieces words begin, and
     where the last one ends. Nobody knows the most probable words: k is 0.
     """
@@ -122,7 +122,7 @@ def _tensors(path: Path, needed: Sequence[str]) -> tuple[dict[str, Any], dict[st
         raise InvalidColumns(f"not a columns file: {error}") from None
 
 
-def index_type(vocabulary_size: int) -> type[np.uint16] | type[np.uint32]:
+def choose_index_type(vocabulary_size: int) -> type[np.uint16] | type[np.uint32]:
     return np.uint16 if vocabulary_size <= 2**16 else np.uint32
 
 

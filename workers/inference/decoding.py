@@ -11,15 +11,15 @@ from torch import Tensor
 
 from service.contract.errors import UnusableCheckpoint
 from service.contract.plan.sharding import decoding_block
-from workers.inference.captioners import Captioner, State
+from workers.inference.captioners import Captioner, CaptionerState
 from workers.inference.features import Inputs
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 CHUNK_BYTES = {"cpu": 20_000_000, "cuda": 512_000_000}  # of logits in memory at the same time
 
 
 @dataclass(frozen=True)
-class Options:
+class DecodingOptions:
     """The defaults are the paper's. `length_power` 1 compares mean log-probabilities."""
 
     beam: int = 3
@@ -34,7 +34,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedCaption:
     """A caption's word ids without END, and the sum of the log-probabilities, END included."""
 
     words: tuple[int, ...]
@@ -42,27 +42,27 @@ class Decoded:
 
 
 @torch.inference_mode()
-def decode(
+def decode_captions(
     model: Captioner,
     inputs: Inputs,
-    options: Options = Options(),
-    progress: Progress = silent,
-) -> list[Decoded]:
+    options: DecodingOptions = DecodingOptions(),
+    progress: Progress = ignore_progress,
+) -> list[DecodedCaption]:
     """Decode a caption for each row of `inputs`."""
     model.check(inputs)
-    captions: list[Decoded] = []
+    captions: list[DecodedCaption] = []
     size = decoding_block(options.beam, options.max_words)
     within = _readable(options, model.tokens.most)
     for start in range(0, len(inputs), size):
         for part in range(start, min(start + size, len(inputs)), model.together):
             stop = min(part + model.together, start + size)
             block = torch.tensor(inputs[part:stop], device=model.device)
-            captions += _Search(model, block, within).run()
+            captions += _PaperBeamSearch(model, block, within).run()
             progress(len(captions), len(inputs))
     return captions
 
 
-def _readable(options: Options, most: int | None) -> Options:
+def _readable(options: DecodingOptions, most: int | None) -> DecodingOptions:
     """Captions end where the model reads no further."""
     if most is None:
         return options
@@ -73,21 +73,21 @@ def _readable(options: Options, most: int | None) -> Options:
     )
 
 
-def text(model: Captioner, caption: Decoded) -> str:
+def detokenize_caption(model: Captioner, caption: DecodedCaption) -> str:
     return model.tokens.text(caption.words)
 
 
-class _Search:
+class _PaperBeamSearch:
     """The search for a block of images. Hypotheses are (n, w): n unfinished images, beam w."""
 
-    def __init__(self, model: Captioner, inputs: Tensor, options: Options) -> None:
+    def __init__(self, model: Captioner, inputs: Tensor, options: DecodingOptions) -> None:
         self._model = model
         self._tokens = model.tokens
         self._options = options
-        self._results: list[Decoded | None] = [None] * len(inputs)
+        self._results: list[DecodedCaption | None] = [None] * len(inputs)
         n, w = len(inputs), options.beam
         device = inputs.device
-        self._state: State = model.select(
+        self._state: CaptionerState = model.select(
             model.begin(model.look(inputs)), torch.arange(n, device=device).repeat_interleave(w)
         )
         self._places = torch.arange(n, device=device)  # row -> image of the block
@@ -99,7 +99,7 @@ class _Search:
         self._last = torch.full((n, w), self._tokens.start, device=device)
         self._chunk = max(1, CHUNK_BYTES[device.type] // (4 * self._tokens.size))
 
-    def run(self) -> list[Decoded]:
+    def run(self) -> list[DecodedCaption]:
         for depth in range(self._options.max_words):
             self._advance(depth)
             self._drop_finished()
@@ -127,7 +127,7 @@ class _Search:
         self._logp = pool.gather(1, chosen)
         self._grow(added, chosen >= w, depth)
 
-    def _expand(self, rows: Tensor, depth: int) -> tuple[Tensor, Tensor, State]:
+    def _expand(self, rows: Tensor, depth: int) -> tuple[Tensor, Tensor, CaptionerState]:
         """The best words of each row and their log-probabilities, both (rows, w)."""
         hidden, state = self._model.step(
             self._model.select(self._state, rows), self._last.flatten()[rows]
@@ -167,7 +167,7 @@ class _Search:
             pool = pool / tokens**self._options.length_power
         return pool.sort(dim=1, descending=True, stable=True).indices
 
-    def _take(self, parents: Tensor, rows: Tensor, state: State) -> None:
+    def _take(self, parents: Tensor, rows: Tensor, state: CaptionerState) -> None:
         """Copy words, lengths and state of each new hypothesis from its parent."""
         self._words = self._words.gather(1, parents[:, :, None].expand_as(self._words))
         self._lengths = self._lengths.gather(1, parents)
@@ -194,7 +194,7 @@ class _Search:
         for row in finished.nonzero()[:, 0].tolist():
             words = self._words[row, 0, : self._lengths[row, 0]].tolist()
             logp = float(self._logp[row, 0])
-            self._results[int(self._places[row])] = Decoded(tuple(words), logp)
+            self._results[int(self._places[row])] = DecodedCaption(tuple(words), logp)
         going_on = (~finished).nonzero()[:, 0]
         w = self._options.beam
         flat = (going_on[:, None] * w + torch.arange(w, device=going_on.device)).flatten()

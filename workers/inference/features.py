@@ -1,4 +1,4 @@
-"""What captioners look at; image features, of a bundle or computed, read by image name."""
+"""Features of images, of a bundle or computed, read by image name; inputs of captioners."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from service.contract.formats.checkpoint_header import Inputs as Kind
 from service.contract.wording import counted
 from workers.files import tensor_files
 from workers.inference import pictures
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _UNDECODED = "undecoded"
 _MOST_NAMED = 10
@@ -35,7 +35,7 @@ class Inputs(Protocol):
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedFeatures:
     """Features that Prescore itself computed: a row for each image, and why a picture that could
     not be decoded has a row without numbers.
     """
@@ -46,7 +46,9 @@ class Computed:
     undecoded: Mapping[str, str]
 
 
-def read(bundle: Path, images: Sequence[str], encoder: Encoder, kind: Kind = "features") -> Inputs:
+def read_features(
+    bundle: Path, images: Sequence[str], encoder: Encoder, kind: Kind = "features"
+) -> Inputs:
     """Features in the order of `images`: (N, D), or (N, P, D) of places, which are read when they
     are asked for; a region that an image does not have is a row of NaN. CheckpointMismatch for
     another encoder or kind.
@@ -63,10 +65,12 @@ def read(bundle: Path, images: Sequence[str], encoder: Encoder, kind: Kind = "fe
             return _finite(_rows(stream, header, rows), images)
         counts = counts_in(stream, header)
     there = np.full(len(rows), header.places) if counts is None else np.array(counts)[rows]
-    return _Places(bundle, header, images, rows, there)
+    return _PlaceFeatures(bundle, header, images, rows, there)
 
 
-def read_computed(path: Path, images: Sequence[str], encoder: Encoder) -> NDArray[np.float32]:
+def read_computed_features(
+    path: Path, images: Sequence[str], encoder: Encoder
+) -> NDArray[np.float32]:
     """The same of a file of features that Prescore computed; UnusableDataset names the first images
     whose pictures could not be decoded.
     """
@@ -74,28 +78,28 @@ def read_computed(path: Path, images: Sequence[str], encoder: Encoder) -> NDArra
         undecoded = _undecoded(stream)
         wrong = {image: undecoded[image] for image in images if image in undecoded}
         if wrong:
-            raise pictures.unusable(wrong)
+            raise pictures.build_undecoded_error(wrong)
         header = bundles.header_in(stream)
         rows = _rows_of(header, images, encoder, "features")
         return _finite(_rows(stream, header, rows), images)
 
 
-def read_whole(path: Path) -> Computed:
+def read_features_file(path: Path) -> ComputedFeatures:
     """A file that `write_whole` has written."""
     with path.open("rb") as stream:
         header, undecoded = bundles.header_in(stream), _undecoded(stream)
         rows = _rows(stream, header, range(len(header.ids)))
-    return Computed(header.ids, rows, header.encoder, undecoded)
+    return ComputedFeatures(header.ids, rows, header.encoder, undecoded)
 
 
-def write_whole(path: Path, found: Computed) -> None:
+def write_features_file(path: Path, found: ComputedFeatures) -> None:
     metadata = {_UNDECODED: json.dumps(found.undecoded)}
     _write(path, found.images, found.rows, found.encoder, metadata)
 
 
-def concatenate(parts: Sequence[Computed]) -> Computed:
+def concatenate_features(parts: Sequence[ComputedFeatures]) -> ComputedFeatures:
     """Features of one encoder, in the order of the parts."""
-    return Computed(
+    return ComputedFeatures(
         tuple(image for part in parts for image in part.images),
         np.concatenate([part.rows for part in parts]),
         parts[0].encoder,
@@ -111,7 +115,7 @@ def _undecoded(stream: IO[bytes]) -> Mapping[str, str]:
     return found
 
 
-class _Places:
+class _PlaceFeatures:
     """Rows are read when they are asked for: those of 5,000 images may take gigabytes."""
 
     def __init__(
@@ -172,8 +176,8 @@ def _finite(rows: NDArray[np.float32], images: Sequence[str]) -> NDArray[np.floa
     return rows
 
 
-def check_all(
-    bundle: Path, splits: Mapping[str, Sequence[str]], progress: Progress = silent
+def check_features(
+    bundle: Path, splits: Mapping[str, Sequence[str]], progress: Progress = ignore_progress
 ) -> list[str]:
     """Check the features of all images of `splits`: UnusableDataset names, split by split, those
     that have none, and those whose features are not finite numbers, since every run on the split
@@ -223,7 +227,7 @@ def _not_finite(bundle: Path, header: bundles.FeaturesHeader, progress: Progress
     return found
 
 
-def check_size(rows: Inputs, expected: int, kind: Kind = "features") -> None:
+def check_features_size(rows: Inputs, expected: int, kind: Kind = "features") -> None:
     """Raise CheckpointMismatch unless they are features of the kind and the size that the
     checkpoint expects.
     """
@@ -236,7 +240,7 @@ def check_size(rows: Inputs, expected: int, kind: Kind = "features") -> None:
         )
 
 
-def write(
+def write_features(
     path: Path,
     ids: Sequence[str],
     rows: NDArray[np.floating],

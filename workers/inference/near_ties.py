@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from workers.inference.captioners import Captioner
+from workers.inference.devices import Product
 from workers.inference.features import Inputs
-from workers.inference.matrix_products import Product
-from workers.inference.packing import batches, pack
-from workers.inference.vocabulary import Encoded, Subset
+from workers.inference.packing import batch_captions, pack_captions
+from workers.inference.vocabulary import CaptionSubset, EncodedCaptions
 
 _BATCH_TOKENS = 4_096
 _ROWS, _WORDS = 1_024, 2_048  # of float64 logits in memory at the same time: 17 MB
@@ -27,7 +27,7 @@ _TIE = 2.0**-40  # of the largest possible logit; float64 products differ by far
 
 
 @dataclass(frozen=True)
-class Margin:
+class TieMargin:
     """The largest error of the difference of two computed logits of one row."""
 
     relative: float  # of |h| times the weight's longest column (Cauchy-Schwarz)
@@ -42,29 +42,33 @@ class Margin:
         return largest * self.relative
 
 
-NOTHING_IS_NEAR = Margin(0.0, 0.0, 0.0)
+NOTHING_IS_NEAR = TieMargin(0.0, 0.0, 0.0)
 
 
-def margin_of(model: Captioner) -> Margin:
+def find_margin(model: Captioner) -> TieMargin:
     """In float32; nothing is near where the model does not settle it."""
-    return margin(product_of(model), torch.float32) if model.settles else NOTHING_IS_NEAR
+    return (
+        compute_margin(get_output_product(model), torch.float32)
+        if model.settles
+        else NOTHING_IS_NEAR
+    )
 
 
-def product_of(model: Captioner) -> Product:
+def get_output_product(model: Captioner) -> Product:
     """The output layer of a model that settles near ties."""
     return cast("Product", model.output)
 
 
-def margin(output: Product, dtype: torch.dtype) -> Margin:
+def compute_margin(output: Product, dtype: torch.dtype) -> TieMargin:
     """float32: the worst case of a long sum. bf16: both factors and the result are rounded."""
     size = max(output.weight.shape[0], 64)
     relative = size * 2.0**-23 if dtype == torch.float32 else 2 * (2.0**-8 + 2.0**-9)
     longest = float(output.weight.norm(dim=0).max())
     bias = 0.0 if output.bias is None else float(output.bias.abs().max())
-    return Margin(relative, longest, bias if dtype == torch.float32 else 0.0)
+    return TieMargin(relative, longest, bias if dtype == torch.float32 else 0.0)
 
 
-def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
+def find_near_ties(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
     """Rows where errors decide whether the target logit is the largest. `best` (n, 2): top 2."""
     first, second = best[:, 0], best[:, 1]
     close = targets >= first - margins
@@ -72,10 +76,10 @@ def undecided(targets: Tensor, best: Tensor, margins: Tensor) -> Tensor:
     return close & rival_close
 
 
-def decide(
+def decide_ranks(
     model: Captioner,
     inputs: Inputs,
-    encoded: Encoded,
+    encoded: EncodedCaptions,
     tokens: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """In float64, the rank of each of `tokens` (sorted), and the best word there (lowest id)."""
@@ -90,12 +94,12 @@ def decide(
     for start in range(0, len(tokens), _ROWS):
         rows = slice(start, start + _ROWS)
         targets = torch.from_numpy(encoded.tokens[tokens[rows]]).to(hidden.device)
-        found = _rank(hidden[torch.from_numpy(where[rows])], targets, product_of(model))
+        found = _rank(hidden[torch.from_numpy(where[rows])], targets, get_output_product(model))
         ranks[rows], firsts[rows] = (result.cpu().numpy() for result in found)
     return ranks, firsts
 
 
-def _hidden(model: Captioner, inputs: Inputs, chosen: Subset) -> Tensor:
+def _hidden(model: Captioner, inputs: Inputs, chosen: CaptionSubset) -> Tensor:
     parts, size = [], max(1, model.together // 4)  # float64 takes more memory
     for start in range(0, len(chosen.images), size):
         part = chosen.captions.part(start, min(start + size, len(chosen.images)))
@@ -104,10 +108,10 @@ def _hidden(model: Captioner, inputs: Inputs, chosen: Subset) -> Tensor:
     return torch.cat(parts)
 
 
-def _hidden_together(model: Captioner, images: Any, captions: Encoded) -> Tensor:
+def _hidden_together(model: Captioner, images: Any, captions: EncodedCaptions) -> Tensor:
     hidden: Tensor | None = None
-    for batch in batches(captions, _BATCH_TOKENS):
-        packed = pack(captions, batch, images.device)
+    for batch in batch_captions(captions, _BATCH_TOKENS):
+        packed = pack_captions(captions, batch, images.device)
         rows = model.hidden(images, packed)
         if hidden is None:
             hidden = rows.new_empty(len(captions.tokens), rows.shape[1])

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.inference.vocabulary import Encoded
+from workers.inference.vocabulary import EncodedCaptions
 
 # Of a group, in the layers at once: on a CPU, so many that their activations fit caches.
 GROUP_TOKENS = {"cpu": 512, "cuda": 2_048}
@@ -32,7 +32,9 @@ class Packed:
     places: NDArray[np.int64]
 
 
-def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) -> Packed:
+def pack_captions(
+    encoded: EncodedCaptions, captions: NDArray[np.int64], device: torch.device
+) -> Packed:
     """Pack captions (indices, any order); image rows count from the first image of `encoded`."""
     lengths = encoded.lengths[captions]
     order = np.argsort(-lengths, kind="stable")
@@ -49,7 +51,7 @@ def pack(encoded: Encoded, captions: NDArray[np.int64], device: torch.device) ->
     )
 
 
-def batches(encoded: Encoded, max_tokens: int) -> list[NDArray[np.int64]]:
+def batch_captions(encoded: EncodedCaptions, max_tokens: int) -> list[NDArray[np.int64]]:
     """Batches of captions, the longest first, of at most `max_tokens` tokens each."""
     lengths = encoded.lengths
     order = np.argsort(-lengths, kind="stable")
@@ -63,7 +65,7 @@ def batches(encoded: Encoded, max_tokens: int) -> list[NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class Group:
+class CaptionGroup:
     """Some images with all their captions' tokens: a row of tokens for each image."""
 
     images: Tensor  # (g)
@@ -74,7 +76,7 @@ class Group:
     places: Tensor  # where the real tokens stand in packed order
 
 
-def groups(captions: Packed, most: int) -> list[Group]:
+def group_captions(captions: Packed, most: int) -> list[CaptionGroup]:
     """Images with about as many tokens together, so that little is padded: at most `most` tokens,
     or one image.
     """
@@ -104,13 +106,13 @@ def _group(
     caption: NDArray[Any],
     time: NDArray[Any],
     device: torch.device,
-) -> Group:
+) -> CaptionGroup:
     own = np.where(real, caption[places], -1)  # padding reads padding, so that no row is empty
     times = np.where(real, time[places], 0)
     mask = (own[:, :, None] == own[:, None, :]) & (times[:, :, None] >= times[:, None, :])
     at = torch.from_numpy(places).to(device)
     is_real = torch.from_numpy(real).to(device)
-    return Group(
+    return CaptionGroup(
         images=torch.from_numpy(images).to(device),
         words=captions.words[at],
         times=torch.from_numpy(times).to(device),

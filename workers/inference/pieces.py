@@ -12,14 +12,14 @@ from service.contract.errors import CheckpointMismatch, InvalidPackage
 from service.contract.formats import onnx_bundles, plugins
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package
 from service.contract.formats.plugins import PluginHeader
-from workers.inference.vocabulary import Encoded
+from workers.inference.vocabulary import EncodedCaptions
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PieceTokens:
     """`most`: tokens that the model reads of one caption, START among them."""
 
     tokenizer: "Tokenizer"
@@ -29,7 +29,7 @@ class Pieces:
     most: int
     never: tuple[int, ...] = ()
 
-    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
+    def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
         """A reference's words are what blanks separate; one of which no piece is, is left out."""
         captions = [[" ".join(text.split()) for text in each] for each in references]
         texts = [text for each in captions for text in each]
@@ -39,7 +39,7 @@ class Pieces:
         ]
         lengths = [len(ids) for ids, _ in found]
         counts = [count for _, each in found for count in each]
-        return Encoded(
+        return EncodedCaptions(
             np.array([token for ids, _ in found for token in ids], np.int64),
             np.cumsum([0, *lengths], dtype=np.int64),
             np.cumsum([0, *map(len, captions)], dtype=np.int64),
@@ -78,29 +78,29 @@ class Pieces:
         return [*ids, self.end], [*counts, 1]
 
 
-def of_bundle(package: Package, said: onnx_bundles.Pieces) -> Pieces:
+def read_bundle_pieces(package: Package, said: onnx_bundles.Pieces) -> PieceTokens:
     """Those of an ONNX bundle. Raises InvalidPackage, as `tokenizer` does."""
-    found = tokenizer(package, said.file, said.size)
-    return Pieces(found, said.size, said.start, said.end, said.longest)
+    found = read_tokenizer(package, said.file, said.size)
+    return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
-def of_plugin(header: PluginHeader) -> Pieces:
+def read_plugin_pieces(header: PluginHeader) -> PieceTokens:
     """Those of a plug-in's checkpoint of pieces. Raises InvalidPackage, as `tokenizer` does."""
     said = header.tokens
     assert isinstance(said, plugins.Pieces)
     assert header.tokenizer_json is not None
-    found = described(header.tokenizer_json, plugins.TOKENIZER, said.size)
-    return Pieces(found, said.size, said.start, said.end, said.longest)
+    found = parse_tokenizer(header.tokenizer_json, plugins.TOKENIZER, said.size)
+    return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
-def tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
+def read_tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
     """The one in a file of a package. Raises InvalidPackage where it is none, or has pieces that a
     model of so many does not know.
     """
-    return described(package.text(name, MOST_TOKENIZER_BYTES), name, size)
+    return parse_tokenizer(package.text(name, MOST_TOKENIZER_BYTES), name, size)
 
 
-def described(text: str, name: str, size: int) -> "Tokenizer":
+def parse_tokenizer(text: str, name: str, size: int) -> "Tokenizer":
     """The same of its text, which is called `name` in what is raised."""
     from tokenizers import Tokenizer
 

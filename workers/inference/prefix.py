@@ -19,23 +19,23 @@ from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns
 from workers.inference.features import Inputs
-from workers.inference.vocabulary import Encoded
-from workers.progress import Progress, silent
+from workers.inference.vocabulary import EncodedCaptions
+from workers.progress import Progress, ignore_progress
 
 BLOCK_IMAGES = 1024  # steps are few and cheap, so products may be larger than in scoring
 
 
 @torch.inference_mode()
-def walk(
+def walk_prefixes(
     model: Captioner,
     inputs: Inputs,
-    encoded: Encoded,
-    progress: Progress = silent,
+    encoded: EncodedCaptions,
+    progress: Progress = ignore_progress,
 ) -> NDArray[np.int64]:
     """The length of each caption's prefix of rank-0 tokens, END counted like any other."""
     if not model.walks:
-        return of_columns(scoring.columns(model, inputs, encoded, progress=progress))
-    scoring.check(model, inputs, encoded)
+        return read_prefixes(scoring.compute_columns(model, inputs, encoded, progress=progress))
+    scoring.check_inputs(model, inputs, encoded)
     walker = _Walker(model)
     prefixes = np.zeros(len(encoded.lengths), np.int64)
     undecided = np.zeros(len(prefixes), np.bool_)
@@ -55,11 +55,13 @@ class _Walker:
     def __init__(self, model: Captioner) -> None:
         self._model = model
         self._device = model.device
-        self._chunk = 2 * scoring.chunk_rows(model)  # scoring needs a second buffer, this does not
-        self._margin = near_ties.margin_of(model)
+        self._chunk = 2 * scoring.count_chunk_rows(
+            model
+        )  # scoring needs a second buffer, this does not
+        self._margin = near_ties.find_margin(model)
 
     def block(
-        self, inputs: NDArray[Any], encoded: Encoded
+        self, inputs: NDArray[Any], encoded: EncodedCaptions
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Prefix lengths, and which captions have a near tie."""
         prefixes = np.zeros(len(encoded.lengths), np.int64)
@@ -100,13 +102,13 @@ class _Walker:
             part = slice(*np.searchsorted(rows, [start, start + self._chunk]))
             row = torch.from_numpy(rows[part] - start).to(self._device)
             own = logits[row, torch.from_numpy(targets[part]).to(self._device)]
-            near = near_ties.undecided(own, best[row], margins[row])
+            near = near_ties.find_near_ties(own, best[row], margins[row])
             close[part] = near.cpu().numpy()
             hit[part] = ((own >= best[row, 0]) & ~near).cpu().numpy()
         return hit, close
 
 
-def of_columns(columns: Columns) -> NDArray[np.int64]:
+def read_prefixes(columns: Columns) -> NDArray[np.int64]:
     """The same, where columns are there already."""
     misses = np.append(np.flatnonzero(columns.rank), len(columns.rank))
     starts, ends = columns.caption_offsets[:-1], columns.caption_offsets[1:]
@@ -117,13 +119,13 @@ def of_columns(columns: Columns) -> NDArray[np.int64]:
 def _settle(
     model: Captioner,
     inputs: Inputs,
-    encoded: Encoded,
+    encoded: EncodedCaptions,
     prefixes: NDArray[np.int64],
     captions: NDArray[np.int64],
 ) -> None:
     """Compute the prefixes of these few captions again in float64."""
     subset = encoded.subset(captions)
-    rank, _ = near_ties.decide(model, inputs, encoded, subset.tokens)
+    rank, _ = near_ties.decide_ranks(model, inputs, encoded, subset.tokens)
     starts = subset.captions.caption_offsets[:-1]
     for caption, start, length in zip(captions, starts, subset.captions.lengths, strict=True):
         hits = rank[start : start + length] == 0

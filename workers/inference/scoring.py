@@ -17,12 +17,12 @@ from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
 from service.contract.plan.sharding import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
-from workers.inference.columns import Columns, index_type
+from workers.inference.columns import Columns, choose_index_type
+from workers.inference.devices import Product, supports_bf16
 from workers.inference.features import Inputs
-from workers.inference.matrix_products import Product, knows_bf16
-from workers.inference.packing import batches, pack
-from workers.inference.vocabulary import Encoded
-from workers.progress import Progress, silent
+from workers.inference.packing import batch_captions, pack_captions
+from workers.inference.vocabulary import EncodedCaptions
+from workers.progress import Progress, ignore_progress
 
 # Of one chunk of logits; a second chunk is scratch space.
 LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}
@@ -31,24 +31,24 @@ Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)
-class Options:
+class ScoringOptions:
     precision: Precision = "fp32"
     top: int = 1
     entropy: bool = False
 
 
 @torch.inference_mode()
-def columns(
+def compute_columns(
     model: Captioner,
     inputs: Inputs,
-    encoded: Encoded,
-    options: Options = Options(),
-    progress: Progress = silent,
+    encoded: EncodedCaptions,
+    options: ScoringOptions = ScoringOptions(),
+    progress: Progress = ignore_progress,
 ) -> Columns:
     """Teacher forcing of every caption. `inputs` has a row for each image of `encoded`."""
-    check(model, inputs, encoded)
-    scorer = _Scorer(model, options)
-    rows = _Rows.empty(len(encoded.tokens), scorer.top, with_entropy=options.entropy)
+    check_inputs(model, inputs, encoded)
+    scorer = _ColumnScorer(model, options)
+    rows = _ColumnRows.empty(len(encoded.tokens), scorer.top, with_entropy=options.entropy)
     for start in range(0, encoded.images, BLOCK_IMAGES):
         end = min(start + BLOCK_IMAGES, encoded.images)
         first = encoded.caption_offsets[encoded.image_offsets[start]]
@@ -60,7 +60,7 @@ def columns(
         )
     if model.settles:
         _settle_near_ties(model, inputs, encoded, rows)
-    index = index_type(model.tokens.size)
+    index = choose_index_type(model.tokens.size)
     return Columns(
         logp=rows.logp,
         rank=rows.rank.astype(index),
@@ -72,7 +72,7 @@ def columns(
     )
 
 
-def check(model: Captioner, inputs: Inputs, encoded: Encoded) -> None:
+def check_inputs(model: Captioner, inputs: Inputs, encoded: EncodedCaptions) -> None:
     """Raise CheckpointMismatch unless model, images and references belong together."""
     model.check(inputs)
     if len(inputs) != encoded.images:
@@ -87,13 +87,13 @@ def check(model: Captioner, inputs: Inputs, encoded: Encoded) -> None:
         )
 
 
-def chunk_rows(model: Captioner) -> int:
+def count_chunk_rows(model: Captioner) -> int:
     """Rows of logits in memory at the same time."""
     return max(1, LOGITS_BYTES[model.device.type] // (4 * model.tokens.size))
 
 
 @dataclass
-class _Rows:
+class _ColumnRows:
     """Unfinished columns; `near` marks tokens whose rank is a near tie."""
 
     logp: NDArray[np.float32]
@@ -104,7 +104,7 @@ class _Rows:
     near: NDArray[np.bool_]
 
     @classmethod
-    def empty(cls, tokens: int, top: int, *, with_entropy: bool) -> "_Rows":
+    def empty(cls, tokens: int, top: int, *, with_entropy: bool) -> "_ColumnRows":
         return cls(
             logp=np.empty(tokens, np.float32),
             rank=np.empty(tokens, np.int64),
@@ -116,7 +116,7 @@ class _Rows:
 
 
 @dataclass
-class _Judged:
+class _ChunkColumns:
     """The results of one chunk, still on the device."""
 
     logp: Tensor
@@ -127,22 +127,24 @@ class _Judged:
     near: Tensor
 
 
-class _Scorer:
-    def __init__(self, model: Captioner, options: Options) -> None:
+class _ColumnScorer:
+    def __init__(self, model: Captioner, options: ScoringOptions) -> None:
         self._model = model
         self._options = options
         self._device = model.device
         self.top = min(options.top, model.tokens.size)
-        self._chunk = chunk_rows(model)
+        self._chunk = count_chunk_rows(model)
         self._scratch = torch.empty(self._chunk, model.tokens.size, device=model.device)
-        self._margin = near_ties.margin_of(model)
+        self._margin = near_ties.find_margin(model)
         self._half = _half(model, self._chunk) if options.precision == "bf16" else None
 
-    def block(self, inputs: NDArray[Any], encoded: Encoded, rows: _Rows, first: int) -> None:
+    def block(
+        self, inputs: NDArray[Any], encoded: EncodedCaptions, rows: _ColumnRows, first: int
+    ) -> None:
         """Score one block, whose first token is row `first` of `rows`."""
         images = self._model.look(torch.tensor(inputs, device=self._device))
-        for batch in batches(encoded, self._model.batch_tokens):
-            packed = pack(encoded, batch, images.device)
+        for batch in batch_captions(encoded, self._model.batch_tokens):
+            packed = pack_captions(encoded, batch, images.device)
             hidden = self._model.hidden(images, packed)
             targets = torch.from_numpy(encoded.tokens[packed.places]).to(images.device)
             for start in range(0, len(targets), self._chunk):
@@ -150,7 +152,7 @@ class _Scorer:
                 judged = self._judge(hidden[chunk], targets[chunk])
                 _put(rows, first + packed.places[chunk], judged)
 
-    def _judge(self, hidden: Tensor, targets: Tensor) -> _Judged:
+    def _judge(self, hidden: Tensor, targets: Tensor) -> _ChunkColumns:
         if self._half is None:
             return self._epilogue(self._model.output(hidden), targets, self._margin.of(hidden))
         logits = self._half.logits(hidden, targets)
@@ -164,7 +166,7 @@ class _Scorer:
                     getattr(judged, name)[redo] = value
         return judged
 
-    def _epilogue(self, logits: Tensor, targets: Tensor, margins: Tensor) -> _Judged:
+    def _epilogue(self, logits: Tensor, targets: Tensor, margins: Tensor) -> _ChunkColumns:
         """All columns of a chunk of logits (n, V), which are overwritten."""
         own = logits.gather(1, targets[:, None])
         best, ids = logits.topk(max(2, self.top), dim=1)
@@ -172,13 +174,13 @@ class _Scorer:
         total = torch.sub(logits, best[:, :1], out=scratch).exp_().sum(1).log_() + best[:, 0]
         entropy = _entropy(logits, total) if self._options.entropy else None
         larger = torch.gt(logits, own, out=logits).sum(1)  # as 0.0 and 1.0: exact below 2^24
-        return _Judged(
+        return _ChunkColumns(
             logp=(own[:, 0] - total).clamp(max=0),
             rank=larger.long(),
             top_ids=ids[:, : self.top],
             top_logp=(best[:, : self.top] - total[:, None]).clamp(max=0),
             entropy=entropy,
-            near=near_ties.undecided(own[:, 0], best, margins),
+            near=near_ties.find_near_ties(own[:, 0], best, margins),
         )
 
 
@@ -189,13 +191,13 @@ class _HalfPrecision:
     """
 
     def __init__(self, output: Product, rows: int) -> None:
-        self._dtype = torch.bfloat16 if knows_bf16(output.weight.device) else torch.float32
+        self._dtype = torch.bfloat16 if supports_bf16(output.weight.device) else torch.float32
         self._product = Product(output.weight.bfloat16().to(self._dtype))
         columns = output.weight.shape[1]
         self._bias = output.weight.new_zeros(columns) if output.bias is None else output.bias
         self._logits = output.weight.new_empty(rows, columns)
         self._words = output.weight.t().contiguous()
-        self.margin = near_ties.margin(output, torch.bfloat16)
+        self.margin = near_ties.compute_margin(output, torch.bfloat16)
 
     def logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
         rounded = self._product(hidden.bfloat16().to(self._dtype)).bfloat16()
@@ -218,15 +220,17 @@ def _entropy(logits: Tensor, total: Tensor) -> Tensor:
     return -(logp.exp() * logp).sum(1)
 
 
-def _put(rows: _Rows, places: NDArray[np.int64], judged: _Judged) -> None:
+def _put(rows: _ColumnRows, places: NDArray[np.int64], judged: _ChunkColumns) -> None:
     for name, value in vars(judged).items():
         if value is not None:
             getattr(rows, name)[places] = value.cpu().numpy()
 
 
-def _settle_near_ties(model: Captioner, inputs: Inputs, encoded: Encoded, rows: _Rows) -> None:
+def _settle_near_ties(
+    model: Captioner, inputs: Inputs, encoded: EncodedCaptions, rows: _ColumnRows
+) -> None:
     tokens = rows.near.nonzero()[0]
-    rank, first = near_ties.decide(model, inputs, encoded, tokens)
+    rank, first = near_ties.decide_ranks(model, inputs, encoded, tokens)
     rows.rank[tokens] = rank
     for token, word in zip(tokens, first, strict=True):
         others = rows.top_ids[token]

@@ -12,7 +12,7 @@ from service.contract.formats.words import TOKENIZERS, Tokenizer
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedCaptions:
     """Captions as ids, of different lengths. Every caption ends with END, which counts.
 
     `tokens` int64 (T), caption c is tokens[caption_offsets[c]:caption_offsets[c + 1]];
@@ -41,7 +41,7 @@ class Encoded:
         return np.repeat(np.arange(self.images), np.diff(self.image_offsets))
 
     def whole_words(self, prefixes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many words are within these many first tokens of each caption."""
+        """Number of whole words within these many first tokens of each caption."""
         assert self.word_offsets is not None
         starts = self.caption_offsets[:-1]
         reached = np.searchsorted(self.word_offsets, starts + prefixes, side="right")
@@ -52,33 +52,33 @@ class Encoded:
         """The number of words of each caption."""
         return self.whole_words(self.lengths)
 
-    def part(self, start: int, stop: int) -> "Encoded":
+    def part(self, start: int, stop: int) -> "EncodedCaptions":
         """Only the images start … stop - 1."""
         captions = self.image_offsets[start : stop + 1]
         tokens = self.caption_offsets[captions[0] : captions[-1] + 1]
-        return Encoded(
+        return EncodedCaptions(
             self.tokens[tokens[0] : tokens[-1]],
             tokens - tokens[0],
             captions - captions[0],
             self.start,
         )
 
-    def subset(self, captions: NDArray[np.int64]) -> "Subset":
+    def subset(self, captions: NDArray[np.int64]) -> "CaptionSubset":
         """Only these captions (ascending), and the images that have one of them."""
         images, counts = np.unique(self.caption_images[captions], return_counts=True)
         lengths = self.lengths[captions]
         offsets = _from_lengths(lengths)
         starts = self.caption_offsets[captions] - offsets[:-1]
         taken = np.arange(offsets[-1]) + np.repeat(starts, lengths)
-        found = Encoded(self.tokens[taken], offsets, _from_lengths(counts), self.start)
-        return Subset(found, images, taken)
+        found = EncodedCaptions(self.tokens[taken], offsets, _from_lengths(counts), self.start)
+        return CaptionSubset(found, images, taken)
 
 
 @dataclass(frozen=True)
-class Subset:
+class CaptionSubset:
     """`captions` of a larger set; `images` and `tokens` are their indices in it, ascending."""
 
-    captions: Encoded
+    captions: EncodedCaptions
     images: NDArray[np.int64]
     tokens: NDArray[np.int64]
 
@@ -87,7 +87,7 @@ def _from_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-class Tokens(Protocol):
+class CaptionerTokens(Protocol):
     """A captioner's tokenisation: how captions become ids, and ids a caption."""
 
     @property
@@ -97,7 +97,7 @@ class Tokens(Protocol):
 
     @property
     def start(self) -> int:
-        """What is read first; it may be the same id as `end`."""
+        """Token that is read first; it may be the same id as `end`."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Tokens(Protocol):
         """Tokens that are read of one caption, START among them; None: any number."""
         ...
 
-    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
+    def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
         """A sequence of captions for each image; with `word_offsets` where ids are of pieces."""
         ...
 
@@ -123,7 +123,7 @@ class Tokens(Protocol):
 
 
 @dataclass(frozen=True)
-class Words:
+class WordTokens:
     """Words of a vocabulary, whose first two are the edge token and UNK."""
 
     vocabulary: Sequence[str]
@@ -137,22 +137,22 @@ class Words:
     def size(self) -> int:
         return len(self.vocabulary)
 
-    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
-        return encode(references, self.vocabulary, self.tokenizer)
+    def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
+        return encode_captions(references, self.vocabulary, self.tokenizer)
 
     def text(self, ids: Sequence[int]) -> str:
         return " ".join(self.vocabulary[word] for word in ids)
 
 
-def encode(
+def encode_captions(
     references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: Tokenizer
-) -> Encoded:
+) -> EncodedCaptions:
     """Encode a sequence of captions for each image; words outside the vocabulary become UNK."""
     ids = {word: index for index, word in enumerate(vocabulary) if index > UNK}
-    return encode_by(ids, references, tokenizer)
+    return encode_captions_by_ids(ids, references, tokenizer)
 
 
-def encode_by(
+def encode_captions_by_ids(
     ids: Mapping[str, int],
     references: Iterable[Sequence[str]],
     tokenizer: Tokenizer,
@@ -160,7 +160,7 @@ def encode_by(
     unknown: int = UNK,
     start: int = EDGE,
     end: int = EDGE,
-) -> Encoded:
+) -> EncodedCaptions:
     """The same by any ids of words."""
     split = TOKENIZERS[tokenizer]
     tokens: list[int] = []
@@ -171,7 +171,7 @@ def encode_by(
             tokens.append(end)
             caption_offsets.append(len(tokens))
         image_offsets.append(len(caption_offsets) - 1)
-    return Encoded(
+    return EncodedCaptions(
         np.array(tokens, np.int64),
         np.array(caption_offsets, np.int64),
         np.array(image_offsets, np.int64),
@@ -179,7 +179,9 @@ def encode_by(
     )
 
 
-def build(captions: Iterable[str], tokenizer: Tokenizer, at_least: int = 5) -> tuple[str, ...]:
+def build_vocabulary(
+    captions: Iterable[str], tokenizer: Tokenizer, at_least: int = 5
+) -> tuple[str, ...]:
     """A vocabulary: the edge token, UNK, then the words seen at least so often, sorted."""
     split = TOKENIZERS[tokenizer]
     counts: dict[str, int] = {}

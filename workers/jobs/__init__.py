@@ -25,7 +25,7 @@ from workers.jobs import (
 )
 from workers.jobs.request import Job, Request, Result
 from workers.jobs.toolbox import Toolbox
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 OTHERS: dict[str, Job] = {  # kinds of tasks that are not families of metrics
     "checkpoint": checkpoints.prepare,
@@ -60,7 +60,9 @@ def job(kind: str) -> Job:
     return postgen.score(kind) if kind in FAMILIES else OTHERS[kind]
 
 
-def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent) -> Result:
+def run(
+    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = ignore_progress
+) -> Result:
     """Compute a task and write its result to the request's path `result`.
 
     The request's `files` has a checked file for each digest in it.
@@ -78,7 +80,7 @@ def run(request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silen
 
 
 def answer(
-    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = silent
+    request: Mapping[str, Any], toolbox: Toolbox, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """Compute a task. Returns the warm child's answer, a summary or an error."""
     try:

@@ -12,7 +12,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.conversion.sandboxed import Box
+    from workers.conversion.foreign_files import ConversionLimits
 
 
 def prepare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -33,31 +33,31 @@ def prepare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
         raise UnusableCheckpoint(refused.detail) from None
 
 
-def _run_transformers(path: Path, box: "Box") -> None:
+def _run_transformers(path: Path, box: "ConversionLimits") -> None:
     """What it is, its judge has said, and not the child, in which it may have run code."""
-    from workers.conversion import sandboxed
+    from workers.conversion import foreign_files
 
-    sandboxed.transformers(path, box)
+    foreign_files.check_huggingface(path, box)
 
 
 def _run_graphs(request: Request, toolbox: Toolbox, facts: models.Facts) -> None:
     """The model stays open for the tasks that wait for this one."""
-    from workers.conversion import sandboxed
+    from workers.conversion import foreign_files
 
     path = request.inputs["package"]
     if facts["units"] == "pieces":
-        sandboxed.tokenizer(path, toolbox.box)
+        foreign_files.check_tokenizer(path, toolbox.box)
     toolbox.model(request.digests["package"], path)
 
 
-def _converted(path: Path, box: "Box") -> Result:
+def _converted(path: Path, box: "ConversionLimits") -> Result:
     """A state dict with its map and its words."""
-    from workers.conversion import converting
-    from workers.conversion import packages as of_state_dicts
+    from workers.conversion import canonical_checkpoints
+    from workers.conversion import canonical_checkpoints as of_state_dicts
 
-    description, tensors = of_state_dicts.convert(path, box)
+    description, tensors = of_state_dicts.convert_package(path, box)
     parameters = sum(tensor.size for tensor in tensors.values())
     return Result(
-        lambda path: converting.write(path, description, tensors),
+        lambda path: canonical_checkpoints.write_canonical(path, description, tensors),
         Converted(converted={**models.described(description), "parameters": parameters}),
     )

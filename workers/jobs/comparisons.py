@@ -25,7 +25,7 @@ def compare(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
     a, b = request.inputs["a"], request.inputs["b"]
     if "pregen" not in request.parameters:
         return _result(comparison.compare(postgen.read(a), postgen.read(b), progress=progress))
-    mine, others = (Material.of(columns_file.read(path)[0]) for path in (a, b))
+    mine, others = (Material.of(columns_file.read_columns(path)[0]) for path in (a, b))
     names = request.parameters["pregen"]
     return _result(comparison.compare_pregen(mine, others, names, progress=progress))
 

@@ -20,7 +20,7 @@ def draw(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # n
     from workers.analysis.estimate import order
     from workers.inference import columns as columns_file
 
-    known = order.informative(columns_file.read(request.inputs["columns"])[0])
+    known = order.informative(columns_file.read_columns(request.inputs["columns"])[0])
     seed = int(request.digests["columns"].removeprefix("sha256:"), 16)
     found = order.Drawn(order.draw(known, seed), known)
     return Result(lambda path: order.write(path, found))

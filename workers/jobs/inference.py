@@ -17,8 +17,8 @@ from workers.progress import Progress
 if TYPE_CHECKING:
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference.captioners import Captioner
-    from workers.inference.decoding import Decoded as DecodedIds
-    from workers.inference.vocabulary import Encoded
+    from workers.inference.decoding import DecodedCaption as DecodedIds
+    from workers.inference.vocabulary import EncodedCaptions
 
 _OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have alike
 _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
@@ -29,7 +29,7 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
-    from workers.inference import features, memory
+    from workers.inference import checkpoint_checks, features
 
     model = verified.model(request, toolbox)
     dataset = request.inputs["dataset"]
@@ -43,8 +43,8 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
         inputs = model.inputs(dataset, images)
     else:
         assert model.encoder is not None
-        inputs = features.read_computed(computed, images, model.encoder)
-    memory.check_places(model, inputs, toolbox.memory)
+        inputs = features.read_computed_features(computed, images, model.encoder)
+    checkpoint_checks.check_places_fit(model, inputs, toolbox.memory)
     encoded = model.tokens.encode([item.references for item in items])
     return model, inputs, encoded, places
 
@@ -63,7 +63,7 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.metrics import pregen
 
     model, inputs, encoded, _ = _references_of(request, toolbox)
-    prefixes, lengths = prefix.walk(model, inputs, encoded, progress), encoded.lengths
+    prefixes, lengths = prefix.walk_prefixes(model, inputs, encoded, progress), encoded.lengths
     units = _units(request, encoded)
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
@@ -72,7 +72,7 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     return _scored(material, pregen.INSTANT, signatures.with_units(how, units))
 
 
-def _units(request: Request, encoded: "Encoded") -> str | None:
+def _units(request: Request, encoded: "EncodedCaptions") -> str | None:
     """What is scored where tokens are pieces of words."""
     if encoded.word_offsets is None:
         return None
@@ -84,32 +84,32 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     from workers.inference import scoring
 
     asked = {name: request.parameters[name] for name in _OF_COLUMNS if name in request.parameters}
-    options = scoring.Options(**asked)
+    options = scoring.ScoringOptions(**asked)
     metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
     if request.parts:
-        parts = [columns_file.read(path) for path in request.parts]
-        found = columns_file.concatenate([part for part, _ in parts])
+        parts = [columns_file.read_columns(path) for path in request.parts]
+        found = columns_file.concatenate_columns([part for part, _ in parts])
         metadata |= {name: told for name, told in parts[0][1].items() if name in _OF_PARTS}
     else:
         model, inputs, encoded, _ = _references_of(request, toolbox)
-        found = scoring.columns(model, inputs, encoded, options, progress)
+        found = scoring.compute_columns(model, inputs, encoded, options, progress)
         units = _units(request, encoded)
         if units == "words":
-            found = columns_file.of_words(found, encoded.word_offsets)
+            found = columns_file.merge_word_pieces(found, encoded.word_offsets)
         told = {"units": units, "plugin": verified.signed(model)}
         metadata |= {name: each for name, each in told.items() if each is not None}
-    return Result(lambda path: columns_file.write(path, found, metadata))
+    return Result(lambda path: columns_file.write_columns(path, found, metadata))
 
 
 def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
     """Columns that somebody's own code computed, in the form of our own."""
     from workers.inference import columns as columns_file
 
-    found, metadata = columns_file.read_brought(
+    found, metadata = columns_file.read_uploaded_columns(
         request.inputs["columns"], request.parameters.get("units", "words")
     )
     told = {"brought": request.digests["columns"], **metadata}
-    return Result(lambda path: columns_file.write(path, found, told))
+    return Result(lambda path: columns_file.write_columns(path, found, told))
 
 
 def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -124,7 +124,7 @@ def _of_columns(request: Request, names: Sequence[str]) -> Result:
     from workers.analysis.uncertainty.pregen import Material
     from workers.inference import columns as columns_file
 
-    found, metadata = columns_file.read(request.inputs["columns"])
+    found, metadata = columns_file.read_columns(request.inputs["columns"])
     return _scored(Material.of(found), names, _how(metadata))
 
 
@@ -160,9 +160,11 @@ def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     model, inputs, _, places = _references_of(request, toolbox)
     asked = request.parameters["decoding"]
     if model.search is None:
-        found = decoding.decode(model, inputs, decoding.Options(**asked), progress)
+        found = decoding.decode_captions(model, inputs, decoding.DecodingOptions(**asked), progress)
     else:
-        found = generation.decode(model, inputs, generation.asked(model.search, asked), progress)
+        found = generation.generate_captions(
+            model, inputs, generation.override_options(model.search, asked), progress
+        )
     return _decoded([[place, _text(model, one)] for place, one in zip(places, found, strict=True)])
 
 
@@ -172,7 +174,7 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
     """
     from workers.inference import decoding
 
-    text = decoding.text(model, caption)
+    text = decoding.detokenize_caption(model, caption)
     if words.is_too_long(text):
         raise UnusableCheckpoint(
             f"a caption of the model has {len(text):,} characters, and at most {limits.CAPTION:,} "

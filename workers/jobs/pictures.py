@@ -13,21 +13,24 @@ def encode(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """Features of a split's images, or of a part of them, in the split's order. A picture that
     cannot be decoded has none, and is told.
     """
-    from workers.inference import features
-    from workers.inference.encoders import encoding
+    from workers.inference import features, mobilenet_v2
 
     if request.parts:
-        found = features.concatenate([features.read_whole(path) for path in request.parts])
+        found = features.concatenate_features(
+            [features.read_features_file(path) for path in request.parts]
+        )
     else:
         sha256, bundle = request.parameters["encoder"], request.inputs["dataset"]
         items = bundles.read_split(bundle, request.parameters["split"])
         start, stop = request.parameters.get("images", (0, len(items)))
         images = [item.image for item in items[start:stop]]
         encoder = toolbox.image_encoder(sha256)
-        found = encoding.encode(encoder, sha256, bundle, images, toolbox.sandbox, progress)
+        found = mobilenet_v2.encode_pictures(
+            encoder, sha256, bundle, images, toolbox.sandbox, progress
+        )
     unseen = [Unseen(image=image, reason=why) for image, why in found.undecoded.items()]
     seen = Seen(tried=len(found.images), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
-    return Result(lambda path: features.write_whole(path, found), seen)
+    return Result(lambda path: features.write_features_file(path, found), seen)
 
 
 def digest(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
@@ -36,22 +39,22 @@ def digest(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  #
 
     bundle = request.inputs["dataset"]
     items = bundles.read_split(bundle, request.parameters["split"])
-    found = b"".join(thumbnails.digests(bundle, [item.image for item in items]))
+    found = b"".join(thumbnails.hash_pictures(bundle, [item.image for item in items]))
     return Result(lambda path: path.write_bytes(found))
 
 
 def shrink(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     """Small forms of the pictures of some of a split's images."""
-    from workers.inference.pictures import Undecoded, thumbnails
+    from workers.inference.pictures import PictureDecodingFailure, thumbnails
 
     bundle = request.inputs["dataset"]
     items = bundles.read_split(bundle, request.parameters["split"])
     images = [items[place].image for place in request.parameters["places"]]
     made, unseen = [], []
-    for each in thumbnails.make(bundle, images, sandbox=toolbox.sandbox):
+    for each in thumbnails.make_thumbnails(bundle, images, sandbox=toolbox.sandbox):
         made.append(each)
-        if isinstance(each.forms, Undecoded):
+        if isinstance(each.forms, PictureDecodingFailure):
             unseen.append(Unseen(image=each.image, reason=each.forms.reason))
         progress(len(made), len(images))
     seen = Seen(tried=len(made), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
-    return Result(lambda path: thumbnails.write(path, made), seen)
+    return Result(lambda path: thumbnails.write_thumbnails(path, made), seen)

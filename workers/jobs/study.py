@@ -21,7 +21,7 @@ def cut_strata(request: Request, toolbox: Toolbox, progress: Progress) -> Result
     from workers.metrics import postgen
 
     inputs = request.inputs
-    found, _ = columns.read(inputs["columns"])
+    found, _ = columns.read_columns(inputs["columns"])
     scores = {
         family: postgen.read(path) for family, path in inputs.items() if kind_of(family) in FAMILIES
     }

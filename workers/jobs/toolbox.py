@@ -14,12 +14,12 @@ from service.contract.metrics.families import Need
 from service.contract.plan import assets
 from service.contract.plan.measured import Found
 from service.contract.settings import Sandbox, Settings
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
-    from workers.conversion.sandboxed import Box
+    from workers.conversion.foreign_files import ConversionLimits
     from workers.inference.captioners import Captioner
-    from workers.inference.encoders.mobilenet_v2 import MobileNetV2
+    from workers.inference.mobilenet_v2 import MobileNetV2
     from workers.metrics.java.jvm import Jvm
     from workers.metrics.learned.kinds import Model
     from workers.metrics.references import References
@@ -62,18 +62,22 @@ class Toolbox:
         return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox)
 
     @property
-    def box(self) -> "Box":
+    def box(self) -> "ConversionLimits":
         """In which files are opened that may run code."""
-        from workers.conversion.sandboxed import Box
+        from workers.conversion.foreign_files import ConversionLimits
 
-        return Box(sandbox=self.sandbox) if self.memory is None else Box(self.memory, self.sandbox)
+        return (
+            ConversionLimits(sandbox=self.sandbox)
+            if self.memory is None
+            else ConversionLimits(self.memory, self.sandbox)
+        )
 
     def model(self, digest: str, path: Path) -> "Captioner":
         from workers.inference import checkpoints, devices
 
         if self._model is None or self._model[0] != digest:
             self._model = None  # free the old model first: two may not fit
-            device = devices.resolve(self.device)
+            device = devices.resolve_device(self.device)
             self._model = (
                 digest,
                 checkpoints.open_captioner(path, device, self.memory, self.sandbox),
@@ -132,7 +136,7 @@ class Toolbox:
         self,
         family: str,
         parameters: Mapping[str, Any],
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> dict[str, Any]:
         """The `tools` of a family's Task: what it needs besides captions and references.
 
@@ -149,7 +153,7 @@ class Toolbox:
         family: str,
         need: Need,
         parameters: Mapping[str, Any],
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> dict[str, Any]:
         """The `tools` of one need of a family; empty if it has none on this machine."""
         match need:
@@ -170,7 +174,7 @@ class Toolbox:
         self,
         names: Iterable[str],
         vectors: str | None,
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> dict[str, Any]:
         """The `tools` of the families of a learned metric's features."""
         found: dict[str, Any] = {}
@@ -194,7 +198,7 @@ class Toolbox:
         digest: str,
         path: Path,
         parameters: Mapping[str, Any],
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> dict[str, Any]:
         """The `tools` of a learned metric whose model a task has as an input."""
         model = self._sound(family, digest, path)
@@ -226,19 +230,18 @@ class Toolbox:
         _check_same(found, sha256, "model")
         asked = (found.sha256, layer)
         if self._encoder is None or self._encoder[0] != asked:
-            device = devices.resolve(self.device)
+            device = devices.resolve_device(self.device)
             self._encoder = (asked, encoder.read(found.path, layer, device))
         return self._encoder[1]
 
     def image_encoder(self, sha256: str) -> "MobileNetV2":
         """The encoder of pictures with this SHA-256. Raises MetricUnavailable if it is not here."""
-        from workers.inference import devices
-        from workers.inference.encoders import mobilenet_v2
+        from workers.inference import devices, mobilenet_v2
 
         found = assets.image_encoder(sha256, self.places)
         if self._image_encoder is None or self._image_encoder[0] != sha256:
-            device = devices.resolve(self.device)
-            self._image_encoder = (sha256, mobilenet_v2.read(found.path, device))
+            device = devices.resolve_device(self.device)
+            self._image_encoder = (sha256, mobilenet_v2.read_image_encoder(found.path, device))
         return self._image_encoder[1]
 
     def objects(self, sha256: str | None) -> "Objects":

@@ -22,16 +22,16 @@ def by_plugin(request: Request, toolbox: Toolbox) -> Result:
     """Open a checkpoint by the plug-in that the task names, which tries it out. A tokenizer in it
     is a stranger's: it is opened in the sandbox before.
     """
-    from workers.conversion import sandboxed
-    from workers.inference.plugins import installed
+    from workers.conversion import foreign_files
+    from workers.inference.plugins import registry
 
     asked = InstalledPlugin(**request.parameters["plugin"])
-    installed.check(asked)
+    registry.check_plugin(asked)
     path = request.inputs["package"]
     try:
         facts = models.of_plugin(plugins.read(path))
         if facts["units"] == "pieces":
-            sandboxed.tokenizer(path, toolbox.box)
+            foreign_files.check_tokenizer(path, toolbox.box)
         toolbox.model(request.digests["package"], path)
     except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
@@ -45,14 +45,14 @@ def model(request: Request, toolbox: Toolbox) -> "Captioner":
     if verified is not None:
         found = Converted.model_validate(json.loads(verified.read_text("utf-8"))).converted
         if found.get("plugin") is not None:
-            from workers.inference.plugins import installed
+            from workers.inference.plugins import registry
 
-            installed.check(InstalledPlugin(**found["plugin"]))
+            registry.check_plugin(InstalledPlugin(**found["plugin"]))
     return toolbox.model(request.digests["checkpoint"], path)
 
 
 def signed(captioner: "Captioner") -> str | None:
     """How signatures name the plug-in of a captioner; None where it has none."""
-    from workers.inference.plugins.guarded import Guarded
+    from workers.inference.plugins.guard import GuardedCaptioner
 
-    return captioner.plugin.signed if isinstance(captioner, Guarded) else None
+    return captioner.plugin.signed if isinstance(captioner, GuardedCaptioner) else None

@@ -44,7 +44,7 @@ class _Scene:
     second: _Figure | None
 
 
-def make(folder: Path, images: int = 1200, seed: int = 0, places: str | None = None) -> None:
+def make_shapes(folder: Path, images: int = 1200, seed: int = 0, places: str | None = None) -> None:
     """A bundle: three quarters of the images to train, an eighth each for val and test. `places`:
     features of a "grid" or of "regions", not one vector of each image.
     """
@@ -62,7 +62,7 @@ def make(folder: Path, images: int = 1200, seed: int = 0, places: str | None = N
     path = folder / bundles.FEATURES
     if places is None:
         rows = np.stack([_features(scene, rng) for scene in scenes])
-        features.write(path, names, rows, ENCODER)
+        features.write_features(path, names, rows, ENCODER)
         return
     found = [[*_PLACES[places](scene, rng)] for scene in scenes]
     counts = np.array([len(each) for each in found])
@@ -71,7 +71,7 @@ def make(folder: Path, images: int = 1200, seed: int = 0, places: str | None = N
         row[: len(each)] = each
     rows += rng.normal(scale=NOISE, size=rows.shape).astype(np.float32)
     encoder = Encoder(name="shapes", digest=f"{places}-with-noise-1")
-    features.write(path, names, rows, encoder, counts if places == "regions" else None)
+    features.write_features(path, names, rows, encoder, counts if places == "regions" else None)
 
 
 def _split(number: int, images: int) -> str:
@@ -139,7 +139,7 @@ def _regions(scene: _Scene, rng: np.random.Generator) -> Iterator[list[float]]:
 
 
 def _cells(scene: _Scene, rng: np.random.Generator) -> dict[tuple[int, int], _Figure]:
-    """Where the figures are; the first one is above, below or beside the second."""
+    """Place the figures; the first one is above, below or beside the second."""
     if scene.second is None:
         return {_CELLS[rng.integers(len(_CELLS))]: scene.first}
     line, (near, far) = int(rng.integers(_SIDE)), sorted(rng.permutation(_SIDE)[:2].tolist())

@@ -16,17 +16,17 @@ from service.contract.formats.checkpoint_header import (
     shapes,
 )
 from workers.inference import scoring
-from workers.inference.captioners import ARCHITECTURES, Canonical, Dropout
-from workers.inference.packing import pack
-from workers.inference.vocabulary import Encoded
+from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner, DropoutRates
+from workers.inference.packing import pack_captions
+from workers.inference.vocabulary import EncodedCaptions
 from workers.metrics import pregen
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     batch: int
-    dropout: Dropout
+    dropout: DropoutRates
     weight_decay: float
     xavier: bool  # else N(0, 1); both clipped
     clip: float
@@ -35,49 +35,51 @@ class Recipe:
     seed: int = 0
 
 
-PAPER: Mapping[Architecture, Recipe] = {
-    "init": Recipe(128, Dropout(0.0, 0.5, 0.5), 0.0, xavier=True, clip=0.01),
-    "pre": Recipe(32, Dropout(0.0, 0.5, 0.5), 0.0, xavier=False, clip=0.1),
-    "par": Recipe(64, Dropout(0.5, 0.5, 0.5), 1e-8, xavier=False, clip=0.1),
-    "merge": Recipe(128, Dropout(0.0, 0.0, 0.5), 0.0, xavier=False, clip=0.1),
+PAPER: Mapping[Architecture, TrainingRecipe] = {
+    "init": TrainingRecipe(128, DropoutRates(0.0, 0.5, 0.5), 0.0, xavier=True, clip=0.01),
+    "pre": TrainingRecipe(32, DropoutRates(0.0, 0.5, 0.5), 0.0, xavier=False, clip=0.1),
+    "par": TrainingRecipe(64, DropoutRates(0.5, 0.5, 0.5), 1e-8, xavier=False, clip=0.1),
+    "merge": TrainingRecipe(128, DropoutRates(0.0, 0.0, 0.5), 0.0, xavier=False, clip=0.1),
 }
-_OWN = Recipe(64, Dropout(0.0, 0.3, 0.3), 0.0, xavier=True, clip=1.0, learning_rate=2e-3)
-RECIPES: Mapping[Architecture, Recipe] = {
+_OWN = TrainingRecipe(
+    64, DropoutRates(0.0, 0.3, 0.3), 0.0, xavier=True, clip=1.0, learning_rate=2e-3
+)
+RECIPES: Mapping[Architecture, TrainingRecipe] = {
     **PAPER,
     "soft_attention": _OWN,
     "adaptive_attention": _OWN,
     "bottom_up_top_down": _OWN,
-    "transformer": replace(_OWN, dropout=Dropout(0.0, 0.1, 0.1), learning_rate=1e-3),
+    "transformer": replace(_OWN, dropout=DropoutRates(0.0, 0.1, 0.1), learning_rate=1e-3),
 }
 
 
 @dataclass(frozen=True)
-class Examples:
+class CaptionedImages:
     """Images and their captions, as ids of the model's vocabulary."""
 
     features: NDArray[np.float32]  # (N, D), or (N, P, D) of places
-    captions: Encoded
+    captions: EncodedCaptions
 
 
 @dataclass(frozen=True)
-class Epoch:
+class TrainingEpoch:
     """The model after `number` epochs (0: untrained)."""
 
     number: int
-    model: Canonical
+    model: CanonicalCaptioner
     loss: float  # mean cross-entropy of the epoch's tokens, nats
     validation_perplexity: float  # geomean, the first caption of each image
     seconds: float
 
 
-def train(
+def train_captioner(
     description: Description,
-    training: Examples,
-    validation: Examples,
-    recipe: Recipe | None = None,
+    training: CaptionedImages,
+    validation: CaptionedImages,
+    recipe: TrainingRecipe | None = None,
     device: torch.device = torch.device("cpu"),
-    progress: Progress = silent,
-) -> Iterator[Epoch]:
+    progress: Progress = ignore_progress,
+) -> Iterator[TrainingEpoch]:
     """Yields the untrained model, then one model an epoch; ends at the first that is worse.
 
     The last model yielded is then the worse one; the best is the one before. `progress` counts
@@ -99,7 +101,7 @@ def train(
         model = _frozen(description, tensors)
         perplexity = _perplexity(model, first_captions)
         seconds = time.perf_counter() - began
-        yield Epoch(number, model, loss, perplexity, seconds)
+        yield TrainingEpoch(number, model, loss, perplexity, seconds)
         if number and perplexity > best:
             return
         best = min(best, perplexity) if number else best
@@ -108,9 +110,9 @@ def train(
 def _epoch(
     description: Description,
     tensors: Mapping[str, Tensor],
-    recipe: Recipe,
+    recipe: TrainingRecipe,
     optimiser: torch.optim.Optimizer,
-    training: Examples,
+    training: CaptionedImages,
     batches: list[NDArray[np.int64]],
     progress: Progress,
 ) -> float:
@@ -119,7 +121,7 @@ def _epoch(
     device = tensors["output.weight"].device
     for batch in batches:
         model = build(description, tensors, recipe.dropout)
-        packed = pack(training.captions, batch, device)
+        packed = pack_captions(training.captions, batch, device)
         images, rows = np.unique(packed.image_rows.cpu(), return_inverse=True)
         packed = replace(packed, image_rows=torch.from_numpy(rows).to(device))
         targets = torch.from_numpy(training.captions.tokens[packed.places]).to(device)
@@ -137,7 +139,10 @@ def _epoch(
 
 
 def _initial(
-    description: Description, recipe: Recipe, generator: torch.Generator, device: torch.device
+    description: Description,
+    recipe: TrainingRecipe,
+    generator: torch.Generator,
+    device: torch.device,
 ) -> dict[str, Tensor]:
     """Weights clipped normal, biases 0, the gates' biases and what normalises 1."""
     tensors = {}
@@ -153,22 +158,24 @@ def _initial(
     return tensors
 
 
-def _batches(captions: Encoded, size: int, generator: torch.Generator) -> list[NDArray[np.int64]]:
+def _batches(
+    captions: EncodedCaptions, size: int, generator: torch.Generator
+) -> list[NDArray[np.int64]]:
     order = torch.randperm(len(captions.lengths), generator=generator).numpy()
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> Canonical:
+def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> CanonicalCaptioner:
     frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     return ARCHITECTURES[description.architecture](description, frozen)
 
 
-def _first_captions(captions: Encoded) -> Encoded:
+def _first_captions(captions: EncodedCaptions) -> EncodedCaptions:
     return captions.subset(captions.image_offsets[:-1]).captions
 
 
-def _perplexity(model: Canonical, examples: Examples) -> float:
-    columns = scoring.columns(model, examples.features, examples.captions)
+def _perplexity(model: CanonicalCaptioner, examples: CaptionedImages) -> float:
+    columns = scoring.compute_columns(model, examples.features, examples.captions)
     found = pregen.scores(
         columns.logp,
         columns.rank,

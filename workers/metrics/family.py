@@ -16,7 +16,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 Floats = NDArray[np.float64]
 Statistics = dict[str, Floats]  # first axis: captions; corpus scores need only sums over it
@@ -71,7 +71,7 @@ class ScoringInput:
     prepared: References | None
     jvm: Jvm
     idf: Idf = "dataset"
-    progress: Progress = silent
+    progress: Progress = ignore_progress
     tokenizer: Tokenizer | None = None
     tools: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)

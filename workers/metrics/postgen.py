@@ -35,7 +35,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import scoring as learned
 from workers.metrics.learned.kinds import KINDS
 from workers.metrics.references import References
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 # All other facts of a family are in its row: service.contract.metrics.families.
 FAMILIES: dict[str, Family] = {
@@ -113,7 +113,7 @@ def score_tokens(
     jvm: Jvm,
     *,
     idf: Idf = "dataset",
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     **tools: Any,
 ) -> Scores:
     """Score captions that are tokens, as the references are; rows[i] is the image that caption i

@@ -17,7 +17,7 @@ from workers.metrics import ngrams
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints, Level, Numbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _FORMAT = "2"
 _SMALL = (np.uint8, np.uint16, np.uint32)
@@ -74,7 +74,7 @@ def prepare(
     tokenizer: Tokenizer,
     jvm: Jvm,
     *,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> References:
     """Prepare references from people's captions, image by image. `progress` counts captions. Raises
     MetricFailed if an image has no caption.

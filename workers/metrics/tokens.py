@@ -14,7 +14,7 @@ from pycocoevalcap.tokenizer.ptbtokenizer import PUNCTUATIONS
 from service.contract.metrics import tokenizers
 from service.contract.metrics.views import View
 from workers.metrics.java.jvm import Jvm
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 Tokenizer = str  # a name in TOKENIZERS
 Tokenize = Callable[[Sequence[str], Jvm, Progress], list[str]]  # texts -> tokens joined by blanks
@@ -53,7 +53,7 @@ TOKENIZERS: dict[Tokenizer, Tokenize] = {
 
 
 def tokenize(
-    texts: Sequence[str], tokenizer: Tokenizer, jvm: Jvm, *, progress: Progress = silent
+    texts: Sequence[str], tokenizer: Tokenizer, jvm: Jvm, *, progress: Progress = ignore_progress
 ) -> list[str]:
     """The tokens of each text, joined by blanks."""
     return TOKENIZERS[tokenizer](texts, jvm, progress)

@@ -37,7 +37,7 @@ from service.contract.plan.assets import (
 )
 from service.contract.plan.measured import Found, measure
 from workers.files import atomic
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
     from workers.jobs.toolbox import Toolbox
@@ -206,9 +206,9 @@ def _objects(path: Path, places: Places, _: int | None) -> Found:
 
 def _image_encoder(path: Path, places: Places, _: int | None) -> Found:
     """Check an encoder of pictures, and copy it: MobileNetV2 has 9 MB."""
-    from workers.inference.encoders import mobilenet_v2
+    from workers.inference import mobilenet_v2
 
-    mobilenet_v2.read(path)
+    mobilenet_v2.read_image_encoder(path)
     found = measure(path)
     assert found is not None
     return _copied(path, places.own / f"{IMAGE_ENCODER}-{found.sha256[:12]}.safetensors")
@@ -231,7 +231,7 @@ _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
 
 
 def fetch(
-    asset: Asset, repository: str | None, places: Places, progress: Progress = silent
+    asset: Asset, repository: str | None, places: Places, progress: Progress = ignore_progress
 ) -> Found:
     """Download an asset by its Maven coordinates."""
     if repository is None:

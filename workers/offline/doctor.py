@@ -24,10 +24,10 @@ from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
 from workers.here import URL, service_here
-from workers.inference.plugins import installed
+from workers.inference.plugins import registry
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
-from workers.sandbox import confined, probe
+from workers.sandbox import operations, probe
 
 _INSTALL = "install the `workers` extra again"
 _SANDBOX = (
@@ -84,7 +84,7 @@ def _devices(setting: str) -> Finding:
 
     available = f"CPU with {torch.get_num_threads()} threads; {_gpus()}"
     try:
-        chosen = devices.resolve(setting)
+        chosen = devices.resolve_device(setting)
         torch.ones(1, device=chosen)
     except (InvalidSetting, RuntimeError) as error:
         return Finding("devices", "unavailable", f"{available}; {sentence(error)}", needed=True)
@@ -109,7 +109,7 @@ def _products() -> Finding:
     """Whether oneDNN's packed matrix products task, by computing one."""
     import torch
 
-    from workers.inference.matrix_products import Product
+    from workers.inference.devices import Product
 
     weight, x = torch.arange(12.0).reshape(3, 4), torch.ones(2, 3)
     product = Product(weight)
@@ -149,8 +149,8 @@ def _sandbox(setting: str) -> Iterator[Finding]:
         return
     began = time.monotonic()
     try:
-        held = probe.holds()
-    except (confined.Unavailable, confined.Stopped) as error:
+        held = probe.check_sandbox()
+    except (operations.ConfinementUnavailable, operations.ChildStopped) as error:
         found = f"{error}: files that may run code when they are opened are unavailable"
         yield Finding("sandbox", "unavailable", found, _SANDBOX)
         return
@@ -164,8 +164,12 @@ def _converter(place: Path | None) -> Iterator[Finding]:
         return
     began = time.monotonic()
     try:
-        held = probe.holds_at(place)
-    except (ConverterUnavailable, confined.Unavailable, confined.Stopped) as error:
+        held = probe.check_converter_sandbox(place)
+    except (
+        ConverterUnavailable,
+        operations.ConfinementUnavailable,
+        operations.ChildStopped,
+    ) as error:
         found = f"{error}: what it opens for workers is tried again until it is there"
         yield Finding("converter", "unavailable", found, _CONVERTER)
         return
@@ -175,7 +179,7 @@ def _converter(place: Path | None) -> Iterator[Finding]:
 
 def _plugins() -> Iterator[Finding]:
     """Captioners of installed packages, each of which is imported."""
-    found = installed.look()
+    found = registry.find_plugins()
     if not found.usable and not found.wrong:
         yield Finding("plug-ins", "ok", "none is installed")
     for plugin in found.usable.values():
@@ -187,7 +191,7 @@ def _plugins() -> Iterator[Finding]:
 def _plugin(plugin: InstalledPlugin) -> Finding:
     named, package = f"plug-in {plugin.name}", f"{plugin.package} {plugin.version}"
     try:
-        installed.load(plugin.name)
+        registry.load_plugin(plugin.name)
     except PrescoreError as error:
         return Finding(named, "warning", f"{package}: {error.detail}", _PLUGIN)
     return Finding(named, "ok", package)

@@ -41,17 +41,17 @@ def of_package(path: Path) -> dict[str, Any]:
 
 
 def _of_others(path: Path, facts: models.Facts) -> dict[str, Any]:
-    from workers.conversion import packages as of_state_dicts
-    from workers.conversion import sandboxed
-    from workers.conversion.sandboxed import Box
+    from workers.conversion import canonical_checkpoints as of_state_dicts
+    from workers.conversion import foreign_files
+    from workers.conversion.foreign_files import ConversionLimits
 
-    box = Box.of(settings.load())
+    box = ConversionLimits.of(settings.load())
     known = {name: each for name, each in facts.items() if each is not None}
     try:
         if facts["format"] == "huggingface":
-            sandboxed.transformers(path, box)
+            foreign_files.check_huggingface(path, box)
             return known
-        description, tensors = of_state_dicts.convert(path, box)
+        description, tensors = of_state_dicts.convert_package(path, box)
     except SandboxUnavailable as unavailable:
         return known | unseen("what stands beside the tensors is right; they", unavailable)
     parameters = sum(tensor.size for tensor in tensors.values())
@@ -96,14 +96,14 @@ def of_plugin(path: Path) -> dict[str, Any]:
 
 
 def _opened_by(path: Path, found: plugins.PluginHeader) -> str:
-    from workers.conversion import sandboxed
-    from workers.conversion.sandboxed import Box
-    from workers.inference.plugins import reading
+    from workers.conversion import foreign_files
+    from workers.conversion.foreign_files import ConversionLimits
+    from workers.inference.plugins import loader
 
     if found.units == "pieces":
-        sandboxed.tokenizer(path, Box.of(settings.load()))
+        foreign_files.check_tokenizer(path, ConversionLimits.of(settings.load()))
     try:
-        return str(reading.read(path).plugin)
+        return str(loader.read_plugin_captioner(path).plugin)
     except PluginUnavailable as error:
         return f"not tried out: {error.detail}"
 
@@ -145,14 +145,14 @@ def _of_onnx(path: Path) -> dict[str, Any]:
 
 def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
     """As a service's worker would."""
-    from workers.conversion import sandboxed
-    from workers.conversion.sandboxed import Box
+    from workers.conversion import foreign_files
+    from workers.conversion.foreign_files import ConversionLimits
     from workers.inference.onnx import captioner
 
-    box = Box.of(settings.load())
+    box = ConversionLimits.of(settings.load())
     if bundle.manifest.pieces is not None:
-        sandboxed.tokenizer(path, box)
-    captioner.read(path, box.memory, sandbox=box.sandbox).close()
+        foreign_files.check_tokenizer(path, box)
+    captioner.read_onnx_captioner(path, box.memory, sandbox=box.sandbox).close()
 
 
 def of_bundle(path: Path) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def with_features(held: dict[str, Any], path: Path, progress: Progress) -> dict[
         images.setdefault(item.split, []).append(item.image)
     warnings = [
         f"no features: {split}: no image of it has features, so captions alone can be scored on it"
-        for split in features.check_all(path, images, progress)
+        for split in features.check_features(path, images, progress)
     ]
     return held | {"warnings": [*held.get("warnings", ()), *warnings]} if warnings else held
 

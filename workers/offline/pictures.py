@@ -12,7 +12,9 @@ from workers.inference import pictures as decoding
 from workers.progress import Progress
 
 _MOST_NAMED = 10
-_SMALL = decoding.Fit("nearest", stretched=(8, 8))  # whole pictures are decoded, few pixels kept
+_SMALL = decoding.PictureFit(
+    "nearest", stretched=(8, 8)
+)  # whole pictures are decoded, few pixels kept
 
 
 def check(folder: Path, images: Sequence[str]) -> None:
@@ -37,12 +39,14 @@ def check_decoded(bundle: Path, splits: Iterable[str], sandbox: str, progress: P
     given = pictures.places(bundle, every)
     images = [one for one, at in zip(every, given, strict=True) if isinstance(at, pictures.Place)]
     undecoded: dict[str, str] = {}
-    for done, found in enumerate(decoding.read(bundle, images, fit=_SMALL, sandbox=sandbox), 1):
+    for done, found in enumerate(
+        decoding.read_pictures(bundle, images, fit=_SMALL, sandbox=sandbox), 1
+    ):
         progress(done, len(images))
-        if isinstance(found, decoding.Undecoded):
+        if isinstance(found, decoding.PictureDecodingFailure):
             undecoded[found.image] = found.reason
     if undecoded:
-        raise decoding.unusable(undecoded)
+        raise decoding.build_undecoded_error(undecoded)
 
 
 def copy(folder: Path, bundle: Path, images: Iterable[str]) -> None:

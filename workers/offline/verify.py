@@ -22,9 +22,9 @@ from service.contract.formats.checkpoint_header import (
 )
 from service.contract.wording import told
 from workers.inference import features, scoring
-from workers.inference.captioners import ARCHITECTURES, Canonical
+from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner
 from workers.inference.captioners.cells import Tensors
-from workers.inference.vocabulary import Encoded
+from workers.inference.vocabulary import EncodedCaptions
 
 MAX_EXAMPLES = 1000
 _LSTM = ("input", "forget", "candidate", "output")
@@ -85,7 +85,7 @@ def examples(path: Path, bundle: Path | None) -> list[Example]:
 
 
 def verify(
-    model: Canonical, given: Sequence[Example], bundle: Path | None, tolerance: float
+    model: CanonicalCaptioner, given: Sequence[Example], bundle: Path | None, tolerance: float
 ) -> Verified:
     rows = _features(model.description, given, bundle)
     encoded = _encoded(model.description, given)
@@ -106,8 +106,10 @@ def _furthest(ours: Sequence[Floats], theirs: Sequence[Floats]) -> float:
     return max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
 
 
-def _logp(model: Canonical, rows: NDArray[np.float32], encoded: Encoded) -> list[Floats]:
-    found = scoring.columns(model, rows, encoded).logp.astype(np.float64)
+def _logp(
+    model: CanonicalCaptioner, rows: NDArray[np.float32], encoded: EncodedCaptions
+) -> list[Floats]:
+    found = scoring.compute_columns(model, rows, encoded).logp.astype(np.float64)
     return np.split(found, encoded.caption_offsets[1:-1])
 
 
@@ -128,7 +130,7 @@ def _read(
     description: Description, images: Sequence[str], bundle: Path
 ) -> Iterator[NDArray[np.float32]]:
     kind = description.config.inputs
-    return iter(features.read(bundle, images, description.encoder, kind)[:])
+    return iter(features.read_features(bundle, images, description.encoder, kind)[:])
 
 
 def _given(config: AnyConfig, index: int, example: Example) -> NDArray[np.float32]:
@@ -161,14 +163,14 @@ def _filled(row: NDArray[np.float32], places: int) -> NDArray[np.float32]:
     return np.pad(row, ((0, places - len(row)), (0, 0)), constant_values=np.nan)
 
 
-def _encoded(description: Description, given: Sequence[Example]) -> Encoded:
+def _encoded(description: Description, given: Sequence[Example]) -> EncodedCaptions:
     ids = {word: index for index, word in enumerate(description.vocabulary) if index > UNK}
     tokens = [[*(ids.get(word, UNK) for word in each.words), EDGE] for each in given]
     offsets = np.cumsum([0, *map(len, tokens)])
-    return Encoded(np.concatenate(tokens), offsets, np.arange(len(given) + 1))
+    return EncodedCaptions(np.concatenate(tokens), offsets, np.arange(len(given) + 1))
 
 
-def _others(model: Canonical) -> Iterator[tuple[str, Canonical]]:
+def _others(model: CanonicalCaptioner) -> Iterator[tuple[str, CanonicalCaptioner]]:
     """What a conversion gets wrong: the normalisation, an order, or both."""
     here = model.description.config.normalize
     for normalize in (here, "none" if here == "l2" else "l2"):

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from workers import processes
-from workers.sandbox import confined, confinement
+from workers.sandbox import confinement, operations
 
 # CUDA starts a program with privileges where a device has no file yet, and a confined process may
 # start none.
@@ -17,26 +17,26 @@ _NVIDIA = Path("/proc/driver/nvidia")
 
 
 def main() -> None:
-    processes.die_with(int(os.environ.get("PRESCORE_PARENT", "0")))
+    processes.die_with_parent(int(os.environ.get("PRESCORE_PARENT", "0")))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
-    requests, answers = processes.private_pipes()
-    confine()  # before torch starts threads
+    requests, answers = processes.open_private_pipes()
+    confine_child()  # before torch starts threads
     from workers import jobs
     from workers.jobs.toolbox import Toolbox
 
     def progress(done: int, total: int) -> None:
-        processes.write(answers, {"done": done, "total": total})
+        processes.write_message(answers, {"done": done, "total": total})
 
     converter = os.environ.get("PRESCORE_CONVERTER")
-    confined.choose(Path(converter) if converter else None)
+    operations.choose_converter(Path(converter) if converter else None)
     toolbox = Toolbox.from_environment()
-    while (request := processes.read(requests)) is not None:
-        processes.write(answers, jobs.answer(request, toolbox, progress))
+    while (request := processes.read_message(requests)) is not None:
+        processes.write_message(answers, jobs.answer(request, toolbox, progress))
 
 
-def confine() -> None:
-    if confinement.missing() is None and not _NVIDIA.exists():
-        confinement.keep_from_others()
+def confine_child() -> None:
+    if confinement.explain_missing_sandbox() is None and not _NVIDIA.exists():
+        confinement.isolate_process()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from service.engine.records import Records
 from service.engine.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
-from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Ended
-from workers.runtime.runner import Runner
-from workers.runtime.workplace import Workplace
+from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.runner import TaskRunner
+from workers.runtime.warm_child import ChildAnswer, ChildExit, ChildProgress, ExitCause
 
 log = structlog.get_logger()
 
@@ -54,12 +54,12 @@ class ComputingThread:
         """Return 0: the memory of this process is no task's alone."""
         return 0
 
-    def end(self) -> Ended:
+    def end(self) -> ChildExit:
         """Have the task end at its next report of progress, and wait for that."""
         self._is_canceled.set()
         if self._thread is not None:
             self._thread.join()
-        return Ended("the task was ended in this process", Cause.OWN)
+        return ChildExit("the task was ended in this process", ExitCause.OWN)
 
     def close(self) -> None:
         """Nothing to close: the toolbox belongs to the caller."""
@@ -117,12 +117,12 @@ def open_queue(
         runner.run_first(queue)
 
     at_once = AtOnce(perform)
-    runner = _runner(records, at_once, Workplace(blobs, folder), toolbox, tracer)
+    runner = _runner(records, at_once, AttemptFiles(blobs, folder), toolbox, tracer)
     return at_once
 
 
 @contextmanager
-def background_queue(
+def open_background_queue(
     records: Records, blobs: Blobs, home: Path, toolbox: Toolbox
 ) -> Iterator[BackgroundQueue]:
     """A queue for programs that do something else meanwhile. At the end, the task that is running
@@ -132,7 +132,7 @@ def background_queue(
     def perform(queue: str) -> None:
         runner.run_first(queue)
 
-    workplace = Workplace(blobs, home / "attempts")
+    workplace = AttemptFiles(blobs, home / "attempts")
     workplace.sweep()
     queue = BackgroundQueue(perform, records)
     runner = _runner(records, queue, workplace, toolbox)
@@ -145,9 +145,11 @@ def background_queue(
 def _runner(
     records: Records,
     queue: WakeUpQueue,
-    workplace: Workplace,
+    workplace: AttemptFiles,
     toolbox: Toolbox,
     tracer: Tracer = OFF,
-) -> Runner:
+) -> TaskRunner:
     name = presence.name("in-process")
-    return Runner(records, queue, workplace, name, lambda: ComputingThread(toolbox), tracer=tracer)
+    return TaskRunner(
+        records, queue, workplace, name, lambda: ComputingThread(toolbox), tracer=tracer
+    )

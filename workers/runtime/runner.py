@@ -9,6 +9,7 @@ ended before. A worker that is asked to stop hands its task back.
 import contextlib
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -29,11 +30,11 @@ from service.engine import leases, telling
 from service.engine.leases import Lease
 from service.engine.queueing import WakeUpQueue
 from service.engine.records import Records
-from service.engine.tracing.spans import OFF, UNTOLD, Tracer
-from workers.processes import Gone
-from workers.runtime import attempting
-from workers.runtime.resident import Cause, ChildAnswer, ChildProgress, Warm
-from workers.runtime.workplace import Workplace, in_background
+from service.engine.tracing import contexts
+from service.engine.tracing.spans import OFF, UNTOLD, Attributes, Span, Tracer
+from workers.processes import ChildGone
+from workers.runtime.attempt_files import AttemptFiles, run_in_background
+from workers.runtime.warm_child import ChildAnswer, ChildProgress, ExitCause, TaskExecutor
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -46,23 +47,23 @@ GRACE_SECONDS = 2.0  # for a task to end by itself when the worker is asked to s
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunnerLimits:
     memory_bytes: int | None = None
 
 
 def _nothing() -> None:
-    """What a runner does meanwhile, unless it is told."""
+    """Do nothing: the default of `meanwhile`."""
 
 
-class Runner:
+class TaskRunner:
     def __init__(
         self,
         records: Records,
         queue: WakeUpQueue,
-        workplace: Workplace,
+        workplace: AttemptFiles,
         name: str,
-        child: Callable[[], Warm],
-        limits: Limits = Limits(),
+        child: Callable[[], TaskExecutor],
+        limits: RunnerLimits = RunnerLimits(),
         meanwhile: Callable[[], None] = _nothing,
         tracer: Tracer = OFF,
     ) -> None:
@@ -78,7 +79,7 @@ class Runner:
         self._meanwhile = meanwhile
         self._tracer = tracer
         self._span = UNTOLD  # of the attempt
-        self._child: Warm | None = None
+        self._child: TaskExecutor | None = None
         self._done = 0
         self._begun = 0.0
         self._stop_asked: float | None = None
@@ -102,7 +103,7 @@ class Runner:
         log.info("begin", kind=lease.kind, key=lease.key, attempt=lease.attempt)
         self.warm_up()
         self._begun = time.monotonic()
-        with attempting.span(self._tracer, lease) as self._span:
+        with start_attempt_span(self._tracer, lease) as self._span:
             self._compute(lease)
         self._done += 1
         if self._done >= RECYCLE_AFTER:
@@ -114,7 +115,7 @@ class Runner:
         assert self._child is not None
         try:
             self._attempt(lease, self._child)
-        except Gone:
+        except ChildGone:
             self._child_lost(lease, self._child)
         except StoreUnavailable as error:
             self._lose(lease, error.code, error.detail, killed=False)
@@ -125,7 +126,7 @@ class Runner:
 
     def tell(self, outcome: str) -> None:
         """Tell the attempt's span how it ended; errors are told by `fail`."""
-        self._span.tell({attempting.OUTCOME: outcome})
+        self._span.tell({OUTCOME: outcome})
 
     def ask_to_stop(self) -> None:
         self._stop_asked = self._stop_asked or time.monotonic()
@@ -135,7 +136,7 @@ class Runner:
             self._child.close()
             self._child = None
 
-    def _attempt(self, lease: Lease, child: Warm) -> None:
+    def _attempt(self, lease: Lease, child: TaskExecutor) -> None:
         """Fetch inputs, have the child compute, store the result; extend the lease meanwhile."""
         with self._workplace.folder() as folder, contextlib.suppress(_AttemptEnded):
             watch = _LeaseWatch(self, lease, child)
@@ -176,7 +177,7 @@ class Runner:
             self._meanwhile()
         return ours
 
-    def is_over(self, lease: Lease, child: Warm) -> bool:
+    def is_over(self, lease: Lease, child: TaskExecutor) -> bool:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
         if time.time() > lease.deadline:
             self.kill()
@@ -229,14 +230,14 @@ class Runner:
         self._span.fail(code)
         leases.lose(self._records, lease, {"code": code, "detail": detail}, killed=killed)
 
-    def _child_lost(self, lease: Lease, child: Warm) -> None:
+    def _child_lost(self, lease: Lease, child: TaskExecutor) -> None:
         ended, output = child.end(), child.last_output[-2000:]
         self._child = None
         log.warning("child lost", kind=lease.kind, key=lease.key, how=ended.how, last_output=output)
-        if ended.cause is Cause.OUTSIDE:
+        if ended.cause is ExitCause.OUTSIDE:
             self._lose(lease, WorkerLost.code, ended.how, killed=True)
         else:
-            code = OutOfMemory.code if ended.cause is Cause.MEMORY else WorkerLost.code
+            code = OutOfMemory.code if ended.cause is ExitCause.MEMORY else WorkerLost.code
             self.fail(lease, code, ended.how, death=True, retry=True)
 
     def kill(self) -> None:
@@ -252,7 +253,7 @@ class _AttemptEnded(Exception):
 class _LeaseWatch:
     """Extends one attempt's lease, and checks its limits, while something runs."""
 
-    def __init__(self, runner: Runner, lease: Lease, child: Warm) -> None:
+    def __init__(self, runner: TaskRunner, lease: Lease, child: TaskExecutor) -> None:
         self._runner = runner
         self._lease = lease
         self._child = child
@@ -262,7 +263,7 @@ class _LeaseWatch:
 
     def until_done(self, call: Callable[[], T]) -> T:
         """Run `call` in a thread, so that a slow disk or network does not delay the lease."""
-        future = in_background(call)
+        future = run_in_background(call)
         while True:
             with contextlib.suppress(TimeoutError):
                 return future.result(POLL_SECONDS)
@@ -325,3 +326,18 @@ class _LeaseWatch:
 
 def _digests(lease: Lease) -> list[str]:
     return list(dict.fromkeys([*lease.inputs.values(), *lease.parts]))
+
+
+OUTCOME = "prescore.outcome"
+
+
+def start_attempt_span(tracer: Tracer, lease: Lease) -> AbstractContextManager[Span]:
+    """Its attributes say what the task is by kind and key; inputs and parameters stay untold."""
+    attributes: Attributes = {
+        "prescore.task.kind": lease.kind,
+        "prescore.task.key": lease.key,
+        "prescore.task.attempt": lease.attempt,
+        "prescore.queue": lease.queue,
+        "prescore.queue.wait_seconds": round(lease.waited, 3),
+    }
+    return tracer.attempt(f"attempt {lease.kind}", contexts.read(lease.traceparent), attributes)

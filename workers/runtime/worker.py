@@ -28,12 +28,12 @@ from service.engine.kept import plugins
 from service.engine.queueing import RedisQueue
 from service.engine.records import Records
 from service.engine.tracing.spans import OFF, Tracer
-from workers.inference.plugins import installed
-from workers.runtime import beside
-from workers.runtime.beside import Beside, ShortRunner
-from workers.runtime.resident import WarmChild
-from workers.runtime.runner import Limits, Runner
-from workers.runtime.workplace import Workplace
+from workers.inference.plugins import registry
+from workers.runtime import short_tasks
+from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.runner import RunnerLimits, TaskRunner
+from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
+from workers.runtime.warm_child import WarmChild
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ _PAUSE_SECONDS = 1.0  # after a failure
 _FORCE_SECONDS = 1.0  # signals that follow the first one sooner are the same request
 
 
-class _Stopped(BaseException):
+class _StopSignal(BaseException):
     """A signal has come while the worker was waiting."""
 
 
@@ -54,11 +54,11 @@ class QueueWorker(BaseWorker):
 
     def __init__(
         self,
-        runner: Runner,
+        runner: TaskRunner,
         ours: RedisQueue,
         role: str,
         connection: redis.Redis,
-        beside: Beside,
+        beside: ShortTasks,
     ) -> None:
         queues = [
             Queue(name, connection=connection, serializer=JSONSerializer) for name in QUEUES[role]
@@ -81,7 +81,7 @@ class QueueWorker(BaseWorker):
         try:
             while self._asked is None:
                 self._turn()
-        except _Stopped:
+        except _StopSignal:
             log.info("stopping")
         finally:
             with contextlib.suppress(redis.RedisError, OSError):
@@ -143,12 +143,12 @@ class QueueWorker(BaseWorker):
         if self._asked is None:
             self._asked = now
             if not self._busy:
-                raise _Stopped
+                raise _StopSignal
         elif now - self._asked > _FORCE_SECONDS:
             raise SystemExit
 
 
-def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
+def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     """Run a worker until SIGTERM or SIGINT; `tracer` is told of its attempts."""
     engine = database.connect(settings.database)
     database.check_at_head(engine)
@@ -156,7 +156,9 @@ def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     name = presence.name(role)
     connection = queueing.connect(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
     queueing.check(connection)
-    workplace = Workplace(open_blobs(settings.blob_url, settings.home), settings.home / "attempts")
+    workplace = AttemptFiles(
+        open_blobs(settings.blob_url, settings.home), settings.home / "attempts"
+    )
     workplace.sweep()
     records, ours = Records(engine), RedisQueue(queueing.connect(settings.redis))
     having = records, ours, workplace, name
@@ -164,18 +166,18 @@ def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     def child(purpose: str) -> WarmChild:
         return WarmChild(purpose, _child_settings(settings))
 
-    some = Limits(settings.task_memory // beside.SHARE)
-    short = ShortRunner(*having, lambda: child(f"{role}-short"), some, tracer=tracer)
-    second = Beside(short, records, ours, QUEUES[role])
-    limits = Limits(settings.task_memory)
-    runner = Runner(*having, lambda: child(role), limits, second.look, tracer)
+    some = RunnerLimits(settings.task_memory // short_tasks.SHARE)
+    short = ShortTaskRunner(*having, lambda: child(f"{role}-short"), some, tracer=tracer)
+    second = ShortTasks(short, records, ours, QUEUES[role])
+    limits = RunnerLimits(settings.task_memory)
+    runner = TaskRunner(*having, lambda: child(role), limits, second.look, tracer)
     runner.warm_up()
     try:
         with presence.present(settings.home, name):
             # What the one before this had begun comes before what has not been begun.
             endings.end_leases_of_dead_workers(records, settings.home)
             if role == "inference":
-                tell_plugins(records)
+                record_plugins(records)
             ours.flush(records)
             QueueWorker(runner, ours, role, connection, second).listen()
     finally:
@@ -184,9 +186,9 @@ def serve(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
         tracer.close()
 
 
-def tell_plugins(records: Records) -> None:
+def record_plugins(records: Records) -> None:
     """Tell the service which plug-ins are installed here."""
-    found = installed.look()
+    found = registry.find_plugins()
     for name, problem in found.wrong.items():
         log.warning("a plug-in that cannot be used", name=name, problem=problem)
     plugins.tell(records, found.usable.values())

@@ -1,5 +1,5 @@
-"""The child: `confined.py` starts it. It confines itself before it looks at anything else than its
-task, then imports the operation's module, then looks at the input.
+"""Child in the sandbox: `operations.py` starts it. It confines itself before it looks at anything
+else than its call, then imports the operation's module, then looks at the input.
 """
 
 import importlib
@@ -26,23 +26,23 @@ Opener = Callable[
 MOST_TEXT = 1000  # characters of a problem
 
 
-class Refused(Exception):
+class InputRefused(Exception):
     """The input is not what the operation expects; the text is for who sent it."""
 
 
 def main() -> None:
-    processes.die_with(int(sys.argv[1]))
-    requests, answers = processes.private_pipes()
-    task = processes.read(requests)
+    processes.die_with_parent(int(sys.argv[1]))
+    requests, answers = processes.open_private_pipes()
+    call = processes.read_message(requests)
     os.chdir("/")
-    operation = _confine(task)
-    inputs, outputs = ([Path(each) for each in task[of]] for of in ("inputs", "outputs"))
-    parameters = task["parameters"]
-    if task["shared"] is None:
+    operation = _confine(call)
+    inputs, outputs = ([Path(each) for each in call[of]] for of in ("inputs", "outputs"))
+    parameters = call["parameters"]
+    if call["shared"] is None:
         requests.close()
-        processes.write(answers, _answer(lambda: operation(inputs, outputs, parameters)))
+        processes.write_message(answers, _answer(lambda: operation(inputs, outputs, parameters)))
         return
-    descriptor, size = task["shared"]
+    descriptor, size = call["shared"]
     memory = memoryview(mmap.mmap(descriptor, size))
     handlers: list[Handler] = []
 
@@ -52,16 +52,16 @@ def main() -> None:
         handlers.append(handler)
         return told
 
-    processes.write(answers, _answer(opened))
-    while handlers and (request := processes.read(requests)) is not None:
-        processes.write(answers, _answer(lambda: handlers[0](request)))
+    processes.write_message(answers, _answer(opened))
+    while handlers and (request := processes.read_message(requests)) is not None:
+        processes.write_message(answers, _answer(lambda: handlers[0](request)))
 
 
-def _confine(task: Mapping[str, Any]) -> Any:
+def _confine(call: Mapping[str, Any]) -> Any:
     """The operation (an Operation or an Opener), imported by a process that reaches nothing."""
-    confinement = Confinement.from_json(task["confinement"])
+    confinement = Confinement.from_json(call["confinement"])
     confinement.apply()
-    module, _, name = task["operation"].partition(":")
+    module, _, name = call["operation"].partition(":")
     operation = getattr(importlib.import_module(module), name)
     if "limits" not in confinement.without:
         limits.limit_memory(confinement.limits.memory)
@@ -71,7 +71,7 @@ def _confine(task: Mapping[str, Any]) -> Any:
 def _answer(perform: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     try:
         return {"answer": perform()}
-    except Refused as refused:
+    except InputRefused as refused:
         return {"problem": plain_text.quoted(str(refused))[:MOST_TEXT]}
     except MemoryError:
         return {"problem": "it takes more memory than it may"}

@@ -1,4 +1,4 @@
-"""What a child is confined to, by the kernel, for good, with all that it starts.
+"""Confinement of a child, and of all that it starts, by the kernel and for good.
 
 Where a mechanism is missing nothing is opened: `missing`.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import calls, landlock, limits, machine, seccomp
-from workers.sandbox.landlock import READ, WRITE, Rule
-from workers.sandbox.limits import Limits
+from workers.sandbox import landlock, limits, seccomp_filter, system_calls
+from workers.sandbox.landlock import READ, WRITE, LandlockRule
+from workers.sandbox.limits import ChildLimits
 
 # Where programs' libraries are, and what they ask of the machine. No file of it is anybody's.
 _SYSTEM = (
@@ -28,7 +28,7 @@ MECHANISMS = KERNELS | {"limits", "privileges"}
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def left_out(sandbox: str) -> frozenset[str]:
+def list_skipped_mechanisms(sandbox: str) -> frozenset[str]:
     """The mechanisms that the setting leaves out: none, or all that a kernel may lack."""
     return KERNELS if sandbox == "off" else frozenset()
 
@@ -44,7 +44,7 @@ class Confinement:
     writes: tuple[Path, ...] = ()
     threads: bool = False
     memory_files: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: ChildLimits = field(default_factory=ChildLimits)
     without: frozenset[str] = frozenset()
 
     def apply(self) -> None:
@@ -56,22 +56,26 @@ class Confinement:
             raise OSError("a process with several threads cannot be confined")
         os.open("/proc/self", os.O_PATH)  # stays open, so that the kernel knows it by its rule
         if "limits" in used:
-            limits.apply(self.limits)
+            limits.apply_limits(self.limits)
         if "privileges" in used:
             limits.drop_privileges()
         if "seccomp" in used or "landlock" in used:
-            seccomp.forbid_new_privileges()
+            seccomp_filter.forbid_new_privileges()
         if "landlock" in used:
-            landlock.restrict(self._rules())
+            landlock.restrict_files(self._rules())
         if "seccomp" in used:
-            seccomp.restrict(calls.of(threads=self.threads, memory_files=self.memory_files))
+            seccomp_filter.restrict_calls(
+                seccomp_filter.list_allowed_calls(
+                    threads=self.threads, memory_files=self.memory_files
+                )
+            )
 
-    def _rules(self) -> Iterable[Rule]:
+    def _rules(self) -> Iterable[LandlockRule]:
         shared = sysconfig.get_config_var("LIBDIR") or sys.base_prefix
-        for path in (*libraries(), Path(shared), *map(Path, _SYSTEM), *self.reads):
-            yield Rule(path, READ)
+        for path in (*list_libraries(), Path(shared), *map(Path, _SYSTEM), *self.reads):
+            yield LandlockRule(path, READ)
         for path in (_NOWHERE, *self.writes):
-            yield Rule(path, WRITE)
+            yield LandlockRule(path, WRITE)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -90,27 +94,31 @@ class Confinement:
             tuple(map(Path, found["writes"])),
             found["threads"],
             found["memory_files"],
-            Limits(**found["limits"]),
+            ChildLimits(**found["limits"]),
             frozenset(found["without"]),
         )
 
 
-def keep_from_others() -> None:
+def isolate_process() -> None:
     """For a process that needs files and programs: forbid it, and all that it starts, TCP, to trace
     other processes, and to read their memory and environment; from Landlock 6 on their abstract
     sockets and signals to them, too. It must be young, as for `apply`. Raises OSError.
     """
     limits.drop_privileges(but_files=True)
-    seccomp.forbid_new_privileges()
-    landlock.restrict(None)
+    seccomp_filter.forbid_new_privileges()
+    landlock.restrict_files(None)
 
 
-def missing() -> str | None:
+def explain_missing_sandbox() -> str | None:
     """Why nothing can be confined on this machine, as a sentence; None if it can."""
-    return machine.missing() or landlock.missing() or seccomp.missing()
+    return (
+        system_calls.explain_unknown_machine()
+        or landlock.explain_missing_landlock()
+        or seccomp_filter.explain_missing_seccomp()
+    )
 
 
-def libraries() -> list[Path]:
+def list_libraries() -> list[Path]:
     """The folders of Python and of what is installed for it, in the order in which Python looks for
     modules. Not the others of `sys.path`: `python -m` has the folder that one is in among them, and
     that may be the home.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.sandbox import kernel
+from workers.sandbox import system_calls
 
 NEEDED = 4  # the version that knows TCP: Linux 6.7
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every machine
@@ -39,8 +39,8 @@ DEVICE = WRITE | {"read_dir", "ioctl_dev"}
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What may be done with a file, or with all below a folder."""
+class LandlockRule:
+    """Rights on a file, or on all below a folder."""
 
     path: Path
     rights: frozenset[str]
@@ -55,46 +55,46 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
-def version() -> int:
+def read_landlock_version() -> int:
     """Of the kernel's Landlock. Raises OSError where there is none."""
-    return kernel.call(_CREATE, None, 0, _ASK_VERSION)
+    return system_calls.call_kernel(_CREATE, None, 0, _ASK_VERSION)
 
 
-def missing() -> str | None:
-    """What this machine lacks, as a sentence; None if nothing."""
+def explain_missing_landlock() -> str | None:
+    """Explain what this machine lacks, as a sentence; None if nothing."""
     try:
-        found = version()
+        found = read_landlock_version()
     except OSError as error:
-        return f"this kernel has no Landlock, or it is off ({kernel.error_name(error)})"
+        return f"this kernel has no Landlock, or it is off ({system_calls.name_error(error)})"
     if found < NEEDED:
         return f"Landlock has version {found}, needed is {NEEDED} (Linux 6.7)"
     return None
 
 
-def restrict(rules: Iterable[Rule] | None) -> None:
+def restrict_files(rules: Iterable[LandlockRule] | None) -> None:
     """Forbid this thread, and all that it starts, everything but the rules; files are left as they
     are where there are None.
 
     Paths that do not exist are left out. Raises OSError; then nothing is forbidden, and the caller
     must not go on.
     """
-    known = version()
+    known = read_landlock_version()
     handled = sum(bit for name, bit in _BIT.items() if known >= _SINCE.get(name, NEEDED))
     if rules is None:
         handled = 0
     scopes = _SCOPES if known >= _SCOPES_SINCE else 0
     asked = _Ruleset(handled, _TCP, scopes)
     size = ctypes.sizeof(asked) if scopes else _Ruleset.scoped.offset
-    ruleset = kernel.call(_CREATE, ctypes.byref(asked), size, 0)
+    ruleset = system_calls.call_kernel(_CREATE, ctypes.byref(asked), size, 0)
     try:
         for rule in rules or ():
             _add(ruleset, rule, handled)
-        kernel.call(_RESTRICT, ruleset, 0)
+        system_calls.call_kernel(_RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _add(ruleset: int, rule: Rule, handled: int) -> None:
+def _add(ruleset: int, rule: LandlockRule, handled: int) -> None:
     try:
         place = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -103,6 +103,6 @@ def _add(ruleset: int, rule: Rule, handled: int) -> None:
         names = rule.rights if rule.path.is_dir() else rule.rights.intersection(_OF_FILES)
         rights = sum(_BIT[name] for name in names) & handled
         beneath = _PathBeneath(rights, place)
-        kernel.call(_ADD, ruleset, _PATH_BENEATH, ctypes.byref(beneath), 0)
+        system_calls.call_kernel(_ADD, ruleset, _PATH_BENEATH, ctypes.byref(beneath), 0)
     finally:
         os.close(place)

@@ -6,7 +6,7 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.sandbox import kernel, machine
+from workers.sandbox import system_calls
 
 _CAPABILITIES_VERSION = 0x20080522
 _OF_FILES = 0b1111  # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
@@ -14,9 +14,9 @@ _STATM = Path("/proc/self/statm")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a child may take: seconds of the clock, seconds of the processor for all its threads
-    (None: no limit), bytes of memory beyond its libraries, bytes of each file, open files.
+class ChildLimits:
+    """Limits of a child: seconds of the clock, seconds of the processor for all its threads (None:
+    no limit), bytes of memory beyond its libraries, bytes of each file, open files.
     """
 
     seconds: float = 120.0
@@ -26,7 +26,7 @@ class Limits:
     files: int = 64
 
 
-def apply(limits: Limits) -> None:
+def apply_limits(limits: ChildLimits) -> None:
     """All but that of memory, which `limit_memory` sets."""
     if limits.cpu_seconds is not None:
         _set(resource.RLIMIT_CPU, limits.cpu_seconds, 1)  # SIGXCPU says why; then comes SIGKILL
@@ -49,10 +49,14 @@ def drop_privileges(*, but_files: bool = False) -> None:
     """
     head = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
     have = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; the later bits after them
-    kernel.call(machine.number("capget"), ctypes.byref(head), ctypes.byref(have))
+    system_calls.call_kernel(
+        system_calls.find_call_number("capget"), ctypes.byref(head), ctypes.byref(have)
+    )
     kept = _OF_FILES if but_files else 0
     left = (ctypes.c_uint32 * 6)(have[0] & kept, have[1] & kept)
-    kernel.call(machine.number("capset"), ctypes.byref(head), ctypes.byref(left))
+    system_calls.call_kernel(
+        system_calls.find_call_number("capset"), ctypes.byref(head), ctypes.byref(left)
+    )
 
 
 def _set(name: int, most: int, more: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Whether the sandbox holds on this machine, tried by a child in it: for `prescore doctor`."""
+"""Probe of the sandbox on this machine, by a child in it: for `prescore doctor`."""
 
 import os
 import socket
@@ -6,24 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.sandbox import confined, landlock
-from workers.sandbox.converter import asking
-from workers.sandbox.limits import Limits
-from workers.sandbox.starting import Task
+from workers.sandbox import converter_client, landlock, operations
+from workers.sandbox.children import OperationCall
+from workers.sandbox.limits import ChildLimits
 
 _OPERATION = f"{__name__}:reach"
 _SECONDS = 10.0
 
 
-def holds() -> str:
-    """What keeps children in. Raises Unavailable, with what is missing or was reached."""
-    return _judged(confined.run(_OPERATION, [], [], limits=Limits(_SECONDS)))
+def check_sandbox() -> str:
+    """Check that the sandbox holds; return what keeps children in. Raises ConfinementUnavailable,
+    with what is missing or was reached.
+    """
+    return _judged(operations.run_operation(_OPERATION, [], [], limits=ChildLimits(_SECONDS)))
 
 
-def holds_at(converter: Path) -> str:
+def check_converter_sandbox(converter: Path) -> str:
     """The same of the children of a converter. Raises ConverterUnavailable, too."""
-    asking.check(converter)
-    child = asking.There(converter, Task(_OPERATION, [], [], {}, Limits(_SECONDS)))
+    converter_client.check_converter(converter)
+    child = converter_client.ConverterChild(
+        converter, OperationCall(_OPERATION, [], [], {}, ChildLimits(_SECONDS))
+    )
     try:
         return _judged(child.begin())
     finally:
@@ -33,11 +36,11 @@ def holds_at(converter: Path) -> str:
 def _judged(answer: Mapping[str, Any]) -> str:
     reached = answer.get("reached")
     if reached != []:
-        raise confined.Unavailable(f"a child in the sandbox has reached: {reached}")
-    return f"Landlock {landlock.version()} and seccomp"
+        raise operations.ConfinementUnavailable(f"a child in the sandbox has reached: {reached}")
+    return f"Landlock {landlock.read_landlock_version()} and seccomp"
 
 
-def reach(
+def try_escapes(
     inputs: Sequence[Path],  # noqa: ARG001  an operation's arguments
     outputs: Sequence[Path],  # noqa: ARG001
     parameters: Mapping[str, Any],  # noqa: ARG001

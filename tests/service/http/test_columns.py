@@ -29,7 +29,7 @@ from fleet import bundle, checkpoint, digest, upload
 from service.contract.formats import bundles
 from service.stored import garbage
 from workers.inference import checkpoints, features, vocabulary
-from workers.inference.packing import batches, pack
+from workers.inference.packing import batch_captions, pack_captions
 
 MODEL, DATA = checkpoint(seed=11), bundle(20, seed=3)
 
@@ -75,18 +75,18 @@ def recorded(items, folder, **options):
     """The checkpoint's own logits in a file of columns, and its words."""
     path, split = items
     (folder / "model").write_bytes(MODEL)
-    captioner = checkpoints.read(folder / "model")
+    captioner = checkpoints.read_checkpoint(folder / "model")
     words = captioner.description.vocabulary
     names = [item.image for item in split]
-    rows = features.read(path, names, captioner.description.encoder)
-    given = vocabulary.encode(
+    rows = features.read_features(path, names, captioner.description.encoder)
+    given = vocabulary.encode_captions(
         [item.references for item in split], words, captioner.description.tokenizer
     )
     logits = np.zeros((len(given.tokens), len(words)), np.float32)
     with torch.inference_mode():
         images = captioner.look(torch.tensor(rows))
-        for batch in batches(given, 8192):
-            packed = pack(given, batch, images.device)
+        for batch in batch_captions(given, 8192):
+            packed = pack_captions(given, batch, images.device)
             logits[packed.places] = captioner.output(captioner.hidden(images, packed)).numpy()
     with prescore.Recorder(path, vocabulary=words, **options) as recorder:
         for at, item in enumerate(split):

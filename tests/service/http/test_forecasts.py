@@ -54,7 +54,7 @@ def test_captions_that_were_sent_have_no_forecast(client):
 def test_a_training_run_is_forecast_from_those_before_it(service, client, tmp_path):
     """Captioners trained on shapes: every checkpoint of the last run, before it was decoded."""
     folder = tmp_path / "shapes"
-    shapes.make(folder, 800, seed=0)
+    shapes.make_shapes(folder, 800, seed=0)
     with prescore.Client(service.url) as library:
         library.add_dataset("shapes", folder)
     outcomes = []

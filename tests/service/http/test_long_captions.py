@@ -18,7 +18,7 @@ def wordy(client, tmp_path):
     edge, unknown, *words = made.description.vocabulary
     long = (edge, unknown, *(word.ljust(250, "x") for word in words))
     made.description = replace(made.description, vocabulary=long)
-    checkpoints.write(tmp_path / "model.safetensors", made)
+    checkpoints.write_checkpoint(tmp_path / "model.safetensors", made)
     return upload(client, (tmp_path / "model.safetensors").read_bytes())
 
 

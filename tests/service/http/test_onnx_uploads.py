@@ -30,7 +30,7 @@ PEOPLE = {f"{at}.jpg": ["a dog runs fast", "a red dog", "zebra"] for at in range
 
 @pytest.fixture(autouse=True)
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -72,9 +72,9 @@ def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path)
     assert run["status"] == "succeeded", run
     assert 0 <= run["scores"]["bleu_1"]["value"] <= 1
     scores = client.get(f"{place}/pregen").json()["scores"]
-    one = captioner.read(folder)
+    one = captioner.read_onnx_captioner(folder)
     encoded = one.tokens.encode(PEOPLE.values())
-    columns = scoring.columns(one, ROWS, encoded)
+    columns = scoring.compute_columns(one, ROWS, encoded)
     one.close()
     expected = Material.of(columns).scores([*catalogue.PREGEN])
     assert len(expected) == 672
@@ -129,12 +129,12 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
     found = client.get(f"/v1/checkpoints/{digest(content)}").json()
     assert (found["format"], found["state"], found["problem"]) == ("onnx", "ready", None)
     assert (found["inputs"], found["units"], found["encoder"]) == ("pixels", "pieces", None)
-    one = captioner.read(folder)
+    one = captioner.read_onnx_captioner(folder)
     encoded = one.tokens.encode(seen_pictures.sentences(IMAGES))
-    own = scoring.columns(one, one.inputs(bundle, names), encoded)
+    own = scoring.compute_columns(one, one.inputs(bundle, names), encoded)
     one.close()
     if units == "words":
-        own = columns.of_words(own, encoded.word_offsets)
+        own = columns.merge_word_pieces(own, encoded.word_offsets)
     request = {"dataset": "pictures/test", "checkpoint": digest(content), "pregen": "all"}
     asked = {**request, "units": units, "postgen": postgen}
     place = f"/v1/evaluations/{client.post('/v1/evaluations', json=asked).json()['id']}"

@@ -178,7 +178,7 @@ def _forgetful(tmp_path):
     arrays = tensors("init", "gru", words=4)
     arrays["output.weight"][:] = 0
     arrays["output.bias"] = np.log([0.3, 0.05, 0.6, 0.05]).astype(np.float32)
-    checkpoints.write(tmp_path / "model", model("init", "gru", arrays))
+    checkpoints.write_checkpoint(tmp_path / "model", model("init", "gru", arrays))
     return (tmp_path / "model").read_bytes()
 
 

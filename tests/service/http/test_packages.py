@@ -57,7 +57,7 @@ def evaluated(client, checkpoint, **asked):
 
 @pytest.fixture(autouse=True)
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -78,11 +78,13 @@ def canonical(tmp_path, client):
     """The same network, converted by the command's own functions and brought in our own form."""
     from service.contract.formats.state_dicts import maps
     from torch_captioners import arrays
-    from workers.conversion import converting
+    from workers.conversion import canonical_checkpoints
 
     given = maps.parse(MAP)
-    made_of = converting.convert(arrays(made("init", "lstm")), WORDS, given, given.encoder)
-    converting.write(tmp_path / "model.safetensors", *made_of)
+    made_of = canonical_checkpoints.convert_tensors(
+        arrays(made("init", "lstm")), WORDS, given, given.encoder
+    )
+    canonical_checkpoints.write_canonical(tmp_path / "model.safetensors", *made_of)
     return upload(client, (tmp_path / "model.safetensors").read_bytes())
 
 
@@ -116,7 +118,7 @@ def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(service, client):
     from workers.conversion import proposal
 
     model = public.made(public.ShowAttendAndTell)
-    given = with_encoder(proposal.propose(arrays(model), public.WORDS))
+    given = with_encoder(proposal.propose_map(arrays(model), public.WORDS))
     assert maps.parse(given).inputs == "grid"
     content = packed(state_dict(model, **{"map.toml": given.encode()}))
     with service.held():
@@ -264,7 +266,7 @@ def test_a_state_dict_alone_is_refused_before_the_rest_is_sent(client):
 def test_without_a_sandbox_nothing_is_opened_and_the_next_upload_tries_again(client, monkeypatch):
     content = packed(state_dict(made("pre", "lstm"), **{"map.toml": PRE.encode()}))
     with monkeypatch.context() as at:
-        at.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+        at.setattr(confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock")
         assert put(client, content).status_code == 201
     found = described(client, content)
     assert (found["state"], found["problem"]["code"]) == ("invalid", "sandbox_unavailable")

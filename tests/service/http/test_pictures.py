@@ -105,9 +105,9 @@ def _rows(home, network, pictures=PICTURES):
 
     from PIL import Image
 
-    from workers.inference.encoders import mobilenet_v2
+    from workers.inference import mobilenet_v2
 
-    network = mobilenet_v2.read(home / f"{network}.safetensors")
+    network = mobilenet_v2.read_image_encoder(home / f"{network}.safetensors")
     rows = []
     for content in pictures.values():
         image = Image.open(io.BytesIO(content)).resize((32, 32), Image.Resampling.BILINEAR)

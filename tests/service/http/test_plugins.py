@@ -15,8 +15,8 @@ import commanding
 import plugin_packages as packages
 from fleet import bundle, bundle_of, digest
 from service.engine.kept import plugins
-from workers.inference.plugins import installed
-from workers.runtime.worker import tell_plugins
+from workers.inference.plugins import registry
+from workers.runtime.worker import record_plugins
 from workers.sandbox import confinement
 
 IMAGES = 8
@@ -47,7 +47,7 @@ def started(service, tmp_path):
         begun.append(packages.beside(folder))
         begun[-1].__enter__()
         service.forget_models()
-        tell_plugins(service.records)
+        record_plugins(service.records)
 
     yield start
     while begun:
@@ -191,7 +191,7 @@ def test_a_worker_with_another_version_fails_the_work_and_names_both(client, sta
     started("1.0")
     _put(client, content)
     plugins.tell(
-        service.records, [installed.InstalledPlugin("show-and-tell", "acme-captioners", "2.0")]
+        service.records, [registry.InstalledPlugin("show-and-tell", "acme-captioners", "2.0")]
     )
     run = _evaluated(client, content)
     assert run["status"] == "failed"
@@ -256,7 +256,7 @@ def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(clie
 
 
 def test_a_tokenizer_that_the_library_refuses_makes_the_checkpoint_invalid(client, started):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     started()
     found = _put(client, packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
@@ -283,7 +283,7 @@ def test_the_package_of_the_page_is_built_by_pip_and_its_file_is_scored(
     monkeypatch.chdir(tmp_path)
     with packages.beside(target):
         service.forget_models()
-        tell_plugins(service.records)
+        record_plugins(service.records)
         exec(compile(packages.writing(), packages.PAGE, "exec"), {})  # noqa: S102  our own page
         content = (tmp_path / "model.safetensors").read_bytes()
         found = _put(client, content)

@@ -102,7 +102,7 @@ def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
     arrays = tensors("merge", "gru")
     blind = {**arrays, "image.weight": np.zeros_like(arrays["image.weight"])}
     for weights, told in ((blind, ["few_distinct_captions"]), (arrays, [])):
-        engine.write(path, model("merge", "gru", weights))
+        engine.write_checkpoint(path, model("merge", "gru", weights))
         asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1"])
         identity = client.post("/v1/evaluations", json=asked).json()["id"]
         found = until_ended(client, identity, 60)
@@ -116,7 +116,7 @@ def test_captions_that_are_decoded_without_blanks_are_warned_of(client, tmp_path
     edge, unknown, *words = made.description.vocabulary
     chinese = (edge, unknown, *(5 * chr(0x4E00 + at) for at in range(len(words))))
     made.description = replace(made.description, vocabulary=chinese)
-    engine.write(path, made)
+    engine.write_checkpoint(path, made)
     asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1", "meteor"])
     identity = client.post("/v1/evaluations", json=asked).json()["id"]
     found = until_ended(client, identity, 60)
@@ -136,15 +136,15 @@ def test_scores_through_http_equal_the_engines_own(client, tmp_path):
     data, tar = checkpoint(seed=5), bundle(40)
     (tmp_path / "m.safetensors").write_bytes(data)
     (tmp_path / "tiny.tar").write_bytes(tar)
-    model = engine.read(tmp_path / "m.safetensors")
+    model = engine.read_checkpoint(tmp_path / "m.safetensors")
     items = read_split(tmp_path / "tiny.tar", "test")
-    rows = features.read(
+    rows = features.read_features(
         tmp_path / "tiny.tar", [item.image for item in items], model.description.encoder
     )
-    encoded = vocabulary.encode(
+    encoded = vocabulary.encode_captions(
         [item.references for item in items], model.description.vocabulary, "blanks"
     )
-    columns = scoring.columns(model, rows, encoded)
+    columns = scoring.compute_columns(model, rows, encoded)
     expected = pregen.scores(
         columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
     )

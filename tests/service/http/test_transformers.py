@@ -24,7 +24,7 @@ IMAGES = 9
 
 @pytest.fixture(autouse=True)
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -78,8 +78,8 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
     model = checkpoints.open_captioner(saved.folder)
     names = [f"{place:04}.png" for place in range(IMAGES)]
     encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
-    pieces = scoring.columns(model, model.inputs(bundle, names), encoded)
-    expected = {"pieces": pieces, "words": columns.of_words(pieces, encoded.word_offsets)}
+    pieces = scoring.compute_columns(model, model.inputs(bundle, names), encoded)
+    expected = {"pieces": pieces, "words": columns.merge_word_pieces(pieces, encoded.word_offsets)}
     for units, own in expected.items():
         run = _evaluated(client, digest(content), units=units, pregen="all")
         assert run["status"] == "succeeded", run["tasks"]

@@ -461,7 +461,7 @@ def test_a_run_that_the_page_began_is_followed(window, service):
 def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path):
     """They need eight evaluations of trained models before them."""
     folder = tmp_path / "past"
-    shapes.make(folder, 800, seed=0)
+    shapes.make_shapes(folder, 800, seed=0)
     with prescore.Client(service.url) as library:
         library.add_dataset("past", folder)
     with service.client() as client:

@@ -18,7 +18,7 @@ from builders import ENCODER
 from service.contract.limits import CAPTION
 from workers.cli.check import check
 from workers.inference import features
-from workers.sandbox import confined, confinement
+from workers.sandbox import confinement, operations
 
 TWO = [{"image_id": "1.jpg", "caption": "a dog"}, {"image_id": "2.jpg", "caption": "a cat"}]
 PEOPLE = "".join(
@@ -156,7 +156,7 @@ def _with_features(folder, names, wrong=(), counts=None, splits=None):
     for name, value in dict(wrong).items():
         rows[names.index(name), ..., -1] = value
     written = None if counts is None else np.full(len(names), counts)
-    features.write(folder / "features.safetensors", names, rows, ENCODER, written)
+    features.write_features(folder / "features.safetensors", names, rows, ENCODER, written)
 
 
 SIX = [f"{n}.jpg" for n in (4, 2, 6, 1, 3, 5)]
@@ -194,7 +194,7 @@ def test_of_regions_those_that_an_image_has_are_looked_at(checked, tmp_path, cou
     path = tmp_path / "mine" / "features.safetensors"
     rows = np.ones((6, 3, 4), np.float32)
     rows[0, 2] = np.nan
-    features.write(path, SIX, rows, ENCODER, np.full(6, counts))
+    features.write_features(path, SIX, rows, ENCODER, np.full(6, counts))
     assert checked("mine").exit_code == code
 
 
@@ -289,7 +289,7 @@ def test_a_file_of_a_plug_in_is_tried_out_where_the_plug_in_is_installed(checked
 def test_the_tokenizer_of_a_plug_ins_file_is_opened_in_the_sandbox_wherever_the_plug_in_is(
     checked, monkeypatch
 ):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     whole = plugin_packages.of_pieces()
     assert checked("model.safetensors", file=whole).exit_code == 0
@@ -297,14 +297,16 @@ def test_the_tokenizer_of_a_plug_ins_file_is_opened_in_the_sandbox_wherever_the_
     refused = checked("model.safetensors", file=wrong)
     assert refused.exit_code == 2
     assert "tokenizer.json describes no tokenizer" in refused.stderr
-    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
+    )
     done = checked("model.safetensors", "--json", file=whole)
     assert (done.exit_code, json.loads(done.stdout)["units"]) == (3, "pieces")
 
 
 @pytest.mark.processes
 def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(checked, tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
     tokenizer = tokenizer_files.byte_pieces()
@@ -332,7 +334,7 @@ def _pictures(folder, broken=()):
 
 @pytest.mark.parametrize("broken", [(), ("2.jpg",), ("1.jpg", "2.jpg")])
 def test_pictures_that_cannot_be_decoded_are_named(checked, tmp_path, broken):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     _pictures(tmp_path / "mine", broken)
     done = checked("mine", "--json")
@@ -344,10 +346,10 @@ def test_without_a_sandbox_what_is_known_is_shown_and_what_is_not_is_told(
     checked, tmp_path, monkeypatch
 ):
     def unavailable(*_, **__):
-        raise confined.Unavailable("this kernel has no Landlock")
+        raise operations.ConfinementUnavailable("this kernel has no Landlock")
 
     _pictures(tmp_path / "mine")
-    monkeypatch.setattr(confined, "run", unavailable)
+    monkeypatch.setattr(operations, "run_operation", unavailable)
     done = checked("mine", "--json")
     facts = json.loads(done.stdout)
     assert (done.exit_code, facts["splits"]["test"]["pictures"]) == (3, 2)

@@ -52,12 +52,14 @@ def bundle(tmp_path):
     items = [Item(*at, captions) for at in zip(names, splits, strict=True)]
     bundles.write_folder(tmp_path / "bundle", items)
     rows = rng.normal(size=(40, 6)).astype(np.float32)
-    features.write(tmp_path / "bundle" / "features.safetensors", names, rows, ENCODER)
+    features.write_features(tmp_path / "bundle" / "features.safetensors", names, rows, ENCODER)
     return tmp_path / "bundle"
 
 
 def test_check_says_what_a_checkpoint_holds(tmp_path):
-    checkpoints.write(tmp_path / "m.safetensors", model("par", "lstm", tensors("par", "lstm")))
+    checkpoints.write_checkpoint(
+        tmp_path / "m.safetensors", model("par", "lstm", tensors("par", "lstm"))
+    )
     result = _prescore("check", tmp_path / "m.safetensors", "--json")
     assert result.returncode == 0, result.stderr
     facts = json.loads(result.stdout)
@@ -67,7 +69,7 @@ def test_check_says_what_a_checkpoint_holds(tmp_path):
 
 def test_check_says_what_is_wrong_in_one_sentence(tmp_path):
     path = tmp_path / "m.safetensors"
-    checkpoints.write(path, model("par", "lstm", tensors("par", "lstm")))
+    checkpoints.write_checkpoint(path, model("par", "lstm", tensors("par", "lstm")))
     path.write_bytes(path.read_bytes()[:-5])
     result = _here("check", path)
     assert result.exit_code == 2
@@ -163,7 +165,7 @@ def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
     assert written[0].name == "epoch-00.safetensors"
     assert "epoch   0  loss -  " in result.stderr
     assert "nan" not in result.stderr
-    assert checkpoints.read(written[-1]).description.architecture == "merge"
+    assert checkpoints.read_checkpoint(written[-1]).description.architecture == "merge"
 
 
 def test_an_unknown_architecture_is_told_with_those_there_are(bundle, tmp_path):

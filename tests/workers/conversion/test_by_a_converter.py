@@ -15,11 +15,11 @@ import tokenizer_files
 from service.contract.errors import UnusableCheckpoint
 from torch_captioners import packed
 from waiting import until
-from workers.conversion import sandboxed
-from workers.conversion.sandboxed import Box
+from workers.conversion import foreign_files
+from workers.conversion.foreign_files import ConversionLimits
 from workers.inference import checkpoints, pictures
-from workers.inference.pictures import Fit, thumbnails
-from workers.sandbox import confined, confinement
+from workers.inference.pictures import PictureFit, thumbnails
+from workers.sandbox import confinement, operations
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 pytestmark = [pytest.mark.processes]
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.processes]
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     with converters.running(tmp_path_factory.mktemp("c")) as found:
         yield found
@@ -40,11 +40,11 @@ def there(converter):
     @contextmanager
     def within(task):
         before = _count(converter, task)
-        confined.choose(converter.socket)
+        operations.choose_converter(converter.socket)
         try:
             yield
         finally:
-            confined.choose(None)
+            operations.choose_converter(None)
         until(lambda: _count(converter, task) > before, 5, f"a line about {task}")
 
     return within
@@ -58,12 +58,18 @@ def _count(converter, task):
 def test_a_state_dict(there, tmp_path):
     source = tmp_path / "model.pt"
     torch.save({"weight": torch.randn(30, 40), "names": "x", "bias": torch.ones(3)}, source)
-    left_out = sandboxed.pytorch(source, tmp_path / "here", Box(memory=1_000_000_000))
-    with there("workers.conversion.pytorch:convert"):
-        found = sandboxed.pytorch(source, tmp_path / "there", Box(memory=1_000_000_000))
+    left_out = foreign_files.extract_tensors(
+        source, tmp_path / "here", ConversionLimits(memory=1_000_000_000)
+    )
+    with there("workers.conversion.pytorch:convert_state_dict"):
+        found = foreign_files.extract_tensors(
+            source, tmp_path / "there", ConversionLimits(memory=1_000_000_000)
+        )
         torch.save([1, 2], source)
         with pytest.raises(UnusableCheckpoint, match="found a list; save the tensors alone"):
-            sandboxed.pytorch(source, tmp_path / "none", Box(memory=1_000_000_000))
+            foreign_files.extract_tensors(
+                source, tmp_path / "none", ConversionLimits(memory=1_000_000_000)
+            )
     assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
     assert found == left_out == ["names"]
 
@@ -87,10 +93,10 @@ def folder(tmp_path):
 
 
 def test_pictures(there, folder):
-    fit = Fit("bilinear", stretched=(8, 8))
-    here = list(pictures.read(*folder, fit=fit))
-    with there("workers.inference.pictures.files:decode"):
-        found = list(pictures.read(*folder, fit=fit))
+    fit = PictureFit("bilinear", stretched=(8, 8))
+    here = list(pictures.read_pictures(*folder, fit=fit))
+    with there("workers.inference.pictures.decoder:decode_pictures"):
+        found = list(pictures.read_pictures(*folder, fit=fit))
     assert found[2] == here[2]
     for one, other in zip(found[:2] + found[3:], here[:2] + here[3:], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -98,9 +104,13 @@ def test_pictures(there, folder):
 
 def test_small_forms_of_pictures(there, folder, tmp_path):
     bundle, images = folder
-    thumbnails.write(tmp_path / "here", list(thumbnails.make(bundle, images[:4])))
-    with there("workers.inference.pictures.files:shrink"):
-        thumbnails.write(tmp_path / "there", list(thumbnails.make(bundle, images[:4])))
+    thumbnails.write_thumbnails(
+        tmp_path / "here", list(thumbnails.make_thumbnails(bundle, images[:4]))
+    )
+    with there("workers.inference.pictures.decoder:shrink_pictures"):
+        thumbnails.write_thumbnails(
+            tmp_path / "there", list(thumbnails.make_thumbnails(bundle, images[:4]))
+        )
     assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
 
 
@@ -114,12 +124,12 @@ def test_tokenizers(there, tmp_path):
     files = {each.name: each.read_bytes() for each in (tmp_path / "folder").iterdir()}
     bundle = tmp_path / "bundle"
     bundle.write_bytes(packed(files))
-    with there("workers.conversion.tokenizers:check"):
-        sandboxed.tokenizer(path, Box())
-        sandboxed.tokenizer(bundle, Box())
+    with there("workers.conversion.verification:verify_tokenizer"):
+        foreign_files.check_tokenizer(path, ConversionLimits())
+        foreign_files.check_tokenizer(bundle, ConversionLimits())
         path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
         with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
-            sandboxed.tokenizer(path, Box())
+            foreign_files.check_tokenizer(path, ConversionLimits())
 
 
 @pytest.mark.slow
@@ -129,10 +139,10 @@ def test_what_transformers_has_saved(there, tmp_path):
     (tmp_path / "package").write_bytes(packed(files))
     files["model.safetensors"] = files["model.safetensors"][:-8]
     (tmp_path / "cut").write_bytes(packed(files))
-    with there("workers.conversion.huggingface:check"):
-        sandboxed.transformers(tmp_path / "package", Box())
+    with there("workers.conversion.verification:verify_huggingface"):
+        foreign_files.check_huggingface(tmp_path / "package", ConversionLimits())
         with pytest.raises(UnusableCheckpoint):
-            sandboxed.transformers(tmp_path / "cut", Box())
+            foreign_files.check_huggingface(tmp_path / "cut", ConversionLimits())
 
 
 def test_graphs_of_onnx(there, tmp_path):
@@ -148,6 +158,6 @@ def test_graphs_of_onnx(there, tmp_path):
         return model.output(hidden)
 
     here = looked()
-    with there("workers.inference.onnx.child:serve"):
+    with there("workers.inference.onnx.child:serve_graphs"):
         found = looked()
     assert torch.equal(found, here)

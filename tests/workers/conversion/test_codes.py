@@ -17,7 +17,7 @@ from service.contract.formats.bundles import Item
 from service.contract.formats.state_dicts import maps, vocabularies
 from torch_captioners import arrays
 from workers.cli.convert import convert
-from workers.conversion import converting, proposal
+from workers.conversion import canonical_checkpoints, proposal
 from workers.inference import features
 
 CODES = {
@@ -46,7 +46,9 @@ def agrees(tmp_path, model, text, found=None):
     """Whether the checkpoint by this map computes what the network does."""
     found = arrays(model) if found is None else found
     out = tmp_path / "captioner.safetensors"
-    converting.write(out, *converting.convert(found, by_id(model), maps.parse(text), ENCODER))
+    canonical_checkpoints.write_canonical(
+        out, *canonical_checkpoints.convert_tensors(found, by_id(model), maps.parse(text), ENCODER)
+    )
     features = public.features(model)
     expected = np.array([*theirs(model, features)])
     assert expected.std() > 0.3  # else anything would agree
@@ -57,7 +59,7 @@ def agrees(tmp_path, model, text, found=None):
 def test_a_proposal_is_a_whole_map_by_which_the_code_computes_what_it_computed(tmp_path, name):
     kind, options, architecture = CODES[name]
     model = public.made(kind, **options)
-    text = proposal.propose(arrays(model), by_id(model))
+    text = proposal.propose_map(arrays(model), by_id(model))
     assert "Recognised by the names of its tensors" in text
     assert f'\narchitecture = "{architecture}"' in text
     assert '"?"' not in text
@@ -67,7 +69,7 @@ def test_a_proposal_is_a_whole_map_by_which_the_code_computes_what_it_computed(t
 @pytest.mark.parametrize("options", STACKS, ids=len)
 def test_a_stack_of_torch_is_proposed_but_for_what_no_tensor_shows(tmp_path, options):
     model = public.made(public.Stack, **options)
-    text = proposal.propose(arrays(model), by_id(model))
+    text = proposal.propose_map(arrays(model), by_id(model))
     for question in ("normalize", "heads", "scale", "tokenizer"):
         assert f'\n{question} = "?"' in text
     text = public.answered(text, scale=options.get("scale", "root"))
@@ -84,7 +86,7 @@ def test_names_may_begin_with_anything(tmp_path, name, prefix):
     kind, options, _ = CODES[name]
     model = public.made(kind, **options)
     named = {f"{prefix}{each}": array for each, array in arrays(model).items()}
-    agrees(tmp_path, model, proposal.propose(named, by_id(model)), named)
+    agrees(tmp_path, model, proposal.propose_map(named, by_id(model)), named)
 
 
 def test_the_encoder_of_pictures_is_ignored_and_other_tensors_are_named(tmp_path):
@@ -93,11 +95,11 @@ def test_the_encoder_of_pictures_is_ignored_and_other_tensors_are_named(tmp_path
         "encoder.resnet.0.weight": np.ones((4, 3, 2, 2), np.float32),
         "encoder.resnet.1.running_mean": np.ones(4, np.float32),
     }
-    text = proposal.propose(found, by_id(model))
+    text = proposal.propose_map(found, by_id(model))
     assert 'ignore = ["encoder.*"]' in text
     agrees(tmp_path, model, text, found)
     found["extra.weight"] = np.ones((2, 2), np.float32)
-    text = proposal.propose(found, by_id(model))
+    text = proposal.propose_map(found, by_id(model))
     assert "Read by no line, and not of that code: 'extra.weight'." in text
     with pytest.raises(RequestRefused, match=r"no layer of the map reads: extra\.weight\. If"):
         agrees(tmp_path, model, text, found)
@@ -133,7 +135,7 @@ def test_the_encoder_of_pictures_is_ignored_and_other_tensors_are_named(tmp_path
 )
 def test_tensors_of_another_shape_are_named(tmp_path, kind, tensor, shape, told):
     model = public.made(kind)
-    text = public.answered(proposal.propose(arrays(model), by_id(model)))
+    text = public.answered(proposal.propose_map(arrays(model), by_id(model)))
     assert tensor in arrays(model)
     wrong = arrays(model) | {tensor: np.ones(shape, np.float32)}
     if tensor.endswith("weight") and f"{tensor[:-6]}bias" in wrong and len(shape) == 2:
@@ -146,7 +148,7 @@ def test_tensors_of_another_shape_are_named(tmp_path, kind, tensor, shape, told)
 def test_a_tensor_that_is_missing_is_named(tmp_path, name):
     kind, options, _ = CODES[name]
     model = public.made(kind, **options)
-    text = proposal.propose(arrays(model), by_id(model))
+    text = proposal.propose_map(arrays(model), by_id(model))
     read = [
         each for each in arrays(model) if each.endswith(("weight", "weight_hh", "weight_hh_l0"))
     ]
@@ -188,7 +190,7 @@ UNLIKE = {
 def test_a_code_that_computes_something_else_is_named_with_what_to_do(name, prefix):
     found = {f"{prefix}{each}": np.ones((2, 2), np.float32) for each in UNLIKE[name]}
     with pytest.raises(RequestRefused, match="no architecture of Prescore's computes") as refused:
-        proposal.propose(found, public.WORDS)
+        proposal.propose_map(found, public.WORDS)
     said = str(refused.value)
     assert name.replace("logit_layers", "--logit_layers") in said
     assert "prescore export (deploy/guide/onnx.md)" in said
@@ -199,9 +201,9 @@ def test_a_decoder_alone_is_told_to_bring_its_encoder_with_it():
     model = public.made(public.ShowAndTell)
     alone = arrays(model.decoder)
     with pytest.raises(RequestRefused, match=r"torch.save\(\{\"encoder\": .*model\.pt"):
-        proposal.propose(alone, public.WORDS)
+        proposal.propose_map(alone, public.WORDS)
     others = alone | {"look.weight": np.ones((6, 7), np.float32), "look.bias": np.ones(6)}
-    text = proposal.propose(others, public.WORDS)  # another code's, whose names are the same
+    text = proposal.propose_map(others, public.WORDS)  # another code's, whose names are the same
     assert "Recognised" not in text
     assert 'image = "look"' in text
 
@@ -210,7 +212,7 @@ def test_more_layers_are_refused_with_what_to_do():
     model = public.made(public.ShowAndTell)
     model.decoder = public.ShowAndTellDecoder(layers=2)
     with pytest.raises(RequestRefused, match=r"more than one layer .*onnx\.md"):
-        proposal.propose(arrays(model), public.WORDS)
+        proposal.propose_map(arrays(model), public.WORDS)
 
 
 def test_an_encoder_of_places_before_a_stack_is_refused():
@@ -218,13 +220,13 @@ def test_an_encoder_of_places_before_a_stack_is_refused():
     layer = nn.TransformerEncoderLayer(8, 2, 10)
     model.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
     with pytest.raises(RequestRefused, match=r"whose encoder \('encoder'\) reads the places first"):
-        proposal.propose(arrays(model), public.WORDS)
+        proposal.propose_map(arrays(model), public.WORDS)
 
 
 @pytest.mark.parametrize(("heads", "told"), [(3, "size that 3 heads divide"), (0, "at least 1")])
 def test_heads_that_cannot_be_are_refused(tmp_path, heads, told):
     model = public.made(public.Stack)
-    text = public.answered(proposal.propose(arrays(model), by_id(model)), heads=heads)
+    text = public.answered(proposal.propose_map(arrays(model), by_id(model)), heads=heads)
     with pytest.raises(RequestRefused, match=told):
         agrees(tmp_path, model, text)
 
@@ -233,11 +235,11 @@ def test_words_that_are_fewer_than_the_embeddings_are_told():
     """As where the words of `ix_to_word` are given as a list, which begins with 0."""
     model = public.made(public.UpDown)
     words = [*public.NUMBERED.values()]
-    text = proposal.propose(arrays(model), words)
+    text = proposal.propose_map(arrays(model), words)
     assert "the embedding has 7 rows, and the vocabulary 6 words" in text
     given = text.replace('start = "UNK"\nend = "UNK"', 'start = "a"\nend = "a"')
     with pytest.raises(RequestRefused, match=r"7 words, .* has 6: do its ids begin with 1"):
-        converting.convert(arrays(model), words, maps.parse(given), ENCODER)
+        canonical_checkpoints.convert_tensors(arrays(model), words, maps.parse(given), ENCODER)
 
 
 @pytest.mark.parametrize(
@@ -252,13 +254,13 @@ def test_features_of_the_dataset_are_of_the_places_that_the_model_reads(
     tmp_path, shape, code, said
 ):
     model = public.made(public.ShowAttendAndTell)
-    text, size = proposal.propose(arrays(model), by_id(model)), public.features(model).shape[-1]
+    text, size = proposal.propose_map(arrays(model), by_id(model)), public.features(model).shape[-1]
     (tmp_path / "words.json").write_text(public.text(public.words(model)))
     (tmp_path / "map.toml").write_text(text)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
     rows = np.ones([size if each is None else each for each in shape], np.float32)
-    features.write(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     asked = ["checkpoint", tmp_path / "model.safetensors", "--vocabulary", tmp_path / "words.json"]
     asked += ["--map", tmp_path / "map.toml", "--dataset", tmp_path / "data"]
     done = CliRunner().invoke(convert, [*map(str, asked), "--out", str(tmp_path / "out")])

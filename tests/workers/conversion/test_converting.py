@@ -30,7 +30,7 @@ from torch_captioners import (
     with_encoder,
 )
 from workers.cli.convert import convert as command
-from workers.conversion import converting, proposal
+from workers.conversion import canonical_checkpoints, proposal
 from workers.inference import checkpoints, features, scoring
 from workers.sandbox import confinement
 
@@ -48,10 +48,10 @@ def _theirs(model, features):
 
 
 def _ours(path, features):
-    model = checkpoints.read(path)
+    model = checkpoints.read_checkpoint(path)
     ids = {word: at for at, word in enumerate(model.description.vocabulary)}
     references = [[[ids.get(word, 1) for word in each] for each in CAPTIONS] for _ in features]
-    return scoring.columns(model, features.numpy(), encoded(references)).logp
+    return scoring.compute_columns(model, features.numpy(), encoded(references)).logp
 
 
 def _run(*arguments):
@@ -92,7 +92,7 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
 
 @pytest.mark.processes
 def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     model, written = made("init", "lstm", between=True), []
     for name in ("model.pt", "model.safetensors"):
@@ -106,7 +106,7 @@ def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
 @pytest.mark.parametrize("cell", LAYERS)
 @pytest.mark.parametrize("architecture", checkpoint_header.RECURRENT)
 def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
-    text = proposal.propose(arrays(made(architecture, cell)), WORDS)
+    text = proposal.propose_map(arrays(made(architecture, cell)), WORDS)
     for line in (
         f'architecture = "{architecture}"',
         'image = "look.0"',
@@ -128,7 +128,7 @@ def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, ce
 
 @pytest.mark.parametrize("word", [".", ",", "Dog"])
 def test_words_that_karpathy_does_not_make_tell_the_tokenizer(word):
-    text = proposal.propose(arrays(made("init", "lstm")), [*WORDS[:-1], word])
+    text = proposal.propose_map(arrays(made("init", "lstm")), [*WORDS[:-1], word])
     assert 'tokenizer = "blanks"' in text
 
 
@@ -159,7 +159,7 @@ def test_features_of_another_size_or_kind_than_the_model_reads_are_refused(
     files, tmp_path, rows, code, said
 ):
     bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", ("a dog",))])
-    features.write(tmp_path / "bundle" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    features.write_features(tmp_path / "bundle" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     asked = files(made("init", "lstm"), map_of("init"))
     done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
     assert done.exit_code == code, done.output
@@ -186,7 +186,7 @@ def test_what_is_no_checkpoint_is_not_written(files, tmp_path):
 
 def _converted(architecture="init", model=None, given=None, by_id=WORDS):
     model = model or made(architecture, "lstm")
-    return converting.convert(
+    return canonical_checkpoints.convert_tensors(
         arrays(model), by_id, maps.parse(given or map_of(architecture)), ENCODER
     )
 
@@ -303,7 +303,7 @@ def test_the_pages_maps_are_ones():
 
 @pytest.mark.long
 def test_a_whole_module_that_was_pickled_is_refused_as_a_wrong_file(tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     torch.save(nn.Linear(2, 3), tmp_path / "model.pt")
     (tmp_path / "words.json").write_text(json.dumps(WORDS))

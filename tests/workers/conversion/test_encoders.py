@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from service.contract.errors import RequestRefused
 from workers.cli.convert import convert
 from workers.conversion import encoders
-from workers.inference.encoders import mobilenet_v2
+from workers.inference import mobilenet_v2
 
 pytestmark = pytest.mark.long
 
@@ -66,7 +66,7 @@ def test_an_encoder_computes_what_the_model_computed(tmp_path, library):
     told = CliRunner().invoke(convert, ["encoder", str(source), "--out", str(out), "--name", "m"])
     assert told.exit_code == 0, told.output
     assert "m (sha256:" in told.output.replace("\n", "")
-    encoder = mobilenet_v2.read(out)
+    encoder = mobilenet_v2.read_image_encoder(out)
     given = encoder.header.preprocessing
     assert (encoder.fit.shorter, encoder.fit.cropped) == (256, (224, 224))
     some = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3), np.uint8)
@@ -82,10 +82,10 @@ def test_an_encoder_computes_what_the_model_computed(tmp_path, library):
 def test_what_is_no_mobilenet_is_refused(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(RequestRefused, match="expected the tensors of a MobileNetV2"):
-        encoders.write(out, {"conv.weight": np.zeros((2, 2, 3, 3))}, "m")
+        encoders.write_image_encoder(out, {"conv.weight": np.zeros((2, 2, 3, 3))}, "m")
     part = {"features.0.0.weight": np.zeros((32, 3, 3, 3))}
     with pytest.raises(RequestRefused, match=r"features\.0\.1\.weight"):
-        encoders.write(out, part, "m")
+        encoders.write_image_encoder(out, part, "m")
     assert not out.exists()
 
 

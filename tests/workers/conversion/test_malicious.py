@@ -10,12 +10,12 @@ import pytest
 
 import malicious_pickles
 import unpickling
-from workers.sandbox import confined, confinement
+from workers.sandbox import confinement, operations
 from workers.sandbox.confinement import MECHANISMS
-from workers.sandbox.limits import Limits
+from workers.sandbox.limits import ChildLimits
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
-LIMITS = Limits(seconds=100, memory=1_000_000_000, file_size=100_000_000)
+LIMITS = ChildLimits(seconds=100, memory=1_000_000_000, file_size=100_000_000)
 # What is called by its name alone (os.system) does not remember that it ran.
 CODE = """
 import unpickling, socket
@@ -49,7 +49,7 @@ class Canary:
 
 
 def _open(how, files, folder, limits=LIMITS, **options):
-    lacking = confinement.missing()
+    lacking = confinement.explain_missing_sandbox()
     if lacking is not None:
         pytest.skip(lacking)
     (folder / "inputs").mkdir()
@@ -57,7 +57,7 @@ def _open(how, files, folder, limits=LIMITS, **options):
         (folder / "inputs" / f"{number}").write_bytes(content)
     inputs = [folder / "inputs" / f"{number}" for number in range(len(files))]
     helpers = [Path(unpickling.__file__).parent]
-    run = confined.run(
+    run = operations.run_operation(
         f"unpickling:{how}",
         inputs,
         [folder / "made"],
@@ -86,8 +86,8 @@ def test_no_trick_of_pickles_is_executed_and_each_file_is_refused(tmp_path, cana
 
 @pytest.mark.slow
 def test_a_file_that_takes_time_without_end_is_ended(tmp_path):
-    with pytest.raises(confined.Stopped, match="SIGXCPU"):
-        _open("safely", {"": malicious_pickles.endless()}, tmp_path, Limits(cpu_seconds=6))
+    with pytest.raises(operations.ChildStopped, match="SIGXCPU"):
+        _open("safely", {"": malicious_pickles.endless()}, tmp_path, ChildLimits(cpu_seconds=6))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import attending_models as small
 from builders import encoded
 from service.contract.errors import RequestRefused
 from service.contract.formats.state_dicts import maps
-from workers.conversion import converting
+from workers.conversion import canonical_checkpoints
 from workers.inference import scoring
 
 RNG = np.random.default_rng(8)
@@ -61,11 +61,11 @@ def _text(architecture, layers, order=None, **lines):
 def _same(of, tensors, state, text):
     """The map makes of this state dict a captioner with the same probabilities."""
     found = {name: np.ascontiguousarray(array, np.float32) for name, array in state.items()}
-    made = converting.convert(found, of.vocabulary, maps.parse(text), of.encoder)
+    made = canonical_checkpoints.convert_tensors(found, of.vocabulary, maps.parse(text), of.encoder)
     assert made[0].config == of.config
     rows = small.regions([3, 1, 4])
     expected, ours = (
-        scoring.columns(small.model(one, arrays), rows, REFERENCES).logp
+        scoring.compute_columns(small.model(one, arrays), rows, REFERENCES).logp
         for one, arrays in ((of, tensors), made)
     )
     assert expected.std() > 0.1
@@ -186,7 +186,7 @@ def test_a_stack_without_a_layer_of_the_image_and_without_biases():
     lines = {"heads": small.HEADS, "scale": "root", "norms": "after", "activation": "relu"}
     text = _text("transformer", layers, **lines)
     found = {name: np.ascontiguousarray(array) for name, array in state.items()}
-    made = converting.convert(found, of.vocabulary, maps.parse(text), of.encoder)
+    made = canonical_checkpoints.convert_tensors(found, of.vocabulary, maps.parse(text), of.encoder)
     for name, array in tensors.items():
         np.testing.assert_allclose(made[1][name], array, atol=1e-6, err_msg=name)
 

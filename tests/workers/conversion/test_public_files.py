@@ -21,7 +21,7 @@ from workers.cli.convert import convert as command
 from workers.cli.verify import verify
 from workers.conversion import pytorch
 from workers.sandbox import confinement
-from workers.sandbox.child import Refused
+from workers.sandbox.child import InputRefused
 
 VERIFY = typer.Typer()
 VERIFY.command()(verify)
@@ -48,7 +48,7 @@ def _converted(tmp_path, content, words):
 
 @pytest.fixture
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -108,7 +108,7 @@ def _written(tmp_path, content, **options):
     """By the child's own function, in this process."""
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save(content, source, **options)
-    answer = pytorch.convert([source], [target], {"most_bytes": 1_000_000})
+    answer = pytorch.convert_state_dict([source], [target], {"most_bytes": 1_000_000})
     return load_file(target), answer["left_out"]
 
 
@@ -154,12 +154,14 @@ def models(monkeypatch):
 def test_whole_modules_are_refused_with_what_to_run(tmp_path, models):
     whole = models.Captioner(2, 3)
     with pytest.raises(
-        Refused, match=r"it names models\.Captioner, .*\(model\.state_dict\(\), path"
+        InputRefused, match=r"it names models\.Captioner, .*\(model\.state_dict\(\), path"
     ):
         _written(tmp_path, whole)
     public_one = {"epoch": 1, "encoder": models.Encoder(2, 3), "decoder": whole}
     for zipped in (True, False):
-        with pytest.raises(Refused, match=r'save\(checkpoint\["decoder"\]\.state_dict') as refused:
+        with pytest.raises(
+            InputRefused, match=r'save\(checkpoint\["decoder"\]\.state_dict'
+        ) as refused:
             _written(tmp_path, public_one, _use_new_zipfile_serialization=zipped)
         assert "sgrvinod" in str(refused.value)
         assert "weights_only" not in str(refused.value)  # it may be an attack of that name

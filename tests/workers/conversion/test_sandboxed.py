@@ -8,21 +8,21 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from service.contract.errors import RequestRefused, SandboxUnavailable, UnusableCheckpoint
-from workers.conversion import sandboxed
-from workers.conversion.sandboxed import Box
-from workers.sandbox import confined, confinement
+from workers.conversion import foreign_files
+from workers.conversion.foreign_files import ConversionLimits
+from workers.sandbox import confinement, operations
 
 pytestmark = [pytest.mark.processes]
 
 
 @pytest.fixture
 def box():
-    return Box(memory=1_000_000_000)
+    return ConversionLimits(memory=1_000_000_000)
 
 
 @pytest.fixture
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -45,7 +45,7 @@ def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, box):
     """Those that share memory get their own; what is no weight is named, and left out."""
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"state_dict": _state(), "epoch": 3}, source)
-    left_out = sandboxed.pytorch(source, target, box)
+    left_out = foreign_files.extract_tensors(source, target, box)
     found = load_file(target)
     expected = {name: value for name, value in _state().items() if name not in ("mask", "parts")}
     assert set(found) == set(expected)
@@ -61,7 +61,7 @@ def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, box):
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save([1, 2], source)
     with pytest.raises(UnusableCheckpoint, match=r"found a list; save the tensors alone"):
-        sandboxed.pytorch(source, target, box)
+        foreign_files.extract_tensors(source, target, box)
     assert not target.exists()
 
 
@@ -88,27 +88,31 @@ def test_no_more_is_written_than_a_file_stores(needs_sandbox, tmp_path, box, ent
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save(entries, source)
     with pytest.raises(UnusableCheckpoint, match=said):
-        sandboxed.pytorch(source, target, box)
+        foreign_files.extract_tensors(source, target, box)
     assert not target.exists()
 
 
 def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, box, monkeypatch):
-    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
+    )
     source = tmp_path / "model.pt"
     torch.save(_state(), source)
     with pytest.raises(
         SandboxUnavailable, match=r"this kernel has no Landlock; .*PRESCORE_SANDBOX"
     ):
-        sandboxed.pytorch(source, tmp_path / "out", box)
+        foreign_files.extract_tensors(source, tmp_path / "out", box)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.long
 def test_only_the_operators_setting_opens_it_without_one(tmp_path, box, monkeypatch):
-    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
+    )
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"weight": torch.ones(2)}, source)
-    sandboxed.pytorch(source, target, replace(box, sandbox="off"))
+    foreign_files.extract_tensors(source, target, replace(box, sandbox="off"))
     assert torch.equal(load_file(target)["weight"], torch.ones(2))
 
 
@@ -129,11 +133,11 @@ def test_what_a_child_has_written_is_judged_as_a_strangers_file(
         outputs[0].write_bytes(made)
         return {"left_out": {"x": 1}}
 
-    monkeypatch.setattr(confined, "run", broken)
+    monkeypatch.setattr(operations, "run_operation", broken)
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     source.write_bytes(b"x")
     with pytest.raises(UnusableCheckpoint, match=said):
-        sandboxed.pytorch(source, target, box)
+        foreign_files.extract_tensors(source, target, box)
     assert not target.exists()
 
 
@@ -143,12 +147,12 @@ def test_what_a_child_says_of_its_task_may_be_anything(tmp_path, box, monkeypatc
         save_file({"weight": torch.ones(1)}, outputs[0])
         return answer
 
-    monkeypatch.setattr(confined, "run", broken)
+    monkeypatch.setattr(operations, "run_operation", broken)
     (tmp_path / "model.pt").write_bytes(b"x")
-    left_out = sandboxed.pytorch(tmp_path / "model.pt", tmp_path / "out", box)
+    left_out = foreign_files.extract_tensors(tmp_path / "model.pt", tmp_path / "out", box)
     assert all(name == r"a\x1b[2J" for name in left_out)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path, box):
     with pytest.raises(RequestRefused, match="expected a file, found nothing"):
-        sandboxed.pytorch(tmp_path / "none.pt", tmp_path / "out", box)
+        foreign_files.extract_tensors(tmp_path / "none.pt", tmp_path / "out", box)

@@ -24,7 +24,7 @@ from service.contract.formats import bundles, onnx_bundles, packages
 from service.contract.formats.bundles import Item
 from workers.cli.check import check
 from workers.cli.export import export
-from workers.export import checking, modules, writing
+from workers.export import bundle_writer, modules
 from workers.inference import decoding, features, scoring
 from workers.inference.onnx import captioner
 from workers.sandbox import confinement
@@ -37,7 +37,7 @@ FEATURES = 7
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A network, and its bundle opened in the sandbox; each is exported once."""
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     opened = {}
 
@@ -49,8 +49,8 @@ def exported(tmp_path_factory):
                 before, after = networks.train(whole, rows, captions, 60)
                 assert after < 0.6 * before
             folder = tmp_path_factory.mktemp(kind) / "bundle"
-            writing.write(folder, networks.described(kind, whole))
-            opened[kind, trained] = whole, captioner.read(folder), folder
+            bundle_writer.write_bundle(folder, networks.described(kind, whole))
+            opened[kind, trained] = whole, captioner.read_onnx_captioner(folder), folder
         return opened[kind, trained]
 
     yield find
@@ -92,7 +92,7 @@ def test_columns_are_the_modules_own_loss_of_each_token(kind, trained, images, e
     whole, ours, _ = exported(kind, trained)
     rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
     references = _references(images, images)
-    found = scoring.columns(ours, rows, ours.tokens.encode(references))
+    found = scoring.compute_columns(ours, rows, ours.tokens.encode(references))
     logp, rank = [], []
     for row, captions in zip(rows, references, strict=True):
         for caption in captions:
@@ -111,8 +111,8 @@ def test_columns_are_the_modules_own_loss_of_each_token(kind, trained, images, e
 def test_a_greedy_caption_is_what_the_module_would_say(kind, trained, images, exported):
     whole, ours, _ = exported(kind, trained)
     rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
-    options = decoding.Options(beam=1, min_words=2, max_words=7)
-    for row, caption in zip(rows, decoding.decode(ours, rows, options), strict=True):
+    options = decoding.DecodingOptions(beam=1, min_words=2, max_words=7)
+    for row, caption in zip(rows, decoding.decode_captions(ours, rows, options), strict=True):
         words = []
         while len(words) < 7:
             last = networks.logits(whole, row, words)[-1]
@@ -141,34 +141,36 @@ def test_two_states_that_begin_as_one_tensor_stay_two(tmp_path):
     """Torch's export takes two inputs that are one tensor for one: the second is never read."""
     whole = networks.made("lstm")
     given = networks.described("lstm", whole, look=_Shared(whole).eval())
-    found = modules.of(given)
+    found = modules.wrap_modules(given)
     first = found.look(torch.zeros(3, FEATURES))
     assert first[0] is first[1]
-    examples = modules.examples(found)
+    examples = modules.make_examples(found)
     places = [each.data_ptr() for each in (*examples.given, *examples.first)]
     assert len(set(places)) == len(places)
-    writing.write(tmp_path / "bundle", given)  # which checks it
+    bundle_writer.write_bundle(tmp_path / "bundle", given)  # which checks it
 
 
 @pytest.mark.slow
 def test_the_check_sees_two_inputs_that_became_one(tmp_path, monkeypatch):
     whole = networks.made("lstm")
     given = networks.described("lstm", whole, look=_Shared(whole).eval())
-    monkeypatch.setattr(modules, "distinct", lambda found: (*[found[0]] * len(found),))
+    monkeypatch.setattr(modules, "copy_tensors", lambda found: (*[found[0]] * len(found),))
     with pytest.raises(RequestRefused, match=r"step \d, 1 rows, logits: the module and its graph"):
-        writing.write(tmp_path / "bundle", given)
+        bundle_writer.write_bundle(tmp_path / "bundle", given)
     assert not (tmp_path / "bundle").exists()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_network_with_other_weights_is_not_taken_for_its_graph(exported):
     whole, _, folder = exported("lstm")
-    found = modules.of(networks.described("lstm", networks.made("lstm", seed=1)))
+    found = modules.wrap_modules(networks.described("lstm", networks.made("lstm", seed=1)))
     with packages.opened(folder) as package:
         bundle = onnx_bundles.judge(package)
-    checking.check(folder, bundle, modules.of(networks.described("lstm", whole)))
+    bundle_writer.check_bundle(
+        folder, bundle, modules.wrap_modules(networks.described("lstm", whole))
+    )
     with pytest.raises(RequestRefused, match=r"look, state_0_first, 1 rows: .* differ by"):
-        checking.check(folder, bundle, found)
+        bundle_writer.check_bundle(folder, bundle, found)
 
 
 @pytest.mark.slow
@@ -182,7 +184,7 @@ def test_a_score_that_looks_at_later_words_is_refused(tmp_path):
             return score(words.flip(1), picture, state)
 
     with pytest.raises(RequestRefused, match=r"score, 1 rows of 5 words, beside step 1"):
-        writing.write(
+        bundle_writer.write_bundle(
             tmp_path / "out", networks.described("attention", whole, score=Peeking().eval())
         )
 
@@ -218,7 +220,7 @@ def test_what_a_function_returns_is_judged_before_anything_is_exported(change, s
     change = {k: v.eval() if isinstance(v, nn.Module) else v for k, v in change.items()}
     given = networks.described("lstm", networks.made("lstm"), **change)
     with pytest.raises(RequestRefused, match=said):
-        writing.write(tmp_path / "bundle", given)
+        bundle_writer.write_bundle(tmp_path / "bundle", given)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -227,20 +229,22 @@ def test_a_module_in_training_mode_is_refused(tmp_path):
     given = networks.described("lstm", whole)
     given.step.train()
     with pytest.raises(RequestRefused, match=r"step: expected a module in evaluation mode"):
-        writing.write(tmp_path / "bundle", given)
+        bundle_writer.write_bundle(tmp_path / "bundle", given)
 
 
 def test_a_folder_with_files_is_left_as_it_is(tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(RequestRefused, match="expected a new or empty folder"):
-        writing.write(tmp_path, networks.described("lstm", networks.made("lstm")))
+        bundle_writer.write_bundle(tmp_path, networks.described("lstm", networks.made("lstm")))
     assert [each.name for each in tmp_path.iterdir()] == ["mine"]
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr(writing, "find_spec", lambda name: None if name == "onnxscript" else name)
+    monkeypatch.setattr(
+        bundle_writer, "find_spec", lambda name: None if name == "onnxscript" else name
+    )
     with pytest.raises(RequestRefused, match=r"needs onnxscript, .*\.\[workers,export\]"):
-        writing.check_packages()
+        bundle_writer.check_packages()
 
 
 def _run(command, *arguments):
@@ -272,7 +276,9 @@ def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatc
     )
     _, _, folder = exported("lstm")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(writing, "write", lambda out, given, encoder, begin: _copy(folder, out))
+    monkeypatch.setattr(
+        bundle_writer, "write_bundle", lambda out, given, encoder, begin: _copy(folder, out)
+    )
     done = _run(export, "mine:captioner", "--out", "out")
     assert done.exit_code == 0, done.output
     assert "out: 11 words, 432 parameters" in done.stdout
@@ -294,7 +300,7 @@ def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_i
     )
     bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
     rows = np.ones((1, FEATURES + 2), np.float32)
-    features.write(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     monkeypatch.chdir(tmp_path)
     done = _run(export, "other:captioner", "--out", "out", "--dataset", "data")
     assert done.exit_code == 2, done.output
@@ -316,7 +322,7 @@ def test_the_captioner_of_the_guide_is_exported(tmp_path):
     exec(compile(text, "onnx.md", "exec"), scope)  # noqa: S102  our own document
     assert len([line for line in text.splitlines() if line]) <= 40
     given = dataclasses.replace(scope["captioner"](), encoder=networks.ENCODER)
-    bundle = writing.write(tmp_path / "bundle", given)
+    bundle = bundle_writer.write_bundle(tmp_path / "bundle", given)
     assert [*bundle.graphs] == ["look", "step"]
     with packages.opened(tmp_path / "bundle") as package:
         assert sorted(package.files) == [
@@ -327,7 +333,7 @@ def test_the_captioner_of_the_guide_is_exported(tmp_path):
 @pytest.mark.slow
 def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path, monkeypatch):
     """By the command, as a newcomer does it; what is written opens, and captions pictures."""
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     _, text = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
     (tmp_path / "pictured.py").write_text(text)
@@ -341,11 +347,15 @@ def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path,
     assert (found["inputs"], found["units"], found["pictures"]) == ("pixels", "pieces", "224 x 224")
     (tmp_path / "data").mkdir()
     names = seen_pictures.write_dataset(tmp_path / "data", 3)
-    one = captioner.read(tmp_path / "bundle")
+    one = captioner.read_onnx_captioner(tmp_path / "bundle")
     try:
         inputs = one.inputs(tmp_path / "data", names)
-        captions = decoding.decode(one, inputs, decoding.Options(beam=2, max_words=5))
-        columns = scoring.columns(one, inputs, one.tokens.encode(seen_pictures.sentences(3)))
+        captions = decoding.decode_captions(
+            one, inputs, decoding.DecodingOptions(beam=2, max_words=5)
+        )
+        columns = scoring.compute_columns(
+            one, inputs, one.tokens.encode(seen_pictures.sentences(3))
+        )
     finally:
         one.close()
     assert len(captions) == 3

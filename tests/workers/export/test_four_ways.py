@@ -19,11 +19,11 @@ from service.contract.formats.checkpoint_header import Config, Description
 from service.contract.metrics import catalogue
 from workers.analysis.uncertainty.pregen import Material
 from workers.cli.convert import convert
-from workers.export import writing
+from workers.export import bundle_writer
 from workers.inference import checkpoints, columns, decoding, scoring
 from workers.inference.captioners import ARCHITECTURES
 from workers.inference.onnx import captioner
-from workers.lab import recipes, shapes
+from workers.lab import shapes, training_runs
 from workers.sandbox import confinement
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
@@ -53,13 +53,13 @@ SHOWN = {
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "shapes"
-    shapes.make(folder, 320, 0)
+    shapes.make_shapes(folder, 320, 0)
     return folder
 
 
 @pytest.fixture(scope="module")
 def run(data):
-    return recipes.prepare(
+    return training_runs.prepare_training(
         data,
         architecture="init",
         sizes={"cell": "lstm", "size": SIZE},
@@ -117,7 +117,7 @@ def _converted(run, network, data, folder):
     arguments += [folder / "words.json", "--map", folder / "names.toml", "--dataset", data]
     done = CliRunner().invoke(app, [*map(str, arguments), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    return checkpoints.read(out)
+    return checkpoints.read_checkpoint(out)
 
 
 def _exported(run, network, folder):
@@ -131,8 +131,8 @@ def _exported(run, network, folder):
         tokenizer=description.tokenizer,
         encoder=description.encoder.model_dump(),
     )
-    writing.write(folder / "bundle", given)
-    return captioner.read(folder / "bundle")
+    bundle_writer.write_bundle(folder / "bundle", given)
+    return captioner.read_onnx_captioner(folder / "bundle")
 
 
 def _recorded(run, network, data, folder):
@@ -148,11 +148,11 @@ def _recorded(run, network, data, folder):
                 recorder.add(item.image, reference, logits, targets)
                 at += 1
         recorder.write(folder / "columns.safetensors")
-    return columns.read_brought(folder / "columns.safetensors")[0]
+    return columns.read_uploaded_columns(folder / "columns.safetensors")[0]
 
 
 def test_a_network_has_the_same_scores_by_four_ways(run, network, data, tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     models = {
         "canonical checkpoint": _canonical(run, network),
@@ -161,7 +161,9 @@ def test_a_network_has_the_same_scores_by_four_ways(run, network, data, tmp_path
     }
     given = run.validation
     found = {
-        name: scoring.columns(model, given.features, given.captions, scoring.Options(top=99))
+        name: scoring.compute_columns(
+            model, given.features, given.captions, scoring.ScoringOptions(top=99)
+        )
         for name, model in models.items()
     }
     found["columns of its own code"] = _recorded(run, network, data, tmp_path)
@@ -191,9 +193,12 @@ def _check_ranks(first, other):
 
 def _check_captions(models, rows):
     for beam in (1, 3):
-        options = decoding.Options(beam=beam, max_words=20)
+        options = decoding.DecodingOptions(beam=beam, max_words=20)
         texts = {
-            name: [decoding.text(model, each) for each in decoding.decode(model, rows, options)]
+            name: [
+                decoding.detokenize_caption(model, each)
+                for each in decoding.decode_captions(model, rows, options)
+            ]
             for name, model in models.items()
         }
         expected = texts.pop("canonical checkpoint")

@@ -7,7 +7,8 @@ from torch import nn
 import tokenizer_files
 from service.contract.errors import RequestRefused
 from service.contract.formats import onnx_bundles
-from workers.export import Captioner, manifests, writing
+from workers.export import bundle_writer, manifests
+from workers.export.captioner import ExportedCaptioner
 
 
 class _Constant(nn.Module):
@@ -36,12 +37,12 @@ def _small(**more):
         "start": "[CLS]",
         "end": "[SEP]",
     }
-    return Captioner(**{**given, **more})
+    return ExportedCaptioner(**{**given, **more})
 
 
 def test_the_manifest_says_what_becomes_of_pictures_and_which_pieces_there_are():
-    tokens = manifests.tokens_of(_small(longest=9), 300)
-    said = manifests.of(_small(longest=9), 1, 1, tokens, None)
+    tokens = manifests.describe_tokens(_small(longest=9), 300)
+    said = manifests.build_manifest(_small(longest=9), 1, 1, tokens, None)
     manifest = onnx_bundles.Manifest.model_validate(said)
     assert (manifest.inputs, manifest.units, manifest.seen) == ("pixels", "pieces", "pixels")
     assert manifest.preprocessing.channels == "bgr"
@@ -60,7 +61,7 @@ def test_a_processor_of_transformers_is_said_in_full():
         "crop_size": 32,
         "do_convert_rgb": True,
     }
-    found = manifests.pictures_of(_small(preprocessing=processor))
+    found = manifests.read_preprocessing(_small(preprocessing=processor))
     assert found.size.shortest_edge == 36
     assert (found.shape, found.resample, found.channels) == ((32, 32), 3, "rgb")
     assert found.image_mean == [0.48145466, 0.4578275, 0.40821073]
@@ -83,9 +84,9 @@ def test_a_processor_of_transformers_is_said_in_full():
     ],
 )
 def test_what_does_not_fit_together_is_refused(change, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_export", _write_nothing)
+    monkeypatch.setattr(bundle_writer, "_export", _write_nothing)
     with pytest.raises(RequestRefused, match=said):
-        writing.write(tmp_path / "bundle", _small(**change))
+        bundle_writer.write_bundle(tmp_path / "bundle", _small(**change))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,7 +11,8 @@ from torch import nn
 
 import huggingface_folders as folders
 import seen_pictures
-from workers.export import Captioner, writing
+from workers.export import bundle_writer
+from workers.export.captioner import ExportedCaptioner
 from workers.inference import decoding, scoring
 from workers.inference.onnx import captioner
 from workers.sandbox import confinement
@@ -66,7 +67,7 @@ def described(saved, **more):
         "end": "[SEP]",
         "longest": POSITIONS,
     }
-    return Captioner(**{**given, **more})
+    return ExportedCaptioner(**{**given, **more})
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +77,12 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ours(saved, tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("b") / "bundle"
-    bundle = writing.write(folder, described(saved))
+    bundle = bundle_writer.write_bundle(folder, described(saved))
     assert [*bundle.graphs] == ["look", "step", "score"]
-    one = captioner.read(folder)
+    one = captioner.read_onnx_captioner(folder)
     yield one
     one.close()
 
@@ -98,7 +99,7 @@ def _seen(saved, one, images, tmp_path):
 def test_columns_are_the_librarys_loss_of_each_piece(images, saved, ours, tmp_path):
     inputs, pixels = _seen(saved, ours, images, tmp_path)
     encoded = ours.tokens.encode(seen_pictures.sentences(images))
-    found = scoring.columns(ours, inputs, encoded)
+    found = scoring.compute_columns(ours, inputs, encoded)
     logp, first = [], []
     for caption, image in enumerate(encoded.caption_images):
         ids = encoded.tokens[slice(*encoded.caption_offsets[caption : caption + 2])]
@@ -118,8 +119,8 @@ def test_columns_are_the_librarys_loss_of_each_piece(images, saved, ours, tmp_pa
 @pytest.mark.parametrize("images", [1, 7, 64])
 def test_a_greedy_caption_is_what_the_library_would_say(images, saved, ours, tmp_path):
     inputs, pixels = _seen(saved, ours, images, tmp_path)
-    options = decoding.Options(beam=1, min_words=0, max_words=12)
-    found = decoding.decode(ours, inputs, options)
+    options = decoding.DecodingOptions(beam=1, min_words=0, max_words=12)
+    found = decoding.decode_captions(ours, inputs, options)
     expected = saved.generated(pixels, num_beams=1, max_new_tokens=12)
     assert [list(caption.words) for caption in found] == expected
     assert len(set(map(tuple, expected))) > 1 or images == 1

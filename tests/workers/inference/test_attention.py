@@ -8,8 +8,8 @@ import attending_models as small
 from builders import encoded, random_references
 from oracles import attention as oracle
 from workers.inference import decoding, prefix, scoring
-from workers.inference.captioners import ARCHITECTURES, attending
-from workers.inference.packing import pack
+from workers.inference.captioners import ARCHITECTURES, attention
+from workers.inference.packing import pack_captions
 
 
 def _columns(of, tensors, rows, references):
@@ -45,7 +45,7 @@ def test_columns_are_those_of_the_definition(of, counts):
     references = random_references(len(counts), small.WORDS, np.random.default_rng(2), longest=6)
     if len(counts) > 10:
         references = [captions[:1] for captions in references]
-    found = scoring.columns(small.model(of, tensors), rows, encoded(references))
+    found = scoring.compute_columns(small.model(of, tensors), rows, encoded(references))
     logp, rank = _columns(of, tensors, rows, references)
     np.testing.assert_allclose(found.logp, logp, atol=1e-5)
     np.testing.assert_array_equal(found.rank, rank)
@@ -58,7 +58,7 @@ def test_what_stands_in_place_of_a_region_that_is_not_there_has_no_influence(of)
     wider = small.regions(small.REGIONS, places=11)
     wider[:, : rows.shape[1]] = rows
     references = encoded(random_references(len(rows), small.WORDS, np.random.default_rng(3)))
-    narrow, wide = (scoring.columns(model, each, references) for each in (rows, wider))
+    narrow, wide = (scoring.compute_columns(model, each, references) for each in (rows, wider))
     np.testing.assert_allclose(wide.logp, narrow.logp, atol=2e-6)
     np.testing.assert_array_equal(wide.rank, narrow.rank)
 
@@ -67,9 +67,9 @@ def test_an_image_is_scored_alike_beside_any_others(of):
     model = small.model(of, small.arrays(of))
     rows = small.regions(small.REGIONS)
     captions = random_references(len(rows), small.WORDS, np.random.default_rng(4))
-    together = scoring.columns(model, rows, encoded(captions))
+    together = scoring.compute_columns(model, rows, encoded(captions))
     alone = [
-        scoring.columns(model, rows[at : at + 1], encoded(captions[at : at + 1]))
+        scoring.compute_columns(model, rows[at : at + 1], encoded(captions[at : at + 1]))
         for at in range(len(rows))
     ]
     np.testing.assert_allclose(
@@ -81,8 +81,8 @@ def test_an_image_is_scored_alike_beside_any_others(of):
 @pytest.mark.parametrize("width", [1, 3])
 def test_captions_are_those_of_a_search_that_begins_anew_at_each_word(of, width):
     tensors, rows = small.arrays(of, scale=0.8), small.regions(small.REGIONS)
-    options = decoding.Options(beam=width, min_words=2, max_words=6)
-    found = decoding.decode(small.model(of, tensors), rows, options)
+    options = decoding.DecodingOptions(beam=width, min_words=2, max_words=6)
+    found = decoding.decode_captions(small.model(of, tensors), rows, options)
     for row, caption in zip(rows, found, strict=True):
         words, logp = oracle.beam(
             of.architecture, tensors, small.there(row), width, 2, 6, small.HEADS, _options(of)
@@ -95,9 +95,11 @@ def test_captions_are_the_same_however_few_images_fit_into_memory(monkeypatch, o
     """Blocks of three images, two of which fit; a part of a search is whole blocks."""
     monkeypatch.setattr(decoding, "decoding_block", lambda beam, words: 3)
     model, rows = small.model(of, small.arrays(of, scale=0.8)), small.regions(small.REGIONS)
-    whole = decoding.decode(model, rows)
+    whole = decoding.decode_captions(model, rows)
     monkeypatch.setattr(type(model), "together", 2)
-    assert [each.words for each in decoding.decode(model, rows)] == [each.words for each in whole]
+    assert [each.words for each in decoding.decode_captions(model, rows)] == [
+        each.words for each in whole
+    ]
 
 
 def test_prefixes_are_those_of_the_columns(of):
@@ -111,9 +113,9 @@ def test_prefixes_are_those_of_the_columns(of):
         captions.append([best, best[:2], [*best[:1], *rng.integers(1, small.WORDS, 3).tolist()]])
     references = encoded(captions)
     model = small.model(of, tensors)
-    found = prefix.walk(model, rows, references)
+    found = prefix.walk_prefixes(model, rows, references)
     np.testing.assert_array_equal(
-        found, prefix.of_columns(scoring.columns(model, rows, references))
+        found, prefix.read_prefixes(scoring.compute_columns(model, rows, references))
     )
     assert found.max() > 2
 
@@ -133,7 +135,7 @@ def test_ranks_of_near_ties_are_decided_in_float64(monkeypatch, of, together):
         twins[name][..., 3] = tensors[name][..., 4]
     twins["output.weight"][:, 3] += noise.normal(size=len(twins["output.weight"])) * 3e-7
     twins["output.bias"][3:5] += 40.0  # both are likelier than all others
-    found = scoring.columns(small.model(of, twins), rows, encoded(captions))
+    found = scoring.compute_columns(small.model(of, twins), rows, encoded(captions))
     _, rank = _columns(of, twins, rows, captions)
     np.testing.assert_array_equal(found.rank, rank)
     of_twins = [
@@ -151,7 +153,7 @@ def test_a_model_in_training_gives_the_same_logits_and_every_tensor_a_gradient(o
     trained = {name: tensor.clone().requires_grad_() for name, tensor in frozen.tensors.items()}
     model = type(frozen)(of, trained)
     rows = torch.from_numpy(small.regions([3, 0, 1]))
-    packed = pack(encoded([[[3, 4], []], [[5]], [[2]]]), np.arange(4), torch.device("cpu"))
+    packed = pack_captions(encoded([[[3, 4], []], [[5]], [[2]]]), np.arange(4), torch.device("cpu"))
     found = model.output(model.hidden(model.look(rows), packed))
     found.square().sum().backward()
     grads = {name: tensor.grad for name, tensor in trained.items()}
@@ -166,7 +168,7 @@ def test_how_many_images_are_looked_at_together_changes_nothing(monkeypatch, chu
     of = small.description("soft_attention")
     model, rows = small.model(of, small.arrays(of)), small.regions(small.REGIONS)
     references = encoded(random_references(len(rows), small.WORDS, np.random.default_rng(6)))
-    whole = scoring.columns(model, rows, references)
-    monkeypatch.setitem(attending._CHUNK_BYTES, "cpu", chunk)
-    parts = scoring.columns(model, rows, references)
+    whole = scoring.compute_columns(model, rows, references)
+    monkeypatch.setitem(attention._CHUNK_BYTES, "cpu", chunk)
+    parts = scoring.compute_columns(model, rows, references)
     np.testing.assert_allclose(parts.logp, whole.logp, atol=2e-6)

@@ -6,13 +6,13 @@ from builders import KINDS, TORCH_GRUS, encoded, model, random_references, tenso
 from oracles import captioner as oracle
 from service.contract.formats.checkpoint_header import Config, shapes
 from workers.inference.captioners.cells import CELLS
-from workers.inference.packing import batches, pack
-from workers.inference.vocabulary import Encoded
+from workers.inference.packing import batch_captions, pack_captions
+from workers.inference.vocabulary import EncodedCaptions
 
 
-def _logits(captioner, features, references: Encoded) -> np.ndarray:
+def _logits(captioner, features, references: EncodedCaptions) -> np.ndarray:
     captions = np.arange(len(references.lengths))
-    packed = pack(references, captions, torch.device("cpu"))
+    packed = pack_captions(references, captions, torch.device("cpu"))
     rows = captioner.output(captioner.hidden(captioner.look(features), packed))
     result = np.empty(rows.shape)
     result[packed.places] = rows.numpy()
@@ -78,7 +78,7 @@ def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
         hidden, state = captioner.step(state, torch.full((3,), word))
         stepped.append(hidden)
     references = encoded([[words[1:]]] * 3)
-    packed = pack(references, np.arange(3), torch.device("cpu"))
+    packed = pack_captions(references, np.arange(3), torch.device("cpu"))
     torch.testing.assert_close(torch.cat(stepped), captioner.hidden(images, packed))
 
 
@@ -90,7 +90,7 @@ def test_a_model_in_training_gives_the_same_logits_without_its_tables(architectu
     captioner = type(frozen)(frozen.description, trained)
     features = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
     references = encoded([[[3, 4], []], [[5]]])
-    packed = pack(references, np.arange(3), torch.device("cpu"))
+    packed = pack_captions(references, np.arange(3), torch.device("cpu"))
     rows = captioner.output(captioner.hidden(captioner.look(features), packed))
     rows.sum().backward()
     assert all(tensor.grad is not None for tensor in trained.values())
@@ -123,7 +123,7 @@ def test_parameter_counts_are_the_papers(architecture, size, counts):
 def test_batches_hold_every_caption_once_and_no_more_tokens_than_asked():
     rng = np.random.default_rng(0)
     references = encoded(random_references(40, 50, rng, longest=30))
-    parts = batches(references, 50)
+    parts = batch_captions(references, 50)
     assert sorted(np.concatenate(parts)) == list(range(len(references.lengths)))
     assert all(references.lengths[part].sum() <= 50 or len(part) == 1 for part in parts)
     assert all((np.diff(references.lengths[part]) <= 0).all() for part in parts)

@@ -19,8 +19,8 @@ from workers.inference import checkpoints
 @pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("pre", "torch_gru")])
 def test_what_is_written_is_read_back(tmp_path, architecture, cell):
     written = model(architecture, cell, tensors(architecture, cell))
-    checkpoints.write(tmp_path / "model.safetensors", written)
-    found = checkpoints.read(tmp_path / "model.safetensors")
+    checkpoints.write_checkpoint(tmp_path / "model.safetensors", written)
+    found = checkpoints.read_checkpoint(tmp_path / "model.safetensors")
     assert found.description == written.description
     assert found.tensors.keys() == written.tensors.keys()
     for name, tensor in written.tensors.items():
@@ -30,8 +30,8 @@ def test_what_is_written_is_read_back(tmp_path, architecture, cell):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_weights_are_opened_as_float32(tmp_path, dtype):
     written = model("init", "gru", tensors("init", "gru"))
-    checkpoints.write(tmp_path / "model.safetensors", written, dtype)
-    found = checkpoints.read(tmp_path / "model.safetensors")
+    checkpoints.write_checkpoint(tmp_path / "model.safetensors", written, dtype)
+    found = checkpoints.read_checkpoint(tmp_path / "model.safetensors")
     for name, tensor in written.tensors.items():
         assert found.tensors[name].dtype == torch.float32
         assert torch.equal(found.tensors[name], tensor.to(dtype).float()), name
@@ -49,7 +49,7 @@ def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
         "epoch": "7",
     }
     save_file(tensors("merge", "lstm", words=5), tmp_path / "m.safetensors", metadata)
-    found = checkpoints.read(tmp_path / "m.safetensors").description
+    found = checkpoints.read_checkpoint(tmp_path / "m.safetensors").description
     assert found.vocabulary == ("<>", "<unk>", "un", "œuf", "猫")
     assert (found.architecture, found.config.cell, found.tokenizer) == ("merge", "lstm", "karpathy")
     assert found.notes == {"epoch": "7"}
@@ -57,7 +57,9 @@ def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
 
 def test_a_header_whose_length_spells_a_zip_is_no_zip(tmp_path):
     """A safetensors file begins with the length of its header, and 0x4B50 is "PK"."""
-    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    checkpoints.write_checkpoint(
+        tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru"))
+    )
     content = (tmp_path / "m.safetensors").read_bytes()
     length = int.from_bytes(content[:8], "little")
     header, values = content[8 : 8 + length], content[8 + length :]
@@ -65,55 +67,59 @@ def test_a_header_whose_length_spells_a_zip_is_no_zip(tmp_path):
     path.write_bytes(0x4B50.to_bytes(8, "little") + header.ljust(0x4B50) + values)
     assert path.read_bytes().startswith(b"PK")
     found = checkpoints.open_captioner(path)
-    assert found.tensors.keys() == checkpoints.read(path).tensors.keys()
+    assert found.tensors.keys() == checkpoints.read_checkpoint(path).tensors.keys()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_found_by_name(tmp_path, value):
     arrays = tensors("init", "gru")
     arrays["candidate.bias"][3] = value
-    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", arrays))
+    checkpoints.write_checkpoint(tmp_path / "m.safetensors", model("init", "gru", arrays))
     with pytest.raises(UnusableCheckpoint, match=r"candidate\.bias: 1 of 8 values"):
-        checkpoints.read(tmp_path / "m.safetensors")
+        checkpoints.read_checkpoint(tmp_path / "m.safetensors")
 
 
 def test_a_wrong_shape_is_refused_before_any_tensor_is_opened(tmp_path):
     path = tmp_path / "m.safetensors"
     written = model("init", "gru", tensors("init", "gru"))
-    checkpoints.write(path, written)
+    checkpoints.write_checkpoint(path, written)
     metadata = checkpoint_header.metadata_of(written.description)
     arrays = load_file(path)
     arrays["output.weight"] = arrays["output.weight"].T.copy()
     save_file(arrays, path, metadata)
     with pytest.raises(TensorMismatch, match=r"ask for shape \[8, 50\], found \[50, 8\]"):
-        checkpoints.read(path)
+        checkpoints.read_checkpoint(path)
 
 
 def test_a_file_that_is_cut_off_is_refused(tmp_path):
     path = tmp_path / "m.safetensors"
-    checkpoints.write(path, model("init", "gru", tensors("init", "gru")))
+    checkpoints.write_checkpoint(path, model("init", "gru", tensors("init", "gru")))
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(TensorLayout, match="cut off"):
-        checkpoints.read(path)
+        checkpoints.read_checkpoint(path)
 
 
 def test_no_file_is_an_error_that_names_the_path(tmp_path):
     with pytest.raises(InvalidCheckpoint, match="nothing at"):
-        checkpoints.read(tmp_path / "absent.safetensors")
+        checkpoints.read_checkpoint(tmp_path / "absent.safetensors")
 
 
 def test_the_same_weights_are_the_same_bytes_each_time(tmp_path):
     """Digests are what everything is found by; the official writer shuffles its metadata."""
     for name in "ab":
-        checkpoints.write(tmp_path / name, model("init", "gru", tensors("init", "gru")))
+        checkpoints.write_checkpoint(tmp_path / name, model("init", "gru", tensors("init", "gru")))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_writing_leaves_nothing_half_done(tmp_path):
-    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    checkpoints.write_checkpoint(
+        tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru"))
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 
 def test_the_encoder_is_part_of_the_description(tmp_path):
-    checkpoints.write(tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru")))
+    checkpoints.write_checkpoint(
+        tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru"))
+    )
     assert checkpoint_header.read(tmp_path / "m.safetensors").description.encoder == ENCODER

@@ -35,8 +35,8 @@ def _equal(a, b):
 @pytest.mark.parametrize("entropy", [False, True])
 def test_columns_survive_a_file_to_the_bit(tmp_path, entropy):
     written = _columns(20, 4, entropy)
-    columns.write(tmp_path / "c", written, {"precision": "fp32"})
-    found, metadata = columns.read(tmp_path / "c")
+    columns.write_columns(tmp_path / "c", written, {"precision": "fp32"})
+    found, metadata = columns.read_columns(tmp_path / "c")
     _equal(found, written)
     assert metadata == {"precision": "fp32"}
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
@@ -44,7 +44,7 @@ def test_columns_survive_a_file_to_the_bit(tmp_path, entropy):
 
 def test_parts_are_joined_with_their_offsets():
     first, second = _columns(5, 2), _columns(7, 3)
-    joined = columns.concatenate([first, second])
+    joined = columns.concatenate_columns([first, second])
     assert joined.caption_offsets.tolist() == [
         *first.caption_offsets,
         *(second.caption_offsets[1:] + first.caption_offsets[-1]),
@@ -56,15 +56,15 @@ def test_parts_are_joined_with_their_offsets():
 def test_a_file_without_a_column_is_refused_by_its_name(tmp_path):
     save_file({"logp": np.zeros(2, np.float32)}, tmp_path / "c")
     with pytest.raises(InvalidColumns, match="rank"):
-        columns.read(tmp_path / "c")
+        columns.read_columns(tmp_path / "c")
 
 
 def test_what_is_no_safetensors_file_is_refused(tmp_path):
     (tmp_path / "c").write_bytes(b"\x80\x04nonsense")
     with pytest.raises(InvalidColumns):
-        columns.read(tmp_path / "c")
+        columns.read_columns(tmp_path / "c")
 
 
 def test_ranks_take_two_bytes_where_the_vocabulary_allows():
-    assert columns.index_type(2**16) is np.uint16
-    assert columns.index_type(2**16 + 1) is np.uint32
+    assert columns.choose_index_type(2**16) is np.uint16
+    assert columns.choose_index_type(2**16 + 1) is np.uint32

@@ -6,14 +6,14 @@ from builders import KINDS, model, tensors
 from oracles import captioner as oracle
 from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
 from workers.inference import decoding
-from workers.inference.decoding import Options
+from workers.inference.decoding import DecodingOptions
 
 SETTINGS = [
-    Options(beam=1, min_words=0, max_words=8, unk=True),
-    Options(beam=1, min_words=4, max_words=12),
-    Options(beam=3, min_words=4, max_words=12),
-    Options(beam=5, min_words=0, max_words=6, unk=True),
-    Options(beam=5, min_words=4, max_words=50),
+    DecodingOptions(beam=1, min_words=0, max_words=8, unk=True),
+    DecodingOptions(beam=1, min_words=4, max_words=12),
+    DecodingOptions(beam=3, min_words=4, max_words=12),
+    DecodingOptions(beam=5, min_words=0, max_words=6, unk=True),
+    DecodingOptions(beam=5, min_words=4, max_words=50),
 ]
 MANY, FEW = 6, 2  # images; for long captions, which the plain search takes .1 s each to find
 
@@ -25,7 +25,7 @@ def test_captions_are_those_of_the_plain_search(architecture, cell, options):
     rng = np.random.default_rng(2)
     arrays = tensors(architecture, cell, words=12, scale=1.0, seed=11)
     features = rng.normal(size=(MANY if options.max_words < 50 else FEW, 5)).astype(np.float32)
-    found = decoding.decode(model(architecture, cell, arrays), features, options)
+    found = decoding.decode_captions(model(architecture, cell, arrays), features, options)
     for row, caption in zip(features, found, strict=True):
         words, logp = oracle.beam(
             architecture,
@@ -48,8 +48,8 @@ def test_captions_are_those_of_the_plain_search(architecture, cell, options):
 def test_a_beam_wider_than_the_vocabulary_is_exhaustive():
     arrays = tensors("init", "gru", words=4, scale=1.0)
     features = np.ones((1, 5), np.float32)
-    options = Options(beam=200, min_words=0, max_words=3, unk=True)
-    found = decoding.decode(model("init", "gru", arrays), features, options)[0]
+    options = DecodingOptions(beam=200, min_words=0, max_words=3, unk=True)
+    found = decoding.decode_captions(model("init", "gru", arrays), features, options)[0]
     best, best_logp = None, -np.inf
     for length in range(4):
         for words in np.ndindex(*(3,) * length):
@@ -64,14 +64,16 @@ def test_a_beam_wider_than_the_vocabulary_is_exhaustive():
 
 
 def test_length_normalisation_compares_means_and_is_off_by_default():
-    assert Options().length_power == 0
+    assert DecodingOptions().length_power == 0
     arrays = tensors("init", "gru", words=12, scale=1.0, seed=3)
     arrays["output.bias"][0] = 2.0  # END is likely, so a short caption is the most probable one
     features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     captioner = model("init", "gru", arrays)
-    plain = decoding.decode(captioner, features, Options(beam=4, min_words=0, max_words=20))
-    normalised = decoding.decode(
-        captioner, features, Options(beam=4, min_words=0, max_words=20, length_power=1.0)
+    plain = decoding.decode_captions(
+        captioner, features, DecodingOptions(beam=4, min_words=0, max_words=20)
+    )
+    normalised = decoding.decode_captions(
+        captioner, features, DecodingOptions(beam=4, min_words=0, max_words=20, length_power=1.0)
     )
 
     def mean(caption):
@@ -86,16 +88,20 @@ def test_unk_is_written_only_when_allowed():
     arrays["output.bias"][1] = 50.0
     captioner = model("pre", "gru", arrays)
     features = np.ones((1, 5), np.float32)
-    with_unk = decoding.decode(captioner, features, Options(beam=1, unk=True, max_words=5))[0]
+    with_unk = decoding.decode_captions(
+        captioner, features, DecodingOptions(beam=1, unk=True, max_words=5)
+    )[0]
     assert with_unk.words == (1,) * 5
-    without = decoding.decode(captioner, features, Options(beam=3, max_words=5))[0]
+    without = decoding.decode_captions(captioner, features, DecodingOptions(beam=3, max_words=5))[0]
     assert 1 not in without.words
-    assert decoding.text(captioner, with_unk) == "<unk> <unk> <unk> <unk> <unk>"
+    assert decoding.detokenize_caption(captioner, with_unk) == "<unk> <unk> <unk> <unk> <unk>"
 
 
 def test_where_no_word_is_allowed_the_caption_is_empty():
     arrays = tensors("init", "gru", words=2)
-    found = decoding.decode(model("init", "gru", arrays), np.ones((2, 5), "f4"), Options())
+    found = decoding.decode_captions(
+        model("init", "gru", arrays), np.ones((2, 5), "f4"), DecodingOptions()
+    )
     assert [caption.words for caption in found] == [(), ()]
 
 
@@ -103,26 +109,28 @@ def test_progress_is_told_after_every_block_and_may_end_it():
     captioner = model("init", "gru", tensors("init", "gru"))
     features = np.random.default_rng(0).normal(size=(200, 5)).astype(np.float32)
     told: list[tuple[int, int]] = []
-    decoding.decode(captioner, features, Options(beam=1), progress=lambda *at: told.append(at))
+    decoding.decode_captions(
+        captioner, features, DecodingOptions(beam=1), progress=lambda *at: told.append(at)
+    )
     assert told == [(128, 200), (200, 200)]
     with pytest.raises(Canceled, match="128 of 200"):
-        decoding.decode(captioner, features, Options(beam=1), ending.ends)
+        decoding.decode_captions(captioner, features, DecodingOptions(beam=1), ending.ends)
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"min_words": 5, "max_words": 4}, {"max_words": 0}])
 def test_settings_that_cannot_be_met_are_refused(wrong):
     with pytest.raises(ValueError, match="expected beam"):
-        Options(**{"min_words": 0, **wrong})
+        DecodingOptions(**{"min_words": 0, **wrong})
 
 
 def test_features_of_another_size_are_refused_with_both_sizes():
     captioner = model("init", "gru", tensors("init", "gru"))
     with pytest.raises(CheckpointMismatch, match=r"size 5, the dataset's have shape \[1, 6\]"):
-        decoding.decode(captioner, np.ones((1, 6), np.float32))
+        decoding.decode_captions(captioner, np.ones((1, 6), np.float32))
 
 
 def test_weights_too_large_for_float32_fail_the_run():
     arrays = tensors("init", "gru")
     arrays["output.weight"] = np.full_like(arrays["output.weight"], 3e38)
     with pytest.raises(UnusableCheckpoint):
-        decoding.decode(model("init", "gru", arrays), np.ones((1, 5), np.float32))
+        decoding.decode_captions(model("init", "gru", arrays), np.ones((1, 5), np.float32))

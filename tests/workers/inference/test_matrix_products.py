@@ -3,7 +3,7 @@ import torch
 
 from service.contract.errors import InvalidSetting
 from workers.inference import devices
-from workers.inference.matrix_products import Product
+from workers.inference.devices import Product
 
 
 @pytest.mark.long
@@ -25,11 +25,11 @@ def test_gradients_flow_through_a_product_of_trained_weights():
 
 
 def test_auto_takes_a_gpu_where_there_is_one():
-    assert devices.resolve("cpu") == torch.device("cpu")
+    assert devices.resolve_device("cpu") == torch.device("cpu")
     expected = "cuda:0" if torch.cuda.is_available() else "cpu"
-    assert devices.resolve("auto") == torch.device(expected)
+    assert devices.resolve_device("auto") == torch.device(expected)
 
 
 def test_a_gpu_that_is_not_there_is_refused_with_their_number():
     with pytest.raises(InvalidSetting, match=f"has {torch.cuda.device_count()} CUDA devices"):
-        devices.resolve("cuda:63")
+        devices.resolve_device("cuda:63")

@@ -13,7 +13,7 @@ from documents import ROOT
 from service.contract.errors import OutOfMemory
 from service.contract.formats import checkpoint_header
 from workers import checkpoints
-from workers.inference import memory
+from workers.inference import checkpoint_checks
 
 CPU = torch.device("cpu")
 # A process of its own, since memory that was used before would count.
@@ -39,7 +39,9 @@ def _written(path, architecture, cell, dtype=torch.float32, **sizes):
 def test_a_header_tells_what_reading_takes(tmp_path, architecture, cell):
     path = tmp_path / "model.safetensors"
     sizes = {"size": 512, "features": 64, "words": 20_000}
-    told = memory.needed(_written(path, architecture, cell, torch.float16, **sizes), CPU)
+    told = checkpoint_checks.estimate_memory(
+        _written(path, architecture, cell, torch.float16, **sizes), CPU
+    )
     command = [sys.executable, "-c", PEAK, str(path)]
     took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
     assert took < told < 2 * took
@@ -53,7 +55,7 @@ def test_a_header_tells_what_reading_takes_of_those_that_look_at_places(tmp_path
     more = stack if architecture == "transformer" else {"embedding_size": 512}
     of = small.description(architecture, size=512, features=2048, words=20_000, **more)
     checkpoints.write(path, small.model(of, small.arrays(of)), torch.float16)
-    told = memory.needed(checkpoint_header.read(path), CPU)
+    told = checkpoint_checks.estimate_memory(checkpoint_header.read(path), CPU)
     command = [sys.executable, "-c", PEAK, str(path)]
     took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
     assert took < told < 2 * took
@@ -62,11 +64,11 @@ def test_a_header_tells_what_reading_takes_of_those_that_look_at_places(tmp_path
 def test_places_that_cannot_fit_beside_the_model_are_refused_with_their_number():
     of = small.description("soft_attention")
     model, rows = small.model(of, small.arrays(of)), np.zeros((200, 1000, small.FEATURES))
-    memory.check_places(model, rows, 450_000_000)
-    memory.check_places(model, rows, None)
+    checkpoint_checks.check_places_fit(model, rows, 450_000_000)
+    checkpoint_checks.check_places_fit(model, rows, None)
     with pytest.raises(OutOfMemory, match="128 images with 1,000 places of size 5"):
-        memory.check_places(model, rows, 410_000_000)
-    memory.check_places(model, rows[:1], 410_000_000)
+        checkpoint_checks.check_places_fit(model, rows, 410_000_000)
+    checkpoint_checks.check_places_fit(model, rows[:1], 410_000_000)
 
 
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
@@ -76,7 +78,7 @@ def test_what_cannot_fit_is_refused_before_a_tensor_is_read(tmp_path, architectu
     with path.open("r+b") as file:
         file.truncate(header.data_start)
         file.truncate(path.stat().st_size + max(each.end for each in header.tensors.values()))
-    needs = memory.needed(header, CPU)
+    needs = checkpoint_checks.estimate_memory(header, CPU)
     assert checkpoints.read(path, limit=needs)
     with pytest.raises(OutOfMemory, match="a task may take") as refused:
         checkpoints.read(path, limit=needs - 1)

@@ -22,7 +22,7 @@ from workers.inference.onnx import captioner
 from workers.jobs import inference as jobs
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
-from workers.progress import silent
+from workers.progress import ignore_progress
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
@@ -32,7 +32,7 @@ REFERENCES = [["a dog runs", "red"], ["a zebra runs fast"], ["", "fast a dog"]]
 
 @pytest.fixture(autouse=True)
 def sandbox():
-    lacking = confinement.missing()
+    lacking = confinement.explain_missing_sandbox()
     if lacking is not None:
         pytest.skip(lacking)
 
@@ -44,7 +44,7 @@ def opened(tmp_path):
 
     def read(path=None, **options):
         path = path or files.write(tmp_path / f"bundle{len(found)}")
-        found.append(captioner.read(path, **options))
+        found.append(captioner.read_onnx_captioner(path, **options))
         return found[-1]
 
     yield read
@@ -59,7 +59,9 @@ def rows(images, seed=0):
 def test_columns_and_prefixes_follow_the_definition(opened):
     one, given = opened(), rows(3)
     encoded = one.tokens.encode(REFERENCES)
-    found = scoring.columns(one, given, encoded, scoring.Options(top=2, entropy=True))
+    found = scoring.compute_columns(
+        one, given, encoded, scoring.ScoringOptions(top=2, entropy=True)
+    )
     ids = {word: at for at, word in enumerate(WORDS)}
     logp, rank, prefixes = [], [], []
     for row, captions in zip(given, REFERENCES, strict=True):
@@ -74,14 +76,14 @@ def test_columns_and_prefixes_follow_the_definition(opened):
             prefixes.append(hits.index(False))
     np.testing.assert_allclose(found.logp, logp, atol=1e-5)
     np.testing.assert_array_equal(found.rank, rank)
-    np.testing.assert_array_equal(prefix.walk(one, given, encoded), prefixes)
+    np.testing.assert_array_equal(prefix.walk_prefixes(one, given, encoded), prefixes)
     assert len(set(rank)) > 3
 
 
 @pytest.mark.parametrize("images", [1, 7, 64])
 def test_a_caption_is_what_the_definition_writes_greedily(images, opened):
     one, given = opened(), rows(images, seed=images)
-    found = decoding.decode(one, given, decoding.Options(beam=1, max_words=6))
+    found = decoding.decode_captions(one, given, decoding.DecodingOptions(beam=1, max_words=6))
     assert len(found) == images
     for row, caption in zip(given, found, strict=True):
         words = []
@@ -98,10 +100,12 @@ def test_a_caption_is_what_the_definition_writes_greedily(images, opened):
 def test_what_does_not_fit_into_shared_memory_goes_in_parts(opened, monkeypatch):
     one, given = opened(), rows(20)
     encoded = one.tokens.encode(REFERENCES[:1] * 20)
-    expected = scoring.columns(one, given, encoded)
-    monkeypatch.setattr("workers.inference.onnx.running.SHARED_BYTES", 1016)
+    expected = scoring.compute_columns(one, given, encoded)
+    monkeypatch.setattr("workers.inference.onnx.graphs.SHARED_BYTES", 1016)
     parts = opened()
-    np.testing.assert_array_equal(scoring.columns(parts, given, encoded).logp, expected.logp)
+    np.testing.assert_array_equal(
+        scoring.compute_columns(parts, given, encoded).logp, expected.logp
+    )
 
 
 def test_tensors_that_nobody_names_are_forgotten(opened):
@@ -206,7 +210,7 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     bundles.write_folder(bundle, items)
     encoder = Encoder(name="random", digest="none")
     names = [each.image for each in items]
-    features.write(bundle / bundles.FEATURES, names, rows(2), encoder)
+    features.write_features(bundle / bundles.FEATURES, names, rows(2), encoder)
     stored = {
         name: _tar(files.write(tmp_path / name, **graphs))
         for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items()
@@ -216,9 +220,9 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     def score(name):
         inputs = {"checkpoint": stored[name], "dataset": bundle}
         request = Request(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
-        result = jobs.columns(request, toolbox, silent)
+        result = jobs.columns(request, toolbox, ignore_progress)
         result.write(tmp_path / f"{name}.columns")
-        return columns.read(tmp_path / f"{name}.columns")[0].logp
+        return columns.read_columns(tmp_path / f"{name}.columns")[0].logp
 
     expected = score("good")
     with pytest.raises(UnusableCheckpoint, match="more memory than it may"):
@@ -237,7 +241,7 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
     bundles.write_folder(bundle, items)
     names = tuple(each.image for each in items)
     encoder = Encoder(name="random", digest="none")
-    features.write_whole(computed, features.Computed(names, given, encoder, {}))
+    features.write_features_file(computed, features.ComputedFeatures(names, given, encoder, {}))
     inputs = {
         "checkpoint": one.bundle.places["look"].path.parent,
         "dataset": bundle,
@@ -246,11 +250,13 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
     toolbox = Toolbox("cpu", Places(tmp_path))
     request = Request(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
     try:
-        jobs.columns(request, toolbox, silent).write(tmp_path / "found")
+        jobs.columns(request, toolbox, ignore_progress).write(tmp_path / "found")
     finally:
         toolbox.close()
-    expected = scoring.columns(one, given, one.tokens.encode([each.references for each in items]))
-    np.testing.assert_array_equal(columns.read(tmp_path / "found")[0].logp, expected.logp)
+    expected = scoring.compute_columns(
+        one, given, one.tokens.encode([each.references for each in items])
+    )
+    np.testing.assert_array_equal(columns.read_columns(tmp_path / "found")[0].logp, expected.logp)
 
 
 def _tar(folder):
@@ -294,8 +300,8 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, tmp_path
 def test_after_its_process_has_ended_the_next_look_starts_another_one(opened):
     one, given = opened(), rows(2)
     encoded = one.tokens.encode(REFERENCES[:2])
-    before = scoring.columns(one, given, encoded).logp
+    before = scoring.compute_columns(one, given, encoded).logp
     os.kill(one.graphs.pid, 9)
     while one.graphs._child.is_open:
         pass
-    np.testing.assert_array_equal(scoring.columns(one, given, encoded).logp, before)
+    np.testing.assert_array_equal(scoring.compute_columns(one, given, encoded).logp, before)

@@ -24,7 +24,7 @@ PREPROCESSING = {"size": {"height": HEIGHT, "width": WIDTH}, "resample": 3}
 
 @pytest.fixture(autouse=True)
 def sandbox():
-    lacking = confinement.missing()
+    lacking = confinement.explain_missing_sandbox()
     if lacking is not None:
         pytest.skip(lacking)
 
@@ -34,7 +34,7 @@ def opened():
     found = []
 
     def read(folder):
-        found.append(captioner.read(folder))
+        found.append(captioner.read_onnx_captioner(folder))
         return found[-1]
 
     yield read
@@ -80,7 +80,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(name, folder):
     content, said = TOKENIZERS[name]
     (folder / "tokenizer.json").write_text(content)
     with pytest.raises(InvalidPackage, match=said) as told:
-        captioner.read(folder)
+        captioner.read_onnx_captioner(folder)
     assert told.value.pointer == "/tokenizer.json"
     assert "root:" not in told.value.detail
 
@@ -89,7 +89,7 @@ def test_other_logits_than_the_manifest_says_are_refused_before_anything_runs(fo
     size = json.loads((folder / "prescore.json").read_text())["pieces"]["size"]
     _change(folder, pieces__size=size + 1)
     with pytest.raises(InvalidCheckpoint, match=rf"'scores': expected float32 \[\?, {size + 1}\]"):
-        captioner.read(folder)
+        captioner.read_onnx_captioner(folder)
 
 
 def _step(*nodes, more=()):
@@ -152,13 +152,13 @@ def test_what_only_running_shows_is_found_when_a_bundle_is_opened(name, tmp_path
     graphs, changes, said = FIRST_RUN[name]
     folder = files.write(tmp_path / "mine", manifest={**files.MANIFEST, **changes}, **graphs)
     with pytest.raises(UnusableCheckpoint, match=said):
-        captioner.read(folder)
+        captioner.read_onnx_captioner(folder)
 
 
 def test_a_word_that_is_never_said_is_no_fault(tmp_path):
     never = np.zeros(len(files.WORDS), np.float32)
     never[0] = -np.inf
-    captioner.read(files.write(tmp_path / "mine", step=_logits(never))).close()
+    captioner.read_onnx_captioner(files.write(tmp_path / "mine", step=_logits(never))).close()
 
 
 def test_a_score_that_gives_no_numbers_is_found_too(tmp_path):
@@ -174,7 +174,7 @@ def test_a_score_that_gives_no_numbers_is_found_too(tmp_path):
     }
     folder = files.write(tmp_path / "mine", manifest=manifest, score=score)
     with pytest.raises(UnusableCheckpoint, match="score: expected numbers as logits"):
-        captioner.read(folder)
+        captioner.read_onnx_captioner(folder)
 
 
 def test_pictures_that_become_different_shapes_are_refused(folder, opened):

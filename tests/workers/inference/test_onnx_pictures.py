@@ -30,7 +30,7 @@ PREPROCESSING = {
 
 @pytest.fixture(autouse=True)
 def sandbox():
-    lacking = confinement.missing()
+    lacking = confinement.explain_missing_sandbox()
     if lacking is not None:
         pytest.skip(lacking)
 
@@ -49,7 +49,7 @@ def made(tmp_path):
             (3, HEIGHT, WIDTH),
             **said,
         )
-        found.append(captioner.read(folder))
+        found.append(captioner.read_onnx_captioner(folder))
         return found[-1], weights
 
     yield make
@@ -89,7 +89,7 @@ def test_columns_are_the_definitions_of_each_piece_and_words_are_their_pieces(
     given = dataset(one, images)
     rows = _rows(seen_pictures.pictures(images), channels)
     encoded = one.tokens.encode(seen_pictures.sentences(images))
-    found = scoring.columns(one, given, encoded)
+    found = scoring.compute_columns(one, given, encoded)
     logp, rank = [], []
     start = one.tokens.start
     for caption, image in enumerate(encoded.caption_images):
@@ -100,21 +100,21 @@ def test_columns_are_the_definitions_of_each_piece_and_words_are_their_pieces(
         rank.append((table > own[:, None]).sum(1))
     np.testing.assert_allclose(found.logp, np.concatenate(logp), atol=1e-4)
     np.testing.assert_array_equal(found.rank, np.concatenate(rank))
-    words = columns.of_words(found, encoded.word_offsets)
+    words = columns.merge_word_pieces(found, encoded.word_offsets)
     starts = encoded.word_offsets[:-1]
     np.testing.assert_allclose(words.logp, np.add.reduceat(np.concatenate(logp), starts), atol=1e-3)
     hit = np.minimum.reduceat(np.concatenate(rank) == 0, starts)
     np.testing.assert_array_equal(words.rank == 0, hit)
-    walked = prefix.walk(one, given, encoded)
-    np.testing.assert_array_equal(encoded.whole_words(walked), prefix.of_columns(words))
+    walked = prefix.walk_prefixes(one, given, encoded)
+    np.testing.assert_array_equal(encoded.whole_words(walked), prefix.read_prefixes(words))
 
 
 @pytest.mark.parametrize("images", [1, 7, 64])
 def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
     one, weights = made(kind="words")
     end = one.tokens.end
-    options = decoding.Options(beam=1, min_words=2, max_words=6)
-    found = decoding.decode(one, dataset(one, images), options)
+    options = decoding.DecodingOptions(beam=1, min_words=2, max_words=6)
+    found = decoding.decode_captions(one, dataset(one, images), options)
     assert len(found) == images
     for row, caption in zip(_rows(seen_pictures.pictures(images)), found, strict=True):
         ids = []
@@ -125,23 +125,23 @@ def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
                 break
             ids.append(int(table.argmax()))
         assert list(caption.words) == ids
-        assert decoding.text(one, caption) == one.tokens.tokenizer.decode(ids).strip()
+        assert decoding.detokenize_caption(one, caption) == one.tokens.tokenizer.decode(ids).strip()
 
 
 def test_images_of_a_wide_search_are_captioned_once_and_as_they_are_alone(made, dataset):
     """Of so wide a search 12 are searched for at once: fewer than are looked at at once."""
     one, _ = made(longest=4)
-    options = decoding.Options(beam=10, min_words=0, max_words=160)
+    options = decoding.DecodingOptions(beam=10, min_words=0, max_words=160)
     given = dataset(one, 20)
-    found = decoding.decode(one, given, options)
-    alone = [decoding.decode(one, given[at : at + 1], options)[0] for at in range(20)]
+    found = decoding.decode_captions(one, given, options)
+    alone = [decoding.decode_captions(one, given[at : at + 1], options)[0] for at in range(20)]
     assert [each.words for each in found] == [each.words for each in alone]
 
 
 def test_captions_end_where_the_network_reads_no_further(made, dataset):
     one, _ = made(longest=3)
-    asked = decoding.Options(beam=2, min_words=9, max_words=50)
-    found = decoding.decode(one, dataset(one, 2), asked)
+    asked = decoding.DecodingOptions(beam=2, min_words=9, max_words=50)
+    found = decoding.decode_captions(one, dataset(one, 2), asked)
     assert [len(each.words) for each in found] == [3, 3]
     with pytest.raises(CheckpointMismatch, match=r"has [0-9]+ pieces, the model reads at most 2"):
         one.tokens.encode([["a red circle on the table"]])
@@ -151,13 +151,13 @@ def test_what_was_left_off_is_no_part_of_what_is_looked_at_next(made, dataset, m
     one, _ = made()
     given = torch.tensor(dataset(one, 20))
     texts = one.tokens.encode(seen_pictures.sentences(20))
-    expected = scoring.columns(one, given.numpy(), texts).logp
+    expected = scoring.compute_columns(one, given.numpy(), texts).logp
     ready = [one.preparation.normalised(given[:16])]  # and not the other four
     with monkeypatch.context() as patch:
         patch.setattr(type(one.preparation), "normalised", lambda *_: ready.pop())
         with pytest.raises(IndexError):
             one.look(given)
-    np.testing.assert_array_equal(scoring.columns(one, given.numpy(), texts).logp, expected)
+    np.testing.assert_array_equal(scoring.compute_columns(one, given.numpy(), texts).logp, expected)
 
 
 def test_features_are_no_pictures(made):

@@ -10,7 +10,7 @@ import pytest
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from workers.inference import pictures
-from workers.inference.pictures import Fit, Undecoded, children
+from workers.inference.pictures import PictureDecodingFailure, PictureFit, children
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture(autouse=True)
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -107,7 +107,7 @@ def test_pixels_are_right_or_the_image_is_named_and_none_is_shifted(tmp_path):
     order += ["absent.jpg", *[name for name in files if name not in order], "../outside.jpg"]
     every = files | wrong
     for bundle in (_folder(tmp_path / "folder", every), _tar(tmp_path / "tar", every)):
-        for name, found in zip(order, pictures.read(bundle, order), strict=True):
+        for name, found in zip(order, pictures.read_pictures(bundle, order), strict=True):
             if name in _RIGHT:
                 np.testing.assert_array_equal(found, _RIGHT[name][1], err_msg=name)
             elif name in _LOSSY:
@@ -115,11 +115,11 @@ def test_pixels_are_right_or_the_image_is_named_and_none_is_shifted(tmp_path):
                 assert np.abs(found.astype(int) - QUARTERS)[2:6, 2:14].max() < 12, name
                 assert np.abs(found.astype(int) - QUARTERS)[10:14, 20:30].max() < 12, name
             elif name in _WRONG:
-                assert isinstance(found, Undecoded), name
+                assert isinstance(found, PictureDecodingFailure), name
                 assert found.image == name
                 assert re.search(_WRONG[name][1], found.reason), found
             else:
-                assert isinstance(found, Undecoded)
+                assert isinstance(found, PictureDecodingFailure)
                 assert "images/" in found.reason
                 assert found.image == name
 
@@ -128,12 +128,12 @@ def test_a_picture_gets_the_size_that_an_encoder_wants(tmp_path):
     """As Pillow's own functions, which encoders' processors call, make it."""
     whole = Image.fromarray(_NOISE[:40])  # 64 x 40
     bundle = _folder(tmp_path / "b", {"a.png": saved(whole, "PNG")})
-    stretched = Fit("bicubic", stretched=(30, 20))
-    (found,) = pictures.read(bundle, ["a.png"], fit=stretched)
+    stretched = PictureFit("bicubic", stretched=(30, 20))
+    (found,) = pictures.read_pictures(bundle, ["a.png"], fit=stretched)
     expected = whole.resize((30, 20), Image.Resampling.BICUBIC)
     np.testing.assert_array_equal(found, np.asarray(expected))
-    middle = Fit("bilinear", shorter=20, cropped=(16, 18))
-    (found,) = pictures.read(bundle, ["a.png"], fit=middle)
+    middle = PictureFit("bilinear", shorter=20, cropped=(16, 18))
+    (found,) = pictures.read_pictures(bundle, ["a.png"], fit=middle)
     expected = whole.resize((32, 20), Image.Resampling.BILINEAR).crop((8, 1, 24, 19))
     np.testing.assert_array_equal(found, np.asarray(expected))
 
@@ -146,7 +146,7 @@ def test_a_child_that_ends_early_leaves_the_rest_to_the_next(tmp_path, monkeypat
     }
     bundle = _folder(tmp_path / "b", files)
     monkeypatch.setattr(children, "_MOST_BYTES", 50)  # one picture has 48
-    found = list(pictures.read(bundle, names))
+    found = list(pictures.read_pictures(bundle, names))
     assert [int(pixels[0, 0, 0]) for pixels in found] == [0, 1, 2, 3, 4]
 
 
@@ -159,9 +159,9 @@ def test_a_picture_at_which_the_child_is_stopped_is_named_and_the_others_go_on(
     files = {name: saved(Image.new("RGB", size), "PNG") for name, size in sizes.items()}
     bundle = _folder(tmp_path / "b", files)
     monkeypatch.setattr(children, "_FILE_BYTES", 10_000)
-    small, large, last = pictures.read(bundle, names)
+    small, large, last = pictures.read_pictures(bundle, names)
     assert (small.shape, last.shape) == ((4, 4, 3), (5, 5, 3))
-    assert isinstance(large, Undecoded)
+    assert isinstance(large, PictureDecodingFailure)
 
 
 @pytest.mark.parametrize(
@@ -175,24 +175,26 @@ def test_what_the_child_has_written_is_judged(tmp_path, monkeypatch, line):
         outputs[0].write_bytes(bytes(48))
         outputs[1].write_bytes(line)
 
-    monkeypatch.setattr(children.confined, "run", written)
-    (found,) = pictures.read(bundle, ["a.png"])
-    assert isinstance(found, Undecoded)
+    monkeypatch.setattr(children.confined, "run_operation", written)
+    (found,) = pictures.read_pictures(bundle, ["a.png"])
+    assert isinstance(found, PictureDecodingFailure)
     assert "the process that decoded it" in found.reason
 
 
 def test_a_file_of_too_many_bytes_is_not_opened(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "PICTURE_BYTES", 10)
     bundle = _folder(tmp_path / "b", {"a.png": saved(quarters(), "PNG")})
-    (found,) = pictures.read(bundle, ["a.png"])
-    assert isinstance(found, Undecoded)
+    (found,) = pictures.read_pictures(bundle, ["a.png"])
+    assert isinstance(found, PictureDecodingFailure)
     assert "more than 10" in found.reason
 
 
 def test_without_a_sandbox_nothing_is_decoded_but_by_the_setting(tmp_path, monkeypatch):
     bundle = _folder(tmp_path / "b", {"a.png": saved(quarters(), "PNG")})
-    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
+    )
     with pytest.raises(SandboxUnavailable, match=r"no Landlock; .*PRESCORE_SANDBOX"):
-        list(pictures.read(bundle, ["a.png"]))
-    (found,) = pictures.read(bundle, ["a.png"], sandbox="off")
+        list(pictures.read_pictures(bundle, ["a.png"]))
+    (found,) = pictures.read_pictures(bundle, ["a.png"], sandbox="off")
     np.testing.assert_array_equal(found, QUARTERS)

@@ -10,7 +10,7 @@ import pytest
 import tokenizer_files
 from hostile_text import HOSTILE, REAL
 from service.contract.errors import CheckpointMismatch
-from workers.inference.pieces import Pieces
+from workers.inference.pieces import PieceTokens
 
 START, END = 1, 2
 TEXTS = [
@@ -28,7 +28,7 @@ TEXTS = [
 
 def _pieces(kind, most=20_000):
     tokenizer = tokenizer_files.KINDS[kind]()
-    return Pieces(tokenizer, tokenizer.get_vocab_size(), START, END, most)
+    return PieceTokens(tokenizer, tokenizer.get_vocab_size(), START, END, most)
 
 
 def _of_words(found):
@@ -80,6 +80,6 @@ def test_a_tokenizer_that_cannot_go_on_is_a_sentence():
     """A unigram model without a piece for what it does not know raises where it meets that."""
     from tokenizers import Tokenizer, models
 
-    bare = Pieces(Tokenizer(models.Unigram([("a", -1.0)])), 3, START, END, 10)
+    bare = PieceTokens(Tokenizer(models.Unigram([("a", -1.0)])), 3, START, END, 10)
     with pytest.raises(CheckpointMismatch, match=r"no pieces of the references: .*(?i:unk)"):
         bare.encode([["é"]])

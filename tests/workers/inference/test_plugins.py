@@ -19,7 +19,7 @@ from service.contract.errors import (
 )
 from service.contract.formats.plugins import InstalledPlugin
 from workers.inference import checkpoints, decoding, prefix, scoring
-from workers.inference.plugins import guarding, installed
+from workers.inference.plugins import registry
 
 NAMED = "show-and-tell (acme-captioners 1.0)"
 
@@ -57,19 +57,26 @@ def _encoded(model, images=9):
 def test_it_computes_what_the_same_network_computes_in_our_own_form(opened, tmp_path):
     model = opened()
     (tmp_path / "ours.safetensors").write_bytes(packages.canonical(packages.checkpoint()[1]))
-    ours = checkpoints.read(tmp_path / "ours.safetensors")
+    ours = checkpoints.read_checkpoint(tmp_path / "ours.safetensors")
     rows, encoded = _rows(), _encoded(model)
-    found = scoring.columns(model, rows, encoded, scoring.Options(top=4, entropy=True))
-    expected = scoring.columns(ours, rows, encoded, scoring.Options(top=4, entropy=True))
+    found = scoring.compute_columns(
+        model, rows, encoded, scoring.ScoringOptions(top=4, entropy=True)
+    )
+    expected = scoring.compute_columns(
+        ours, rows, encoded, scoring.ScoringOptions(top=4, entropy=True)
+    )
     np.testing.assert_allclose(found.logp, expected.logp, atol=1e-5)
     np.testing.assert_allclose(found.entropy, expected.entropy, atol=1e-5)
     np.testing.assert_array_equal(found.rank, expected.rank)
     np.testing.assert_array_equal(found.top_ids, expected.top_ids)
     np.testing.assert_array_equal(
-        prefix.walk(model, rows, encoded), prefix.walk(ours, rows, encoded)
+        prefix.walk_prefixes(model, rows, encoded), prefix.walk_prefixes(ours, rows, encoded)
     )
-    options = decoding.Options(beam=3, min_words=1, max_words=9)
-    words = [[each.words for each in decoding.decode(one, rows, options)] for one in (model, ours)]
+    options = decoding.DecodingOptions(beam=3, min_words=1, max_words=9)
+    words = [
+        [each.words for each in decoding.decode_captions(one, rows, options)]
+        for one in (model, ours)
+    ]
     assert words[0] == words[1]
 
 
@@ -89,10 +96,13 @@ LOGITS = (
 def test_a_network_may_give_logits_and_have_a_state_of_parts(opened):
     model, usual = opened(LOGITS), opened()
     rows, encoded = _rows(), _encoded(model)
-    found, expected = (scoring.columns(each, rows, encoded) for each in (model, usual))
+    found, expected = (scoring.compute_columns(each, rows, encoded) for each in (model, usual))
     np.testing.assert_allclose(found.logp, expected.logp, atol=1e-5)
-    options = decoding.Options(beam=2, min_words=0, max_words=6)
-    words = [[each.words for each in decoding.decode(one, rows, options)] for one in (model, usual)]
+    options = decoding.DecodingOptions(beam=2, min_words=0, max_words=6)
+    words = [
+        [each.words for each in decoding.decode_captions(one, rows, options)]
+        for one in (model, usual)
+    ]
     assert words[0] == words[1]
 
 
@@ -147,7 +157,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_whatever_it_does_is_an_error_that_names_it(opened, name, monkeypatch):
-    monkeypatch.setattr(guarding, "SECONDS", 0.3)
+    monkeypatch.setattr(registry, "SECONDS", 0.3)
     old, new, told = WRONG[name]
     with pytest.raises(PluginFailed) as caught:
         opened(packages.changed(old, new))
@@ -176,7 +186,9 @@ def test_logits_may_say_never_and_must_be_numbers(opened, value, fits):
     ).replace("from torch import nn", "import torch\nfrom torch import nn")
     if fits:
         model = opened(code)
-        assert np.isneginf(scoring.columns(model, _rows(1), model.tokens.encode([["w7"]])).logp[0])
+        assert np.isneginf(
+            scoring.compute_columns(model, _rows(1), model.tokens.encode([["w7"]])).logp[0]
+        )
     else:
         with pytest.raises(PluginFailed, match="numbers or -inf"):
             opened(code)
@@ -194,7 +206,7 @@ def test_what_goes_wrong_later_names_it_too(opened):
     model = opened(packages.changed(STEP, "return state / (state.abs().max() < 40), state"))
     rows = _rows(1) * 1e4
     with pytest.raises(PluginFailed, match="finite numbers of `hidden`"):
-        scoring.columns(model, rows, model.tokens.encode([["w3"]]))
+        scoring.compute_columns(model, rows, model.tokens.encode([["w3"]]))
 
 
 @pytest.mark.parametrize(
@@ -241,14 +253,14 @@ def test_pieces_are_scored_by_the_tokenizer_in_the_file(opened):
     encoded = model.tokens.encode([["ab c"]])
     assert encoded.tokens.tolist() == [2, 3, 4, 1]
     assert encoded.word_offsets.tolist() == [0, 2, 3, 4]
-    assert np.isfinite(scoring.columns(model, _rows(1), encoded).logp).all()
+    assert np.isfinite(scoring.compute_columns(model, _rows(1), encoded).logp).all()
     assert model.tokens.text([2, 4]) == "a c"
 
 
 def test_what_is_installed_is_found_without_importing_it(tmp_path):
     packages.install(tmp_path, code="raise RuntimeError('imported')")
     with packages.beside(tmp_path):
-        assert installed.look().usable == {
+        assert registry.find_plugins().usable == {
             "show-and-tell": InstalledPlugin("show-and-tell", "acme-captioners", "1.0")
         }
 
@@ -256,10 +268,10 @@ def test_what_is_installed_is_found_without_importing_it(tmp_path):
 def test_a_package_that_is_found_twice_is_one(tmp_path):
     packages.install(tmp_path / "site")
     with packages.beside(tmp_path / "site"), packages.beside(tmp_path / "site"):
-        assert list(installed.look().usable) == ["show-and-tell"]
+        assert list(registry.find_plugins().usable) == ["show-and-tell"]
     shutil.copytree(tmp_path / "site", tmp_path / "again")
     with packages.beside(tmp_path / "site"), packages.beside(tmp_path / "again"):
-        assert list(installed.look().usable) == ["show-and-tell"]
+        assert list(registry.find_plugins().usable) == ["show-and-tell"]
 
 
 def test_two_packages_of_one_name_and_odd_names_cannot_be_used(tmp_path):
@@ -267,26 +279,26 @@ def test_two_packages_of_one_name_and_odd_names_cannot_be_used(tmp_path):
     packages.install(tmp_path, "2.0", package="other-captioners")
     packages.install(tmp_path, package="third", entry="Odd|Name = acme_captioners:build")
     with packages.beside(tmp_path):
-        found = installed.look()
+        found = registry.find_plugins()
         assert found.usable == {}
         assert "acme-captioners 1.0, other-captioners 2.0" in found.wrong["'show-and-tell'"]
         assert "expected a name" in found.wrong["'Odd|Name'"]
         with pytest.raises(PluginUnavailable, match="uninstall all but one"):
-            installed.load("show-and-tell")
+            registry.load_plugin("show-and-tell")
 
 
 def test_a_version_that_is_installed_over_an_imported_one_is_not_taken_for_it(tmp_path):
     """The code in memory is the old one's."""
     packages.install(tmp_path, "1.0")
     with packages.beside(tmp_path):
-        installed.load("show-and-tell")
+        registry.load_plugin("show-and-tell")
         (tmp_path / "acme_captioners-1.0.dist-info" / "METADATA").write_text(
             "Metadata-Version: 2.1\nName: acme-captioners\nVersion: 2.0\n"
         )
-        assert installed.load("show-and-tell").plugin.version == "1.0"
-        installed.check(InstalledPlugin("show-and-tell", "acme-captioners", "1.0"))
+        assert registry.load_plugin("show-and-tell").plugin.version == "1.0"
+        registry.check_plugin(InstalledPlugin("show-and-tell", "acme-captioners", "1.0"))
         with pytest.raises(PluginUnavailable, match=r"2\.0\), this worker has .* 1\.0\)"):
-            installed.check(InstalledPlugin("show-and-tell", "acme-captioners", "2.0"))
+            registry.check_plugin(InstalledPlugin("show-and-tell", "acme-captioners", "2.0"))
 
 
 def test_its_encoder_is_the_files(opened):

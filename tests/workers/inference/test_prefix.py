@@ -42,8 +42,8 @@ def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
     features = rng.normal(size=(40, 5)).astype(np.float32)
     references = agreeing_references(architecture, cell, arrays, features, rng)
     captioner = model(architecture, cell, arrays)
-    found = prefix.walk(captioner, features, encoded(references))
-    columns = scoring.columns(captioner, features, encoded(references))
+    found = prefix.walk_prefixes(captioner, features, encoded(references))
+    columns = scoring.compute_columns(captioner, features, encoded(references))
     assert found.tolist() == _prefixes(columns.rank, columns.caption_offsets)
     assert found.mean() > 1
 
@@ -55,7 +55,7 @@ def test_a_prefix_is_what_a_reference_shares_with_the_greedy_caption(architectur
     arrays = tensors(architecture, cell, words=30, scale=1.0)
     features = rng.normal(size=(15, 5)).astype(np.float32)
     references = agreeing_references(architecture, cell, arrays, features, rng)
-    found = prefix.walk(model(architecture, cell, arrays), features, encoded(references))
+    found = prefix.walk_prefixes(model(architecture, cell, arrays), features, encoded(references))
     expected = []
     for row, captions in zip(features, references, strict=True):
         greedy = oracle.greedy(architecture, cell, arrays, row, max_words=20)
@@ -68,7 +68,9 @@ def test_where_words_tie_the_walk_follows_every_reference():
     arrays["output.weight"][:, 4:7] = arrays["output.weight"][:, 4:5]
     arrays["output.bias"][4:7] = 25.0
     references = [[[4, 5, 6], [6, 6], [5, 4, 9], []]]
-    found = prefix.walk(model("merge", "gru", arrays), np.ones((1, 5), "f4"), encoded(references))
+    found = prefix.walk_prefixes(
+        model("merge", "gru", arrays), np.ones((1, 5), "f4"), encoded(references)
+    )
     assert found.tolist() == [3, 2, 2, 0]
 
 
@@ -78,10 +80,10 @@ def test_the_84_scores_equal_those_of_columns_and_need_no_probability():
     features = rng.normal(size=(30, 5)).astype(np.float32)
     references = encoded(agreeing_references("par", "gru", arrays, features, rng))
     captioner = model("par", "gru", arrays)
-    prefixes = prefix.walk(captioner, features, references)
+    prefixes = prefix.walk_prefixes(captioner, features, references)
     known = pregen.as_columns(prefixes, references.lengths)
     found = pregen.scores(*known, references.image_offsets, pregen.INSTANT)
-    columns = scoring.columns(captioner, features, references)
+    columns = scoring.compute_columns(captioner, features, references)
     whole = pregen.scores(
         columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
     )
@@ -107,7 +109,7 @@ def test_images_drop_out_when_no_reference_goes_on():
         return real(state, words)
 
     captioner.step = counting
-    prefix.walk(captioner, features, encoded(random_references(100, 5000, rng)))
+    prefix.walk_prefixes(captioner, features, encoded(random_references(100, 5000, rng)))
     assert 100 <= rows < 110
 
 
@@ -117,7 +119,7 @@ def test_progress_is_told_and_may_end_it():
     features = rng.normal(size=(1100, 5)).astype(np.float32)
     references = encoded(random_references(1100, 50, rng))
     told: list[tuple[int, int]] = []
-    prefix.walk(captioner, features, references, progress=lambda *at: told.append(at))
+    prefix.walk_prefixes(captioner, features, references, progress=lambda *at: told.append(at))
     assert told == [(1024, 1100), (1100, 1100)]
     with pytest.raises(Canceled):
-        prefix.walk(captioner, features, references, progress=ending.ends)
+        prefix.walk_prefixes(captioner, features, references, progress=ending.ends)

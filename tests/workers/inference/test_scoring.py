@@ -27,7 +27,9 @@ def _case(architecture, cell, images=40, words=50, seed=0, **sizes):
 @pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("pre", "torch_gru")])
 def test_columns_are_those_of_a_float64_forward_pass(architecture, cell):
     arrays, features, references = _case(architecture, cell)
-    found = scoring.columns(model(architecture, cell, arrays), features, encoded(references))
+    found = scoring.compute_columns(
+        model(architecture, cell, arrays), features, encoded(references)
+    )
     logp, rank, caption_offsets, image_offsets = oracle.columns(
         architecture, cell, arrays, features, references
     )
@@ -45,8 +47,8 @@ def test_rank_0_is_decided_as_in_float64(architecture, cell, precision):
     arrays = tensors(architecture, cell, words=300, scale=0.2)
     features = rng.normal(size=(30, 5)).astype(np.float32)
     references = agreeing_references(architecture, cell, arrays, features, rng)
-    options = scoring.Options(precision=precision)
-    found = scoring.columns(
+    options = scoring.ScoringOptions(precision=precision)
+    found = scoring.compute_columns(
         model(architecture, cell, arrays), features, encoded(references), options
     )
     _, rank, _, _ = oracle.columns(architecture, cell, arrays, features, references)
@@ -64,11 +66,11 @@ def test_words_that_tie_are_all_hits():
     references = [[[20, 25, 39], [30]], [[41, 20]]]
     features = np.ones((2, 5), np.float32)
     for precision in ("fp32", "bf16"):
-        found = scoring.columns(
+        found = scoring.compute_columns(
             model("init", "gru", arrays),
             features,
             encoded(references),
-            scoring.Options(precision=precision),
+            scoring.ScoringOptions(precision=precision),
         )
         tied = (encoded(references).tokens >= 20) & (encoded(references).tokens < 40)
         np.testing.assert_array_equal(found.rank == 0, tied)
@@ -77,7 +79,7 @@ def test_words_that_tie_are_all_hits():
 
 def test_a_model_that_knows_nothing_ties_everywhere():
     arrays = {name: np.zeros_like(array) for name, array in tensors("pre", "lstm").items()}
-    found = scoring.columns(
+    found = scoring.compute_columns(
         model("pre", "lstm", arrays), np.ones((1, 5), np.float32), encoded([[[3, 4], [49]]])
     )
     assert (found.rank == 0).all()
@@ -92,7 +94,7 @@ def test_near_ties_are_settled_in_float64():
     arrays["output.bias"][5] = np.nextafter(np.float32(20.0), np.float32(21.0))
     references = [[[4], [5]]]
     features = np.ones((1, 5), np.float32)
-    found = scoring.columns(model("init", "gru", arrays), features, encoded(references))
+    found = scoring.compute_columns(model("init", "gru", arrays), features, encoded(references))
     _, rank, _, _ = oracle.columns("init", "gru", arrays, features, references)
     np.testing.assert_array_equal(found.rank, rank)
     assert rank.tolist()[::2] == [1, 0]
@@ -101,19 +103,21 @@ def test_near_ties_are_settled_in_float64():
 def test_bf16_stays_close_in_probability():
     arrays, features, references = _case("merge", "lstm", words=500)
     captioner = model("merge", "lstm", arrays)
-    exact = scoring.columns(captioner, features, encoded(references))
-    half = scoring.columns(captioner, features, encoded(references), scoring.Options("bf16"))
+    exact = scoring.compute_columns(captioner, features, encoded(references))
+    half = scoring.compute_columns(
+        captioner, features, encoded(references), scoring.ScoringOptions("bf16")
+    )
     assert np.abs(half.logp - exact.logp).max() < 0.05
 
 
 def test_hardware_without_bf16_multiplies_the_same_rounded_numbers(monkeypatch):
     """As that with it does, but for the order in which float32 adds up."""
     arrays, features, references = _case("merge", "lstm", words=500)
-    captioner, options = model("merge", "lstm", arrays), scoring.Options("bf16")
-    here = scoring.columns(captioner, features, encoded(references), options)
-    monkeypatch.setattr(scoring, "knows_bf16", lambda device: False)
-    there = scoring.columns(captioner, features, encoded(references), options)
-    exact = scoring.columns(captioner, features, encoded(references))
+    captioner, options = model("merge", "lstm", arrays), scoring.ScoringOptions("bf16")
+    here = scoring.compute_columns(captioner, features, encoded(references), options)
+    monkeypatch.setattr(scoring, "supports_bf16", lambda device: False)
+    there = scoring.compute_columns(captioner, features, encoded(references), options)
+    exact = scoring.compute_columns(captioner, features, encoded(references))
     apart = np.abs(here.logp - exact.logp).max()
     assert apart > 0
     assert np.abs(here.logp - there.logp).max() < 0.05 * apart
@@ -155,13 +159,13 @@ def test_columns_are_bit_equal_however_they_are_sharded(blocks):
     arrays, features, references = _case("par", "lstm", images=500, words=400, size=64)
     captioner = model("par", "lstm", arrays)
     everything = encoded(references)
-    whole = scoring.columns(captioner, features, everything)
+    whole = scoring.compute_columns(captioner, features, everything)
     starts = range(0, 500, blocks * scoring.BLOCK_IMAGES)
     parts = [
-        scoring.columns(captioner, features[start:stop], everything.part(start, stop))
+        scoring.compute_columns(captioner, features[start:stop], everything.part(start, stop))
         for start, stop in pairwise([*starts, 500])
     ]
-    joined = columns_file.concatenate(parts)
+    joined = columns_file.concatenate_columns(parts)
     for name in ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp"):
         assert getattr(joined, name).tobytes() == getattr(whole, name).tobytes(), name
 
@@ -169,8 +173,8 @@ def test_columns_are_bit_equal_however_they_are_sharded(blocks):
 def test_entropy_and_the_models_own_first_words_come_when_asked():
     arrays, features, references = _case("init", "gru", images=3)
     captioner = model("init", "gru", arrays)
-    found = scoring.columns(
-        captioner, features, encoded(references), scoring.Options(top=4, entropy=True)
+    found = scoring.compute_columns(
+        captioner, features, encoded(references), scoring.ScoringOptions(top=4, entropy=True)
     )
     place = 0
     for row, captions in zip(features, references, strict=True):
@@ -200,7 +204,7 @@ def test_no_more_logits_are_alive_than_promised(monkeypatch):
 
     spy.weight, spy.bias = real.weight, real.bias
     monkeypatch.setattr(captioner, "output", spy)
-    scoring.columns(captioner, features, encoded(references))
+    scoring.compute_columns(captioner, features, encoded(references))
     assert 0 < largest <= 10_000_000  # and as much again for scratch
 
 
@@ -208,39 +212,43 @@ def test_progress_is_told_after_every_block_and_may_end_it():
     arrays, features, references = _case("init", "gru", images=300)
     captioner = model("init", "gru", arrays)
     told: list[tuple[int, int]] = []
-    scoring.columns(captioner, features, encoded(references), progress=lambda *at: told.append(at))
+    scoring.compute_columns(
+        captioner, features, encoded(references), progress=lambda *at: told.append(at)
+    )
     assert told == [(128, 300), (256, 300), (300, 300)]
     with pytest.raises(Canceled, match="128 of 300"):
-        scoring.columns(captioner, features, encoded(references), progress=ending.ends)
+        scoring.compute_columns(captioner, features, encoded(references), progress=ending.ends)
 
 
 def test_features_of_another_size_are_refused_with_both_sizes():
     captioner = model("init", "gru", tensors("init", "gru"))
     with pytest.raises(CheckpointMismatch, match=r"size 5, the dataset's have shape \[1, 6\]"):
-        scoring.columns(captioner, np.ones((1, 6), np.float32), encoded([[[2]]]))
+        scoring.compute_columns(captioner, np.ones((1, 6), np.float32), encoded([[[2]]]))
 
 
 def test_a_row_of_features_is_needed_for_every_image():
     captioner = model("init", "gru", tensors("init", "gru"))
     with pytest.raises(CheckpointMismatch, match="each of 2 images, found 1"):
-        scoring.columns(captioner, np.ones((1, 5), np.float32), encoded([[[2]], [[3]]]))
+        scoring.compute_columns(captioner, np.ones((1, 5), np.float32), encoded([[[2]], [[3]]]))
 
 
 def test_references_of_another_vocabulary_are_refused():
     captioner = model("init", "gru", tensors("init", "gru"))
     with pytest.raises(CheckpointMismatch, match="word id 50, the vocabulary has 50"):
-        scoring.columns(captioner, np.ones((1, 5), np.float32), encoded([[[50]]]))
+        scoring.compute_columns(captioner, np.ones((1, 5), np.float32), encoded([[[50]]]))
 
 
 def test_weights_too_large_for_float32_fail_the_run():
     arrays = tensors("init", "gru")
     arrays["output.weight"] = np.full_like(arrays["output.weight"], 3e38)
     with pytest.raises(UnusableCheckpoint, match="too large"):
-        scoring.columns(model("init", "gru", arrays), np.ones((1, 5), "f4"), encoded([[[2]]]))
+        scoring.compute_columns(
+            model("init", "gru", arrays), np.ones((1, 5), "f4"), encoded([[[2]]])
+        )
 
 
 def test_no_images_give_empty_columns():
     captioner = model("init", "gru", tensors("init", "gru"))
-    found = scoring.columns(captioner, np.ones((0, 5), np.float32), encoded([]))
+    found = scoring.compute_columns(captioner, np.ones((0, 5), np.float32), encoded([]))
     assert len(found.logp) == 0
     assert found.top_ids.shape == (0, 1)

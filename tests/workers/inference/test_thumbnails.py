@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from service.contract.formats import thumbnails as files
-from workers.inference.pictures import Undecoded, children, thumbnails
+from workers.inference.pictures import PictureDecodingFailure, children, thumbnails
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -31,7 +31,7 @@ def bundle(tmp_path):
 
 @pytest.fixture
 def needs_sandbox():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
 
 
@@ -41,22 +41,22 @@ IMAGES = ["a.png", "b.png", "c.png"]
 def test_pictures_are_known_by_the_sha256_of_their_bytes(bundle, tmp_path):
     contents = [(bundle / "images" / name).read_bytes() for name in ("a.png", "c.png")]
     expected = [hashlib.sha256(content).digest() for content in contents]
-    assert list(thumbnails.digests(bundle, IMAGES)) == [expected[0], bytes(32), expected[1]]
+    assert list(thumbnails.hash_pictures(bundle, IMAGES)) == [expected[0], bytes(32), expected[1]]
     with tarfile.open(tmp_path / "tar", "w") as archive:
         archive.add(bundle / "images", "images")
-    by_tar = list(thumbnails.digests(tmp_path / "tar", IMAGES))
+    by_tar = list(thumbnails.hash_pictures(tmp_path / "tar", IMAGES))
     assert by_tar == [expected[0], bytes(32), expected[1]]
 
 
 def test_each_image_has_forms_or_a_reason_in_its_order(bundle, needs_sandbox, tmp_path):
-    made = list(thumbnails.make(bundle, IMAGES, sizes=(8, 40)))
+    made = list(thumbnails.make_thumbnails(bundle, IMAGES, sizes=(8, 40)))
     assert [each.image for each in made] == IMAGES
     first, absent, last = made
     sides = [
         [Image.open(io.BytesIO(one.forms[size])).size for size in (8, 40)] for one in (first, last)
     ]
     assert sides == [[(8, 8), (40, 40)], [(8, 4), (32, 16)]]
-    assert isinstance(absent.forms, Undecoded)
+    assert isinstance(absent.forms, PictureDecodingFailure)
     assert "images/b.png" in absent.forms.reason
 
 
@@ -66,7 +66,7 @@ def test_each_image_has_forms_or_a_reason_in_its_order(bundle, needs_sandbox, tm
 def test_long_and_large_pictures_keep_their_shape(tmp_path, needs_sandbox, size):
     (tmp_path / "b" / "images").mkdir(parents=True)
     (tmp_path / "b" / "images" / "a.png").write_bytes(saved(Image.new("RGB", size), "PNG"))
-    (made,) = thumbnails.make(tmp_path / "b", ["a.png"])
+    (made,) = thumbnails.make_thumbnails(tmp_path / "b", ["a.png"])
     for longest in files.SIZES:
         found = Image.open(io.BytesIO(made.forms[longest])).size
         expected = [max(1, round(side * longest / max(size))) for side in size]
@@ -96,9 +96,9 @@ def test_what_a_hostile_child_writes_is_no_form(bundle, monkeypatch, what):
         outputs[0].write_bytes(content)
         outputs[1].write_text(f"{line}\n")
 
-    monkeypatch.setattr(children.confined, "run", written)
-    (made,) = thumbnails.make(bundle, ["a.png"])
-    assert isinstance(made.forms, Undecoded)
+    monkeypatch.setattr(children.confined, "run_operation", written)
+    (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
+    assert isinstance(made.forms, PictureDecodingFailure)
     assert "wrote something else than was asked" in made.forms.reason
 
 
@@ -107,6 +107,6 @@ def test_the_same_child_may_write_what_is_asked(bundle, monkeypatch):
         outputs[0].write_bytes(FORM * 2)
         outputs[1].write_text(f"[{len(FORM)}, {len(FORM)}]\n")
 
-    monkeypatch.setattr(children.confined, "run", written)
-    (made,) = thumbnails.make(bundle, ["a.png"])
+    monkeypatch.setattr(children.confined, "run_operation", written)
+    (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
     assert made.forms == {320: FORM, 960: FORM}

@@ -6,7 +6,7 @@ import pytest
 from builders import encoded, random_references
 from service.contract.formats.words import TOKENIZERS
 from workers.inference import vocabulary
-from workers.inference.vocabulary import Encoded
+from workers.inference.vocabulary import EncodedCaptions
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_blanks_leave_tokens_as_they_are():
 
 
 def test_unknown_words_become_unk_and_every_caption_ends():
-    found = vocabulary.encode(
+    found = vocabulary.encode_captions(
         [["a cat", "", "a <unk> <edge> dog"], ["cat"]], ("<edge>", "<unk>", "a", "cat"), "blanks"
     )
     assert found.tokens.tolist() == [2, 3, 0, 0, 2, 1, 1, 1, 0, 3, 0]
@@ -39,8 +39,8 @@ def test_unknown_words_become_unk_and_every_caption_ends():
 
 def test_the_vocabulary_is_the_words_seen_often_enough_sorted():
     captions = ["b b a", "b a", "c a b b"]
-    assert vocabulary.build(captions, "blanks", 3) == ("<edge>", "<unk>", "a", "b")
-    assert vocabulary.build(captions, "blanks", 1) == ("<edge>", "<unk>", "a", "b", "c")
+    assert vocabulary.build_vocabulary(captions, "blanks", 3) == ("<edge>", "<unk>", "a", "b")
+    assert vocabulary.build_vocabulary(captions, "blanks", 1) == ("<edge>", "<unk>", "a", "b", "c")
 
 
 def test_a_part_is_what_its_images_alone_would_be():
@@ -63,7 +63,7 @@ def test_a_subset_holds_its_captions_and_knows_where_they_were():
 
 def test_a_word_is_within_a_prefix_when_its_last_piece_is():
     """Of two captions: pieces 2 + 1 and END, and END alone."""
-    pieces = Encoded(
+    pieces = EncodedCaptions(
         np.array([5, 6, 7, 0, 0]),
         np.array([0, 4, 5]),
         np.array([0, 2]),

@@ -10,7 +10,7 @@ from workers.inference import pieces
 from workers.jobs import checkpoints
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
-from workers.progress import silent
+from workers.progress import ignore_progress
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def toolbox(tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     found = Toolbox("cpu", Places(tmp_path))
     yield found
@@ -31,7 +31,7 @@ def _request(package):
 
 def test_a_bundle_that_was_run_stays_open_for_the_tasks_after_it(toolbox, tmp_path):
     folder = files.write(tmp_path / "mine")
-    summary = checkpoints.prepare(_request(folder), toolbox, silent).summary
+    summary = checkpoints.prepare(_request(folder), toolbox, ignore_progress).summary
     told = summary.converted
     assert (told["format"], told["inputs"], told["units"]) == ("onnx", "features", "words")
     one = toolbox.model("sha256:x", tmp_path / "nowhere")
@@ -46,7 +46,7 @@ def test_a_tokenizer_that_is_none_is_never_opened_outside_of_the_sandbox(
     files.of_pixels(folder, tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6))
     (folder / "tokenizer.json").write_text("{}")
     opened = []
-    monkeypatch.setattr(pieces, "of_bundle", lambda *given: opened.append(given))
+    monkeypatch.setattr(pieces, "read_bundle_pieces", lambda *given: opened.append(given))
     with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer"):
-        checkpoints.prepare(_request(folder), toolbox, silent)
+        checkpoints.prepare(_request(folder), toolbox, ignore_progress)
     assert opened == []

@@ -14,7 +14,7 @@ from workers.jobs import pictures
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
 from workers.offline import assets
-from workers.progress import silent
+from workers.progress import ignore_progress
 
 pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
 pytestmark = [pytest.mark.processes, pytest.mark.long]
@@ -53,7 +53,7 @@ def bundle(tmp_path):
 def _done(toolbox, bundle, sha256, path, parts=(), **parameters):
     asked = {"split": "test", "encoder": sha256, **parameters}
     request = Request({"dataset": bundle}, {}, parts, asked)
-    result = pictures.encode(request, toolbox, silent)
+    result = pictures.encode(request, toolbox, ignore_progress)
     result.write(path)
     return result.summary
 
@@ -79,13 +79,13 @@ def test_rows_are_read_by_image_and_an_undecoded_one_is_refused_by_name(
     path = tmp_path / "features"
     _done(toolbox, bundle, sha256, path)
     encoder = Encoder(name="random 0", digest=f"sha256:{sha256}")
-    found = features.read_computed(path, ["5.jpg", "0.jpg"], encoder)
-    both = features.read_whole(path)
+    found = features.read_computed_features(path, ["5.jpg", "0.jpg"], encoder)
+    both = features.read_features_file(path)
     np.testing.assert_array_equal(found, both.rows[[5, 0]])
     with pytest.raises(UnusableDataset, match=r"of 2 images cannot be decoded: '4.jpg' \(.*'1.j"):
-        features.read_computed(path, ["0.jpg", "4.jpg", "1.jpg"], encoder)
+        features.read_computed_features(path, ["0.jpg", "4.jpg", "1.jpg"], encoder)
     with pytest.raises(CheckpointMismatch, match="random 0"):
-        features.read_computed(path, ["0.jpg"], Encoder(name="random 1", digest="x"))
+        features.read_computed_features(path, ["0.jpg"], Encoder(name="random 1", digest="x"))
 
 
 def test_an_encoder_that_is_another_one_on_this_machine_is_not_used(toolbox, bundle, tmp_path):

@@ -13,7 +13,7 @@ from workers.inference import checkpoints, columns, scoring
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import pregen
-from workers.progress import silent
+from workers.progress import ignore_progress
 
 # In the ordinary run the same is seen over HTTP (tests/service/http/test_transformers.py).
 pytestmark = [pytest.mark.slow]
@@ -40,7 +40,7 @@ def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
     digests = dict.fromkeys(inputs, "sha256:" + "0" * 64)
     toolbox = Toolbox("cpu", Places(tmp_path), sandbox="off")
     request = Request(inputs, digests, parts, {"split": "test", **parameters})
-    found = jobs.OTHERS[kind](request, toolbox, silent)
+    found = jobs.OTHERS[kind](request, toolbox, ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
     found.write(path)
     return found, path
@@ -48,7 +48,7 @@ def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
 
 def _scores(path, tmp_path):
     request = Request({"columns": path}, {}, (), {})
-    return jobs.OTHERS["pregen"](request, Toolbox("cpu", Places(tmp_path)), silent).summary
+    return jobs.OTHERS["pregen"](request, Toolbox("cpu", Places(tmp_path)), ignore_progress).summary
 
 
 @pytest.mark.parametrize("units", ["words", "pieces"])
@@ -58,10 +58,10 @@ def test_scores_are_of_words_unless_pieces_are_asked_for(units, saved, bundle, t
     model = checkpoints.open_captioner(saved.folder, sandbox="off")
     names = [f"{place:04}.png" for place in range(IMAGES)]
     encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
-    expected = scoring.columns(model, model.inputs(bundle, names), encoded)
+    expected = scoring.compute_columns(model, model.inputs(bundle, names), encoded)
     if units == "words":
-        expected = columns.of_words(expected, encoded.word_offsets)
-    found, metadata = columns.read(path)
+        expected = columns.merge_word_pieces(expected, encoded.word_offsets)
+    found, metadata = columns.read_columns(path)
     np.testing.assert_array_equal(found.logp, expected.logp)
     np.testing.assert_array_equal(found.rank, expected.rank)
     assert metadata["units"] == units
@@ -78,8 +78,10 @@ def test_shards_of_columns_are_joined_with_what_they_are_of(saved, bundle, tmp_p
         _run("columns", saved, bundle, tmp_path, images=images)[1] for images in ([0, 5], [5, 12])
     ]
     joined = _run("columns", saved, bundle, tmp_path, parts=parts)[1]
-    assert columns.read(joined)[1] == columns.read(whole)[1]
-    np.testing.assert_allclose(columns.read(joined)[0].logp, columns.read(whole)[0].logp, atol=1e-5)
+    assert columns.read_columns(joined)[1] == columns.read_columns(whole)[1]
+    np.testing.assert_allclose(
+        columns.read_columns(joined)[0].logp, columns.read_columns(whole)[0].logp, atol=1e-5
+    )
 
 
 def test_captions_are_those_of_generate_with_what_a_request_asks_for(saved, bundle, tmp_path):

@@ -13,11 +13,11 @@ from service.contract.formats.bundles import Item
 from service.contract.formats.digests import digest_of
 from service.contract.plan.assets import Places
 from workers import jobs
-from workers.conversion.sandboxed import Box
+from workers.conversion.foreign_files import ConversionLimits
 from workers.inference import columns, features, pieces
 from workers.jobs.request import Request
 from workers.jobs.toolbox import Toolbox
-from workers.progress import silent
+from workers.progress import ignore_progress
 from workers.sandbox import confinement
 
 IMAGES = 6
@@ -31,7 +31,7 @@ def given(tmp_path):
     names = [f"{at}.jpg" for at in range(IMAGES)]
     bundles.write_folder(tmp_path / "b", [Item(name, "test", ("w3 w4", "w5")) for name in names])
     rows = np.random.default_rng(1).normal(size=(IMAGES, 5)).astype(np.float32)
-    features.write(tmp_path / "b" / bundles.FEATURES, names, rows, ENCODER)
+    features.write_features(tmp_path / "b" / bundles.FEATURES, names, rows, ENCODER)
     (tmp_path / "model").write_bytes(packages.checkpoint()[0])
     return {"checkpoint": tmp_path / "model", "dataset": tmp_path / "b"}
 
@@ -39,7 +39,7 @@ def given(tmp_path):
 def _run(kind, tmp_path, inputs, parts=(), **parameters):
     digests = {name: digest_of(path) if path.is_file() else name for name, path in inputs.items()}
     request = Request(inputs, digests, parts, parameters)
-    result = jobs.OTHERS[kind](request, Toolbox("cpu", Places(tmp_path)), silent)
+    result = jobs.OTHERS[kind](request, Toolbox("cpu", Places(tmp_path)), ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
     result.write(path)
     return path, result.summary
@@ -59,7 +59,7 @@ def test_shards_of_columns_are_signed_as_the_whole_is(given, tmp_path):
         parts = [_run("columns", tmp_path, inputs, **each)[0] for each in asked]
         joined, _ = _run("columns", tmp_path, inputs, parts, split="test")
     named = "show-and-tell@acme-captioners-1.0"
-    assert [columns.read(path)[1]["plugin"] for path in (whole, joined)] == [named] * 2
+    assert [columns.read_columns(path)[1]["plugin"] for path in (whole, joined)] == [named] * 2
     for path in (whole, joined):
         _, scored = _run("pregen", tmp_path, {"columns": path})
         assert scored.signature == f"pregen|columns|fp32|plugin:{named}|v:1"
@@ -115,12 +115,12 @@ def _doubling(times):
 def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_fails_there(
     tmp_path, monkeypatch, tokenizer, said
 ):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     packages.install(tmp_path / "1.0")
     opened = []
-    monkeypatch.setattr(pieces, "described", lambda *given: opened.append(given))
-    monkeypatch.setattr(Toolbox, "box", Box(memory=100_000_000))
+    monkeypatch.setattr(pieces, "parse_tokenizer", lambda *given: opened.append(given))
+    monkeypatch.setattr(Toolbox, "box", ConversionLimits(memory=100_000_000))
     with packages.beside(tmp_path / "1.0"), pytest.raises(UnusableCheckpoint, match=said):
         _run("checkpoint", tmp_path, _of_pieces(tmp_path, tokenizer), plugin=PLUGIN)
     assert opened == []
@@ -130,12 +130,12 @@ def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_f
 def test_a_tokenizer_that_holds_in_the_sandbox_is_opened_for_the_tasks_to_come(
     tmp_path, monkeypatch
 ):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     packages.install(tmp_path / "1.0")
-    opened, described = [], pieces.described
+    opened, described = [], pieces.parse_tokenizer
     monkeypatch.setattr(
-        pieces, "described", lambda *given: [opened.append(given), described(*given)][1]
+        pieces, "parse_tokenizer", lambda *given: [opened.append(given), described(*given)][1]
     )
     with packages.beside(tmp_path / "1.0"):
         _, summary = _run("checkpoint", tmp_path, _of_pieces(tmp_path, None), plugin=PLUGIN)

@@ -7,12 +7,14 @@ from builders import ENCODER, encoded
 from service.contract.errors import Canceled
 from service.contract.formats.checkpoint_header import Config, Description
 from workers.inference import decoding
-from workers.inference.captioners import Dropout
+from workers.inference.captioners import DropoutRates
 from workers.lab import training
-from workers.lab.training import Examples, Recipe
+from workers.lab.training import CaptionedImages, TrainingRecipe
 
 WORDS = ("<edge>", "<unk>", "a", "red", "blue", "ball", "box")
-RECIPE = Recipe(8, Dropout(0, 0, 0), 0.0, xavier=True, clip=1.0, learning_rate=0.02, epochs=25)
+RECIPE = TrainingRecipe(
+    8, DropoutRates(0, 0, 0), 0.0, xavier=True, clip=1.0, learning_rate=0.02, epochs=25
+)
 
 
 def _description(architecture="merge", cell="gru"):
@@ -27,7 +29,7 @@ def _examples(images, seed):
     rows = np.zeros((images, 4), np.float32)
     rows[np.arange(images), colours] = rows[np.arange(images), 2 + shapes] = 1
     captions = [[[2, 3 + c, 5 + s]] * 2 for c, s in zip(colours, shapes, strict=True)]
-    return Examples(rows, encoded(captions)), captions
+    return CaptionedImages(rows, encoded(captions)), captions
 
 
 @pytest.mark.long
@@ -36,8 +38,12 @@ def _examples(images, seed):
 def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):
     examples, _ = _examples(60, 0)
     test, captions = _examples(12, 1)
-    *_, last = training.train(_description(architecture, cell), examples, examples, RECIPE)
-    found = decoding.decode(last.model, test.features, decoding.Options(beam=2, min_words=0))
+    *_, last = training.train_captioner(
+        _description(architecture, cell), examples, examples, RECIPE
+    )
+    found = decoding.decode_captions(
+        last.model, test.features, decoding.DecodingOptions(beam=2, min_words=0)
+    )
     assert [list(caption.words) for caption in found] == [image[0] for image in captions]
     assert last.validation_perplexity < 1.3
 
@@ -46,7 +52,7 @@ def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):
 def test_epoch_0_is_the_untrained_model():
     examples, _ = _examples(20, 0)
     recipe = training.replace(RECIPE, clip=0.01)
-    first = next(iter(training.train(_description(), examples, examples, recipe)))
+    first = next(iter(training.train_captioner(_description(), examples, examples, recipe)))
     assert first.number == 0
     assert first.validation_perplexity == pytest.approx(len(WORDS), rel=0.05)
 
@@ -55,10 +61,10 @@ def test_training_ends_at_the_first_epoch_that_is_worse():
     examples, _ = _examples(40, 0)
     other, _ = _examples(10, 1)
     rng = np.random.default_rng(0)
-    nonsense = Examples(
+    nonsense = CaptionedImages(
         other.features, encoded([[rng.integers(2, 7, 3).tolist()] for _ in "0" * 10])
     )
-    epochs = list(training.train(_description(), examples, nonsense, RECIPE))
+    epochs = list(training.train_captioner(_description(), examples, nonsense, RECIPE))
     perplexities = [epoch.validation_perplexity for epoch in epochs[1:]]
     assert len(epochs) < 1 + RECIPE.epochs
     assert perplexities[-1] > perplexities[-2]
@@ -70,7 +76,7 @@ def test_a_seed_gives_the_same_model_again():
 
     def weights(seed):
         recipe = training.replace(RECIPE, epochs=2, seed=seed)
-        *_, last = training.train(_description(), examples, examples, recipe)
+        *_, last = training.train_captioner(_description(), examples, examples, recipe)
         return last.model.tensors["output.weight"]
 
     assert torch.equal(weights(1), weights(1))
@@ -79,7 +85,7 @@ def test_a_seed_gives_the_same_model_again():
 
 def test_a_yielded_model_does_not_change_as_training_goes_on():
     examples, _ = _examples(20, 0)
-    epochs = training.train(_description(), examples, examples, RECIPE)
+    epochs = training.train_captioner(_description(), examples, examples, RECIPE)
     first = next(epochs).model
     before = first.tensors["output.weight"].clone()
     next(epochs)
@@ -95,7 +101,7 @@ def test_a_training_that_is_stopped_ends_at_a_batch():
         if len(told) == 3:
             ending.ends(done, total)
 
-    epochs = training.train(
+    epochs = training.train_captioner(
         _description(),
         examples,
         examples,

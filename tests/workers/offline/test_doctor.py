@@ -9,7 +9,7 @@ import converters
 import plugin_packages
 from service.contract import settings
 from workers.offline import doctor
-from workers.sandbox import confined, confinement, landlock
+from workers.sandbox import confinement, landlock, operations
 from workers.sandbox.confinement import MECHANISMS
 
 
@@ -42,15 +42,17 @@ def test_a_torch_without_onednn_is_a_warning(monkeypatch):
 
 @pytest.mark.processes
 def test_the_sandbox_is_tried_by_a_child_in_it():
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     (found,) = doctor._sandbox("required")
     assert found.status == "ok"
-    assert f"Landlock {landlock.version()} and seccomp; a child starts in" in found.found
+    assert (
+        f"Landlock {landlock.read_landlock_version()} and seccomp; a child starts in" in found.found
+    )
 
 
 def test_a_machine_without_a_sandbox_is_told_with_what_it_lacks(monkeypatch):
-    monkeypatch.setattr(landlock, "version", lambda: 3)
+    monkeypatch.setattr(landlock, "read_landlock_version", lambda: 3)
     (found,) = doctor._sandbox("required")
     assert (found.status, found.needed) == ("unavailable", False)
     assert "Landlock has version 3" in found.found
@@ -62,8 +64,8 @@ def test_a_sandbox_that_does_not_hold_is_told(monkeypatch):
     def open_run(operation, inputs, outputs, parameters=None, *, limits):
         return run(operation, inputs, outputs, limits=limits, without=MECHANISMS)
 
-    run = confined.run
-    monkeypatch.setattr(confined, "run", open_run)
+    run = operations.run_operation
+    monkeypatch.setattr(operations, "run_operation", open_run)
     (found,) = doctor._sandbox("required")
     assert found.status == "unavailable"
     for each in ("files", "the network", "other processes", "programs"):
@@ -85,13 +87,13 @@ def _converter(place):
 @pytest.mark.processes
 @pytest.mark.slow
 def test_a_converter_is_asked_and_the_sandbox_tried_there(tmp_path):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     assert _converter(None).status == "ok"
     with converters.running(tmp_path) as running:
         found = _converter(running.socket)
         assert (found.status, found.found.startswith(f"{running.socket}: ")) == ("ok", True)
-        assert f"Landlock {landlock.version()} and seccomp" in found.found
+        assert f"Landlock {landlock.read_landlock_version()} and seccomp" in found.found
         running.kill()
         found = _converter(running.socket)
         assert found.status == "unavailable"

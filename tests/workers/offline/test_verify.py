@@ -171,7 +171,7 @@ def test_images_of_a_bundle(tmp_path, rows):
     path, bundle = tmp_path / "model.safetensors", tmp_path / "bundle"
     bundle.mkdir()
     checkpoints.write(path, model("pre", "lstm", tensors("pre", "lstm")))
-    features.write(bundle / "features.safetensors", ["a", "b", "c"], rows, ENCODER)
+    features.write_features(bundle / "features.safetensors", ["a", "b", "c"], rows, ENCODER)
     expected = _expected(path, rows)
     for example, name in zip(expected, "abc", strict=True):
         del example["features"]

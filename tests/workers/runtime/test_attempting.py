@@ -13,17 +13,17 @@ from service.engine.records import Records
 from service.engine.tables import task_rows
 from service.engine.tracing import contexts
 from spans_kept import keeping
-from workers.processes import Gone
-from workers.runtime.resident import Cause, ChildAnswer, Ended
-from workers.runtime.runner import Runner
-from workers.runtime.workplace import Workplace
+from workers.processes import ChildGone
+from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.runner import TaskRunner
+from workers.runtime.warm_child import ChildAnswer, ChildExit, ExitCause
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SECRET = "a man who holds a sign"
 ERROR = {"error": {"code": "internal", "detail": SECRET}}
 
 
-class Child:
+class FailingExecutor:
     """A fake of the warm child: what kills a real one is not to be had at will."""
 
     peak_bytes = 0
@@ -39,7 +39,7 @@ class Child:
         return 0
 
     def end(self):
-        return Ended(f"it died at {SECRET}", Cause.OUTSIDE)
+        return ChildExit(f"it died at {SECRET}", ExitCause.OUTSIDE)
 
     def close(self):
         pass
@@ -66,10 +66,10 @@ def perform(records, tmp_path):
             intake.add_tasks(records, connection, [task], 1e12)
         with records.transaction() as connection:
             connection.execute(task_rows.update().values(ready_at=time.time() - 7))
-        workplace = Workplace(blobs, tmp_path / "attempts")
+        workplace = AttemptFiles(blobs, tmp_path / "attempts")
         queue = AtOnce(lambda _: None)
-        child = Child(receive)
-        runner = Runner(records, queue, workplace, "w", lambda: child, tracer=tracer)
+        child = FailingExecutor(receive)
+        runner = TaskRunner(records, queue, workplace, "w", lambda: child, tracer=tracer)
         assert runner.run_first("metrics")
         return ended(), task
 
@@ -108,7 +108,7 @@ def test_an_error_is_told_by_its_code_and_not_by_its_text(perform):
 
 def test_a_child_that_dies_is_an_error_too(perform):
     def die(seconds):
-        raise Gone
+        raise ChildGone
 
     ((span,), _) = perform(die)
     assert span.status.status_code.name == "ERROR"

@@ -10,7 +10,7 @@ import pytest
 import hostile_child
 from surrounded import surroundings
 from workers.runtime import child
-from workers.runtime.resident import WarmChild
+from workers.runtime.warm_child import WarmChild
 from workers.sandbox import confinement, landlock
 
 pytestmark = pytest.mark.processes
@@ -40,7 +40,7 @@ NEEDED = (
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     if child._NVIDIA.exists():
         pytest.skip("this machine has NVIDIA's driver")
@@ -52,7 +52,7 @@ def found(tmp_path_factory):
 
 
 def test_it_reaches_no_other_process_and_nothing_by_tcp(found):
-    expected = KEPT_FROM | (FROM_6 if landlock.version() >= 6 else {})
+    expected = KEPT_FROM | (FROM_6 if landlock.read_landlock_version() >= 6 else {})
     assert {name: found[name] for name in expected} == expected
 
 
@@ -74,7 +74,9 @@ def test_a_workers_child_is_kept_so_from_its_start(found, tmp_path):
 
 @pytest.mark.parametrize("why", ["no sandbox", "NVIDIA"])
 def test_where_it_cannot_be_kept_it_tasks_all_the_same(monkeypatch, tmp_path, why):
-    monkeypatch.setattr(confinement, "missing", lambda: why if why == "no sandbox" else None)
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: why if why == "no sandbox" else None
+    )
     monkeypatch.setattr(child, "_NVIDIA", tmp_path if why == "NVIDIA" else tmp_path / "none")
-    monkeypatch.setattr(confinement, "keep_from_others", lambda: pytest.fail("confined"))
-    child.confine()
+    monkeypatch.setattr(confinement, "isolate_process", lambda: pytest.fail("confined"))
+    child.confine_child()

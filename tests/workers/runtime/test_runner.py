@@ -15,14 +15,14 @@ from service.engine.queueing import AtOnce
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
 from workers.runtime import runner as runners
-from workers.runtime.resident import Cause, ChildAnswer, Ended
-from workers.runtime.runner import Runner
-from workers.runtime.workplace import Workplace
+from workers.runtime.attempt_files import AttemptFiles
+from workers.runtime.runner import TaskRunner
+from workers.runtime.warm_child import ChildAnswer, ChildExit, ExitCause
 
 ANSWER = ChildAnswer({"summary": {"scores": {}}})
 
 
-class Child:
+class WaitingExecutor:
     """A fake of the warm child that computes until it is told to answer."""
 
     peak_bytes = 0
@@ -47,7 +47,7 @@ class Child:
 
     def end(self):
         self.was_ended = True
-        return Ended("it was ended", Cause.OUTSIDE)
+        return ChildExit("it was ended", ExitCause.OUTSIDE)
 
     def close(self):
         pass
@@ -73,9 +73,9 @@ def begun(record, tmp_path, monkeypatch):
     task = Task("look", {"captions": Blob(blobs.put_file(tmp_path / "uploaded"))}, {})
     with record.transaction() as connection:
         intake.add_tasks(record, connection, [task], 1e12)
-    child = Child()
-    workplace = Workplace(blobs, tmp_path / "attempts")
-    runner = Runner(record, AtOnce(lambda _: None), workplace, "w", lambda: child)
+    child = WaitingExecutor()
+    workplace = AttemptFiles(blobs, tmp_path / "attempts")
+    runner = TaskRunner(record, AtOnce(lambda _: None), workplace, "w", lambda: child)
     raised = []
 
     def run():

@@ -8,20 +8,19 @@ import pytest
 
 import staying_child
 from workers.sandbox import confinement
-from workers.sandbox.answering import Answering
-from workers.sandbox.confined import Refused, Stopped
-from workers.sandbox.limits import Limits
+from workers.sandbox.limits import ChildLimits
+from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
 pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
 def staying():
-    lacking = confinement.missing()
+    lacking = confinement.explain_missing_sandbox()
     if lacking is not None:
         pytest.skip(lacking)
     started = []
-    start = partial(Answering, shared=4096, modules=[Path(staying_child.__file__).parent])
+    start = partial(StayingChild, shared=4096, modules=[Path(staying_child.__file__).parent])
 
     def begin(name="serve", inputs=(), **options):
         started.append(start(f"staying_child:{name}", inputs, **options))
@@ -68,13 +67,13 @@ def test_the_shared_memory_cannot_be_cut_off_under_the_parent(staying):
 def test_a_refusal_leaves_it_closed_and_says_why(staying):
     child = staying()
     pid = child.pid
-    with pytest.raises(Refused, match="not this one"):
+    with pytest.raises(InputRefused, match="not this one"):
         child.ask({"do": "refuse"})
     assert not child.is_open
     assert not _is_there(pid)
-    with pytest.raises(Stopped, match="has ended already"):
+    with pytest.raises(ChildStopped, match="has ended already"):
         child.ask({"do": "double", "bytes": 1})
-    with pytest.raises(Refused, match=r"a text\\nof two lines"):
+    with pytest.raises(InputRefused, match=r"a text\\nof two lines"):
         staying("refuse")
 
 
@@ -83,28 +82,28 @@ def test_a_refusal_leaves_it_closed_and_says_why(staying):
     [({"do": "wait"}, r"took longer than 0.5 s"), ({"do": "end"}, "ended with exit code 3")],
 )
 def test_what_gives_no_answer_is_ended(request_, said, staying):
-    child = staying(limits=Limits(0.5 if request_["do"] == "wait" else 20.0, None))
-    with pytest.raises(Stopped, match=said):
+    child = staying(limits=ChildLimits(0.5 if request_["do"] == "wait" else 20.0, None))
+    with pytest.raises(ChildStopped, match=said):
         child.ask(request_)
     assert not _is_there(child.pid)
 
 
 def test_its_memory_has_a_limit_for_all_requests_together(staying):
-    child = staying(limits=Limits(cpu_seconds=None, memory=200_000_000))
+    child = staying(limits=ChildLimits(cpu_seconds=None, memory=200_000_000))
     assert child.ask({"do": "allocate", "bytes": 100_000_000})["bytes"] == 100_000_000
-    with pytest.raises(Refused, match="more memory than it may"):
+    with pytest.raises(InputRefused, match="more memory than it may"):
         child.ask({"do": "allocate", "bytes": 300_000_000})
 
 
 def test_it_ends_when_it_is_closed_or_nobody_has_it_any_more(staying):
     modules = [Path(staying_child.__file__).parent]
-    one = Answering("staying_child:serve", [], shared=4096, modules=modules)
+    one = StayingChild("staying_child:serve", [], shared=4096, modules=modules)
     pid = one.pid
     assert _is_there(pid)
     one.close()
     one.close()
     assert not _is_there(pid)
-    other = Answering("staying_child:serve", [], shared=4096, modules=modules)
+    other = StayingChild("staying_child:serve", [], shared=4096, modules=modules)
     pid = other.pid
     del other
     assert not _is_there(pid)

@@ -108,7 +108,7 @@ def test_each_mechanism_that_is_named_stops_it_alone_and_no_other_one_does(found
         pytest.skip(f"this machine or user may not do it anyway: {found['none'][attempt]}")
     stops = {name: found[name][attempt] for name in MECHANISMS}
     named = dict(STOPPED_BY[attempt])
-    if attempt in SCOPED and landlock.version() < 6:
+    if attempt in SCOPED and landlock.read_landlock_version() < 6:
         del named["landlock"]
     if not ROOT:  # has no privileges to give up
         named.pop("privileges", None)

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from workers.sandbox.confined import Refused, Stopped
-from workers.sandbox.limits import Limits
+from workers.sandbox.limits import ChildLimits
+from workers.sandbox.operations import ChildStopped, InputRefused
 
 pytestmark = pytest.mark.processes
 
@@ -32,26 +32,26 @@ def test_no_limit_can_be_raised_again(hostile):
 @pytest.mark.parametrize(
     ("operation", "limits", "said"),
     [
-        ("wait", Limits(seconds=0.5), "took longer than 0.5 s"),
-        ("crash", Limits(), "SIGSEGV"),
-        ("become", Limits(), "PermissionError"),
+        ("wait", ChildLimits(seconds=0.5), "took longer than 0.5 s"),
+        ("crash", ChildLimits(), "SIGSEGV"),
+        ("become", ChildLimits(), "PermissionError"),
     ],
 )
 def test_what_ends_a_child_is_told(hostile, operation, limits, said):
-    with pytest.raises(Stopped, match=said):
+    with pytest.raises(ChildStopped, match=said):
         hostile(operation, limits=limits)
 
 
 @pytest.mark.long
 def test_a_child_that_computes_too_long_is_ended_by_the_kernel(hostile):
-    with pytest.raises(Stopped, match="SIGXCPU"):
-        hostile("compute", limits=Limits(cpu_seconds=1))
+    with pytest.raises(ChildStopped, match="SIGXCPU"):
+        hostile("compute", limits=ChildLimits(cpu_seconds=1))
 
 
 def test_a_child_that_needs_too_much_memory_says_so(hostile):
-    with pytest.raises(Refused, match="more memory than it may"):
-        hostile("allocate", {"bytes": 300_000_000}, limits=Limits(memory=200_000_000))
-    found = hostile("allocate", {"bytes": 100_000_000}, limits=Limits(memory=200_000_000))
+    with pytest.raises(InputRefused, match="more memory than it may"):
+        hostile("allocate", {"bytes": 300_000_000}, limits=ChildLimits(memory=200_000_000))
+    found = hostile("allocate", {"bytes": 100_000_000}, limits=ChildLimits(memory=200_000_000))
     assert found == {"bytes": 100_000_000}
 
 
@@ -59,7 +59,7 @@ def test_a_child_that_needs_too_much_memory_says_so(hostile):
 @pytest.mark.parametrize("operation", ["call_of_32_bits", "call_of_x32"])
 def test_a_call_by_another_machines_numbers_ends_the_child(hostile, operation):
     """They would pass a filter that looks at the number alone."""
-    with pytest.raises(Stopped, match="SIGSYS"):
+    with pytest.raises(ChildStopped, match="SIGSYS"):
         hostile(operation)
 
 
@@ -79,12 +79,12 @@ def _framed(body: bytes) -> str:
     ],
 )
 def test_an_answer_that_is_none_ends_the_child(hostile, sent, said):
-    with pytest.raises(Stopped, match=said):
-        hostile("say", {"bytes": sent}, limits=Limits(seconds=20))
+    with pytest.raises(ChildStopped, match=said):
+        hostile("say", {"bytes": sent}, limits=ChildLimits(seconds=20))
 
 
 def test_a_problem_is_one_line_of_plain_text_and_short(hostile):
-    with pytest.raises(Refused) as told:
+    with pytest.raises(InputRefused) as told:
         hostile("refuse", {"text": "a\x1b[2J\nb" + "x" * 5000})
     assert str(told.value).startswith(r"a\x1b[2J\nbxxx")
     assert len(str(told.value)) < 1100

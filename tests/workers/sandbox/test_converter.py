@@ -15,14 +15,18 @@ import converters
 from service.contract.errors import ConverterUnavailable, InvalidSetting
 from surrounded import surroundings
 from waiting import until
-from workers.sandbox import confined, confinement
-from workers.sandbox.answering import Answering
-from workers.sandbox.confined import Refused, Stopped
-from workers.sandbox.converter import asking, messages, serving
-from workers.sandbox.converter.asking import There
-from workers.sandbox.converter.tasks import TASKS
-from workers.sandbox.limits import Limits
-from workers.sandbox.starting import Task
+from workers.sandbox import (
+    confinement,
+    converter_client,
+    converter_protocol,
+    converter_server,
+    operations,
+)
+from workers.sandbox.children import OperationCall
+from workers.sandbox.converter_client import ConverterChild
+from workers.sandbox.converter_protocol import OPERATIONS
+from workers.sandbox.limits import ChildLimits
+from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
 pytestmark = pytest.mark.processes
 
@@ -31,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     with converters.running(tmp_path_factory.mktemp("c"), hostile=True) as found:
         yield found
@@ -40,7 +44,7 @@ def converter(tmp_path_factory):
 @pytest.fixture
 def own(tmp_path):
     """A converter that a test may kill."""
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     with converters.running(tmp_path, hostile=True) as found:
         yield found
@@ -49,17 +53,19 @@ def own(tmp_path):
 @pytest.fixture
 def hostile(converter):
     """Performs an operation of tests/helpers/hostile_child.py there."""
-    confined.choose(converter.socket)
+    operations.choose_converter(converter.socket)
 
     def perform(name, parameters=None, inputs=(), outputs=(), **options):
-        return confined.run(f"hostile_child:{name}", inputs, outputs, parameters, **options)
+        return operations.run_operation(
+            f"hostile_child:{name}", inputs, outputs, parameters, **options
+        )
 
     yield perform
-    confined.choose(None)
+    operations.choose_converter(None)
 
 
 def _task(name, **limits):
-    return Task(f"hostile_child:{name}", [], [], {}, Limits(**limits))
+    return OperationCall(f"hostile_child:{name}", [], [], {}, ChildLimits(**limits))
 
 
 def test_a_hostile_child_there_reaches_no_home_no_secrets_and_no_network(hostile, tmp_path):
@@ -83,12 +89,24 @@ def test_a_child_there_has_its_files_alone_and_no_environment(hostile, tmp_path,
 @pytest.mark.parametrize(
     ("operation", "asked", "limits", "raised", "said"),
     [
-        ("wait", {}, Limits(seconds=0.5), Stopped, "took longer than 0.5 s"),
-        ("crash", {}, Limits(), Stopped, "SIGSEGV"),
-        ("refuse", {"text": "a\x1b[2J"}, Limits(), Refused, r"a\\x1b\[2J"),
-        ("allocate", {"bytes": 300_000_000}, Limits(memory=200_000_000), Refused, "more memory"),
-        ("allocate", {"bytes": 3_000_000_000}, Limits(memory=10**10), Refused, "more memory"),
-        ("be_killed", {}, Limits(), ConverterUnavailable, "SIGKILL.*it is tried again"),
+        ("wait", {}, ChildLimits(seconds=0.5), ChildStopped, "took longer than 0.5 s"),
+        ("crash", {}, ChildLimits(), ChildStopped, "SIGSEGV"),
+        ("refuse", {"text": "a\x1b[2J"}, ChildLimits(), InputRefused, r"a\\x1b\[2J"),
+        (
+            "allocate",
+            {"bytes": 300_000_000},
+            ChildLimits(memory=200_000_000),
+            InputRefused,
+            "more memory",
+        ),
+        (
+            "allocate",
+            {"bytes": 3_000_000_000},
+            ChildLimits(memory=10**10),
+            InputRefused,
+            "more memory",
+        ),
+        ("be_killed", {}, ChildLimits(), ConverterUnavailable, "SIGKILL.*it is tried again"),
     ],
     ids=["time", "crash", "refusal", "memory", "memory of the converter", "killed from outside"],
 )
@@ -100,7 +118,7 @@ def test_how_a_child_ends_is_told_as_if_it_were_here(
 
 
 def test_who_leaves_ends_the_child(converter):
-    there = There(converter.socket, _task("wait"))
+    there = ConverterChild(converter.socket, _task("wait"))
     assert psutil.pid_exists(there.pid)
     there.end()
     until(lambda: not psutil.pid_exists(there.pid), 5, "the child's end")
@@ -108,7 +126,7 @@ def test_who_leaves_ends_the_child(converter):
 
 def test_a_child_that_stays_answers_through_the_memory_that_both_see(hostile, tmp_path):
     (tmp_path / "one").write_text("words")
-    child = Answering("staying_child:serve", [tmp_path / "one"], {"more": 7}, shared=4096)
+    child = StayingChild("staying_child:serve", [tmp_path / "one"], {"more": 7}, shared=4096)
     assert child.told == {"opened": ["words"], "more": 7}
     child.memory[:3] = b"\x01\x02\x03"
     assert child.ask({"do": "double", "bytes": 3}) == {"length": 1}
@@ -121,14 +139,16 @@ def test_a_child_that_stays_answers_through_the_memory_that_both_see(hostile, tm
 
 
 def test_children_at_once_are_bounded_and_who_waits_is_told(converter):
-    one, other = (There(converter.socket, _task("wait")) for _ in "12")
-    waiting = asking._connected(converter.socket, 0)
-    messages.send(waiting, asking._asked(_task("wait")))
-    assert messages.receive(waiting, 10)[0] == {"waits": True}
-    staying = Task("staying_child:serve", [], [], {}, Limits(), shared=(_memory(), 4096))
-    There(converter.socket, staying).end()  # has a place of its own
+    one, other = (ConverterChild(converter.socket, _task("wait")) for _ in "12")
+    waiting = converter_client._connected(converter.socket, 0)
+    converter_protocol.send_message(waiting, converter_client._asked(_task("wait")))
+    assert converter_protocol.receive_message(waiting, 10)[0] == {"waits": True}
+    staying = OperationCall(
+        "staying_child:serve", [], [], {}, ChildLimits(), shared=(_memory(), 4096)
+    )
+    ConverterChild(converter.socket, staying).end()  # has a place of its own
     one.end()
-    while (found := messages.receive(waiting, 10)[0]) == {"waits": True}:
+    while (found := converter_protocol.receive_message(waiting, 10)[0]) == {"waits": True}:
         pass
     assert list(found) == ["began"]
     waiting.close()
@@ -161,7 +181,7 @@ def _said(converter, data, files=(), *, stays=False):
             return None
 
 
-PLAIN = asking._asked(_task("wait"))
+PLAIN = converter_client._asked(_task("wait"))
 
 
 @pytest.mark.parametrize(
@@ -180,17 +200,20 @@ PLAIN = asking._asked(_task("wait"))
 def test_rubbish_is_left_alone(converter, data):
     assert _said(converter, data) is None
     assert len(data) < 10 or _said(converter, data, stays=True) is None  # before it waits for more
-    asking.check(converter.socket)
+    converter_client.check_converter(converter.socket)
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"operation": "os:system"}, "no task of the name 'os:system'"),
-        ({"operation": "subprocess:run", "parameters": {"args": "true"}}, "no task of the name"),
+        ({"operation": "os:system"}, "no operation of the name 'os:system'"),
+        (
+            {"operation": "subprocess:run", "parameters": {"args": "true"}},
+            "no operation of",
+        ),
         ({"inputs": 1}, "expected other files than the 0 that came"),
         ({"inputs": -1}, "inputs: "),
-        ({"shared": 4096}, "expected shared memory of a task that stays"),
+        ({"shared": 4096}, "expected shared memory of an operation that stays"),
         ({"limits": {**PLAIN["limits"], "seconds": 1e9}}, "limits/seconds: "),
         ({"limits": {}}, "limits/seconds: "),
         ({"without": ["seccomp"]}, "without: "),
@@ -207,7 +230,7 @@ def _descriptors(converter):
 
 
 def test_too_many_files_and_odd_ones_are_closed_again(converter, tmp_path):
-    asking.check(converter.socket)
+    converter_client.check_converter(converter.socket)
     before = until(lambda: _descriptors(converter), 5, "files")
     folder = os.open(tmp_path, os.O_RDONLY)
     reading, writing = os.pipe()
@@ -226,16 +249,16 @@ def test_too_many_files_and_odd_ones_are_closed_again(converter, tmp_path):
 
 
 def test_who_says_nothing_keeps_nobody_from_being_served(hostile, converter):
-    silent = [asking._connected(converter.socket, 0) for _ in range(60)]
+    silent = [converter_client._connected(converter.socket, 0) for _ in range(60)]
     assert "environment" in hostile("surroundings")
     for each in silent:
         each.close()
 
 
 def test_a_client_is_not_kept_by_its_silence(monkeypatch):
-    monkeypatch.setattr(serving, "_ASK_SECONDS", 0.05)
+    monkeypatch.setattr(converter_server, "_ASK_SECONDS", 0.05)
     one, other = socket.socketpair()
-    found = serving.Converter(Path("/nowhere"), serving.Bounds(1, 1))
+    found = converter_server.Converter(Path("/nowhere"), converter_server.ConverterBounds(1, 1))
     found._connections.acquire()
     found._handle(other)
     assert one.recv(1) == b""
@@ -244,7 +267,7 @@ def test_a_client_is_not_kept_by_its_silence(monkeypatch):
 
 @pytest.mark.slow
 def test_its_death_is_no_verdict_and_ends_the_children(own):
-    there = There(own.socket, _task("wait"))
+    there = ConverterChild(own.socket, _task("wait"))
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(there.begin)
         own.kill()
@@ -252,43 +275,45 @@ def test_its_death_is_no_verdict_and_ends_the_children(own):
             coming.result(10)
     until(lambda: not psutil.pid_exists(there.pid), 5, "the child's end")
     own.start()  # where the socket still lies
-    There(own.socket, _task("wait")).end()
+    ConverterChild(own.socket, _task("wait")).end()
 
 
 def test_a_child_that_stays_is_lost_with_it(own):
-    confined.choose(own.socket)
+    operations.choose_converter(own.socket)
     try:
-        child = Answering("staying_child:serve", [], shared=4096)
+        child = StayingChild("staying_child:serve", [], shared=4096)
         own.kill()
-        with pytest.raises((ConverterUnavailable, Stopped)):
+        with pytest.raises((ConverterUnavailable, ChildStopped)):
             child.ask({"do": "double", "bytes": 1})
         assert not child.is_open
     finally:
-        confined.choose(None)
+        operations.choose_converter(None)
         own.start()
 
 
 def test_where_none_listens_a_worker_waits_for_it_and_then_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(asking, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(converter_client, "PATIENCE_SECONDS", 0.3)
     with pytest.raises(ConverterUnavailable, match=r"no converter answers at .*PRESCORE_CONVERTER"):
-        There(tmp_path / "none", _task("wait"))
+        ConverterChild(tmp_path / "none", _task("wait"))
 
 
 def test_only_one_listens_at_a_place_and_for_its_user_alone(converter):
     assert converter.socket.stat().st_mode & 0o777 == 0o600
     with pytest.raises(InvalidSetting, match="another converter listens at"):
-        serving.Converter(converter.socket, serving.Bounds(1, 1)).serve()
+        converter_server.Converter(converter.socket, converter_server.ConverterBounds(1, 1)).serve()
     with pytest.raises(InvalidSetting, match="expected a place for a socket at"):
-        serving.Converter(Path("/nowhere/at/all"), serving.Bounds(1, 1)).serve()
+        converter_server.Converter(
+            Path("/nowhere/at/all"), converter_server.ConverterBounds(1, 1)
+        ).serve()
 
 
 def test_the_tasks_are_all_that_this_program_starts_and_each_is_there():
     named = set()
     for path in (ROOT / "workers").rglob("*.py"):
-        if path.name != "tasks.py":
+        if path.name != "converter_protocol.py":
             named |= set(re.findall(r'"(workers(?:\.\w+)+:\w+)"', path.read_text("utf-8")))
-    assert {*named, "workers.sandbox.probe:reach"} == set(TASKS)
-    for each in TASKS:
+    assert {*named, "workers.sandbox.probe:try_escapes"} == set(OPERATIONS)
+    for each in OPERATIONS:
         module, _, name = each.partition(":")
         source = (ROOT / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
         assert f"\ndef {name}(" in source

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.sandbox import calls, confinement, kernel, landlock, machine, seccomp
+from workers.sandbox import confinement, landlock, seccomp_filter, system_calls
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE, UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
@@ -47,15 +47,22 @@ def _judged(program, architecture, number, arguments=()):
                 pytest.fail(f"instruction {code:#x}")
 
 
-@pytest.fixture(params=machine.ARCHITECTURES)
+@pytest.fixture(params=system_calls.ARCHITECTURES)
 def judge(request, monkeypatch):
     monkeypatch.setattr("os.getpid", lambda: OURS)
-    programs = {each: seccomp.program(calls.of(threads=each), request.param) for each in (0, 1)}
-    numbers = machine.numbers(request.param)
+    programs = {
+        each: seccomp_filter.compile_filter(
+            seccomp_filter.list_allowed_calls(threads=each), request.param
+        )
+        for each in (0, 1)
+    }
+    numbers = system_calls.list_call_numbers(request.param)
 
     def judge(call, *arguments, threads=False):
         number = numbers[call] if isinstance(call, str) else call
-        return _judged(programs[threads], machine.ARCHITECTURES[request.param], number, arguments)
+        return _judged(
+            programs[threads], system_calls.ARCHITECTURES[request.param], number, arguments
+        )
 
     return judge
 
@@ -100,15 +107,15 @@ def test_threads_may_be_started_where_they_are_meant_and_processes_never(judge, 
 
 
 def test_a_call_by_another_machines_numbers_kills():
-    program = seccomp.program(calls.of(), "x86_64")
+    program = seccomp_filter.compile_filter(seccomp_filter.list_allowed_calls(), "x86_64")
     assert _judged(program, 0x40000003, 20) == KILL  # i386
-    assert _judged(program, machine.ARCHITECTURES["aarch64"], 63) == KILL
-    assert _judged(program, machine.ARCHITECTURES["x86_64"], 0x40000000 | 39) == KILL
-    program = seccomp.program(calls.of(), "aarch64")
+    assert _judged(program, system_calls.ARCHITECTURES["aarch64"], 63) == KILL
+    assert _judged(program, system_calls.ARCHITECTURES["x86_64"], 0x40000000 | 39) == KILL
+    program = seccomp_filter.compile_filter(seccomp_filter.list_allowed_calls(), "aarch64")
     assert _judged(program, 0x40000028, 20) == KILL  # ARM of 32 bits
 
 
-@pytest.mark.parametrize("name", machine.ARCHITECTURES)
+@pytest.mark.parametrize("name", system_calls.ARCHITECTURES)
 def test_numbers_are_those_of_the_kernels_headers(name):
     before, header = HEADERS[name]
     source = f"{before}{MORE}#include <{header}>\n"
@@ -122,23 +129,23 @@ def test_numbers_are_those_of_the_kernels_headers(name):
     def number(defined):
         return int(defined) if defined.isdigit() else number(found[defined])
 
-    ours = machine.numbers(name)
+    ours = system_calls.list_call_numbers(name)
     assert len(ours) > 110
     assert {call: number(f"__NR_{call}") for call in ours} == ours
 
 
 def test_a_machine_that_is_not_known_has_no_sandbox(monkeypatch):
-    monkeypatch.setattr(machine, "name", lambda: "riscv64")
-    assert confinement.missing() == (
+    monkeypatch.setattr(system_calls, "read_machine_name", lambda: "riscv64")
+    assert confinement.explain_missing_sandbox() == (
         "the sandbox knows the processors x86_64 and aarch64, this is riscv64"
     )
     monkeypatch.setattr("sys.platform", "darwin")
-    assert confinement.missing() == "the sandbox needs Linux, this is darwin"
+    assert confinement.explain_missing_sandbox() == "the sandbox needs Linux, this is darwin"
 
 
 def test_an_old_kernel_has_no_sandbox(monkeypatch):
-    monkeypatch.setattr(landlock, "version", lambda: 3)
-    assert landlock.missing() == "Landlock has version 3, needed is 4 (Linux 6.7)"
+    monkeypatch.setattr(landlock, "read_landlock_version", lambda: 3)
+    assert landlock.explain_missing_landlock() == "Landlock has version 3, needed is 4 (Linux 6.7)"
 
 
 def _refusing(number):
@@ -151,10 +158,15 @@ def _refusing(number):
 
 
 def test_a_kernel_without_landlock_or_without_filters_has_no_sandbox(monkeypatch):
-    monkeypatch.setattr(kernel, "call", _refusing(444))
-    assert "has no Landlock, or it is off (Function not implemented)" in confinement.missing()
-    monkeypatch.setattr(kernel, "call", _refusing(machine.number("seccomp")))
-    assert "has no seccomp filters" in confinement.missing()
+    monkeypatch.setattr(system_calls, "call_kernel", _refusing(444))
+    assert (
+        "has no Landlock, or it is off (Function not implemented)"
+        in confinement.explain_missing_sandbox()
+    )
+    monkeypatch.setattr(
+        system_calls, "call_kernel", _refusing(system_calls.find_call_number("seccomp"))
+    )
+    assert "has no seccomp filters" in confinement.explain_missing_sandbox()
 
 
 def test_no_folder_in_which_a_command_was_started_is_a_library(monkeypatch, tmp_path):
@@ -163,6 +175,6 @@ def test_no_folder_in_which_a_command_was_started_is_a_library(monkeypatch, tmp_
     for folder in (home, installed):
         folder.mkdir()
     monkeypatch.setattr("sys.path", ["", str(home), str(installed)])
-    found = confinement.libraries()
+    found = confinement.list_libraries()
     assert found[0] == installed
     assert not {Path(), home, tmp_path}.intersection(found)

@@ -23,7 +23,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 Bring = Callable[[str, Progress], Mapping[str, Any]]  # a family, its progress -> its tools
 Told = Callable[[str], Progress]  # the name of a family -> what receives its progress
@@ -103,7 +103,7 @@ def score(
     *,
     bring: Bring = lambda _family, _progress: {},
     frequencies: Sequence[Sequence[str]] | None = None,
-    told: Told = lambda _: silent,
+    told: Told = lambda _: ignore_progress,
 ) -> JudgedScores:
     """Score captions by metrics, named as `metrics` returns them. `bring` gives what a family needs
     besides captions and references, by the names of its function's parameters: `parse`, `vectors`,

@@ -10,7 +10,7 @@ from workers.analysis.probing.people import human
 from workers.analysis.probing.scoring import Scorer
 from workers.analysis.probing.single import single
 from workers.analysis.probing.table import Row
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 PROBES: Mapping[str, Callable[[Asked], list[Row]]] = {
     "human": human,
@@ -28,7 +28,7 @@ def run(
     score: Scorer,
     options: Options = Options(),
     *,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Row]:
     """Run a probe. Returns its table; its first row is what the other rows are compared with. A row
     that cannot be computed says why.

@@ -28,7 +28,7 @@ from workers.analysis.uncertainty.intervals import Interval
 from workers.analysis.uncertainty.pregen import Material
 from workers.analysis.uncertainty.resampling import Floats
 from workers.metrics.family import Scores
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 DETECTABLE = float(special.ndtri(0.975) + special.ndtri(0.8))
 LEVEL = 0.05  # of the test
@@ -54,7 +54,7 @@ def compare(
     b: Scores,
     *,
     trials: int = resampling.TRIALS,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> dict[str, PairedDifference]:
     """Compare two systems by each metric that both have. Raises MetricUnavailable if the scores are
     not of the same images or were computed in different ways.
@@ -67,7 +67,7 @@ def compare(
 
 
 def compare_pregen(
-    a: Material, b: Material, names: Sequence[str], *, progress: Progress = silent
+    a: Material, b: Material, names: Sequence[str], *, progress: Progress = ignore_progress
 ) -> dict[str, PairedDifference]:
     """Compare two models by pre-gen metrics that are made of sums."""
     mine, others = a.scores(names), b.scores(names)
@@ -90,7 +90,7 @@ def differences(
     b: Summed,
     *,
     trials: int = resampling.TRIALS,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> dict[str, Differences]:
     """The differences by metric; empty if there is a single image."""
     images = a.images

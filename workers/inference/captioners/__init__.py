@@ -3,27 +3,39 @@
 from collections.abc import Mapping
 
 from service.contract.formats.checkpoint_header import Architecture
-from workers.inference.captioners.adaptive_attention import AdaptiveAttention
-from workers.inference.captioners.bottom_up_top_down import BottomUpTopDown
-from workers.inference.captioners.canonical import Canonical, Dropout
-from workers.inference.captioners.init import Init
-from workers.inference.captioners.merge import Merge
-from workers.inference.captioners.par import Par
-from workers.inference.captioners.pre import Pre
-from workers.inference.captioners.protocol import Captioner, Search, State
-from workers.inference.captioners.recurrent import Recurrent
-from workers.inference.captioners.soft_attention import SoftAttention
-from workers.inference.captioners.transformer import Transformer
+from workers.inference.captioners.attention import (
+    AdaptiveAttentionCaptioner,
+    BottomUpTopDownCaptioner,
+    SoftAttentionCaptioner,
+)
+from workers.inference.captioners.canonical import CanonicalCaptioner, DropoutRates
+from workers.inference.captioners.protocol import Captioner, CaptionerState, GenerationOptions
+from workers.inference.captioners.recurrent import (
+    InitCaptioner,
+    MergeCaptioner,
+    ParCaptioner,
+    PreCaptioner,
+    RecurrentCaptioner,
+)
+from workers.inference.captioners.transformer import TransformerCaptioner
 
-ARCHITECTURES: Mapping[Architecture, type[Canonical]] = {
-    "init": Init,
-    "pre": Pre,
-    "par": Par,
-    "merge": Merge,
-    "soft_attention": SoftAttention,
-    "adaptive_attention": AdaptiveAttention,
-    "bottom_up_top_down": BottomUpTopDown,
-    "transformer": Transformer,
+ARCHITECTURES: Mapping[Architecture, type[CanonicalCaptioner]] = {
+    "init": InitCaptioner,
+    "pre": PreCaptioner,
+    "par": ParCaptioner,
+    "merge": MergeCaptioner,
+    "soft_attention": SoftAttentionCaptioner,
+    "adaptive_attention": AdaptiveAttentionCaptioner,
+    "bottom_up_top_down": BottomUpTopDownCaptioner,
+    "transformer": TransformerCaptioner,
 }
 
-__all__ = ["ARCHITECTURES", "Canonical", "Captioner", "Dropout", "Recurrent", "Search", "State"]
+__all__ = [
+    "ARCHITECTURES",
+    "CanonicalCaptioner",
+    "Captioner",
+    "CaptionerState",
+    "DropoutRates",
+    "GenerationOptions",
+    "RecurrentCaptioner",
+]

@@ -12,16 +12,16 @@ from torch.nn import functional
 from service.contract.formats.checkpoint_header import Description, Encoder
 from workers.inference import features
 from workers.inference.captioners.cells import Tensors
+from workers.inference.devices import Product
 from workers.inference.features import Inputs
-from workers.inference.matrix_products import Product
 from workers.inference.packing import Packed
-from workers.inference.vocabulary import Words
+from workers.inference.vocabulary import WordTokens
 
 _SHARED = ("embedding.weight", "output.weight", "output.bias")
 
 
 @dataclass(frozen=True)
-class Dropout:
+class DropoutRates:
     """Dropout rates in training: of the image, the embedding, the output layer's input."""
 
     image: float
@@ -29,7 +29,7 @@ class Dropout:
     output: float
 
 
-class Canonical:
+class CanonicalCaptioner:
     """`images` is what `look` gives; a `state` what `begin` and `step` give."""
 
     settles = True
@@ -41,11 +41,11 @@ class Canonical:
         self,
         description: Description,
         tensors: Tensors,
-        dropout: Dropout | None = None,
+        dropout: DropoutRates | None = None,
         output: Product | None = None,
     ) -> None:
         self.description = description
-        self.tokens = Words(description.vocabulary, description.tokenizer)
+        self.tokens = WordTokens(description.vocabulary, description.tokenizer)
         self.tensors = dict(tensors)
         self.dropout = dropout
         self.output = output or Product(tensors["output.weight"], tensors["output.bias"])
@@ -69,11 +69,11 @@ class Canonical:
         return self.description.encoder
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        return features.read(bundle, images, self.encoder, self.description.config.inputs)
+        return features.read_features(bundle, images, self.encoder, self.description.config.inputs)
 
     def check(self, inputs: Inputs) -> None:
         config = self.description.config
-        features.check_size(inputs, config.feature_size, config.inputs)
+        features.check_features_size(inputs, config.feature_size, config.inputs)
 
     def look(self, features: Tensor) -> Any:
         raise NotImplementedError

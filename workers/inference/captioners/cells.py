@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from workers.inference.matrix_products import Product
+from workers.inference.devices import Product
 
 Tensors = Mapping[str, Tensor]
 
 
-class _AnyGru:
-    """What both GRUs read of their input."""
+class _GruBase:
+    """Input weights and biases that both GRUs share."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
         gates, candidate = tensors["gates.weight"], tensors["candidate.weight"]
@@ -24,7 +24,7 @@ class _AnyGru:
         return h
 
 
-class Gru(_AnyGru):
+class GruCell(_GruBase):
     """The classic GRU: the reset gate is applied before the matrix product; one bias per gate."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
@@ -40,7 +40,7 @@ class Gru(_AnyGru):
         return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
 
 
-class TorchGru(_AnyGru):
+class TorchGruCell(_GruBase):
     """The GRU of torch.nn.GRU: the reset gate is applied after the matrix product, whose bias it
     scales too.
     """
@@ -60,7 +60,7 @@ class TorchGru(_AnyGru):
         return torch.lerp(candidate, state, update)  # u*h + (1-u)*c
 
 
-class Lstm:
+class LstmCell:
     """An LSTM: gates in the order input, forget, candidate, output; second state starts at zero."""
 
     def __init__(self, tensors: Tensors, inputs: int) -> None:
@@ -82,5 +82,5 @@ class Lstm:
         return torch.cat([torch.sigmoid(o) * torch.tanh(memory), memory], dim=1)
 
 
-Cell = Gru | TorchGru | Lstm
-CELLS: Mapping[str, type[Cell]] = {"gru": Gru, "torch_gru": TorchGru, "lstm": Lstm}
+Cell = GruCell | TorchGruCell | LstmCell
+CELLS: Mapping[str, type[Cell]] = {"gru": GruCell, "torch_gru": TorchGruCell, "lstm": LstmCell}

@@ -15,14 +15,14 @@ from torch import Tensor
 from service.contract.formats.checkpoint_header import Encoder
 from workers.inference.features import Inputs
 from workers.inference.packing import Packed
-from workers.inference.vocabulary import Tokens
+from workers.inference.vocabulary import CaptionerTokens
 
-State = Any  # all that a step needs of the words before it and of the images
+CaptionerState = Any  # all that a step needs of the words before it and of the images
 
 
 @dataclass(frozen=True)
-class Search:
-    """How the library of a captioner's own searches for captions (generation/). Lengths are in
+class GenerationOptions:
+    """Options of a captioner's own search for captions (generation.py). Lengths are in
     tokens, END counted and START not.
     """
 
@@ -48,7 +48,7 @@ class Search:
             raise ValueError(f"expected a penalty > 0 and n-grams of no length < 0, found {self}")
 
 
-class Output(Protocol):
+class OutputLayer(Protocol):
     """From hidden rows to logits; apart from `hidden`, so that only a chunk of logits is in memory.
     A `Product` where it is one matrix product; where a model gives logits at once, they are its
     hidden rows, and this gives them back.
@@ -61,24 +61,24 @@ class Output(Protocol):
 
 class Captioner(Protocol):
     @property
-    def tokens(self) -> Tokens: ...
+    def tokens(self) -> CaptionerTokens: ...
 
     @property
     def device(self) -> torch.device: ...
 
     @property
-    def output(self) -> Output: ...
+    def output(self) -> OutputLayer: ...
 
     @property
     def settles(self) -> bool:
-        """Whether ranks that are near ties are computed again by `exact`; then `output` is a
+        """True if ranks that are near ties are computed again by `exact`; then `output` is a
         Product. Otherwise they are those of float32.
         """
         ...
 
     @property
     def walks(self) -> bool:
-        """Whether some steps for each image cost much less than teacher forcing of its captions."""
+        """True if some steps for each image cost much less than teacher forcing of its captions."""
         ...
 
     @property
@@ -87,8 +87,10 @@ class Captioner(Protocol):
         ...
 
     @property
-    def search(self) -> Search | None:
-        """How it searches for captions unless asked; None where decoding.py does."""
+    def search(self) -> GenerationOptions | None:
+        """Options of its own search, unless a request changes them; None where decoding.py
+        searches.
+        """
         ...
 
     @property
@@ -102,7 +104,7 @@ class Captioner(Protocol):
         ...
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        """What `look` takes, of these images in this order, read from a dataset's bundle."""
+        """Read what `look` takes, of these images in this order, from a dataset's bundle."""
         ...
 
     def check(self, inputs: Inputs) -> None:
@@ -117,15 +119,15 @@ class Captioner(Protocol):
         """Teacher forcing: (T, o) the input of `output` for each token, in packed order."""
         ...
 
-    def begin(self, images: Tensor) -> State:
+    def begin(self, images: Tensor) -> CaptionerState:
         """The state before START, with a row for each row of `images`."""
         ...
 
-    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: CaptionerState, words: Tensor) -> tuple[Tensor, CaptionerState]:
         """Read one word in each row: (n, o) hidden, and the state after the word."""
         ...
 
-    def select(self, state: State, rows: Tensor) -> State:
+    def select(self, state: CaptionerState, rows: Tensor) -> CaptionerState:
         """The state of these rows; a row may occur twice."""
         ...
 

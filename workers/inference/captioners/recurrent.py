@@ -1,4 +1,4 @@
-"""The base of the four architectures: an RNN over word embeddings, and a softmax layer."""
+"""Captioners with an RNN over word embeddings: `init`, `pre`, `par` and `merge`."""
 
 from typing import ClassVar, NamedTuple
 
@@ -7,19 +7,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from service.contract.formats.checkpoint_header import Config, widths
-from workers.inference.captioners.canonical import Canonical
+from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.captioners.cells import CELLS, Cell
 from workers.inference.packing import Packed
 
 MAX_TABLE_BYTES = 256_000_000  # 10,000 words of an LSTM of 512 take 82 MB
 
 
-class State(NamedTuple):
+class RecurrentState(NamedTuple):
     cells: Tensor  # (n, width of the cell)
     images: Tensor  # (n, ·) what every step sees of them, of no width where that is nothing
 
 
-class Recurrent(Canonical):
+class RecurrentCaptioner(CanonicalCaptioner):
     """Base of `init`, `pre`, `par` and `merge`, which differ in where the image enters."""
 
     sees_images: ClassVar[bool] = False  # at every step
@@ -35,8 +35,8 @@ class Recurrent(Canonical):
     def look(self, features: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def begin(self, images: Tensor) -> State:
-        return State(self._first(images), images if self.sees_images else images[:, :0])
+    def begin(self, images: Tensor) -> RecurrentState:
+        return RecurrentState(self._first(images), images if self.sees_images else images[:, :0])
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         images = images[captions.image_rows]
@@ -49,9 +49,9 @@ class Recurrent(Canonical):
             done += count
         return torch.cat(hidden)
 
-    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: RecurrentState, words: Tensor) -> tuple[Tensor, RecurrentState]:
         hidden, cells = self._step(state.cells, words, state.images)
-        return hidden, State(cells, state.images)
+        return hidden, RecurrentState(cells, state.images)
 
     def _first(self, images: Tensor) -> Tensor:
         """The cell's state before START."""
@@ -62,8 +62,8 @@ class Recurrent(Canonical):
         h = state[:, : self.cell.size]
         return self._see(self._drop(h, "output"), images), state
 
-    def select(self, state: State, rows: Tensor) -> State:
-        return State(state.cells[rows], state.images[rows])
+    def select(self, state: RecurrentState, rows: Tensor) -> RecurrentState:
+        return RecurrentState(state.cells[rows], state.images[rows])
 
     def _read(self, words: Tensor, images: Tensor) -> Tensor:  # noqa: ARG002  `par` uses it
         """The cell's input for these words: embedding times input weight, plus bias."""
@@ -100,3 +100,57 @@ class Recurrent(Canonical):
         if trained or exact or size > MAX_TABLE_BYTES:
             return None
         return self._into_cell(embedding)
+
+
+class InitCaptioner(RecurrentCaptioner):
+    """`init`: the image vector is the RNN's initial state."""
+
+    def look(self, features: Tensor) -> Tensor:
+        return self.cell.start(self._image(features))
+
+    def _first(self, images: Tensor) -> Tensor:
+        return images
+
+
+class PreCaptioner(RecurrentCaptioner):
+    """`pre`: the image vector is the first word; the RNN's output at the image is dropped."""
+
+    def look(self, features: Tensor) -> Tensor:
+        image = self._image(features)
+        zeros = image.new_zeros(len(image), self.cell.width)
+        return self.cell.step(self._into_cell(image), zeros)
+
+    def _first(self, images: Tensor) -> Tensor:
+        return images
+
+
+class ParCaptioner(RecurrentCaptioner):
+    """`par`: the image vector is concatenated to every word's embedding, image first."""
+
+    sees_images = True
+
+    def look(self, features: Tensor) -> Tensor:
+        """The image's part of the cell's input, computed once, since it is equal for every word."""
+        image = self._image(features)
+        return image @ self.cell.input_weight[: image.shape[1]]
+
+    def _first(self, images: Tensor) -> Tensor:
+        return self._initial(images)
+
+    def _read(self, words: Tensor, images: Tensor) -> Tensor:
+        return super()._read(words, images) + images
+
+
+class MergeCaptioner(RecurrentCaptioner):
+    """`merge`: the image does not enter the RNN; the output layer reads image and RNN output."""
+
+    sees_images = True
+
+    def look(self, features: Tensor) -> Tensor:
+        return self._image(features)
+
+    def _first(self, images: Tensor) -> Tensor:
+        return self._initial(images)
+
+    def _see(self, h: Tensor, images: Tensor) -> Tensor:
+        return torch.cat([images, h], dim=1)

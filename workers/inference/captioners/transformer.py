@@ -9,19 +9,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from service.contract.formats.checkpoint_header import TransformerConfig
-from workers.inference.captioners.attending import NOWHERE, Beside, placed
-from workers.inference.captioners.canonical import Canonical
-from workers.inference.matrix_products import Product
-from workers.inference.packing import GROUP_TOKENS, Packed, groups
+from workers.inference.captioners.attention import NOWHERE, RowsByImage, mask_missing_places
+from workers.inference.captioners.canonical import CanonicalCaptioner
+from workers.inference.devices import Product
+from workers.inference.packing import GROUP_TOKENS, Packed, group_captions
 
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 _USUAL_PLACES = 196
 
-Pair = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
+KeysAndValues = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
 
 
 @dataclass(frozen=True)
-class Seen:
+class EmbeddedPlaces:
     """Places (N, P, s), and which of them are there (N, P)."""
 
     places: Tensor
@@ -34,24 +34,24 @@ class Seen:
     def __len__(self) -> int:
         return len(self.places)
 
-    def of(self, images: Tensor) -> "Seen":
-        return Seen(self.places[images], self.there[images])
+    def of(self, images: Tensor) -> "EmbeddedPlaces":
+        return EmbeddedPlaces(self.places[images], self.there[images])
 
     @property
     def mask(self) -> Tensor:
-        """What is added to their scores (N, 1, 1, P)."""
+        """Mask that is added to the places' scores (N, 1, 1, P)."""
         return torch.where(self.there, 0.0, NOWHERE).to(self.places)[:, None, None]
 
 
-class State(NamedTuple):
-    kept: list[Pair]  # of each layer, of the words before
+class TransformerState(NamedTuple):
+    kept: list[KeysAndValues]  # of each layer, of the words before
     of: Tensor  # (n) the image of each row
-    images: list[Pair]
+    images: list[KeysAndValues]
     mask: Tensor
     time: int
 
 
-class _Layer:
+class _TransformerLayer:
     """`words`, `places`: what a row reads of the words of its caption, and of its image."""
 
     def __init__(self, tensors: dict[str, Tensor], config: TransformerConfig) -> None:
@@ -79,7 +79,7 @@ class _Layer:
         found = self.apply("words", self._before("words", x))
         return [self.split(each) for each in found.chunk(3, dim=-1)]
 
-    def images(self, seen: "Seen") -> Pair:
+    def images(self, seen: "EmbeddedPlaces") -> KeysAndValues:
         keys, values = self.apply("places", seen.places).chunk(2, dim=-1)
         values = torch.where(seen.there[:, :, None], values, 0.0)
         return self.split(keys), self.split(values)
@@ -99,7 +99,7 @@ class _Layer:
         return self.apply("outer", self._bend(inner))
 
 
-class Transformer(Canonical):
+class TransformerCaptioner(CanonicalCaptioner):
     """All words of a batch go through the layers at once: an image's captions stand beside each
     other in one row, each blind for the others.
     """
@@ -110,7 +110,8 @@ class Transformer(Canonical):
         self.config = config
         self._image = Product(self.tensors["image.weight"], self.tensors["image.bias"])
         self._layers = [
-            _Layer(self._named(f"layers.{layer}."), config) for layer in range(config.layers)
+            _TransformerLayer(self._named(f"layers.{layer}."), config)
+            for layer in range(config.layers)
         ]
 
     def _named(self, prefix: str) -> dict[str, Tensor]:
@@ -125,14 +126,16 @@ class Transformer(Canonical):
         keys = 8 * self.config.layers * self.config.size * _USUAL_PLACES
         return max(1, min(128, _SEARCHED_BYTES // keys))
 
-    def look(self, features: Tensor) -> Seen:
-        there, places = placed(features.to(self.tensors["image.weight"]), self.config.normalize)
+    def look(self, features: Tensor) -> EmbeddedPlaces:
+        there, places = mask_missing_places(
+            features.to(self.tensors["image.weight"]), self.config.normalize
+        )
         seen = self._image(places.flatten(0, 1)).view(*places.shape[:2], -1)
-        return Seen(self._drop(seen, "image"), there)
+        return EmbeddedPlaces(self._drop(seen, "image"), there)
 
-    def hidden(self, images: Seen, captions: Packed) -> Tensor:
+    def hidden(self, images: EmbeddedPlaces, captions: Packed) -> Tensor:
         parts, places = [], []
-        for group in groups(captions, GROUP_TOKENS[images.device.type]):
+        for group in group_captions(captions, GROUP_TOKENS[images.device.type]):
             seen = images.of(group.images)
             mask = seen.mask
             x = self._embed(group.words, group.times)
@@ -143,7 +146,9 @@ class Transformer(Canonical):
         order = torch.cat(places).argsort()
         return torch.cat(parts)[order]
 
-    def _through(self, layer: _Layer, x: Tensor, own: Tensor, seen: Seen, mask: Tensor) -> Tensor:
+    def _through(
+        self, layer: _TransformerLayer, x: Tensor, own: Tensor, seen: EmbeddedPlaces, mask: Tensor
+    ) -> Tensor:
         query, keys, values = layer.own(x)
         read = self._out(layer, "words", _attend(query, keys, values, own))
         x = layer.after("words", x, read)
@@ -152,15 +157,15 @@ class Transformer(Canonical):
         x = layer.after("places", x, read)
         return layer.after("inner", x, self._drop(layer.think(x), "output"))
 
-    def begin(self, images: Seen) -> State:
+    def begin(self, images: EmbeddedPlaces) -> TransformerState:
         pairs = [layer.images(images) for layer in self._layers]
         none = [(keys[:, :, :0], values[:, :, :0]) for keys, values in pairs]
         of = torch.arange(len(images.places), device=images.device)
-        return State(none, of, pairs, images.mask, 0)
+        return TransformerState(none, of, pairs, images.mask, 0)
 
-    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: TransformerState, words: Tensor) -> tuple[Tensor, TransformerState]:
         x = self._embed(words[:, None], torch.full_like(words[:, None], state.time))
-        beside = Beside(state.of)
+        beside = RowsByImage(state.of)
         kept = []
         for layer, image, before in zip(self._layers, state.images, state.kept, strict=True):
             query, *pair = layer.own(x)
@@ -170,14 +175,21 @@ class Transformer(Canonical):
             read = self._look_at(layer, x, beside, image, state.mask)
             x = layer.after("places", x, read)
             x = layer.after("inner", x, layer.think(x))
-        return self._last(x[:, 0]), State(kept, state.of, state.images, state.mask, state.time + 1)
+        return self._last(x[:, 0]), TransformerState(
+            kept, state.of, state.images, state.mask, state.time + 1
+        )
 
-    def select(self, state: State, rows: Tensor) -> State:
+    def select(self, state: TransformerState, rows: Tensor) -> TransformerState:
         kept = [(keys[rows], values[rows]) for keys, values in state.kept]
-        return State(kept, state.of[rows], state.images, state.mask, state.time)
+        return TransformerState(kept, state.of[rows], state.images, state.mask, state.time)
 
     def _look_at(
-        self, layer: _Layer, x: Tensor, beside: Beside, image: Pair, mask: Tensor
+        self,
+        layer: _TransformerLayer,
+        x: Tensor,
+        beside: RowsByImage,
+        image: KeysAndValues,
+        mask: Tensor,
     ) -> Tensor:
         query = layer.split(beside.spread(layer.query(x)[:, 0]))
         keys, values = (beside.rows(each) for each in image)
@@ -189,7 +201,7 @@ class Transformer(Canonical):
             return x
         return _normal(x, self.tensors["norm.weight"], self.tensors["norm.bias"])
 
-    def _out(self, layer: _Layer, name: str, read: Tensor) -> Tensor:
+    def _out(self, layer: _TransformerLayer, name: str, read: Tensor) -> Tensor:
         return self._drop(layer.apply(f"{name}_out", _join(read)), "output")
 
     def _embed(self, words: Tensor, times: Tensor) -> Tensor:

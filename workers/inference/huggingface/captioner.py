@@ -1,22 +1,29 @@
-"""A captioner of a library's encoder of pictures and our stack over its decoder's layers."""
+"""Captioner of a library's encoder of pictures and our stack over its decoder's layers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import torch
 from torch import Tensor, nn
 
+from service.contract.errors import InvalidPackage
 from service.contract.formats.huggingface import Captioner
-from workers.inference.captioners import Search
+from service.contract.formats.huggingface.families.llava import Llava
+from service.contract.formats.huggingface.families.paligemma import PaliGemma
+from service.contract.formats.huggingface.parts import MOST_PROMPT
+from workers.inference.captioners import GenerationOptions
+from workers.inference.devices import Product
 from workers.inference.features import Inputs
-from workers.inference.huggingface import stack
-from workers.inference.huggingface.stack import Decoder, State
-from workers.inference.matrix_products import Product
-from workers.inference.packing import GROUP_TOKENS, Packed, groups
-from workers.inference.pieces import Pieces
-from workers.inference.prepared import Preparation
+from workers.inference.huggingface import decoder_stack
+from workers.inference.huggingface.decoder_stack import Decoder, DecoderState
+from workers.inference.packing import GROUP_TOKENS, Packed, group_captions
+from workers.inference.pieces import PieceTokens
+from workers.inference.preprocessing import PicturePreparation
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 # Places of pictures in the encoder at once: on a CPU, so many that their activations fit caches.
 _PLACES = {"cpu": 1_000, "cuda": 20_000}
@@ -24,14 +31,14 @@ _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 
 
 @dataclass(frozen=True)
-class Parts:
+class EncoderAndDecoder:
     """`encoder` takes `pixel_values` (n, 3, h, w) to what the decoder's `images` takes."""
 
     encoder: nn.Module
     decoder: Decoder
 
 
-class Transformer:
+class HuggingFaceCaptioner:
     """Reads pieces of words, and pictures. Ranks are those of float32, in which an image's
     encoder differs by its last bits from batch to batch; `columns` and prefixes come of one pass.
     """
@@ -43,10 +50,10 @@ class Transformer:
 
     def __init__(
         self,
-        parts: Parts,
-        tokens: Pieces,
-        preparation: Preparation,
-        search: Search,
+        parts: EncoderAndDecoder,
+        tokens: PieceTokens,
+        preparation: PicturePreparation,
+        search: GenerationOptions,
         judged: Captioner,
     ) -> None:
         self.judged = judged
@@ -77,8 +84,8 @@ class Transformer:
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         found: Tensor | None = None
-        for group in groups(captions, GROUP_TOKENS[images.device.type]):
-            there = stack.read_all(
+        for group in group_captions(captions, GROUP_TOKENS[images.device.type]):
+            there = decoder_stack.read_words(
                 self._decoder, images[group.images], group.words, group.times, group.mask
             )
             rows = there[group.real]
@@ -88,14 +95,14 @@ class Transformer:
         assert found is not None
         return found
 
-    def begin(self, images: Tensor) -> State:
-        return stack.begin(self._decoder, images)
+    def begin(self, images: Tensor) -> DecoderState:
+        return decoder_stack.begin_state(self._decoder, images)
 
-    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
-        return stack.read_next(self._decoder, state, words)
+    def step(self, state: DecoderState, words: Tensor) -> tuple[Tensor, DecoderState]:
+        return decoder_stack.read_next_words(self._decoder, state, words)
 
-    def select(self, state: State, rows: Tensor) -> State:
-        return stack.select(state, rows)
+    def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        return decoder_stack.select_rows(state, rows)
 
     @torch.inference_mode()
     def _of_one_image(self) -> tuple[int, int]:
@@ -106,3 +113,46 @@ class Transformer:
 
     def exact(self) -> NoReturn:
         raise NotImplementedError("near ties of Transformers are not settled")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Ids of pieces before and after the `picture` places of one; the last is START."""
+
+    before: tuple[int, ...]
+    picture: int
+    after: tuple[int, ...]
+
+    @property
+    def start(self) -> int:
+        return self.after[-1]
+
+
+def encode_prompt(tokenizer: "Tokenizer", judged: Captioner) -> Prompt:
+    family, text = judged.family, judged.prompt
+    if text is None:
+        return Prompt((), 0, (judged.start,))
+    if isinstance(family, PaliGemma):
+        ids = tokenizer.encode(f"{text}\n", add_special_tokens=False).ids
+        _check(text, ids, marks=(ids.count(family.image_token_index), 0))
+        return Prompt((), family.vision_config.places, (judged.start, *ids))
+    assert isinstance(family, Llava)
+    ids = tokenizer.encode(text).ids
+    _check(text, ids, marks=(ids.count(family.image_token_index), 1))
+    at = ids.index(family.image_token_index)
+    if at == len(ids) - 1:
+        raise InvalidPackage(f"the prompt {text!r:.60}: expected words after the mark of a picture")
+    return Prompt(tuple(ids[:at]), family.picture, tuple(ids[at + 1 :]))
+
+
+def _check(text: str, ids: list[int], marks: tuple[int, int]) -> None:
+    if not 1 <= len(ids) < MOST_PROMPT:
+        raise InvalidPackage(
+            f"the prompt {text!r:.60} has {len(ids)} pieces: expected from 1 to {MOST_PROMPT - 1}"
+        )
+    found, expected = marks
+    if found != expected:
+        raise InvalidPackage(
+            f"the prompt {text!r:.60} has {found} marks of a picture, the piece "
+            f"image_token_index: expected {expected}"
+        )

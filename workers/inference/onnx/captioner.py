@@ -16,13 +16,13 @@ from service.contract.formats.onnx_bundles import Bundle, Pictures
 from service.contract.formats.words import Tokenizer
 from service.contract.settings import Sandbox
 from workers.inference import features, pieces, vocabulary
+from workers.inference.checkpoint_checks import check_memory_limit
 from workers.inference.features import Inputs
-from workers.inference.memory import check_fits
-from workers.inference.onnx.running import SECONDS, Graphs, Rows
+from workers.inference.onnx.graphs import SECONDS, HeldRows, OnnxGraphs
 from workers.inference.packing import Packed
-from workers.inference.prepared import Preparation
-from workers.inference.vocabulary import Encoded, Tokens
-from workers.sandbox.confinement import left_out
+from workers.inference.preprocessing import PicturePreparation
+from workers.inference.vocabulary import CaptionerTokens, EncodedCaptions
+from workers.sandbox.confinement import list_skipped_mechanisms
 
 _MEMORY = 4_000_000_000  # bytes that the child may take where nobody says
 _PROGRAM = 400_000_000  # onnxruntime, and what one call computes
@@ -33,13 +33,13 @@ _PICTURES = 16  # that are looked at in one call
 _SEARCHED_PICTURES = 32  # whose states a search keeps: those of Transformers are large
 
 
-class State(NamedTuple):
-    images: Rows
-    cells: Rows
+class OnnxState(NamedTuple):
+    images: HeldRows
+    cells: HeldRows
 
 
 @dataclass(frozen=True)
-class ById:
+class WordTokensByIds:
     """Words by a network's own ids."""
 
     words: Sequence[str]
@@ -69,8 +69,8 @@ class ById:
         special = (self.end, *self.never)  # START may be a word, as it is in checkpoints
         return {word: at for at, word in enumerate(self.words) if at not in special}
 
-    def encode(self, references: Iterable[Sequence[str]]) -> Encoded:
-        return vocabulary.encode_by(
+    def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
+        return vocabulary.encode_captions_by_ids(
             self._ids,
             references,
             self.tokenizer,
@@ -83,7 +83,7 @@ class ById:
         return " ".join(self.words[at] for at in ids)
 
 
-class Onnx:
+class OnnxCaptioner:
     """Ranks are float32's: onnxruntime computes in the precision of the graph. So prefixes are read
     off columns, which are computed in the same blocks each time.
     """
@@ -93,7 +93,11 @@ class Onnx:
     search = None
 
     def __init__(
-        self, bundle: Bundle, graphs: Graphs, tokens: Tokens, preparation: Preparation | None = None
+        self,
+        bundle: Bundle,
+        graphs: OnnxGraphs,
+        tokens: CaptionerTokens,
+        preparation: PicturePreparation | None = None,
     ) -> None:
         self.bundle = bundle
         self.tokens = tokens
@@ -121,13 +125,13 @@ class Onnx:
         if self.preparation is not None:
             return self.preparation.inputs(bundle, images)
         assert self.encoder is not None
-        return features.read(bundle, images, self.encoder)
+        return features.read_features(bundle, images, self.encoder)
 
     def check(self, inputs: Inputs) -> None:
         if self.preparation is not None:
             self.preparation.check(inputs)
         else:
-            features.check_size(inputs, self._shape[0])
+            features.check_features_size(inputs, self._shape[0])
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -158,15 +162,15 @@ class Onnx:
             done += count
         return torch.cat(found)
 
-    def begin(self, images: Any) -> State:
-        return State(images, images)
+    def begin(self, images: Any) -> OnnxState:
+        return OnnxState(images, images)
 
-    def step(self, state: State, words: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: OnnxState, words: Tensor) -> tuple[Tensor, OnnxState]:
         logits, cells = self.graphs.step(state.images, state.cells, words)
-        return logits, State(state.images, cells)
+        return logits, OnnxState(state.images, cells)
 
-    def select(self, state: State, rows: Tensor) -> State:
-        return State(state.images[rows], state.cells[rows])
+    def select(self, state: OnnxState, rows: Tensor) -> OnnxState:
+        return OnnxState(state.images[rows], state.cells[rows])
 
     def exact(self) -> Self:
         raise NotImplementedError("onnxruntime computes in the precision of the graph")
@@ -191,7 +195,7 @@ class Onnx:
         """End the process that runs the graphs; the next call starts another one."""
         self.graphs.close()
 
-    def _forced(self, images: Rows, captions: Packed) -> Tensor:
+    def _forced(self, images: HeldRows, captions: Packed) -> Tensor:
         """All words at once. Shorter captions are filled with END, behind all that is looked at."""
         times = len(captions.counts)
         words = torch.full((len(images), times), self.tokens.end)
@@ -212,13 +216,13 @@ def _check_finite(graph: str, logits: Tensor) -> None:
         )
 
 
-def read(
+def read_onnx_captioner(
     path: Path,
     memory: int | None = None,
     threads: int | None = None,
     seconds: float = SECONDS,
     sandbox: Sandbox = "required",
-) -> Onnx:
+) -> OnnxCaptioner:
     """The captioner of a bundle: a folder, a tar or a zip that is not compressed.
 
     `memory`: bytes that it may take; `seconds`: of one call of a graph. Raises InvalidCheckpoint
@@ -230,19 +234,23 @@ def read(
     with packages.opened(path) as package:
         bundle = onnx_bundles.judge(package)
         said = bundle.manifest.pieces
-        tokens = ById.of(bundle) if said is None else pieces.of_bundle(package, said)
+        tokens = (
+            WordTokensByIds.of(bundle) if said is None else pieces.read_bundle_pieces(package, said)
+        )
     limit = _MEMORY if memory is None else memory
     needs = 2 * sum(place.size for place in bundle.places.values()) + _PROGRAM
-    check_fits(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
+    check_memory_limit(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
     threads = torch.get_num_threads() if threads is None else threads
-    without = left_out(sandbox)
-    graphs = Graphs(bundle, memory=limit, threads=threads, seconds=seconds, without=without)
-    found = Onnx(bundle, graphs, tokens, _preparation(bundle.manifest.preprocessing, sandbox))
+    without = list_skipped_mechanisms(sandbox)
+    graphs = OnnxGraphs(bundle, memory=limit, threads=threads, seconds=seconds, without=without)
+    found = OnnxCaptioner(
+        bundle, graphs, tokens, _preparation(bundle.manifest.preprocessing, sandbox)
+    )
     found.try_out()
     return found
 
 
-def _preparation(found: Pictures | None, sandbox: Sandbox) -> Preparation | None:
+def _preparation(found: Pictures | None, sandbox: Sandbox) -> PicturePreparation | None:
     if found is None:
         return None
-    return Preparation.of(found, sandbox, is_bgr=found.channels == "bgr")
+    return PicturePreparation.of(found, sandbox, is_bgr=found.channels == "bgr")

@@ -13,14 +13,14 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from workers.sandbox.child import Handler, Refused
+from workers.sandbox.child import Handler, InputRefused
 
 _FATAL = 4  # onnxruntime's own log; what it refuses comes as an exception
 _WORD = 8  # bytes of an id or a row's number
 Arrays = list[NDArray[Any]]
 
 
-def serve(
+def serve_graphs(
     inputs: Sequence[Path], parameters: Mapping[str, Any], memory: memoryview
 ) -> tuple[Mapping[str, Any], Handler]:
     """`inputs`: the files that graphs lie in; `parameters`: "graphs" (for each its file's number,
@@ -31,7 +31,7 @@ def serve(
         name: _session(inputs[at], start, size, name, parameters["threads"])
         for name, (at, start, size) in parameters["graphs"].items()
     }
-    served = _Served(sessions, parameters, memory)
+    served = _GraphServer(sessions, parameters, memory)
     return {}, served.answer
 
 
@@ -59,7 +59,7 @@ def _told(name: str, perform: Callable[[], Any]) -> Any:
         text = str(error)
         if "allocat" in text.lower() or "bad_alloc" in text:
             raise MemoryError from None
-        raise Refused(f"{name}: {text}") from None
+        raise InputRefused(f"{name}: {text}") from None
 
 
 def _joined(parts: Sequence[Arrays]) -> Arrays:
@@ -68,17 +68,19 @@ def _joined(parts: Sequence[Arrays]) -> Arrays:
     for one in zip(*parts, strict=True):
         shapes = {each.shape[1:] for each in one}
         if len(shapes) > 1:
-            raise Refused(f"look: expected one shape for all images, found {sorted(shapes)!s:.200}")
+            raise InputRefused(
+                f"look: expected one shape for all images, found {sorted(shapes)!s:.200}"
+            )
     return [np.concatenate(one) for one in zip(*parts, strict=True)]
 
 
 @dataclass
-class _Kept:
+class _GraphTensors:
     images: Arrays = field(default_factory=list)
     state: Arrays = field(default_factory=list)
 
 
-class _Served:
+class _GraphServer:
     def __init__(
         self,
         sessions: Mapping[str, Any],
@@ -93,7 +95,7 @@ class _Served:
         self._seen = parameters["seen"]
         self._vocabulary = parameters["vocabulary"]
         self._memory = memory
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _GraphTensors] = {}
         self._looked: list[Arrays] = []  # parts of what is looked at, until the last one is there
         self._features: NDArray[np.float32] | None = None
         self._logits: NDArray[np.uint8] | None = None
@@ -129,14 +131,14 @@ class _Served:
         found = self._run("look", {self._seen: features}, [*images, *first])
         for name, array in zip([*images, *first], found, strict=True):
             if array.ndim < 1 or len(array) != len(features):
-                raise Refused(
+                raise InputRefused(
                     f"look: expected {name!r:.100} to have a row for each of {len(features)} "
                     f"images, found shape {list(array.shape)}"
                 )
         self._looked = [*self._looked, found] if request["part"] else [found]
         if request["is_last"]:
             whole, self._looked = _joined(self._looked), []
-            self._kept[request["as"]] = _Kept(whole[: len(images)], whole[len(images) :])
+            self._kept[request["as"]] = _GraphTensors(whole[: len(images)], whole[len(images) :])
 
     def _step(self, request: Mapping[str, Any]) -> None:
         n = request["rows"]
@@ -149,11 +151,11 @@ class _Served:
         logits, *after = self._run("step", feeds, asked)
         for each, array in zip(states, after, strict=True):
             if array.ndim < 1 or len(array) != n:
-                raise Refused(
+                raise InputRefused(
                     f"step: expected {each['after']!r:.100} to have a row for each of {n} words, "
                     f"found shape {list(array.shape)}"
                 )
-        self._kept[request["as"]] = _Kept(state=after)
+        self._kept[request["as"]] = _GraphTensors(state=after)
         self._give("step", logits, (n, self._vocabulary))
 
     def _score(self, request: Mapping[str, Any]) -> None:
@@ -177,14 +179,14 @@ class _Served:
         kept = self._kept[request["of"]]
         for array in (*kept.images, *kept.state):
             if array.dtype.kind == "f" and np.isnan(array).any():
-                raise Refused("expected numbers in all images and states, found NaN")
+                raise InputRefused("expected numbers in all images and states, found NaN")
 
     def _run(self, name: str, feeds: Mapping[str, Any], asked: Sequence[str]) -> Arrays:
         session = self._sessions[name]
         found: Arrays = _told(name, lambda: session.run(list(asked), dict(feeds)))
         for output, array in zip(asked, found, strict=True):
             if not isinstance(array, np.ndarray):
-                raise Refused(f"{name}: expected {output!r:.100} to be a tensor")
+                raise InputRefused(f"{name}: expected {output!r:.100} to be a tensor")
         return found
 
     def _fed(self, images: Arrays, state: Arrays) -> dict[str, NDArray[Any]]:
@@ -205,7 +207,7 @@ class _Served:
 
     def _give(self, name: str, logits: NDArray[Any], shape: tuple[int, ...]) -> None:
         if logits.shape != shape or logits.dtype != np.float32:
-            raise Refused(
+            raise InputRefused(
                 f"{name}: expected logits of float32 {list(shape)}, "
                 f"found {logits.dtype} {list(logits.shape)}"
             )

@@ -14,21 +14,28 @@ from service.contract.errors import UnusableDataset
 from service.contract.formats.bundles.pictures import places
 from service.contract.wording import counted
 from workers.inference.pictures import children
-from workers.inference.pictures.children import Operation, Undecoded
+from workers.inference.pictures.children import PictureDecodingFailure, PictureOperation
 
-__all__ = ["Fit", "Pixels", "Resample", "Undecoded", "read", "unusable"]
+__all__ = [
+    "PictureDecodingFailure",
+    "PictureFit",
+    "Pixels",
+    "Resample",
+    "build_undecoded_error",
+    "read_pictures",
+]
 
 Pixels = NDArray[np.uint8]  # (height, width, 3): red, green, blue
 Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
 _MOST_NAMED = 10
 _CHANNELS = 3
-_OPERATION = "workers.inference.pictures.files:decode"
+_OPERATION = "workers.inference.pictures.decoder:decode_pictures"
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What becomes of a picture's size, as encoders want it. Either the whole picture is
+class PictureFit:
+    """Size and cropping of a picture, as encoders want it. Either the whole picture is
     `stretched` to a width and height; or its shorter side gets `shorter` pixels, if that is given,
     and then the middle of it is `cropped` to a width and height, if that is given.
     """
@@ -39,24 +46,24 @@ class Fit:
     cropped: tuple[int, int] | None = None
 
 
-def read(
+def read_pictures(
     bundle: Path,
     images: Sequence[str],
     *,
-    fit: Fit | None = None,
+    fit: PictureFit | None = None,
     sandbox: str = "required",
-) -> Iterator[Pixels | Undecoded]:
+) -> Iterator[Pixels | PictureDecodingFailure]:
     """For each image, in the given order, its pixels or why there are none.
 
     JPEG, PNG and WebP by content, whatever the name says; as the camera was held (EXIF); RGB, of 16
     bits the upper 8, without alpha, without a change by a colour profile. `sandbox`: the setting.
     Raises SandboxUnavailable where it is required and this machine has none.
     """
-    operation = Operation(_OPERATION, {"fit": None if fit is None else asdict(fit)}, _taken)
-    return children.results(images, list(places(bundle, images)), operation, sandbox)
+    operation = PictureOperation(_OPERATION, {"fit": None if fit is None else asdict(fit)}, _taken)
+    return children.process_pictures(images, list(places(bundle, images)), operation, sandbox)
 
 
-def unusable(undecoded: Mapping[str, str]) -> UnusableDataset:
+def build_undecoded_error(undecoded: Mapping[str, str]) -> UnusableDataset:
     """The error of a task that needs these images, by which they are named with their reasons."""
     named = [f"{image!r:.100} ({why})" for image, why in islice(undecoded.items(), _MOST_NAMED)]
     more = len(undecoded) - len(named)

@@ -1,4 +1,4 @@
-"""Pictures in the sandbox's children, some at a time. What a child writes is judged."""
+"""Children in the sandbox that decode pictures, some at a time. What a child writes is judged."""
 
 import json
 import tempfile
@@ -12,9 +12,9 @@ from prescore import plain_text
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from service.contract.formats.bundles.pictures import Place
-from workers.sandbox import confined
-from workers.sandbox.confinement import left_out
-from workers.sandbox.limits import Limits
+from workers.sandbox import operations
+from workers.sandbox.confinement import list_skipped_mechanisms
+from workers.sandbox.limits import ChildLimits
 
 _BATCH = 128  # pictures of a child: it takes half a second to start
 _SECONDS = 20.0  # after which a child leaves the rest to the next one
@@ -28,7 +28,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Undecoded:
+class PictureDecodingFailure:
     """A picture that is not there or cannot be decoded; `reason` is one line."""
 
     image: str
@@ -39,7 +39,7 @@ class Undecoded:
 
 
 @dataclass(frozen=True)
-class Operation(Generic[T_co]):
+class PictureOperation(Generic[T_co]):
     """A function of `files`, with its parameters. `take` reads what the child has written of a
     picture, of which it has told this; None where that is not what was asked for.
     """
@@ -49,9 +49,12 @@ class Operation(Generic[T_co]):
     take: Callable[[object, BinaryIO], T_co | None]
 
 
-def results(
-    images: Sequence[str], found: Sequence[Place | str], operation: Operation[T_co], sandbox: str
-) -> Iterator[T_co | Undecoded]:
+def process_pictures(
+    images: Sequence[str],
+    found: Sequence[Place | str],
+    operation: PictureOperation[T_co],
+    sandbox: str,
+) -> Iterator[T_co | PictureDecodingFailure]:
     """For each image, in the given order, what became of its picture. `found`: where it is, or why
     it is nowhere; `sandbox`: the setting. Raises SandboxUnavailable where it is required and this
     machine has none.
@@ -65,8 +68,11 @@ def results(
 
 
 def _of_one_child(
-    images: Sequence[str], found: Sequence[Place | str], operation: Operation[T_co], sandbox: str
-) -> Iterator[T_co | Undecoded]:
+    images: Sequence[str],
+    found: Sequence[Place | str],
+    operation: PictureOperation[T_co],
+    sandbox: str,
+) -> Iterator[T_co | PictureDecodingFailure]:
     """Of as many images as one child could do: at least of the first."""
     given = [place for place in found if isinstance(place, Place)]
     with tempfile.TemporaryDirectory(prefix="prescore-pictures-") as folder, ExitStack() as opened:
@@ -78,7 +84,7 @@ def _of_one_child(
             stream = opened.enter_context(output.open("rb"))
         for image, place in zip(images, found, strict=True):
             if isinstance(place, str):
-                yield Undecoded(image, plain_text.quoted(place))
+                yield PictureDecodingFailure(image, plain_text.quoted(place))
                 continue
             one = next(told, None)
             if one is None:
@@ -87,18 +93,23 @@ def _of_one_child(
 
 
 def _judged(
-    image: str, told: object, stream: BinaryIO, operation: Operation[T_co]
-) -> T_co | Undecoded:
+    image: str, told: object, stream: BinaryIO, operation: PictureOperation[T_co]
+) -> T_co | PictureDecodingFailure:
     if isinstance(told, str):
-        return Undecoded(image, plain_text.quoted(told))
+        return PictureDecodingFailure(image, plain_text.quoted(told))
     taken = operation.take(told, stream)
     if taken is not None:
         return taken
-    return Undecoded(image, "the process that decoded it wrote something else than was asked")
+    return PictureDecodingFailure(
+        image, "the process that decoded it wrote something else than was asked"
+    )
 
 
 def _run(
-    given: Sequence[Place], outputs: tuple[Path, Path], operation: Operation[T_co], sandbox: str
+    given: Sequence[Place],
+    outputs: tuple[Path, Path],
+    operation: PictureOperation[T_co],
+    sandbox: str,
 ) -> str | None:
     """Let a child decode; returns why it was stopped at the picture after its last line."""
     files = list(dict.fromkeys(place.path for place in given))
@@ -111,13 +122,15 @@ def _run(
         **operation.asked,
     }
     seconds = _SECONDS + _ONE_SECONDS
-    within = Limits(seconds, int(seconds), _MEMORY, _FILE_BYTES)
-    without = left_out(sandbox)
+    within = ChildLimits(seconds, int(seconds), _MEMORY, _FILE_BYTES)
+    without = list_skipped_mechanisms(sandbox)
     try:
-        confined.run(operation.name, files, outputs, asked, limits=within, without=without)
-    except (confined.Stopped, confined.Refused) as stopped:
+        operations.run_operation(
+            operation.name, files, outputs, asked, limits=within, without=without
+        )
+    except (operations.ChildStopped, operations.InputRefused) as stopped:
         return str(stopped)
-    except confined.Unavailable as unavailable:
+    except operations.ConfinementUnavailable as unavailable:
         raise SandboxUnavailable(
             f"{unavailable}; pictures are decoded in a sandbox alone (PRESCORE_SANDBOX)"
         ) from None
@@ -125,7 +138,7 @@ def _run(
 
 
 def _lines(path: Path, stopped: str | None) -> Iterator[object]:
-    """What the child has told of the pictures, as anybody may have written it."""
+    """Read the child's lines about the pictures, as anybody may have written them."""
     with path.open("rb") as stream:
         whole = stream.read(_LINES_BYTES).split(b"\n")[:-1]
     for line in whole:

@@ -1,4 +1,4 @@
-"""Small forms of a bundle's pictures, for people to look at. They are made in the sandbox."""
+"""Thumbnails of a bundle's pictures, for people to look at. They are made in the sandbox."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +13,9 @@ from service.contract.formats import thumbnails
 from service.contract.formats.bundles.pictures import Place, places
 from workers.files import tensor_files
 from workers.inference.pictures import children
-from workers.inference.pictures.children import Operation, Undecoded
+from workers.inference.pictures.children import PictureDecodingFailure, PictureOperation
 
-_OPERATION = "workers.inference.pictures.files:shrink"
+_OPERATION = "workers.inference.pictures.decoder:shrink_pictures"
 _CHUNK = 1 << 20
 NO_PICTURE = bytes(thumbnails.Digests.BYTES)
 
@@ -23,44 +23,44 @@ Forms = Mapping[int, bytes]  # by the longest side that is asked for
 
 
 @dataclass(frozen=True)
-class Small:
+class PictureThumbnails:
     """The forms of a picture, which is known by its SHA-256, or why there are none."""
 
     picture: str
     image: str
-    forms: Forms | Undecoded
+    forms: Forms | PictureDecodingFailure
 
 
-def digests(bundle: Path, images: Sequence[str]) -> Iterator[bytes]:
+def hash_pictures(bundle: Path, images: Sequence[str]) -> Iterator[bytes]:
     """The SHA-256 of each image's picture; zeros where it has none."""
     for place in places(bundle, images):
         yield NO_PICTURE if isinstance(place, str) else _digest(place)
 
 
-def make(
+def make_thumbnails(
     bundle: Path,
     images: Sequence[str],
     *,
     sizes: Sequence[int] = thumbnails.SIZES,
     sandbox: str = "required",
-) -> Iterator[Small]:
+) -> Iterator[PictureThumbnails]:
     """For each image its picture's small forms: WebP of pixels alone. Raises SandboxUnavailable as
     `pictures.read` does.
     """
     found = list(places(bundle, images))
-    operation = Operation(_OPERATION, {"sizes": list(sizes)}, partial(_taken, sizes))
-    forms = children.results(images, found, operation, sandbox)
+    operation = PictureOperation(_OPERATION, {"sizes": list(sizes)}, partial(_taken, sizes))
+    forms = children.process_pictures(images, found, operation, sandbox)
     for image, place, made in zip(images, found, forms, strict=True):
         picture = NO_PICTURE if isinstance(place, str) else _digest(place)
-        yield Small(picture.hex(), image, made)
+        yield PictureThumbnails(picture.hex(), image, made)
 
 
-def write(path: Path, made: Sequence[Small]) -> None:
+def write_thumbnails(path: Path, made: Sequence[PictureThumbnails]) -> None:
     """The file that `service.contract.formats.thumbnails` reads."""
     tensors = {}
     undecoded: dict[str, str] = {}
     for each in made:
-        if isinstance(each.forms, Undecoded):
+        if isinstance(each.forms, PictureDecodingFailure):
             undecoded[each.picture] = each.forms.reason
         else:
             for size, form in each.forms.items():

@@ -1,4 +1,4 @@
-"""What authors of plug-ins write their captioners with."""
+"""Base class of plug-ins' captioners, and the description that their factories get."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from service.contract.formats.checkpoint_header import Encoder
 from workers.inference import features
 from workers.inference.features import Inputs
 from workers.inference.packing import Packed
-from workers.inference.vocabulary import Tokens
+from workers.inference.vocabulary import CaptionerTokens
 
 
 @dataclass(frozen=True)
-class Description:
-    """What a file says, beside its config and its tensors. `notes`: other metadata."""
+class CaptionerDescription:
+    """Description of a file, beside its config and its tensors. `notes`: other metadata."""
 
-    tokens: Tokens
+    tokens: CaptionerTokens
     encoder: Encoder
     feature_size: int
     device: torch.device
     notes: Mapping[str, str]
 
 
-class Captioner:
+class CaptionerBase:
     """A captioner of image features. `look`, `begin` and `step` are its network; the others are as
     most networks need them.
 
@@ -41,14 +41,14 @@ class Captioner:
     batch_tokens = 8_192
     together = 128
 
-    def __init__(self, description: Description) -> None:
+    def __init__(self, description: CaptionerDescription) -> None:
         self.description = description
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
-        return features.read(bundle, images, self.description.encoder)
+        return features.read_features(bundle, images, self.description.encoder)
 
     def check(self, inputs: Inputs) -> None:
-        features.check_size(inputs, self.description.feature_size)
+        features.check_features_size(inputs, self.description.feature_size)
 
     def look(self, inputs: Tensor) -> Tensor:
         return inputs
@@ -86,5 +86,5 @@ class Captioner:
             return state._make(parts)
         return type(state)(parts)
 
-    def exact(self) -> "Captioner":
+    def exact(self) -> "CaptionerBase":
         raise NotImplementedError("a captioner that settles near ties computes them in float64")

@@ -24,7 +24,7 @@ from workers.metrics.accord.words import ENGLISH
 from workers.metrics.family import Floats, Score, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import Tokenizer
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _NOTHING = 1e-6  # weights of less together are rounding
 
@@ -58,7 +58,7 @@ def learn(
     *,
     score: Score,
     tokenizer: Tokenizer,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     about: Mapping[str, Any] | None = None,
     stems: str = ENGLISH,
 ) -> LearnedAccord:
@@ -111,7 +111,7 @@ def measured(
     *,
     score: Score,
     tokenizer: Tokenizer,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> tuple[Floats, Floats]:
     """The features of the right and of the wrong captions."""
     captions = [each.right for each in given] + [each.wrong for each in given]

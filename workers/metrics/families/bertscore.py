@@ -25,7 +25,7 @@ from workers.metrics.ngrams import Ints
 from workers.metrics.references import counted
 from workers.metrics.vectors.encoder import Embedded, TextEncoder
 from workers.metrics.vectors.reference_sets import collect, distinct, join_offsets, join_places
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _FORMAT = "1"
 _TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
@@ -55,7 +55,7 @@ def prepare(
     references: Sequence[Sequence[str]],
     encoder: TextEncoder,
     *,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Prepared:
     """Embed the references. Raises MetricFailed if an image has no reference."""
     texts, sentences, images = collect(references)
@@ -70,7 +70,7 @@ def measure(
     *,
     idf: bool = False,
     baseline: float | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Measured:
     """Score captions; rows[i] is the image that caption i answers. `idf`: the fewer of all
     references have a token, the more it weighs. `baseline`: the F1 of unrelated sentences, which
@@ -133,7 +133,7 @@ def besides(
     encoder: TextEncoder,
     *,
     idf: bool = False,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Iterator[Beside | None]:
     """The i-th is of the sentence places[i] of `captions`, which answers the image rows[i]; None if
     a side has no tokens.

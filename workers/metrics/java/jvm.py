@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from service.contract.errors import JavaFailed, MetricFailed
-from workers.processes import Child, Gone
-from workers.progress import Progress, silent
+from workers.processes import ChildGone, ChildProcess
+from workers.progress import Progress, ignore_progress
 
 # METEOR's table of paraphrases takes most of 768m, and no more is used (0.67 GB resident) until
 # there is a caption of 10,000 characters: 5,000 times "a" need this much (and 14 s).
@@ -47,7 +47,7 @@ class Jvm:
         self._heap = heap
         self._deadline = deadline
         self._jars = tuple(map(str, jars))
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._calls = 0
         self._lock = Lock()
 
@@ -74,7 +74,7 @@ class Jvm:
         *,
         batch: int = 250,
         deadline: float | None = None,
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> list[Any]:
         """An answer for each item. `progress` is called after each batch, and every 50 ms while
         Java computes: if it raises then (Canceled), the child is killed. Raises MetricFailed if
@@ -109,7 +109,7 @@ class Jvm:
         request = {"id": self._calls, "operation": operation, "items": items}
         try:
             answer = _parsed(_exchange(self._running(), request, deadline, tell), request)
-        except Gone as error:
+        except ChildGone as error:
             raise JavaFailed(f"{operation}: Java {error}{self._ended()}") from None
         except BaseException:  # canceled or interrupted: nobody waits for the child's answer
             self.close()
@@ -123,14 +123,14 @@ class Jvm:
         where = "" if item is None else f" item {start + item}:"
         raise MetricFailed(f"{operation}:{where} {answer['error']}")
 
-    def _running(self) -> Child:
+    def _running(self) -> ChildProcess:
         """The warm child, or a new one if it has died meanwhile, which is no fault of this call."""
         if self._child is not None and not self._child.is_alive():
             self.close()
         if self._child is None:
             arguments = [self._kind, str(os.getpid()), self._heap, *self._jars]
             command = [sys.executable, "-P", "-c", _START, *arguments]
-            self._child = Child(command, _environment(), _LAST_OUTPUT)
+            self._child = ChildProcess(command, _environment(), _LAST_OUTPUT)
         return self._child
 
     def _ended(self) -> str:
@@ -145,18 +145,18 @@ class Jvm:
 
 
 def _exchange(
-    child: Child, request: dict[str, Any], seconds: float, tell: Callable[[], None]
+    child: ChildProcess, request: dict[str, Any], seconds: float, tell: Callable[[], None]
 ) -> bytes:
     child.send(request)
     until = time.monotonic() + seconds
     while (body := child.receive(_POLL_SECONDS)) is None:
         tell()
         if time.monotonic() > until:
-            raise Gone(f"gave no answer within {seconds:g} s")
+            raise ChildGone(f"gave no answer within {seconds:g} s")
     if child.unsent:
-        raise Gone("answered before it had read the question")
+        raise ChildGone("answered before it had read the question")
     if child.unread:
-        raise Gone("said more than its answer")
+        raise ChildGone("said more than its answer")
     return body
 
 
@@ -165,12 +165,12 @@ def _parsed(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except ValueError:
-        raise Gone(f"answered what is no JSON: {body[:40]!r}") from None
+        raise ChildGone(f"answered what is no JSON: {body[:40]!r}") from None
     if not isinstance(found, dict) or found.get("id") != request["id"]:
-        raise Gone(f"answered something else than was asked: {body[:40]!r}")
+        raise ChildGone(f"answered something else than was asked: {body[:40]!r}")
     answers, items = found.get("answers"), request["items"]
     if "error" not in found and not (isinstance(answers, list) and len(answers) == len(items)):
-        raise Gone(f"did not give one answer for each of {len(items)} items")
+        raise ChildGone(f"did not give one answer for each of {len(items)} items")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from workers import processes
 from workers.sandbox import confinement
 from workers.sandbox.confinement import Confinement
-from workers.sandbox.limits import Limits
+from workers.sandbox.limits import ChildLimits
 
 Operation = Callable[[Sequence[Any]], list[Any]]  # items -> as many answers
 
@@ -28,7 +28,7 @@ KINDS: Mapping[str, str] = {
 
 _OURS = Path(__file__).resolve().parents[3]  # where `workers` is found
 _PACKAGES = ("workers", "service")
-_LIMITS = Limits(cpu_seconds=None, files=256)  # it stays warm; its heap has a limit of its own
+_LIMITS = ChildLimits(cpu_seconds=None, files=256)  # it stays warm; its heap has a limit of its own
 
 _OPTIONS = (
     "-Duser.language=en",  # a comma-decimal locale breaks METEOR's own parsing of numbers
@@ -51,14 +51,14 @@ class ItemFailed(Exception):
 
 def main() -> None:
     kind, parent, heap, *jars = sys.argv[1:]
-    processes.die_with(int(parent))
-    requests, answers = processes.private_pipes()
+    processes.die_with_parent(int(parent))
+    requests, answers = processes.open_private_pipes()
     _confine(jars)
     module = importlib.import_module(KINDS[kind])
     _start_java([*module.class_path(), *jars], heap, module.OPTIONS)
     operations: Mapping[str, Operation] = module.OPERATIONS
-    while (request := processes.read(requests)) is not None:
-        processes.write(answers, {"id": request["id"], **_answer(operations, request)})
+    while (request := processes.read_message(requests)) is not None:
+        processes.write_message(answers, {"id": request["id"], **_answer(operations, request)})
 
 
 def _confine(jars: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ def _confine(jars: Sequence[str]) -> None:
     kept from all else, where the kernel can do that. Where it cannot, Java runs: texts are no code.
     To be called before anything starts threads, as numpy does.
     """
-    if confinement.missing() is not None:
+    if confinement.explain_missing_sandbox() is not None:
         return
     modules = [folder for folder in map(Path, sys.path) if _is_of_modules_alone(folder)]
     reads = (*modules, *(_OURS / name for name in _PACKAGES), *map(Path, jars))

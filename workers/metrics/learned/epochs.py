@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from workers.metrics.family import Floats
 from workers.metrics.learned.network import Network, NetworkTraining
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 CHANCE = float(np.log(2))
 _LEAST = 1e-12  # of a probability: the logarithm of 0 is none
@@ -34,7 +34,7 @@ def train(
     epochs: int,
     patience: int,
     *,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Trained:
     """Train, and keep the epoch that `best` says, by quality and loss of the watched captions.
     Training ends early after `patience` epochs in which neither had a better value.

@@ -16,7 +16,7 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Tools:
     jvm: Jvm
     frequencies: Frequencies
     needs: Mapping[str, Any] = field(default_factory=dict)
-    progress: Progress = silent
+    progress: Progress = ignore_progress
 
 
 @dataclass(frozen=True, eq=False)

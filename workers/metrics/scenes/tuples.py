@@ -15,7 +15,7 @@ from workers.files import atomic
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scenes.scene_graphs import Tuples
 from workers.metrics.scenes.tuple_store import TupleStore
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 PARSER = "spice1.0+corenlp3.6.0"  # what tuples depend on besides their caption
 
@@ -35,7 +35,9 @@ class Parser:
         self._jvm = Jvm("spice", heap=f"{heap}m", jars=jars)
         self._store = store
 
-    def parse(self, captions: Sequence[str], *, progress: Progress = silent) -> dict[str, Tuples]:
+    def parse(
+        self, captions: Sequence[str], *, progress: Progress = ignore_progress
+    ) -> dict[str, Tuples]:
         """Tuples of each different caption (tokens joined by blanks). Java starts only for
         captions that nobody has parsed before. Raises MetricFailed and JavaFailed as `Jvm.call`.
         """

@@ -21,7 +21,7 @@ from service.contract.errors import MetricFailed
 from service.contract.formats import strict_json
 from service.contract.plan.measured import digest_of_files
 from workers.metrics.vectors import weights
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +67,7 @@ class TextEncoder:
         """What the files of this encoder's vectors are marked with."""
         return f"{self.digest}/{self.layer}"
 
-    def embed(self, sentences: Sequence[str], *, progress: Progress = silent) -> Embedded:
+    def embed(self, sentences: Sequence[str], *, progress: Progress = ignore_progress) -> Embedded:
         """Embed sentences, token by token."""
         encodings = self.encode(sentences)
         ids = [np.array(encoding.ids, np.uint32) for encoding in encodings]
@@ -88,7 +88,7 @@ class TextEncoder:
         return self.tokenizer.encode_batch([self._plain(text) for text in sentences])
 
     def states(
-        self, ids: Sequence[NDArray[np.uint32]], *, progress: Progress = silent
+        self, ids: Sequence[NDArray[np.uint32]], *, progress: Progress = ignore_progress
     ) -> "Iterator[tuple[list[int], torch.Tensor]]":
         """The states of sentences' tokens (sentences, tokens, H), batch by batch, with the
         sentences' places. Those of equal length are computed together, so nothing is padded.

@@ -17,7 +17,7 @@ from workers.files import tensor_files
 from workers.metrics.ngrams import Ints
 from workers.metrics.vectors.encoder import TextEncoder
 from workers.metrics.vectors.reference_sets import collect, join_offsets, join_places
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _FORMAT = "1"
 _TENSORS = ("vectors", "sentences", "images")
@@ -38,7 +38,7 @@ class Prepared:
 
 
 def pool(
-    sentences: Sequence[str], encoder: TextEncoder, *, progress: Progress = silent
+    sentences: Sequence[str], encoder: TextEncoder, *, progress: Progress = ignore_progress
 ) -> NDArray[np.float32]:
     """A vector of length 1 for each sentence; zeros if it has no words."""
     ids = [np.array(encoding.ids, np.uint32) for encoding in encoder.encode(sentences)]
@@ -52,7 +52,10 @@ def pool(
 
 
 def prepare(
-    references: Sequence[Sequence[str]], encoder: TextEncoder, *, progress: Progress = silent
+    references: Sequence[Sequence[str]],
+    encoder: TextEncoder,
+    *,
+    progress: Progress = ignore_progress,
 ) -> Prepared:
     """Embed the references. Raises MetricFailed if an image has no reference."""
     texts, sentences, images = collect(references)

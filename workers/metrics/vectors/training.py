@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from service.contract.errors import AssetRefused
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _LEAST_COUNT = 5  # of a word in the captions; with all words, people agree no more
 _LEAST_WORDS = 10
@@ -29,7 +29,10 @@ class VectorTraining:
 
 
 def train(
-    captions: Sequence[str], path: Path, options: VectorTraining, progress: Progress = silent
+    captions: Sequence[str],
+    path: Path,
+    options: VectorTraining,
+    progress: Progress = ignore_progress,
 ) -> None:
     """Train vectors on captions, which are tokens joined by blanks, and write them in word2vec's
     binary format. `progress` counts epochs. Raises AssetRefused if too few words stand in the

@@ -73,10 +73,13 @@ def test_options_as_usual_are_those_of_a_request_without_them():
 
 
 def test_options_as_usual_are_those_of_the_engine():
-    assert Decoding().length_power == decoding.Options().length_power
-    assert _evaluation().precision == scoring.Options().precision
+    assert Decoding().length_power == decoding.DecodingOptions().length_power
+    assert _evaluation().precision == scoring.ScoringOptions().precision
     tokens = _evaluation(tokens={}).tokens
-    assert (tokens.top, tokens.entropy) == (scoring.Options().top, scoring.Options().entropy)
+    assert (tokens.top, tokens.entropy) == (
+        scoring.ScoringOptions().top,
+        scoring.ScoringOptions().entropy,
+    )
 
 
 SEARCH = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}

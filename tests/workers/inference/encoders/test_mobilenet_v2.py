@@ -14,8 +14,8 @@ from service.contract.errors import AssetRefused, UnusableCheckpoint
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import Preprocessing
 from workers.files import tensor_files
-from workers.inference import pictures
-from workers.inference.encoders import encoding, mobilenet_v2
+from workers.inference import mobilenet_v2, pictures
+from workers.inference import mobilenet_v2 as encoding
 
 DATA = Path(os.environ.get("PRESCORE_DATA", Path(__file__).parents[5] / "shared" / "data"))
 
@@ -45,7 +45,7 @@ def _transformers(arrays, padding):
 @pytest.mark.parametrize("sides", [(32, 32), (45, 31)])
 def test_features_are_those_of_transformers(tmp_path, padding, sides):
     given = Preprocessing(stretched=sides, mean=(120.0, 110.0, 100.0), deviation=(60.0, 50.0, 40.0))
-    encoder = mobilenet_v2.read(
+    encoder = mobilenet_v2.read_image_encoder(
         image_encoders.write(tmp_path / "e.safetensors", padding=padding, given=given)
     )
     rng = np.random.default_rng(1)
@@ -71,12 +71,12 @@ def test_features_of_photos_are_the_published_ones(tmp_path):
         pytest.skip("no data")
     pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
     tflite.convert(source / "mobilenet_v2_1.0_224_quant.tflite", tmp_path / "e.safetensors")
-    encoder = mobilenet_v2.read(tmp_path / "e.safetensors")
+    encoder = mobilenet_v2.read_image_encoder(tmp_path / "e.safetensors")
     names = sorted(path.name for path in photos.iterdir())[:20]
     with np.load(published) as file:
         place = {name: at for at, name in enumerate(file["filenames"])}
         expected = file["q"][[place[name] for name in names]] * float(file["scale"])
-    found = encoding.encode(encoder, "0", _bundle(tmp_path / "b", photos, names), names)
+    found = encoding.encode_pictures(encoder, "0", _bundle(tmp_path / "b", photos, names), names)
     assert found.undecoded == {}
     lengths = np.linalg.norm(found.rows, axis=1) * np.linalg.norm(expected, axis=1)
     cosines = (found.rows * expected).sum(1) / lengths
@@ -98,20 +98,20 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
     number of threads, which is afterwards what it was.
     """
     pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
-    encoder = mobilenet_v2.read(image_encoders.write(tmp_path / "e.safetensors"))
+    encoder = mobilenet_v2.read_image_encoder(image_encoders.write(tmp_path / "e.safetensors"))
     images = [f"{place}.jpg" for place in range(5)]
     folder = tmp_path / "b" / "images"
     folder.mkdir(parents=True)
     for place, image in enumerate(images):
         whole = image_encoders.photo(place)
         (folder / image).write_bytes(whole[: len(whole) // 2] if place == 2 else whole)
-    found = encoding.encode(encoder, "0", tmp_path / "b", images)
+    found = encoding.encode_pictures(encoder, "0", tmp_path / "b", images)
     with ThreadPoolExecutor(1) as later:  # a thread that starts takes what was set last, anywhere
         assert later.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
     assert list(found.undecoded) == ["2.jpg"]
     assert np.isnan(found.rows[2]).all()
     for place in (0, 1, 3, 4):
-        (alone,) = pictures.read(tmp_path / "b", [images[place]], fit=encoder.fit)
+        (alone,) = pictures.read_pictures(tmp_path / "b", [images[place]], fit=encoder.fit)
         np.testing.assert_array_equal(found.rows[place], encoder.features(alone[None])[0])
     assert len({row.tobytes() for row in found.rows[[0, 1, 3, 4]]}) == 4
 
@@ -119,7 +119,7 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
 def _refused(path, arrays, metadata, error, *told):
     tensor_files.write(path, arrays, metadata)
     with pytest.raises(error) as caught:
-        mobilenet_v2.read(path)
+        mobilenet_v2.read_image_encoder(path)
     for text in told:
         assert text in caught.value.detail
 
@@ -155,4 +155,4 @@ def test_a_file_that_is_no_encoder_is_refused_with_the_reason(tmp_path):
     _refused(path, endless, right, UnusableCheckpoint, "head.bias", "not finite")
     path.write_bytes(b"no such file")
     with pytest.raises(AssetRefused, match="is no encoder of pictures"):
-        mobilenet_v2.read(path)
+        mobilenet_v2.read_image_encoder(path)

@@ -18,7 +18,7 @@ from service.contract.errors import InvalidPackage, OutOfMemory
 from service.contract.formats.huggingface.families import FAMILIES
 from service.contract.formats.huggingface.reading import checked
 from workers.inference import checkpoints, scoring
-from workers.inference.huggingface import before, reading
+from workers.inference.huggingface import decoder_stack, loader
 
 IMAGES = 7
 
@@ -64,7 +64,7 @@ def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(k
     one = saved(kind, trained=False)
     model, inputs = _opened(one)
     references = [[texts[0]] for texts in folders.sentences(IMAGES)]
-    found = scoring.columns(model, inputs, model.tokens.encode(references))
+    found = scoring.compute_columns(model, inputs, model.tokens.encode(references))
     rows = folders.pictures(IMAGES, seed=3)
     for caption, (text,) in enumerate(references):
         with torch.no_grad():
@@ -77,21 +77,21 @@ def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(k
 def test_what_stands_before_captions_is_read_once_for_each_picture(kind, saved, monkeypatch):
     model, inputs = _opened(saved(kind, trained=False))
     references = model.tokens.encode([["a red circle"] * 6] * IMAGES)
-    whole = scoring.columns(model, inputs, references).logp
-    read, plain = [], before.read
+    whole = scoring.compute_columns(model, inputs, references).logp
+    read, plain = [], decoder_stack.read_prefix
 
     def counted(layers, x, *rest, **more):
         read.append(len(x))
         return plain(layers, x, *rest, **more)
 
-    monkeypatch.setattr(before, "read", counted)
-    monkeypatch.setattr(before, "_PLACES", 20)
-    parted = scoring.columns(model, inputs, references).logp
+    monkeypatch.setattr(decoder_stack, "read_prefix", counted)
+    monkeypatch.setattr(decoder_stack, "_PLACES", 20)
+    parted = scoring.compute_columns(model, inputs, references).logp
     assert read == [IMAGES]
     np.testing.assert_allclose(parted, whole, atol=1e-5)
 
 
-class _Counting(before.Blind):
+class _CountingLayer(decoder_stack.LayerWithoutImage):
     def __init__(self):
         self.thought = []
 
@@ -107,9 +107,9 @@ class _Counting(before.Blind):
 
 
 def test_pictures_are_read_in_parts_and_the_last_layer_gives_keys_alone(monkeypatch):
-    monkeypatch.setattr(before, "_PLACES", 20)
-    layers = [_Counting(), _Counting()]
-    pairs = list(before.read(layers, torch.ones(5, 8, 4), 2))
+    monkeypatch.setattr(decoder_stack, "_PLACES", 20)
+    layers = [_CountingLayer(), _CountingLayer()]
+    pairs = list(decoder_stack.read_prefix(layers, torch.ones(5, 8, 4), 2))
     assert [keys.shape for keys, _ in pairs] == [(5, 2, 8, 2)] * 2
     assert [layer.thought for layer in layers] == [[(2, 8, 4), (2, 8, 4), (1, 8, 4)], []]
 
@@ -118,10 +118,10 @@ def test_another_prompt_is_another_captioner(saved, tmp_path):
     one = saved("paligemma", trained=False)
     model, inputs = _opened(one)
     references = model.tokens.encode([["a red circle"]] * IMAGES)
-    own = scoring.columns(model, inputs, references).logp
+    own = scoring.compute_columns(model, inputs, references).logp
     copy = shutil.copytree(one.folder, tmp_path / "copy")
     (copy / "prompt.json").write_text(json.dumps({"prompt": "the table"}))
-    other = scoring.columns(checkpoints.open_captioner(copy), inputs, references).logp
+    other = scoring.compute_columns(checkpoints.open_captioner(copy), inputs, references).logp
     assert np.abs(own - other).max() > 1e-3
 
 
@@ -164,8 +164,8 @@ def test_tensors_of_older_versions_give_the_same_bits(kind, saved, tmp_path):
     save_file(tensors, copy / "model.safetensors")
     old = checkpoints.open_captioner(copy)
     np.testing.assert_array_equal(
-        scoring.columns(old, inputs, references).logp,
-        scoring.columns(model, inputs, references).logp,
+        scoring.compute_columns(old, inputs, references).logp,
+        scoring.compute_columns(model, inputs, references).logp,
     )
 
 
@@ -239,4 +239,4 @@ def test_a_model_of_billions_is_refused_with_a_sentence_where_memory_lacks(kind,
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + at)
     with pytest.raises(OutOfMemory, match=r"takes about [2-7][0-9],[0-9]{3} MB, .* 8,000 MB"):
-        reading.read(copy, limit=8_000_000_000)
+        loader.read_captioner(copy, limit=8_000_000_000)

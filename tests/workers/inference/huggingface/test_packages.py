@@ -12,15 +12,17 @@ from safetensors.torch import load_file, save_file
 
 import seen_pictures
 from service.contract.errors import InvalidPackage, OutOfMemory, UnusableCheckpoint
-from workers.conversion import huggingface
+from workers.conversion import verification
 from workers.inference import checkpoints, scoring
-from workers.sandbox import confined
+from workers.sandbox import operations
 
 
 def _columns(path):
     model = checkpoints.open_captioner(path)
     pictures = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3)).astype(np.uint8)
-    return scoring.columns(model, pictures, model.tokens.encode(seen_pictures.sentences(4))).logp
+    return scoring.compute_columns(
+        model, pictures, model.tokens.encode(seen_pictures.sentences(4))
+    ).logp
 
 
 def _pack(folder, target):
@@ -118,11 +120,13 @@ def test_a_model_larger_than_a_task_may_be_is_refused_before_it_is_read(copy):
 @pytest.mark.parametrize("kind", ["blip", "swin-gpt2", "blip2-opt", "llava-qwen2", "paligemma"])
 def test_the_sandbox_says_what_a_folder_is(kind, saved, tmp_path):
     packed = _pack(saved(kind, trained=False).folder, tmp_path / "m.tar")
-    found = confined.run("workers.conversion.huggingface:check", [packed], [])
-    assert found == huggingface.describe(packed)
+    found = operations.run_operation(
+        "workers.conversion.verification:verify_huggingface", [packed], []
+    )
+    assert found == verification.describe_captioner(packed)
     assert (found["units"], found["inputs"]) == ("pieces", "pixels")
     assert found["architecture"] == kind
     broken = tmp_path / "broken.tar"
     broken.write_bytes(packed.read_bytes()[:2000])
-    with pytest.raises(confined.Refused, match="cut off"):
-        confined.run("workers.conversion.huggingface:check", [broken], [])
+    with pytest.raises(operations.InputRefused, match="cut off"):
+        operations.run_operation("workers.conversion.verification:verify_huggingface", [broken], [])

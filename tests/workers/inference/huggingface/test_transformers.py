@@ -14,8 +14,8 @@ from huggingface_folders import KINDS
 from huggingface_more import IN_PLACES
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from workers.inference import checkpoints, columns, generation, prefix, scoring
-from workers.inference.captioners import Search
-from workers.inference.vocabulary import Encoded
+from workers.inference.captioners import GenerationOptions
+from workers.inference.vocabulary import EncodedCaptions
 
 IMAGES = 15
 EACH = [
@@ -54,12 +54,12 @@ def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixel
     one = saved(kind, trained=trained)
     model, inputs = _opened(one)
     references = model.tokens.encode(seen_pictures.sentences(IMAGES))
-    found = scoring.columns(model, inputs, references)
+    found = scoring.compute_columns(model, inputs, references)
     logp, rank = _by_library(one, pixels(kind, IMAGES), references)
     np.testing.assert_allclose(found.logp, logp, atol=1e-4)
     np.testing.assert_array_equal(found.rank == 0, rank == 0)
     assert not trained or (found.rank == 0).mean() > 0.5
-    walked = prefix.walk(model, inputs, references)
+    walked = prefix.walk_prefixes(model, inputs, references)
     for start, end, length in zip(
         references.caption_offsets[:-1], references.caption_offsets[1:], walked, strict=True
     ):
@@ -75,7 +75,7 @@ def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
     model, inputs = _opened(one, images)
     seen = pixels(kind, images)
     for beams in (1, 3):
-        found = generation.decode(model, inputs, Search(beams=beams, most=14))
+        found = generation.generate_captions(model, inputs, GenerationOptions(beams=beams, most=14))
         expected = one.generated(seen, num_beams=beams, max_new_tokens=14)
         assert [list(caption.words) for caption in found] == expected
 
@@ -112,7 +112,7 @@ def test_settings_of_a_search_mean_what_they_mean_to_generate(
 ):
     one = saved(kind, trained=trained)
     model, inputs = _opened(one)
-    found = generation.decode(model, inputs, Search(most=12, **ours))
+    found = generation.generate_captions(model, inputs, GenerationOptions(most=12, **ours))
     expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **theirs)
     assert [list(caption.words) for caption in found] == expected
 
@@ -167,8 +167,10 @@ RESTRAINTS = [
 def test_repetitions_are_restrained_as_by_generate(kind, beams, theirs, ours, saved, pixels):
     one = saved(kind, trained=False)
     model, inputs = _opened(one, 7)
-    plain = generation.decode(model, inputs, Search(beams=beams, most=14))
-    found = generation.decode(model, inputs, Search(beams=beams, most=14, **ours))
+    plain = generation.generate_captions(model, inputs, GenerationOptions(beams=beams, most=14))
+    found = generation.generate_captions(
+        model, inputs, GenerationOptions(beams=beams, most=14, **ours)
+    )
     expected = one.generated(pixels(kind, 7), num_beams=beams, max_new_tokens=14, **theirs)
     assert [list(caption.words) for caption in found] == expected
     assert [caption.words for caption in plain] != [caption.words for caption in found]
@@ -181,7 +183,7 @@ def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels
     folders.change(copy, "generation_config.json", **how)
     _, inputs = _opened(one, 7)
     model = checkpoints.open_captioner(copy)
-    found = generation.decode(model, inputs, model.search)
+    found = generation.generate_captions(model, inputs, model.search)
     expected = one.generated(pixels("vit-gpt2", 7), **how)
     assert [list(caption.words) for caption in found] == expected
 
@@ -189,13 +191,13 @@ def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels
 def test_a_captions_probability_is_that_of_its_tokens(saved):
     model, inputs = _opened(saved("blip", trained=True))
     for beams, penalty in ((1, 1.0), (3, 1.0), (3, 0.0)):
-        search = Search(beams=beams, most=20, length_penalty=penalty)
-        found = generation.decode(model, inputs, search)
+        search = GenerationOptions(beams=beams, most=20, length_penalty=penalty)
+        found = generation.generate_captions(model, inputs, search)
         ended = [[*caption.words, model.tokens.end] for caption in found]
         offsets = np.cumsum([0, *map(len, ended)])
         images = np.arange(len(ended) + 1)
-        given = Encoded(np.concatenate(ended), offsets, images, model.tokens.start)
-        known = scoring.columns(model, inputs, given)
+        given = EncodedCaptions(np.concatenate(ended), offsets, images, model.tokens.start)
+        known = scoring.compute_columns(model, inputs, given)
         counted = [min(len(tokens), 20) for tokens in ended]  # the 20th is the last one
         expected = [
             known.logp[at : at + count].sum()
@@ -261,15 +263,15 @@ def test_a_reference_longer_than_the_model_reads_is_named(saved):
 def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved):
     model, inputs = _opened(saved("vit-gpt2", trained=True))
     references = model.tokens.encode(seen_pictures.sentences(IMAGES))
-    pieces = scoring.columns(model, inputs, references)
-    found = columns.of_words(pieces, references.word_offsets)
+    pieces = scoring.compute_columns(model, inputs, references)
+    found = columns.merge_word_pieces(pieces, references.word_offsets)
     begins = references.word_offsets
     assert found.caption_offsets[-1] == len(begins) - 1 == len(found.logp) < len(pieces.logp)
     for word, (start, end) in enumerate(pairwise(begins)):
         assert found.logp[word] == pytest.approx(float(pieces.logp[start:end].sum()), abs=1e-5)
         assert found.rank[word] == pieces.rank[start:end].max()
-    walked = prefix.walk(model, inputs, references)
-    assert references.whole_words(walked).tolist() == prefix.of_columns(found).tolist()
+    walked = prefix.walk_prefixes(model, inputs, references)
+    assert references.whole_words(walked).tolist() == prefix.read_prefixes(found).tolist()
 
 
 def test_features_are_no_pictures(saved):

@@ -45,17 +45,17 @@ def _is_gone(pid, seconds=5.0):
 @pytest.fixture
 def when_asked(monkeypatch):
     """Does something when Java has been asked and, being stopped, cannot have answered."""
-    ask = processes.Child.send
+    ask = processes.ChildProcess.send
 
     def install(action):
         def send(child, message):
             os.kill(child.pid, signal.SIGSTOP)
             ask(child, message)
-            monkeypatch.setattr(processes.Child, "send", ask)
+            monkeypatch.setattr(processes.ChildProcess, "send", ask)
             action(child.pid)
             os.kill(child.pid, signal.SIGCONT)
 
-        monkeypatch.setattr(processes.Child, "send", send)
+        monkeypatch.setattr(processes.ChildProcess, "send", send)
 
     return install
 
@@ -111,7 +111,7 @@ def test_java_is_confined_before_it_starts(tmp_path):
     """It may read packages and its jars, and start threads; no other file, socket or process. The
     folder that it is started in is one in which Python looks for modules.
     """
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     jar, record = tmp_path / "a.jar", tmp_path / "record.sqlite"
     for path in (jar, record):
@@ -122,7 +122,7 @@ def test_java_is_confined_before_it_starts(tmp_path):
 
 
 def test_java_is_in_the_sandbox(keyed):
-    if lacking := confinement.missing():
+    if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
     status = Path(f"/proc/{keyed.pid}/status").read_text()
     assert "\nSeccomp:\t2\n" in status
@@ -130,7 +130,9 @@ def test_java_is_in_the_sandbox(keyed):
 
 
 def test_where_there_is_no_sandbox_java_runs_all_the_same(monkeypatch):
-    monkeypatch.setattr(confinement, "missing", lambda: "this kernel has no Landlock")
+    monkeypatch.setattr(
+        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
+    )
     monkeypatch.setattr(confinement.Confinement, "apply", lambda _: pytest.fail("confined"))
     jvm_child._confine([])
 

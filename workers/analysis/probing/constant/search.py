@@ -26,7 +26,7 @@ from workers.metrics.families.bleu import NAMES
 from workers.metrics.family import Floats
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import References
-from workers.progress import Progress, silent
+from workers.progress import Progress, ignore_progress
 
 _FORMAT = "1"
 _BLOCK = 8192  # sentences bounded between two reports of progress: a fifth of a second
@@ -83,7 +83,7 @@ def best(
     objective: str = "bleu_4",
     *,
     state: Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Best:
     """Find the sentence with the highest score. `sentences` are tokens joined by blanks, as the
     references' tokenizer makes them. The search keeps its progress in the file `state`: a search

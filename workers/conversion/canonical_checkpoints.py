@@ -1,0 +1,161 @@
+"""Canonical checkpoints, made of a model's tensors, its words and a map."""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract.errors import InvalidPackage, RequestRefused
+from service.contract.formats import bundles, checkpoint_header, packages, state_dicts
+from service.contract.formats.checkpoint_header import (
+    UNK,
+    CheckpointHeader,
+    Description,
+    Encoder,
+    shapes,
+)
+from service.contract.formats.packages import Package
+from service.contract.formats.state_dicts import StateDict, vocabularies
+from service.contract.formats.state_dicts.maps import Map
+from service.contract.formats.state_dicts.places import (
+    AdaptiveMap,
+    BottomUpMap,
+    SoftMap,
+    TransformerMap,
+)
+from service.contract.formats.words import TOKENIZERS
+from workers.conversion import foreign_files as files
+from workers.conversion import recurrent_captioners, transformer_captioners
+from workers.conversion.foreign_files import ConversionLimits
+from workers.conversion.layers import Arrays, ConvertedCaptioner, Floats, ModelTensors, SourceModel
+from workers.files import atomic, tensor_files
+
+Tensors = dict[str, NDArray[np.float32]]
+_MOST_NAMED = 10
+
+
+def convert_tensors(
+    arrays: Arrays, by_id: Sequence[str], given: Map, encoder: Encoder
+) -> tuple[Description, Tensors]:
+    """Raises RequestRefused where a layer is missing, has other shapes than the captioner needs, or
+    tensors are left over that the map does not ignore.
+    """
+    state = ModelTensors(arrays)
+    words = vocabularies.ordered(by_id, given.words)
+    made = _make_captioner(SourceModel(state, words, len(by_id)), given)
+    description = Description(
+        given.architecture, made.config, words.words, given.tokenizer, encoder
+    )
+    _check_shapes(description, made.tensors)
+    _check_left_over(given, state)
+    return description, {name: tensor.astype(np.float32) for name, tensor in made.tensors.items()}
+
+
+def _make_captioner(source: SourceModel, given: Map) -> ConvertedCaptioner:
+    match given:
+        case SoftMap():
+            return recurrent_captioners.make_soft_attention(source, given)
+        case AdaptiveMap():
+            return recurrent_captioners.make_adaptive_attention(source, given)
+        case BottomUpMap():
+            return recurrent_captioners.make_bottom_up_top_down(source, given)
+        case TransformerMap():
+            return transformer_captioners.make_transformer(source, given)
+        case _:
+            return recurrent_captioners.make_recurrent(source, given)
+
+
+def write_canonical(path: Path, description: Description, tensors: Tensors) -> CheckpointHeader:
+    """Write the checkpoint, or nothing where it is none: words, too, have rules."""
+
+    def save(partial: Path) -> CheckpointHeader:
+        tensor_files.write_into(partial, tensors, checkpoint_header.metadata_of(description))
+        return checkpoint_header.read(partial)
+
+    return atomic.write(path, save)
+
+
+def _check_shapes(description: Description, tensors: Mapping[str, Floats]) -> None:
+    words = len(description.vocabulary)
+    for name, expected in shapes(description.architecture, description.config, words).items():
+        found = tensors[name].shape
+        if found != expected:
+            raise RequestRefused(
+                f"{description.architecture}: {name} would be {list(found)}, and "
+                f"{list(expected)} is needed: does the image enter elsewhere "
+                "(deploy/guide/captioners.md), or is another layer meant?"
+            )
+
+
+def _check_left_over(given: Map, state: ModelTensors) -> None:
+    left = [name for name in state.left_over() if not given.ignores(name)]
+    if left:
+        more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+        raise RequestRefused(
+            "tensors that no layer of the map reads: "
+            f"{', '.join(left[:_MOST_NAMED])}{more}. If the model "
+            "computes captions without them, name them under `ignore`, as a list of patterns"
+        )
+
+
+_CHUNK = 1 << 24
+
+
+def convert_package(path: Path, box: ConversionLimits) -> tuple[Description, Tensors]:
+    """Raises RequestRefused, or UnusableCheckpoint, where the tensors are not those of the map."""
+    with _taken_out(path) as (found, tensors):
+        arrays, _ = files.read_tensors(tensors, box)
+        return convert_tensors(arrays, found.by_id, found.map, found.encoder)
+
+
+@contextmanager
+def _taken_out(path: Path) -> Iterator[tuple[StateDict, Path]]:
+    """Yield the state dict of a package with its map, and a file with its tensors."""
+    with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
+        with packages.opened(path) as package:
+            found = state_dicts.read(package)
+            tensors = Path(folder) / "tensors"
+            _take_out(package, found.tensors, tensors)
+        yield found, tensors
+
+
+def _take_out(package: Package, name: str, path: Path) -> None:
+    size = package.file(name).size
+    with package.file(name).open() as stream, path.open("wb") as out:
+        while chunk := stream.read(_CHUNK):
+            out.write(chunk)
+        if out.tell() != size:
+            raise InvalidPackage(f"{name}: expected {size:,} bytes, found {out.tell():,}")
+
+
+_CAPTIONS = 10_000  # that are looked at
+_MUCH, _LESS = 0.02, 0.5  # of all words; of the share by the tokenizer that is chosen
+
+
+def remark_on_unknown_words(bundle: Path, description: Description) -> str | None:
+    """A sentence if another tokenizer leaves fewer than half as many words of a bundle's references
+    unknown to the model.
+    """
+    known = set(description.vocabulary[UNK + 1 :])
+    split = next(iter(bundles.count_splits(bundle)))
+    items = bundles.read_split(bundle, split)
+    captions = [*islice((text for item in items for text in item.references), _CAPTIONS)]
+    shares = {name: _share(captions, name, known) for name in TOKENIZERS}
+    own = shares[description.tokenizer]
+    best = min(shares, key=lambda name: shares[name])
+    if own < _MUCH or shares[best] > _LESS * own:
+        return None
+    return (
+        f"{own:.1%} of the references' words ({split} of {bundle}) are unknown to the model by the "
+        f"tokenizer {description.tokenizer}, and {shares[best]:.1%} by {best}: is `tokenizer` in "
+        "the map right? With a wrong one its scores are wrong"
+    )
+
+
+def _share(captions: Iterable[str], tokenizer: str, known: set[str]) -> float:
+    words: Sequence[str] = [word for text in captions for word in TOKENIZERS[tokenizer](text)]
+    return sum(word not in known for word in words) / max(1, len(words))

@@ -1,0 +1,94 @@
+"""Checks of a checkpoint: memory that it needs, by its header, and finite tensors."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from service.contract.errors import OutOfMemory, UnusableCheckpoint
+from service.contract.formats.checkpoint_header import CheckpointHeader, Config
+from workers.inference.captioners import CanonicalCaptioner, Captioner
+from workers.inference.captioners.recurrent import MAX_TABLE_BYTES
+from workers.inference.features import Inputs
+
+_FLOAT32 = 4
+_PROGRAM = 400_000_000  # torch and the largest batches
+_COPIES = 4  # of features: as they are read, as a tensor, without what is not there, normalised
+_BLOCK = 128  # images of which all places are in memory at once
+_READ = ("gates.weight", "candidate.weight")
+_MULTIPLIED = ("output.weight", *_READ)
+
+
+def estimate_memory(header: CheckpointHeader, device: torch.device) -> int:
+    """Bytes, or a little more: the tensors in float32; on a CPU, the copies of those that are
+    multiplied, one of them twice while it is made, the table of words, and the file, whose pages
+    count as long as it is read.
+    """
+    sizes = {name: _FLOAT32 * math.prod(each.shape) for name, each in header.tensors.items()}
+    weights = sum(sizes.values())
+    if device.type != "cpu":
+        return weights + _PROGRAM
+    copies = [sizes.get(name, 0) for name in _multiplied(header)]
+    read = [each.shape[1] for name, each in header.tensors.items() if name in _READ]
+    has_table = isinstance(header.description.config, Config)
+    table = _FLOAT32 * len(header.description.vocabulary) * sum(read) * has_table
+    stored = sum(each.end - each.start for each in header.tensors.values())
+    kept = table if table <= MAX_TABLE_BYTES else 0
+    return weights + sum(copies) + max(copies) + stored + kept + _PROGRAM
+
+
+def _multiplied(header: CheckpointHeader) -> Sequence[str]:
+    """The tensors of which a copy is made for products."""
+    if isinstance(header.description.config, Config):
+        return _MULTIPLIED
+    matrices = [name for name, each in header.tensors.items() if len(each.shape) == 2]
+    return [name for name in matrices if name != "embedding.weight"]
+
+
+def check_places_fit(model: Captioner, inputs: Inputs, limit: int | None) -> None:
+    """Raise OutOfMemory if the places of a block of images cannot fit beside the model."""
+    shape = np.shape(inputs[:0])
+    if len(shape) != 3 or not isinstance(model, CanonicalCaptioner) or model.device.type != "cpu":
+        return
+    _, places, size = shape
+    of_words = 3 * model.description.config.size  # keys, values, what becomes of them
+    block = _FLOAT32 * min(_BLOCK, len(inputs)) * places * (_COPIES * size + of_words)
+    weights = 2 * sum(tensor.nbytes for tensor in model.tensors.values())
+    what = f"{_BLOCK} images with {places:,} places of size {size:,}, beside the captioner,"
+    check_memory_limit(what, block + weights + _PROGRAM, limit)
+
+
+def check_header_fits(header: CheckpointHeader, device: torch.device, limit: int | None) -> None:
+    """Raise OutOfMemory if a captioner cannot fit."""
+    check_captioner_fits(header.parameters, estimate_memory(header, device), device, limit)
+
+
+def check_captioner_fits(
+    parameters: int, needs: int, device: torch.device, limit: int | None
+) -> None:
+    """Raise OutOfMemory if it does not fit into its CUDA device, or on a CPU into `limit`."""
+    if device.type == "cuda":
+        limit = torch.cuda.get_device_properties(device).total_memory
+    check_memory_limit(f"a captioner of {parameters:,} parameters", needs, limit)
+
+
+def check_memory_limit(what: str, needs: int, limit: int | None) -> None:
+    """Raise OutOfMemory if `what` needs more bytes than the limit."""
+    if limit is not None and needs > limit:
+        raise OutOfMemory(
+            f"{what} takes about {needs / 1e6:,.0f} MB, and a task may take {limit / 1e6:,.0f} MB: "
+            "use a smaller model, or a worker with more memory (PRESCORE_TASK_MEMORY_MB, if the "
+            "machine has more)"
+        )
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    wrong = int((~torch.isfinite(tensor)).sum())
+    if wrong:
+        raise UnusableCheckpoint(
+            f"tensor {name}: {wrong} of {tensor.numel()} values are not finite numbers; "
+            "did the training diverge?",
+            pointer=f"/{name}",
+        )

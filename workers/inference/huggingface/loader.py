@@ -1,0 +1,263 @@
+"""Opens a captioner that transformers has saved: judged first, built of the checked config, with
+weights that we have read; the library sees no file.
+"""
+
+import io
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from service.contract.errors import UnusableCheckpoint
+from service.contract.formats import huggingface, packages
+from service.contract.formats.huggingface import Captioner, Family, Generation, tensors
+from service.contract.formats.huggingface.tensors import Found
+from service.contract.formats.packages import Package
+from service.contract.settings import Sandbox
+from workers.inference import checkpoint_checks, pieces
+from workers.inference.captioners import GenerationOptions
+from workers.inference.devices import pack_layers
+from workers.inference.huggingface import captioner, decoders
+from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner, Prompt
+from workers.inference.huggingface.decoder_stack import Decoder
+from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
+from workers.inference.pieces import PieceTokens
+from workers.inference.preprocessing import PicturePreparation
+
+_FLOAT32 = 4
+_PROGRAM = 900_000_000  # torch, transformers and the largest batches
+_UNUSED = "pooler."  # weights that no output depends on
+
+
+def read_captioner(
+    path: Path,
+    device: torch.device | str = "cpu",
+    limit: int | None = None,
+    sandbox: Sandbox = "required",
+) -> HuggingFaceCaptioner:
+    """The captioner in a package, in float32 on `device`; pictures are decoded in the sandbox.
+
+    Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
+    """
+    with packages.opened(path) as package:
+        judged = huggingface.judge(package)
+        _check_memory(judged, torch.device(device), limit)
+        tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, judged.family.vocabulary)
+        tensors = read_weights(package, judged)
+    prompt = captioner.encode_prompt(tokenizer, judged)
+    model = _built(judged.family, tensors, torch.device(device))
+    del tensors
+    tokens = PieceTokens(
+        tokenizer, judged.family.vocabulary, prompt.start, judged.end, judged.family.positions
+    )
+    preparation = PicturePreparation.of(judged.preprocessing, sandbox)
+    search = _search(judged.generation, judged.family)
+    return HuggingFaceCaptioner(split_network(model, prompt), tokens, preparation, search, judged)
+
+
+def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
+    """The weights once as they are read and once as they are packed, and the file's pages."""
+    sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
+    needs = 2 * _FLOAT32 * sizes + count_stored_bytes(judged.tensors.values()) + _PROGRAM
+    checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
+
+
+def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
+    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # by no threads: the sandbox has none
+    import transformers
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    kinds: dict[str, tuple[Any, Any]] = {
+        "vision-encoder-decoder": (
+            transformers.VisionEncoderDecoderConfig,
+            transformers.VisionEncoderDecoderModel,
+        ),
+        "blip": (transformers.BlipConfig, transformers.BlipForConditionalGeneration),
+        "blip-2": (transformers.Blip2Config, transformers.Blip2ForConditionalGeneration),
+        "git": (transformers.GitConfig, transformers.GitForCausalLM),
+        "llava": (transformers.LlavaConfig, transformers.LlavaForConditionalGeneration),
+        "paligemma": (
+            transformers.PaliGemmaConfig,
+            transformers.PaliGemmaForConditionalGeneration,
+        ),
+    }
+    values = family.model_dump(exclude_none=True)
+    config_class, model_class = kinds[values.pop("model_type")]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model, report = model_class.from_pretrained(
+                None,
+                config=config_class(**_as_decoder(values)),
+                state_dict=dict(tensors),
+                dtype=torch.float32,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
+    except Exception as error:  # noqa: BLE001  the library may raise anything
+        raise UnusableCheckpoint(f"the library cannot build it: {error!r:.300}") from None
+    wrong = [name for name in report["missing_keys"] if _UNUSED not in name]
+    wrong += [*report["unexpected_keys"], *report["mismatched_keys"]]
+    if wrong:
+        raise UnusableCheckpoint(
+            f"{len(wrong)} tensors do not fit the library's network, the first is {wrong[0]!s:.100}"
+        )
+    return model.to(device).eval().requires_grad_(requires_grad=False)
+
+
+def _as_decoder(values: dict[str, Any]) -> dict[str, Any]:
+    if "decoder" not in values:
+        return values
+    decoder = {**values["decoder"], "is_decoder": True, "add_cross_attention": True}
+    return {**values, "decoder": decoder}
+
+
+def _search(found: Generation, family: Family) -> GenerationOptions:
+    """Captions end where the model has no more positions."""
+    most = min(found.most, family.positions)
+    return GenerationOptions(
+        beams=found.num_beams,
+        most=most,
+        least=min(found.least, most),
+        length_penalty=found.length_penalty,
+        early_stopping=found.early_stopping,
+        forced_first=found.forced_bos_token_id,
+        forced_last=found.forced_eos_token_id,
+        never=tuple(found.suppress_tokens or ()),
+        never_first=tuple(found.begin_suppress_tokens or ()),
+        repetition_penalty=found.repetition_penalty,
+        no_repeat_ngram=found.no_repeat_ngram_size,
+        longest=family.positions,
+    )
+
+
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+}
+
+
+def read_weights(package: Package, judged: Captioner) -> dict[str, Tensor]:
+    """In float32. Raises UnusableCheckpoint where values are not finite, or where a tensor that is
+    tied to another differs from it.
+    """
+    twins = tensors.twins(judged.tensors, judged.family)
+    wanted = [*judged.family.shapes(), *twins]
+    found = dict(_tensors(package, {name: judged.tensors[name] for name in wanted}))
+    for name, twin in twins.items():
+        if not torch.equal(found.pop(name), found[twin]):
+            raise UnusableCheckpoint(
+                f"tensor {name}: expected the values of {twin}, to which config.json ties it "
+                "(tie_word_embeddings), found others",
+                pointer=f"/{name}",
+            )
+    return found
+
+
+def count_stored_bytes(found: Iterable[Found]) -> int:
+    return sum(each.entry.end - each.entry.start for each in found)
+
+
+def _tensors(package: Package, wanted: Mapping[str, Found]) -> Iterator[tuple[str, Tensor]]:
+    """In the order of their files, since what is compressed is read from its beginning on."""
+    order = sorted(wanted.items(), key=lambda item: (item[1].file, item[1].entry.start))
+    for file, group in groupby(order, key=lambda item: item[1].file):
+        with package.file(file).open() as stream:
+            for name, found in group:
+                tensor = _tensor(stream, found)
+                checkpoint_checks.check_finite(name, tensor)
+                yield name, tensor
+
+
+def _tensor(stream: IO[bytes] | io.FileIO, found: Found) -> Tensor:
+    size = found.entry.end - found.entry.start
+    raw = bytearray()
+    stream.seek(found.data_start + found.entry.start)
+    while len(raw) < size:
+        part = stream.read(size - len(raw))
+        if not part:
+            raise UnusableCheckpoint(f"{found.file} ends within its tensors")
+        raw += part
+    if not size:
+        return torch.empty(found.entry.shape)
+    return torch.frombuffer(raw, dtype=_DTYPES[found.entry.dtype]).view(found.entry.shape).float()
+
+
+class _LastHiddenState(nn.Module):
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        return self.encoder(pixel_values=pixel_values).last_hidden_state  # type: ignore[no-any-return]
+
+
+def split_network(model: Any, prompt: Prompt | None = None) -> EncoderAndDecoder:
+    """Encoder and decoder of a model of transformers, whose layers are packed from now on."""
+    kind = model.config.model_type
+    if kind == "blip-2":
+        return decoders.split_blip2(model)
+    if prompt is not None and kind in _PROMPTED:
+        return _PROMPTED[kind](model, prompt)
+    encoder, decoder = _PARTS[kind](model)
+    return EncoderAndDecoder(_LastHiddenState(encoder), decoder)
+
+
+def _vision_encoder_decoder(model: Any) -> tuple[nn.Module, Decoder]:
+    pack_layers(model, model.decoder.get_output_embeddings())
+    into = getattr(model, "enc_to_dec_proj", None)
+    kind = model.config.decoder.model_type
+    decoder = (
+        Gpt2Decoder(model.decoder, into) if kind == "gpt2" else BertDecoder(model.decoder, into)
+    )
+    return model.encoder, decoder
+
+
+def _blip(model: Any) -> tuple[nn.Module, Decoder]:
+    pack_layers(model, model.text_decoder.get_output_embeddings())
+    return build_blip_encoder(model), BertDecoder(model.text_decoder)
+
+
+def _git(model: Any) -> tuple[nn.Module, Decoder]:
+    pack_layers(model, model.get_output_embeddings())
+    return model.git.image_encoder, GitDecoder(model)
+
+
+_PARTS = {"vision-encoder-decoder": _vision_encoder_decoder, "blip": _blip, "git": _git}
+_PROMPTED = {"llava": decoders.split_llava, "paligemma": decoders.split_paligemma}
+
+
+class _BlipAttention(nn.Module):
+    """In place of a BlipAttention."""
+
+    def __init__(self, attention: Any) -> None:
+        super().__init__()
+        self.qkv, self.projection = attention.qkv, attention.projection
+        self._heads: int = attention.num_heads
+
+    def forward(self, hidden_states: Tensor, **_: Any) -> tuple[Tensor, None]:
+        n, places, width = hidden_states.shape
+        parts = self.qkv(hidden_states).view(n, places, 3, self._heads, -1)
+        query, keys, values = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        read = functional.scaled_dot_product_attention(query, keys, values)
+        return self.projection(read.transpose(1, 2).reshape(n, places, width)), None
+
+
+def build_blip_encoder(model: Any) -> nn.Module:
+    found: nn.Module = model.vision_model
+    for layer in model.vision_model.encoder.layers:
+        layer.self_attn = _BlipAttention(layer.self_attn)
+    return found

@@ -1,0 +1,130 @@
+"""A training run from a bundle on disk to checkpoints on disk."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from service.contract.errors import InvalidSetting, UnusableDataset
+from service.contract.formats import bundles
+from service.contract.formats.bundles import FeaturesHeader, Item
+from service.contract.formats.bundles.features import TOLD
+from service.contract.formats.checkpoint_header import (
+    ARCHITECTURES,
+    FAMILIES,
+    AnyConfig,
+    Architecture,
+    Description,
+)
+from service.contract.formats.words import Tokenizer
+from service.contract.wording import told
+from workers.inference import checkpoints, devices, features, vocabulary
+from workers.lab import training
+from workers.lab.training import CaptionedImages, TrainingEpoch
+from workers.progress import Progress, ignore_progress
+
+TOKENIZER: Tokenizer = "karpathy"
+_USUAL = {"cell": "gru", "layers": 2, "heads": 4}
+
+
+@dataclass(frozen=True)
+class RecipeRun:
+    description: Description
+    training: CaptionedImages
+    validation: CaptionedImages
+    device: torch.device
+
+    def train(
+        self,
+        *,
+        epochs: int,
+        batch: int | None,
+        seed: int,
+        progress: Progress = ignore_progress,
+    ) -> Iterator[TrainingEpoch]:
+        recipe = training.RECIPES[self.description.architecture]
+        recipe = replace(recipe, epochs=epochs, seed=seed, batch=batch or recipe.batch)
+        return training.train_captioner(
+            self.description,
+            self.training,
+            self.validation,
+            recipe,
+            device=self.device,
+            progress=progress,
+        )
+
+
+def prepare_training(
+    bundle: Path,
+    *,
+    architecture: str,
+    sizes: Mapping[str, Any],
+    at_least: int,
+    splits: tuple[str, str],
+    device: str,
+) -> RecipeRun:
+    """Reads both splits; the vocabulary is the training split's. `sizes`: what the config says, and
+    None for what it may leave out.
+    """
+    header = bundles.read_features_header(bundle)
+    if header is None:
+        raise UnusableDataset(f"expected {bundles.FEATURES} in {bundle}: training needs features")
+    chosen = next((name for name in ARCHITECTURES if name == architecture), None)
+    if chosen is None:
+        raise InvalidSetting(
+            f"--architecture: expected {', '.join(ARCHITECTURES)}, found {architecture!r}"
+        )
+    config = _config(chosen, header, sizes)
+    items = {split: bundles.read_split(bundle, split) for split in splits}
+    captions = (caption for item in items[splits[0]] for caption in item.references)
+    words = vocabulary.build_vocabulary(captions, TOKENIZER, at_least)
+    examples = [
+        CaptionedImages(
+            _rows(bundle, header, items[split]),
+            vocabulary.encode_captions(
+                [item.references for item in items[split]], words, TOKENIZER
+            ),
+        )
+        for split in splits
+    ]
+    description = Description(chosen, config, words, TOKENIZER, header.encoder)
+    return RecipeRun(description, examples[0], examples[1], devices.resolve_device(device))
+
+
+def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, Any]) -> AnyConfig:
+    model = FAMILIES[chosen].config
+    usual = {name: size for name, size in _USUAL.items() if name in model.model_fields}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    for name in given.keys() - model.model_fields.keys():
+        raise InvalidSetting(f"--{name}: {chosen} has none; leave it out")
+    if ("inputs" in model.model_fields) != (header.inputs != "features"):
+        takes, advice = TOLD["features"], ""
+        if header.inputs == "features":
+            takes = f"{TOLD['grid']} or {TOLD['regions']}"
+            advice = ": `prescore lab shapes --places grid` makes some"
+        raise UnusableDataset(
+            f"{chosen} takes {takes}, and the dataset has {TOLD[header.inputs]}{advice}"
+        )
+    places = {} if header.inputs == "features" else {"inputs": header.inputs}
+    try:
+        return model.model_validate({**usual, **given, **places, "feature_size": header.size})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "heads"
+        raise InvalidSetting(f"--{name}: {told(first)}") from None
+
+
+def _rows(bundle: Path, header: FeaturesHeader, items: Sequence[Item]) -> NDArray[np.float32]:
+    images = [item.image for item in items]
+    return features.read_features(bundle, images, header.encoder, header.inputs)[:]
+
+
+def save_epoch(folder: Path, epoch: TrainingEpoch) -> Path:
+    path = folder / f"epoch-{epoch.number:02}.safetensors"
+    checkpoints.write_checkpoint(path, epoch.model)
+    return path
