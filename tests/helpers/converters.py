@@ -1,4 +1,4 @@
-"""Converters as processes, with nothing in their environment; some perform hostile tasks, too."""
+"""Converters as processes with nothing in their environment; some perform hostile operations."""
 
 import contextlib
 import subprocess
@@ -26,7 +26,7 @@ HOSTILE = {
 
 
 class Running:
-    """A converter: `prescore worker converter`, or this module with HOSTILE tasks."""
+    """A converter: `prescore worker converter`, or this module with HOSTILE operations."""
 
     def __init__(self, socket: Path, log: Path, *options: str, hostile: bool = False) -> None:
         self.socket, self.log = socket, log
@@ -84,8 +84,8 @@ def _main() -> None:
 
     confinement.isolate_process()
     bounds = ConverterBounds(children=2, memory=2_000_000_000)
-    socket, tasks = Path(sys.argv[2]), {**OPERATIONS, **HOSTILE}
-    Converter(socket, bounds, tasks=tasks, modules=[Path(__file__).parent]).serve()
+    socket, operations = Path(sys.argv[2]), {**OPERATIONS, **HOSTILE}
+    Converter(socket, bounds, operations=operations, modules=[Path(__file__).parent]).serve()
 
 
 if __name__ == "__main__":

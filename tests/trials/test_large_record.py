@@ -53,7 +53,7 @@ OF_200 = {
     "labels of a dataset": "/v1/labels?dataset=other/test",
 }
 MORE = 5  # statements, where some evaluations have not ended, and where a forecast is planned
-MOST_KB = 30
+MOST_KB = 40
 SMALL = {"datasets", "boards", "alembic_version", "sqlite_schema"}
 
 
@@ -64,7 +64,8 @@ def sizes(request):
 
 
 @pytest.fixture(scope="module")
-def service(serve_here, tmp_path_factory):
+def service(serve_here, tmp_path_factory, sizes):
+    assert sizes  # a record for each
     with serve_here(tmp_path_factory.mktemp("large") / "home") as service:
         _begin(service)
         yield service

