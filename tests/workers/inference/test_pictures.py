@@ -175,7 +175,7 @@ def test_what_the_child_has_written_is_judged(tmp_path, monkeypatch, line):
         outputs[0].write_bytes(bytes(48))
         outputs[1].write_bytes(line)
 
-    monkeypatch.setattr(children.confined, "run_operation", written)
+    monkeypatch.setattr(children.operations, "run_operation", written)
     (found,) = pictures.read_pictures(bundle, ["a.png"])
     assert isinstance(found, PictureDecodingFailure)
     assert "the process that decoded it" in found.reason

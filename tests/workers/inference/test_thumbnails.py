@@ -96,7 +96,7 @@ def test_what_a_hostile_child_writes_is_no_form(bundle, monkeypatch, what):
         outputs[0].write_bytes(content)
         outputs[1].write_text(f"{line}\n")
 
-    monkeypatch.setattr(children.confined, "run_operation", written)
+    monkeypatch.setattr(children.operations, "run_operation", written)
     (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
     assert isinstance(made.forms, PictureDecodingFailure)
     assert "wrote something else than was asked" in made.forms.reason
@@ -107,6 +107,6 @@ def test_the_same_child_may_write_what_is_asked(bundle, monkeypatch):
         outputs[0].write_bytes(FORM * 2)
         outputs[1].write_text(f"[{len(FORM)}, {len(FORM)}]\n")
 
-    monkeypatch.setattr(children.confined, "run_operation", written)
+    monkeypatch.setattr(children.operations, "run_operation", written)
     (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
     assert made.forms == {320: FORM, 960: FORM}
