@@ -33,7 +33,6 @@ from service.stored import judges, judging
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.in_process import open_background_queue
 
-URL = "http://localhost"
 FOLDER = "here"
 _LARGEST_LOG = 1_000_000  # bytes; a larger one begins anew
 _START_SECONDS = 30.0

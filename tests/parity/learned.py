@@ -11,7 +11,7 @@ import numpy as np
 from parity import learned_sets
 from parity.learned_sets import Judged
 from workers.metrics import postgen
-from workers.metrics.learned import fitting, network, training_sets
+from workers.metrics.learned import fitting, training_sets
 from workers.metrics.learned.features import Tools
 from workers.metrics.learned.fitting import Fitted, Task, Watched
 from workers.metrics.learned.network import NetworkRecipe
@@ -21,7 +21,7 @@ NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor"
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept
 RECIPES = {
     "network": NetworkRecipe(),
-    "network, learning rate 0.25": NetworkRecipe(learning_rate=network.PAPER_LEARNING_RATE),
+    "network, learning rate 0.25": NetworkRecipe(learning_rate=0.25),
 }
 SETS = ("COCO and Flickr30k", "Flickr30k")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 
+from prescore.client.here import HERE
 from prescore.models import Evaluation
 from service.contract import findings
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
@@ -210,7 +211,7 @@ def _encoders(places: Places) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Iterator[Finding]:
     """Check Java, then each post-gen family, by scoring captions equal to their references."""
-    from workers.here import URL, service_here  # needs the record's library, the other rows do not
+    from workers.here import service_here  # needs the record's library, the other rows do not
 
     places = Places.of(settings)
     with contextlib.closing(Toolbox(settings.device, places)) as toolbox:
@@ -220,7 +221,7 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
     with (
         tempfile.TemporaryDirectory(prefix="prescore-") as folder,
         service_here(settings.home, Path(folder)) as socket,
-        httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url=URL) as http,
+        httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url=HERE) as http,
     ):
         http.put(f"/v1/datasets/{_DATASET}", content=_bundle()).raise_for_status()
         for family, row in FAMILIES.items():

@@ -21,7 +21,6 @@ Layers = Sequence[tuple[Floats, Floats]]  # weights (in, out) and biases (out)
 
 _CLASSES = 2  # machine, human
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's, as its authors have them
-PAPER_LEARNING_RATE = 0.25
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from prescore.models import (
     Evaluation,
     Forecast,
     Gate,
+    Learned,
     NoForecast,
+    Probes,
     Score,
     Scored,
     Standing,
@@ -91,6 +93,12 @@ def warning_rows(evaluation: Evaluation) -> Sequence[tuple[str, str, str]]:
         for one in evaluation.warnings
         if one.code not in ("unavailable", _PART)  # a task's line, and the first, say so
     )
+
+
+def problem_lines(found: Learned | Probes) -> list[str]:
+    """The error that ended it, and its warnings."""
+    error = [] if found.error is None else [("error", found.error.detail or found.error.code)]
+    return [*aligned(error), *aligned((one.code, one.detail) for one in found.warnings)]
 
 
 def _estimate(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:

@@ -25,10 +25,12 @@ def run_service(home: Path | None) -> AbstractContextManager[Path]:
             f"clone of Prescore: {_INSTALL}"
         )
     (entry,) = entries
-    gc.disable()  # a fifth of the time of thousands of imports
+    collects = gc.isenabled()
+    gc.disable()  # with `freeze`, a fifth of the time of a short command
     try:
         service: AbstractContextManager[Path] = entry.load()(home)
     finally:
         gc.freeze()
-        gc.enable()
+        if collects:
+            gc.enable()
     return service

@@ -243,10 +243,7 @@ def _row(found: Learned) -> tuple[str, ...]:
 
 
 def _lines(found: Learned) -> list[str]:
-    lines = text.aligned([_row(found)])
-    if found.error is not None:
-        lines += text.aligned([("error", found.error.detail or found.error.code)])
-    lines += text.aligned([(one.code, one.detail) for one in found.warnings])
+    lines = [*text.aligned([_row(found)]), *text.problem_lines(found)]
     return [*lines, *(_card(found.model) if found.model is not None else [])]
 
 

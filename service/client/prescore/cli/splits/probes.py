@@ -171,9 +171,7 @@ def _show(found: Probes, csv_file: Path | None, *, as_json: bool) -> None:
 
 def _lines(found: Probes) -> list[str]:
     lines = text.aligned([(found.id, found.status, str(found.dataset))])
-    if found.error is not None:
-        lines += text.aligned([("error", found.error.detail or found.error.code)])
-    lines += text.aligned([(one.code, one.detail) for one in found.warnings])
+    lines += text.problem_lines(found)
     lines += text.aligned(
         [(task.name, task.status, task.error.detail) for task in found.tasks if task.error]
     )
