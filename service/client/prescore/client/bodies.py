@@ -74,7 +74,6 @@ class TrainingChoices(TypedDict, total=False):
     stopping: Sequence[Mapping[str, Any]] | None
     leave_out_rated: bool | None
     features: Sequence[str] | None
-    learner: str | None
     learning_rate: float | None
     beta: float | None
     epochs: int | None
