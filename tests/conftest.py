@@ -19,9 +19,9 @@ from service.contract.plan.assets import Places
 from service.engine import database
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.tables import metadata
+from workers.metrics import spice_tuples
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.scenes import tuples
-from workers.metrics.scenes.tuple_store import TupleStore
+from workers.metrics.spice_tuples import TupleStore
 
 # torch, and what imports it, is imported by fixtures: who only shares tests out needs none of it.
 
@@ -164,7 +164,7 @@ def issuers(tmp_path_factory):
 @pytest.fixture(scope="session")
 def parser(spice_jars):
     """One warm parser for all; it remembers nothing."""
-    parser = tuples.Parser(spice_jars)
+    parser = spice_tuples.TupleParser(spice_jars)
     yield parser
     parser.close()
 
@@ -174,7 +174,7 @@ def remembering(parser, tmp_path_factory):
     """The same with a store of its own."""
     path = tmp_path_factory.mktemp("store") / "tuples.sqlite"
     with_store = copy.copy(parser)
-    with_store._store = TupleStore(path, tuples.PARSER)
+    with_store._store = TupleStore(path, spice_tuples.PARSER)
     return with_store
 
 

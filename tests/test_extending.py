@@ -20,10 +20,10 @@ from service.contract.metrics.families import MetricRow
 from service.contract.metrics.tokenizers import TokenizerRow
 from service.http import app
 from service.http.dependencies import Running
-from workers.analysis.probing.constant import search
+from workers.bench.probing import constant_search
 from workers.cli.judge import judge
 from workers.metrics import postgen, tokens
-from workers.metrics.family import Family, Measured
+from workers.metrics.family import FamilyFunctions, FamilyMeasures
 
 PEOPLE = {
     "1.jpg": ["a dog sits", "the dog", "A brown dog"],
@@ -44,7 +44,7 @@ def _share(caption, people):
 def _measure(task):
     pairs = enumerate(task.captions)
     shares = np.array([_share(said, task.references_of(place)) for place, said in pairs])
-    return Measured({"overlap": shares}, {"overlap": shares})
+    return FamilyMeasures({"overlap": shares}, {"overlap": shares})
 
 
 def _sum_up(statistics):
@@ -57,7 +57,7 @@ def overlap(monkeypatch):
     row = families.Family((MetricRow("overlap", DEFINITION),), version=7)
     monkeypatch.setitem(families.FAMILIES, "overlap", row)
     monkeypatch.setitem(
-        postgen.FAMILIES, "overlap", Family(_measure, _sum_up, lambda _: "case:kept")
+        postgen.FAMILIES, "overlap", FamilyFunctions(_measure, _sum_up, lambda _: "case:kept")
     )
 
 
@@ -65,7 +65,7 @@ def overlap(monkeypatch):
 def letters(monkeypatch):
     """All that a new tokeniser is."""
     monkeypatch.setitem(tokenizers.TOKENIZERS, "letters", TokenizerRow("letters1"))
-    monkeypatch.setitem(tokens.TOKENIZERS, "letters", tokens.each(_letters))
+    monkeypatch.setitem(tokens.TOKENIZERS, "letters", tokens.split_each(_letters))
 
 
 def _letters(text):
@@ -231,7 +231,7 @@ def test_a_tokeniser_that_has_no_row_is_refused_with_those_that_have_one(ask):
 def test_every_row_has_its_function_and_every_function_its_row():
     assert list(postgen.FAMILIES) == list(families.FAMILIES)
     assert list(tokens.TOKENIZERS) == list(tokenizers.TOKENIZERS)
-    assert set(search.OBJECTIVES) == set(families.searched())
+    assert set(constant_search.OBJECTIVES) == set(families.searched())
     for name, row in families.FAMILIES.items():
         functions = postgen.FAMILIES[name]
         assert (functions.join is not None) == bool(row.made_of)

@@ -133,14 +133,14 @@ _NAMED_ELSEWHERE = {
     ("service/contract/results.py", "bertscore"): "the field of a request with its options",
     ("service/http/routers/leaderboard.py", "cider_d"): "the metric of a board where none is asked",
     ("service/operate/demo.py", "cider_d"): "what the demo shows",
-    ("workers/analysis/probing/constant/search.py", "cider_d"): "the bound of this one formula",
-    ("workers/analysis/probing/constant/search.py", "rouge_l"): "the bound of this one formula",
-    ("workers/analysis/probing/constant/cider_d.py", "cider_d"): "the bound of this one formula",
-    ("workers/analysis/learning/judged.py", "cider_d"): "the usual one, beside what was learned",
-    ("workers/analysis/study/files.py", "meteor"): "a column of the published table",
-    ("workers/analysis/study/files.py", "cider_d"): "a column of the published table",
-    ("workers/analysis/study/files.py", "spice"): "a column of the published table",
-    ("workers/analysis/study/files.py", "wmd"): "a column of the published table",
+    ("workers/bench/probing/constant_search.py", "cider_d"): "the bound of this one formula",
+    ("workers/bench/probing/constant_search.py", "rouge_l"): "the bound of this one formula",
+    ("workers/bench/probing/constant_objectives.py", "cider_d"): "the bound of this one formula",
+    ("workers/bench/learned/accord_judgements.py", "cider_d"): "the usual one, beside what was learned",
+    ("workers/bench/study/tables.py", "meteor"): "a column of the published table",
+    ("workers/bench/study/tables.py", "cider_d"): "a column of the published table",
+    ("workers/bench/study/tables.py", "spice"): "a column of the published table",
+    ("workers/bench/study/tables.py", "wmd"): "a column of the published table",
 }
 
 

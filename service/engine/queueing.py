@@ -24,7 +24,7 @@ from service.contract.plan.tasks import KINDS, QUEUES
 from service.engine.records import Records
 from service.engine.tables import outbox, task_rows
 
-FUNCTION = "workers.jobs.run"  # by name, since the API never imports the workers
+FUNCTION = "workers.jobs.run_job"  # by name, since the API never imports the workers
 JOB_SECONDS = 24 * 3600  # tasks have shorter deadlines; RQ's must never pass before them
 QUICK_SECONDS = 1.0  # how long one waits for an answer
 _AWAY_SECONDS = 1.0  # how long nobody asks a Redis that did not answer

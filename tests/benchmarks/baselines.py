@@ -18,8 +18,8 @@ from torch import Tensor
 from service.contract.formats.checkpoint_header import EDGE, UNK
 from workers.inference import decoding
 from workers.inference.decoding import DecodedCaption
+from workers.metrics.families.wmd import STOP_WORDS
 from workers.metrics.family import ScoringInput
-from workers.metrics.vectors.stop_words import ENGLISH
 
 _SCORED, _DECODED, _BATCH, _MOVED = 200, 10, 64, 200
 
@@ -106,7 +106,7 @@ def gensim_distances(
 
 
 def _kept(text: str) -> list[str]:
-    return [word for word in text.split(" ") if word not in ENGLISH]
+    return [word for word in text.split(" ") if word not in STOP_WORDS]
 
 
 def _beam(plain: _Plain, case: Case, image: int, options: decoding.DecodingOptions) -> list[int]:

@@ -31,17 +31,16 @@ from parity import systems
 from service.contract.errors import MetricUnavailable
 from service.contract.plan import assets
 from service.contract.plan.assets import Places
-from workers.metrics import postgen, references
+from workers.metrics import postgen, references, spice_tuples
 from workers.metrics.families import wmd
-from workers.metrics.family import Measured, ScoringInput
+from workers.metrics.families.wmd import STOP_WORDS
+from workers.metrics.family import FamilyMeasures, ScoringInput
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.references import References
-from workers.metrics.scenes import tuples
-from workers.metrics.scenes.scene_graphs import Tuples
-from workers.metrics.scenes.tuple_store import TupleStore
+from workers.metrics.references import PreparedReferences
+from workers.metrics.scene_graphs import Tuples
+from workers.metrics.spice_tuples import TupleStore
 from workers.metrics.tokens import tokenize
-from workers.metrics.vectors import encoder, word_vectors
-from workers.metrics.vectors.stop_words import ENGLISH
+from workers.metrics.vectors import text_encoder, word_vectors
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"
 DATA = Path(os.environ.get("PRESCORE_DATA", _SHARED / "data"))
@@ -57,7 +56,7 @@ _NAMES = {
     "cider_d": "CIDEr-D",
     "meteor": "METEOR",
 }
-_WMD = wmd.family("wmd", unit=False)
+_WMD = wmd.make_wmd_family("wmd", unit=False)
 _SCORERS = {"bleu": lambda: Bleu(4), "rouge_l": Rouge, "cider_d": Cider, "meteor": Meteor}
 
 
@@ -97,7 +96,7 @@ def made_up(images: int) -> Captions:
 def measure(case: Captions) -> list[Row]:
     theirs, expected = package(case)
     with Jvm() as jvm:
-        prepared = references.prepare(case.references, "ptb", jvm)
+        prepared = references.prepare_references(case.references, "ptb", jvm)
         ours, found = _ours(case, prepared, jvm)
         tokens = tokenize(case.captions, "ptb", jvm)
         task = ScoringInput(tokens, np.arange(prepared.images), prepared, jvm)
@@ -132,8 +131,8 @@ def package(case: Captions) -> tuple[dict[str, float], dict[str, coco_scorers.Sc
 
 
 def _ours(
-    case: Captions, prepared: References, jvm: Jvm
-) -> tuple[dict[str, float], dict[str, postgen.Scores]]:
+    case: Captions, prepared: PreparedReferences, jvm: Jvm
+) -> tuple[dict[str, float], dict[str, postgen.FamilyScores]]:
     took, scores = {}, {}
     rows = np.arange(prepared.images)
     for _ in range(_WARM + 1):
@@ -150,10 +149,10 @@ def _ours(
 
 def _distances(task: ScoringInput) -> Iterator[Row]:
     words, vectors = _vectors(task.references)
-    keys = b"".join(word_vectors.key(word.encode()) for word in words)
-    collected = word_vectors.collect("benchmark", vectors, keys)
+    keys = b"".join(word_vectors.hash_word(word.encode()) for word in words)
+    collected = word_vectors.collect_vectors("benchmark", vectors, keys)
     with_vectors = replace(task, tools={"vectors": collected})
-    found: list[Measured] = []
+    found: list[FamilyMeasures] = []
     took = seconds(lambda: found.append(_WMD.measure(with_vectors)), 3)
     plain, expected = gensim_distances(task, words, vectors)
     apart = np.abs(found[0].captions["wmd_distance"][: len(expected)] - expected).max()
@@ -161,7 +160,7 @@ def _distances(task: ScoringInput) -> Iterator[Row]:
     yield Row("WMD", took, "gensim, pair by pair (a part, scaled)", plain, note)
 
 
-def _vectors(prepared: References) -> tuple[list[str], NDArray[np.float32]]:
+def _vectors(prepared: PreparedReferences) -> tuple[list[str], NDArray[np.float32]]:
     if DATA.is_dir():
         stored = np.load(DATA / "wordvec" / "captions_w2v100_f16.npz")
         return list(map(str, stored["words"])), stored["vectors"].astype(np.float32)
@@ -177,7 +176,7 @@ def _by_encoder(case: Captions, task: ScoringInput) -> Iterator[Row]:
     cache = Path(__file__).resolve().parents[2] / "build" / "benchmarks"
     cache.mkdir(parents=True, exist_ok=True)
     try:
-        model = encoder.read(encoders.minilm(cache))
+        model = text_encoder.read_encoder(encoders.minilm(cache))
     except Absent as error:
         print(f"no row for accord_large: {error}")
         return
@@ -185,9 +184,9 @@ def _by_encoder(case: Captions, task: ScoringInput) -> Iterator[Row]:
     written = replace(task, captions=case.captions, tokenizer=None, tools=tools)
     both = replace(task, tokenizer="ptb", tools=tools)
     accord = replace(both, tools={})
-    alone = processor_seconds(lambda: postgen.score("bertscore", written))
-    small = processor_seconds(lambda: postgen.score("accord", accord))
-    took = processor_seconds(lambda: postgen.score("accord_large", both))
+    alone = processor_seconds(lambda: postgen.score_family("bertscore", written))
+    small = processor_seconds(lambda: postgen.score_family("accord", accord))
+    took = processor_seconds(lambda: postgen.score_family("accord_large", both))
     note = f"seconds of the processor, as is `accord` alone: {small:.3g}"
     yield Row("accord_large by MiniLM", took, "BERTScore (ours)", alone, note)
 
@@ -204,14 +203,14 @@ def _tuples(task: ScoringInput, jvm: Jvm) -> Iterator[Row]:
         return
     texts = list(dict.fromkeys(task.captions))
     people = {text for image in task.references.captions for text in image}
-    known = {tuples.readable(text): _made_up_tuples(text) for text in {*texts, *people}}
+    known = {spice_tuples.clip_caption(text): _made_up_tuples(text) for text in {*texts, *people}}
     with tempfile.TemporaryDirectory() as folder:
-        store = TupleStore(Path(folder) / "tuples.sqlite", tuples.PARSER)
+        store = TupleStore(Path(folder) / "tuples.sqlite", spice_tuples.PARSER)
         store.put(known)
-        parse = tuples.Parser([], store).parse
+        parse = spice_tuples.TupleParser([], store).parse
         score = partial(postgen.score_tokens, "spice", task.captions, task.references, task.rows)
         took = seconds(lambda: score(jvm, parse=parse), 3)
-    parser = tuples.Parser(jars)
+    parser = spice_tuples.TupleParser(jars)
     parser.parse(texts[:1])
     parsing = seconds(lambda: parser.parse(texts[:_PARSED])) * len(texts) / _PARSED
     parser.close()
@@ -224,7 +223,7 @@ def _made_up_tuples(text: str) -> Tuples:
     """Of words that are not stop words every other is an object, and the one before it its
     attribute; neighbours are related.
     """
-    words = [word for word in text.split() if word not in ENGLISH]
+    words = [word for word in text.split() if word not in STOP_WORDS]
     objects = words[1::2]
     attributes = zip(objects, words[::2], strict=False)
     relations = ([one, other, "on"] for one, other in pairwise(objects))

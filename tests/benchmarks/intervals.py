@@ -6,8 +6,8 @@ import numpy as np
 from rows import Row, seconds  # beside this file
 
 from made_up import FAMILIES, scores, statistics
-from workers.analysis.uncertainty import comparison, intervals, pregen, resampling
-from workers.analysis.uncertainty.pregen import Material
+from workers.analysis import comparison, pregen_intervals, resamples
+from workers.analysis.pregen_intervals import PregenColumns
 from workers.metrics import postgen
 from workers.metrics import pregen as metrics
 
@@ -19,20 +19,20 @@ def measure(images: int) -> list[Row]:
     given = [scores(family, each) for family, each in kept.items()]
 
     def ours() -> None:
-        resampling._drawn.cache_clear()
+        resamples._drawn.cache_clear()
         for each in given:
-            intervals.of(each)
+            resamples.compute_intervals(each)
 
-    loop = seconds(lambda: _loop(kept, images)) * resampling.RESAMPLES / _PART
+    loop = seconds(lambda: _loop(kept, images)) * resamples.RESAMPLES / _PART
     baseline = "a plain loop (a part, scaled)"
     two = [scores("bleu", statistics("bleu", images, seed)) for seed in (1, 2)]
     rows = [
         Row(f"intervals of {len(given)} families", seconds(ours, 3), baseline, loop),
         Row(
             "BLEU-1..4 compared",
-            seconds(lambda: comparison.compare(*two), 3),
+            seconds(lambda: comparison.compare_scores(*two), 3),
             baseline,
-            seconds(lambda: _exchanges(two, images)) * resampling.TRIALS / _PART,
+            seconds(lambda: _exchanges(two, images)) * resamples.TRIALS / _PART,
             "10,000 exchanges",
         ),
     ]
@@ -45,7 +45,7 @@ def _loop(kept, images) -> None:
         drawn = random.integers(0, images, images)
         for family, each in kept.items():
             chosen = {name: values[drawn] for name, values in each.items()}
-            postgen.corpus_from_statistics(family, chosen)
+            postgen.compute_corpus_scores(family, chosen)
 
 
 def _exchanges(two, images) -> None:
@@ -59,7 +59,7 @@ def _exchanges(two, images) -> None:
                 )
                 for name, values in one.statistics.items()
             }
-            postgen.corpus_from_statistics("bleu", mixed)
+            postgen.compute_corpus_scores("bleu", mixed)
 
 
 def _pregen(images: int) -> Row:
@@ -73,6 +73,6 @@ def _pregen(images: int) -> Row:
         offsets,
         np.arange(0, images * 5 + 1, 5),
     )
-    found = seconds(lambda: pregen.intervals(Material(*parts)), 3)
-    loop = seconds(lambda: metrics.scores(*parts), 3) * resampling.RESAMPLES
+    found = seconds(lambda: pregen_intervals.compute_pregen_intervals(PregenColumns(*parts)), 3)
+    loop = seconds(lambda: metrics.scores(*parts), 3) * resamples.RESAMPLES
     return Row("intervals of 672 pre-gen scores", found, "all scores 1,000 times (scaled)", loop)

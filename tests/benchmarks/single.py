@@ -4,14 +4,17 @@ image, of which a few are timed and multiplied.
 Real captions where there are data (Flickr30k's), else made-up ones as many.
 """
 
+from collections.abc import Sequence
+from functools import partial
+
 import captions  # beside this file
 import numpy as np
 from rows import Row, seconds  # beside this file
 
 from oracles import coco_scorers
 from parity import probes
-from workers.analysis.probing.constant import search
-from workers.analysis.probing.material import Material
+from workers.bench.probing import constant_search
+from workers.bench.probing.inputs import ProbeMaterial
 from workers.metrics.java.jvm import Jvm
 
 _TRIED = 4  # sentences of the baseline
@@ -23,13 +26,11 @@ def measure() -> list[Row]:
     brute: dict[str, float] = {}
     for objective, share in _PARTS:
         sentences = material.training[: int(share * len(material.training))]
-        found: list[search.Best] = []
-        took = seconds(
-            lambda: found.append(search.best(sentences, material.complete, objective))  # noqa: B023
-        )
+        found: list[constant_search.BestSentence] = []
+        took = seconds(partial(_find, sentences, material, objective, found))
         if objective not in brute:
             tried = np.random.default_rng(0).choice(sentences, _TRIED).tolist()
-            brute[objective] = seconds(lambda: _brute(tried, material, objective)) / _TRIED  # noqa: B023
+            brute[objective] = seconds(partial(_brute, tried, material, objective)) / _TRIED
         what = f"best single sentence of {len(sentences):,}, {objective}"
         (best,) = found
         note = f"{best.score:.4f}; {best.scored} of {best.different} sentences scored one by one"
@@ -38,15 +39,24 @@ def measure() -> list[Row]:
     return rows
 
 
-def _given() -> Material:
+def _find(
+    sentences: Sequence[str],
+    material: ProbeMaterial,
+    objective: str,
+    found: list[constant_search.BestSentence],
+) -> None:
+    found.append(constant_search.find_best_sentence(sentences, material.complete, objective))
+
+
+def _given() -> ProbeMaterial:
     if captions.DATA.is_dir():
         return probes.flickr30k(captions.DATA, "karpathy", Jvm())
     made_up = captions.made_up(30_000)
     flat = [caption for image in made_up.references for caption in image]
-    return Material("none", made_up.references[:1000], None, flat[5000:])
+    return ProbeMaterial("none", made_up.references[:1000], None, flat[5000:])
 
 
-def _brute(sentences: list[str], material: Material, objective: str) -> None:
+def _brute(sentences: list[str], material: ProbeMaterial, objective: str) -> None:
     for sentence in sentences:
         constant = [sentence] * len(material.references)
         coco_scorers.scores(constant, material.references, [objective])

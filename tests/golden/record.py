@@ -22,8 +22,7 @@ from fleet import Fleet, bundle, bundle_of
 from golden import home as golden
 from golden import story, telling
 from oracles import captioner as oracle
-from workers import checkpoints
-from workers.files import tensor_files
+from workers import checkpoints, tensor_files
 
 JARS = Path(__file__).resolve().parents[3] / "shared" / "assets"
 WORDS, SIZE, FEATURE_SIZE = 16, 6, 5
@@ -82,7 +81,7 @@ def _columns(path: Path) -> bytes:
     }
     images = json.dumps([*story.FEW])
     told = {"prescore_columns": "1", "images": images, "tokenizer": "blanks", "model": "our own"}
-    tensor_files.write(path, values, told)
+    tensor_files.write_tensors(path, values, told)
     return path.read_bytes()
 
 

@@ -16,7 +16,7 @@ import said_images
 from oracles import captioner
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Config, Description, Encoder
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.inference import checkpoints, features
 from workers.inference.captioners import ARCHITECTURES
 
@@ -62,7 +62,7 @@ def _columns(path: Path) -> bytes:
     }
     names = json.dumps([item["image"] for item in items])
     told = {"prescore_columns": "1", "images": names, "tokenizer": "blanks", "model": "our own"}
-    tensor_files.write(path, tensors, told)
+    tensor_files.write_tensors(path, tensors, told)
     return path.read_bytes()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import Padding, Preprocessing
-from workers.files import tensor_files
+from workers import tensor_files
 
 SMALL = Preprocessing(stretched=(32, 32), mean=(128.0,) * 3, deviation=(64.0,) * 3)
 
@@ -26,7 +26,7 @@ def write(
     path: Path, seed: int = 0, padding: Padding = "same", given: Preprocessing = SMALL
 ) -> Path:
     metadata = encoder_header.metadata_of(f"random {seed}", padding, given)
-    tensor_files.write(path, arrays(seed), metadata)
+    tensor_files.write_tensors(path, arrays(seed), metadata)
     return path
 
 

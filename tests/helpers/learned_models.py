@@ -9,23 +9,23 @@ import numpy as np
 
 from workers.metrics import frequencies, references
 from workers.metrics.accord import model as accord
-from workers.metrics.learned.features import Scaling
-from workers.metrics.learned.model import Model
-from workers.metrics.learned.network import Network
+from workers.metrics.learned.features import FeatureScaling
+from workers.metrics.learned.network import HumanClassifier
+from workers.metrics.learned.nneval import NNEvalModel
 
 FEATURES = ("bleu_1", "bleu_4", "cider_d")
 HIGHEST = np.array([1.0, 1.0, 10.0])  # 0 is the lowest of each
 _SIZES = (len(FEATURES), 4, 2)
 
 
-def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> Model:
+def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> NNEvalModel:
     """A model with random weights and the document frequencies of these references."""
     rng = np.random.default_rng(seed)
-    counted = frequencies.collect(references.from_tokens(people, "none"))
+    counted = frequencies.collect_frequencies(references.index_tokens(people, "none"))
     first, second = (np.abs(rng.normal(size=_SIZES[n : n + 2])) for n in (0, 1))
     second *= [-0.2, 0.2]  # machine, human
     layers = [(first, first.sum(axis=0)), (second, rng.normal(size=2))]  # no hidden unit is silent
-    return Model(
+    return NNEvalModel(
         features=FEATURES,
         recipes=(
             "bleu_1|tok:none|reflen:closest|v:1",
@@ -33,14 +33,14 @@ def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> Model:
             f"cider_d|tok:none|df:given({counted.digest[:12]}, n={len(people)})|v:2",
         ),
         tokenizer="none",
-        scaling=Scaling(np.zeros(3), HIGHEST),
-        classifier=Network(layers),
+        scaling=FeatureScaling(np.zeros(3), HIGHEST),
+        classifier=HumanClassifier(layers),
         frequencies=counted,
         about={"seed": 0},
     )
 
 
-def human(model: Model, features: Mapping[str, float]) -> float:
+def human(model: NNEvalModel, features: Mapping[str, float]) -> float:
     """P(human) of one caption, computed by the definition."""
     row = np.array([features[name] for name in FEATURES])
     (first, second) = model.classifier.layers
@@ -49,9 +49,9 @@ def human(model: Model, features: Mapping[str, float]) -> float:
     return person / (machine + person)
 
 
-def of_accord(scale: float = 0.9, tokenizer: str = "none") -> accord.Model:
+def of_accord(scale: float = 0.9, tokenizer: str = "none") -> accord.AccordWeights:
     """The shipped model of accord with other weights, for tokens of another tokenizer."""
-    shipped = accord.shipped()
+    shipped = accord.load_shipped_accord()
     counted = replace(shipped.language.frequencies, tokenizer=tokenizer)
     language = replace(shipped.language, frequencies=counted)
     return replace(shipped, language=language, weights=scale * shipped.weights)

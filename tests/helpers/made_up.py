@@ -3,7 +3,7 @@
 import numpy as np
 
 from workers.metrics import postgen
-from workers.metrics.family import Scores
+from workers.metrics.family import FamilyScores
 
 FAMILIES = [name for name, functions in postgen.FAMILIES.items() if functions.corpus]
 
@@ -53,7 +53,7 @@ _SHARES = {
 
 
 def scores(family, kept, signature="made up"):
-    corpus = postgen.corpus_from_statistics(family, kept)
+    corpus = postgen.compute_corpus_scores(family, kept)
     rows = np.zeros(len(next(iter(kept.values()))))
     each = dict.fromkeys(corpus, rows)
-    return Scores(family, corpus, each, kept, dict.fromkeys(corpus, f"{family}|{signature}"))
+    return FamilyScores(family, corpus, each, kept, dict.fromkeys(corpus, f"{family}|{signature}"))

@@ -15,8 +15,8 @@ GROUPS = {
     "tests/trials/test_client.py": JAVA,  # its service is in the test's process, and asks METEOR
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
-    "tests/workers/analysis/estimate/test_estimation.py": JAVA,
-    "tests/workers/metrics/scenes/": JAVA,
+    "tests/workers/analysis/test_estimation.py": JAVA,
+    "tests/workers/metrics/": JAVA,
     "tests/workers/metrics/test_": JAVA,
     "tests/workers/metrics/java/": JAVA,
     "tests/workers/metrics/learned/": JAVA,

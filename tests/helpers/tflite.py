@@ -11,7 +11,7 @@ import numpy as np
 
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import Preprocessing
-from workers.files import tensor_files
+from workers import tensor_files
 
 _TYPES = {2: np.dtype("<i4"), 3: np.dtype(np.uint8)}
 
@@ -75,7 +75,7 @@ def convert(source: Path, target: Path) -> None:
         arrays[f"{name}.bias"] = bias.astype(np.float32)
     given = Preprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
     metadata = encoder_header.metadata_of("mobilenet_v2_1.0_224", "same", given)
-    tensor_files.write(target, arrays, metadata)
+    tensor_files.write_tensors(target, arrays, metadata)
 
 
 def _values(tensor: _Table, buffers: list[np.ndarray]) -> np.ndarray:

@@ -14,11 +14,11 @@ from parity import learned_sets, systems
 from parity.learned import Resampled
 from parity.learned_sets import Judged
 from service.contract.metrics import catalogue
-from workers.analysis.learning import contrast
+from workers.bench.learned import accord_contrasts, accord_training
+from workers.bench.learned.accord_contrasts import Contrast
 from workers.metrics import postgen, references
-from workers.metrics.accord import contrasts, model, training
-from workers.metrics.accord.contrasts import Contrast
-from workers.metrics.accord.model import Model
+from workers.metrics.accord import model
+from workers.metrics.accord.model import AccordWeights
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 
@@ -30,14 +30,14 @@ LEXICAL = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider_d", "meteor
 _TIE = 1e-10  # scores that are nearer than this are the same
 
 
-def learned(data: Path, jvm: Jvm) -> Model:
+def learned(data: Path, jvm: Jvm) -> AccordWeights:
     """The shipped model, learned anew from COCO's validation images."""
     texts, said, images = _coco(data, jvm)
-    return training.learn(
+    return accord_training.learn_accord(
         images,
         distracted(texts, said),
         jvm,
-        score=postgen.score,
+        score=postgen.score_family,
         tokenizer="ptb",
         about={"source": SOURCE},
     ).model
@@ -46,7 +46,7 @@ def learned(data: Path, jvm: Jvm) -> Model:
 def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
     """The contrasts that the shipped model was learned from."""
     texts, said, images = _coco(data, jvm)
-    return training.chosen(images, distracted(texts, said))
+    return accord_training.choose_contrasts(images, distracted(texts, said))
 
 
 def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
@@ -59,7 +59,7 @@ def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
 def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
     """Texts with their tokens, those of the distractors among them."""
     texts = {text for image in images for text in image}
-    for pair in contrast.made(images, 0):
+    for pair in accord_training.make_distractor_pairs(images, 0):
         texts |= {pair.a, pair.b}
     ordered = sorted(texts)
     return dict(zip(ordered, tokenize(ordered, "ptb", jvm), strict=True))
@@ -67,14 +67,20 @@ def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
 
 def distracted(images: Texts, said: Mapping[str, str]) -> Iterator[Contrast]:
     """The six tasks of `prescore judge`, made of these images."""
-    return contrast.distracted(contrast.made(images, 0), said)
+    return accord_training.make_distractor_contrasts(
+        accord_training.make_distractor_pairs(images, 0), said
+    )
 
 
 def held_out(images: Texts, jvm: Jvm, most: int, seed: int = 1) -> list[Contrast]:
     """Contrasts of every kind that were not learned from."""
     said = tokens_of(images, jvm)
-    own = contrasts.Corpus.of([tuple(said[text] for text in image) for image in images])
-    return contrasts.draw([*contrasts.make(own, seed), *distracted(images, said)], most, seed)
+    own = accord_contrasts.ContrastCorpus.of(
+        [tuple(said[text] for text in image) for image in images]
+    )
+    return accord_contrasts.draw_contrasts(
+        [*accord_contrasts.make_contrasts(own, seed), *distracted(images, said)], most, seed
+    )
 
 
 def scored(
@@ -84,7 +90,7 @@ def scored(
     each counted once.
     """
     places = {each: place for place, each in enumerate(dict.fromkeys(sets))}
-    prepared = references.from_tokens(list(places), "ptb")
+    prepared = references.index_tokens(list(places), "ptb")
     rows = np.array([places[each] for each in sets])
     found: dict[str, np.ndarray] = {}
     for task in dict.fromkeys(catalogue.task_of(name) for name in names):
@@ -128,12 +134,15 @@ def solved(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
 
 
 def left_out(
-    chosen: Sequence[Contrast], seen: Features, kind: str, beta: float = training.Recipe().beta
+    chosen: Sequence[Contrast],
+    seen: Features,
+    kind: str,
+    beta: float = accord_training.AccordRecipe().beta,
 ) -> np.ndarray:
     """The weights as learned without one kind of contrasts."""
     kinds = np.array([each.kind for each in chosen])
     kept = kinds != kind
-    return training.fit((seen[0] - seen[1])[kept], kinds[kept], beta)
+    return accord_training.fit_weights((seen[0] - seen[1])[kept], kinds[kept], beta)
 
 
 @dataclass(frozen=True)
@@ -183,7 +192,7 @@ def people_and_systems(data: Path, dataset: str, jvm: Jvm) -> dict[str, float]:
     columns = {"people": [image[0] for image in texts]}
     for name in systems.NAMES:
         columns[name] = systems.system(data, dataset, name).captions
-    prepared = references.prepare([image[1:] for image in texts], "ptb", jvm)
+    prepared = references.prepare_references([image[1:] for image in texts], "ptb", jvm)
     rows = np.arange(len(texts))
     return {
         name: postgen.score_tokens(
@@ -195,4 +204,4 @@ def people_and_systems(data: Path, dataset: str, jvm: Jvm) -> dict[str, float]:
 
 if __name__ == "__main__":
     with Jvm() as java:
-        model.write(Path(sys.argv[2]), learned(Path(sys.argv[1]), java))
+        model.write_accord(Path(sys.argv[2]), learned(Path(sys.argv[1]), java))

@@ -17,18 +17,19 @@ import numpy as np
 from parity import accord, learned_sets, systems
 from parity.accord import Agreement
 from parity.learned_sets import Judged
+from workers.bench.learned import accord_training
+from workers.bench.learned.accord_contrasts import Contrast
 from workers.metrics import postgen, references
-from workers.metrics.accord import large, model, training
-from workers.metrics.accord.contrasts import Contrast
-from workers.metrics.accord.large import Large
+from workers.metrics.accord import large_model, model
+from workers.metrics.accord.large_model import AccordLargeModel
 from workers.metrics.families import accord_large, bertscore
 from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
-from workers.metrics.vectors import encoder as encoders
-from workers.metrics.vectors.encoder import TextEncoder
+from workers.metrics.vectors import text_encoder as encoders
+from workers.metrics.vectors.text_encoder import TextEncoder
 
-RECIPE = training.Recipe(beta=0.03)
+RECIPE = accord_training.AccordRecipe(beta=0.03)
 FEW = 0.1  # of people's captions have less than what is enough of recall and of a sentence
 
 
@@ -69,7 +70,7 @@ def learning(data: Path, encoder: TextEncoder, jvm: Jvm) -> Learning:
     chosen, said = learned_from(data, jvm)
     right, wrong = (read.features for read in measured(chosen, said, encoder, jvm))
     near, enough = thresholds(right)
-    found = (accord_large.weighted(each, near, enough) for each in (right, wrong))
+    found = (accord_large.weigh_features(each, near, enough) for each in (right, wrong))
     return Learning(chosen, near, enough, *found)
 
 
@@ -82,17 +83,19 @@ def thresholds(right: Floats) -> tuple[Floats, Floats]:
     return near, np.array([near[0], *np.quantile(meant[:, 1:3], FEW, axis=0)])
 
 
-def learned(seen: Learning, encoder: TextEncoder) -> Large:
+def learned(seen: Learning, encoder: TextEncoder) -> AccordLargeModel:
     """The shipped weights, learned anew."""
     kinds = np.array([each.kind for each in seen.contrasts])
-    weights, middle = training.fitted(seen.right, seen.wrong, kinds, RECIPE.beta)
+    weights, middle = accord_training.fit_weights_and_middle(
+        seen.right, seen.wrong, kinds, RECIPE.beta
+    )
     about = {
         "source": accord.SOURCE,
-        "contrasts": training.counted(seen.contrasts),
+        "contrasts": accord_training.count_contrasts(seen.contrasts),
         "recipe": vars(RECIPE),
     }
-    return Large(
-        model.shipped(),
+    return AccordLargeModel(
+        model.load_shipped_accord(),
         encoder.name,
         accord_large.WEIGHTED,
         weights,
@@ -152,34 +155,36 @@ def _task(
     return ScoringInput(
         captions,
         np.array([places[each] for each in sets], np.int64),
-        references.from_tokens(list(distinct), "ptb"),
+        references.index_tokens(list(distinct), "ptb"),
         jvm,
         tokenizer="ptb",
         tools={"encoder": encoder, "texts": texts, "people": list(distinct.values())},
-        others=postgen.score,
+        others=postgen.score_family,
     )
 
 
 def _read(task: ScoringInput) -> Read:
-    given = bertscore.completed(task)
-    features = accord_large.measured(given, model.shipped())
+    given = bertscore.complete(task)
+    features = accord_large.measure_features(given, model.load_shipped_accord())
     return Read(features, _as_written("bertscore", given))
 
 
 def _as_written(metric: str, task: ScoringInput) -> Floats:
     """The scores of captions and references as people wrote them."""
     given = replace(task, captions=task.texts, tokenizer=None)
-    return postgen.score(metric, given).captions[metric]
+    return postgen.score_family(metric, given).captions[metric]
 
 
 def alone(read: Read) -> dict[str, Floats]:
     """Scores of the metric, and of what it is made of. Those of `accord` are in the order of its
     sums.
     """
-    shipped = large.shipped()
+    shipped = large_model.load_shipped_large_model()
     columns = dict(zip(accord_large.NAMES, read.features.T, strict=True))
     return {
-        "accord_large": shipped(accord_large.weighted(read.features, shipped.near, shipped.enough)),
+        "accord_large": shipped(
+            accord_large.weigh_features(read.features, shipped.near, shipped.enough)
+        ),
         "accord": columns["accord_sum"],
         "bertscore": read.bertscore,
         "sentence_best": columns["sentence_best"],
@@ -238,7 +243,7 @@ def right_without(
     weights = accord.left_out(seen.contrasts, (seen.right, seen.wrong), kind, RECIPE.beta)
     are = np.array([each.kind == kind for each in chosen])
     sums = [
-        accord_large.weighted(each.features[are], seen.near, seen.enough) @ weights
+        accord_large.weigh_features(each.features[are], seen.near, seen.enough) @ weights
         for each in (better, worse)
     ]
     return accord.solved(*sums)
@@ -255,7 +260,7 @@ def people_and_systems(
     for name in systems.NAMES:
         columns[name] = systems.system(data, dataset, name).captions[:images]
     people = [image[1:] for image in texts]
-    prepared = references.prepare(people, "ptb", jvm)
+    prepared = references.prepare_references(people, "ptb", jvm)
     tools = {"encoder": encoder, "embedded": bertscore.prepare(people, encoder)}
     found = {}
     for name, captions in columns.items():
@@ -269,5 +274,7 @@ def people_and_systems(
 
 if __name__ == "__main__":
     with Jvm() as java:
-        reader = encoders.read(Path(sys.argv[2]))
-        large.write(Path(sys.argv[3]), learned(learning(Path(sys.argv[1]), reader, java), reader))
+        reader = encoders.read_encoder(Path(sys.argv[2]))
+        large_model.write_large_model(
+            Path(sys.argv[3]), learned(learning(Path(sys.argv[1]), reader, java), reader)
+        )

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity import systems
-from workers.analysis.estimate import estimation, order, spending
+from workers.analysis import estimation, image_order
+from workers.analysis import looks as spending
 from workers.inference.columns import Columns
 from workers.metrics import postgen, references
 from workers.metrics.family import Statistics
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.references import References
+from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import tokenize
 
 IMAGES = 1000
@@ -54,8 +55,8 @@ class Trial:
 
 
 @cache
-def people(data: Path) -> References:
-    return references.from_tokens(systems.references(data, "flickr8k"), "none")
+def people(data: Path) -> PreparedReferences:
+    return references.index_tokens(systems.references(data, "flickr8k"), "none")
 
 
 def checkpoint(data: Path, run: str, place: int, metric: str, jvm: Jvm | None = None) -> Captioner:
@@ -65,7 +66,7 @@ def checkpoint(data: Path, run: str, place: int, metric: str, jvm: Jvm | None = 
     no_words = np.zeros((0, 1), np.uint16), np.zeros((0, 1), np.float32)
     columns = Columns(found["logp"][place], found["rank"][place], *offsets, *no_words)
     captions = found["greedy"][place].tolist()
-    return Captioner(_scored(data, captions, metric, jvm), order.informative(columns))
+    return Captioner(_scored(data, captions, metric, jvm), image_order.describe_images(columns))
 
 
 def published(data: Path, name: str, metric: str, jvm: Jvm | None = None) -> Captioner:
@@ -90,17 +91,17 @@ def tried(
 ) -> Trial:
     """Each order looked at again and again, until all images are seen."""
     family = FAMILIES[metric]
-    truth = postgen.corpus_from_statistics(family, captioner.statistics)[metric]
+    truth = postgen.compute_corpus_scores(family, captioner.statistics)[metric]
     known = captioner.known if regressed else np.zeros((IMAGES, 1))
     past = None if baseline is None else baseline.statistics
-    limits = spending.critical_values(looks, IMAGES)
+    limits = spending.compute_critical_values(looks, IMAGES)
     bounds = np.empty((orders, len(looks), 2))
     for seed in range(orders):
-        drawn = order.draw(known, seed)
+        drawn = image_order.draw_image_order(known, seed)
         for at, look in enumerate(looks):
             images = drawn[:look]
             seen = {name: values[images] for name, values in captioner.statistics.items()}
-            found = estimation.estimates(family, seen, images, known, past)[metric]
+            found = estimation.estimate_scores(family, seen, images, known, past)[metric]
             bounds[seed, at] = found.interval(limits[at])
     return Trial(
         above=float((bounds[:, :, 0] > truth).any(axis=1).mean()),

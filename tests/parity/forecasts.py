@@ -18,7 +18,7 @@ from parity import flickr8k
 from service.contract.formats import bundles
 from service.contract.formats.words import TOKENIZERS
 from service.contract.metrics.forecasts import PREDICTORS
-from workers.analysis.forecasting.forecast import forecast
+from workers.analysis.forecasts import forecast_metrics
 from workers.inference import decoding, features, scoring, vocabulary
 from workers.inference.captioners import RecurrentCaptioner
 from workers.lab import shapes, training_runs
@@ -85,7 +85,7 @@ def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
     found = []
     for one in evaluations:
         rest = [other for other in evaluations if other.run != one.run]
-        found.append((forecast(rest, [metric], pregen(one))[metric], one.scores[metric]))
+        found.append((forecast_metrics(rest, [metric], pregen(one))[metric], one.scores[metric]))
     given = [(*each["interval"], each["value"], truth) for each, truth in found if each["interval"]]
     low, high, value, truth = np.array(given).T if given else np.zeros((4, 0))
     return Outcome(
@@ -100,7 +100,7 @@ def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
 
 
 def card_row(evaluations: Sequence[Evaluation], metric: str) -> tuple[str, ...]:
-    card = forecast(evaluations, [metric], pregen(evaluations[0]))[metric]["card"]
+    card = forecast_metrics(evaluations, [metric], pregen(evaluations[0]))[metric]["card"]
     errors = (f"{card[name]:.4f}" for name in ("error", "error_without"))
     # A rank correlation of few may lie halfway between two numbers of two digits: its last bit,
     # which another CPU sums otherwise, must not decide.
@@ -191,7 +191,7 @@ class _Scorer:
     def __init__(self, people: Sequence[Sequence[str]]) -> None:
         words = TOKENIZERS[training_runs.TOKENIZER]
         tokens = [[" ".join(words(text)) for text in image] for image in people]
-        self._prepared = references.prepare(tokens, "none", None)
+        self._prepared = references.prepare_references(tokens, "none", None)
 
     def scores(self, captions: Sequence[str]) -> dict[str, float]:
         places = np.arange(len(captions))

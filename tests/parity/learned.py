@@ -10,12 +10,16 @@ import numpy as np
 
 from parity import learned_sets
 from parity.learned_sets import Judged
+from workers.bench.learned import nneval_fitting, training_sets
+from workers.bench.learned.nneval_fitting import (
+    FittedNetwork,
+    FittingData,
+    NetworkRecipe,
+    WatchedCaptions,
+)
+from workers.bench.learned.training_sets import NNEvalExamples, identify_photo
 from workers.metrics import postgen
-from workers.metrics.learned import fitting, training_sets
-from workers.metrics.learned.features import Tools
-from workers.metrics.learned.fitting import Fitted, Task, Watched
-from workers.metrics.learned.network import NetworkRecipe
-from workers.metrics.learned.training_sets import Examples, photo_of
+from workers.metrics.learned.features import FeatureTools
 
 NAMES_OF_FEATURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d", "meteor", "wmd")
 _APART = (NAMES_OF_FEATURES[:4], *((name,) for name in NAMES_OF_FEATURES[4:]))  # as they are kept
@@ -92,18 +96,18 @@ class Resampled:
 class Sets:
     """With features: `values` (captions, features) of the training captions and of those judged."""
 
-    training: Examples
+    training: NNEvalExamples
     judged: Mapping[str, Judged]
     values: Mapping[str, np.ndarray]
 
 
 def prepared(data: Path, keep: Path, jvm) -> Sets:
     judged = {"Expert": learned_sets.expert(data), "CrowdFlower": learned_sets.crowd(data)}
-    photos = frozenset(photo_of(image) for each in judged.values() for image in each.images)
+    photos = frozenset(identify_photo(image) for each in judged.values() for image in each.images)
     examples = learned_sets.training(data, photos, seed=0)
-    training_sets.disjoint({"training": examples.images, "judged": judged["Expert"].images})
+    training_sets.check_disjoint({"training": examples.images, "judged": judged["Expert"].images})
     vectors = {"vectors": learned_sets.vectors(data)}
-    tools = Tools(postgen.score, jvm, learned_sets.corpus(data, photos, jvm), vectors)
+    tools = FeatureTools(postgen.score_family, jvm, learned_sets.corpus(data, photos, jvm), vectors)
     values = {
         label: np.concatenate(
             [
@@ -121,40 +125,42 @@ def prepared(data: Path, keep: Path, jvm) -> Sets:
 
 def experiment(sets: Sets, draws: int = 1000) -> list[Line]:
     """Stopped on one half of the judged images, tested on the other; then the other way round."""
-    halves = training_sets.parts(sets.judged["Expert"].images, (1, 1), seed=0)
+    halves = training_sets.split_images(sets.judged["Expert"].images, (1, 1), seed=0)
     found = []
     for direction, (stopping, test) in enumerate((halves, halves[::-1]), 1):
-        training_sets.disjoint({"stopping": stopping, "test": test})
+        training_sets.check_disjoint({"stopping": stopping, "test": test})
         learned = _learned(sets, stopping, test)
         for label in sets.judged:
             found += _lines(direction, label, sets, test, learned, draws)
     return found
 
 
-def watched(sets: Sets, label: str, images: frozenset[str]) -> Watched:
+def watched(sets: Sets, label: str, images: frozenset[str]) -> WatchedCaptions:
     judged, kept = sets.judged[label], _of(sets.judged[label], images)
     ratings = judged.ratings[kept]
     places = np.repeat(np.arange(len(ratings)), ratings.shape[1])
-    return Watched(sets.values[label][kept], places, ratings.ravel())
+    return WatchedCaptions(sets.values[label][kept], places, ratings.ravel())
 
 
-def _who(sets: Sets, kept: np.ndarray) -> Watched:
+def _who(sets: Sets, kept: np.ndarray) -> WatchedCaptions:
     """Captions of these rows, and who wrote them."""
     written = sets.training.human[kept].astype(float)
-    return Watched(sets.values["training"][kept], np.arange(len(written)), written)
+    return WatchedCaptions(sets.values["training"][kept], np.arange(len(written)), written)
 
 
 def _of(judged: Judged, images: frozenset[str]) -> np.ndarray:
     return np.array([image in images for image in judged.images])
 
 
-def _learned(sets: Sets, stopping: frozenset[str], test: frozenset[str]) -> dict[str, Fitted]:
+def _learned(
+    sets: Sets, stopping: frozenset[str], test: frozenset[str]
+) -> dict[str, FittedNetwork]:
     found = {}
     small = np.array([not image.startswith("COCO") for image in sets.training.images])
-    _, apart = training_sets.parts(sets.training.images, (9, 1), seed=0)
+    _, apart = training_sets.split_images(sets.training.images, (9, 1), seed=0)
     held_out = np.array([image in apart for image in sets.training.images])
     for name, kept in zip(SETS, (np.full(len(small), fill_value=True), small), strict=True):
-        task = Task(
+        task = FittingData(
             NAMES_OF_FEATURES,
             sets.values["training"][kept & ~held_out],
             sets.training.human[kept & ~held_out],
@@ -162,7 +168,9 @@ def _learned(sets: Sets, stopping: frozenset[str], test: frozenset[str]) -> dict
             watched(sets, "Expert", stopping),
             watched(sets, "Expert", test),
         )
-        found |= {f"{what}; {name}": fitting.fit(task, RECIPES[what]) for what in RECIPES}
+        found |= {
+            f"{what}; {name}": nneval_fitting.fit_network(task, RECIPES[what]) for what in RECIPES
+        }
     return found
 
 

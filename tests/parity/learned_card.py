@@ -9,11 +9,11 @@ import numpy as np
 
 from parity import learned_sets, systems
 from parity.learned import Resampled, interval
-from workers.analysis.judging import distractors
+from workers.bench.judging import distractors
+from workers.bench.learned import training_sets
 from workers.metrics import postgen
-from workers.metrics.learned import training_sets
-from workers.metrics.learned.features import Tools
-from workers.metrics.learned.model import Model
+from workers.metrics.learned.features import FeatureTools
+from workers.metrics.learned.nneval import NNEvalModel
 
 _IMAGES = 1000  # of each set of captioners: the first
 _PAIRS = {"COCO": 700, "Flickr30k": 400}  # of each category
@@ -24,10 +24,10 @@ NNEVAL = "nneval"
 class Bench:
     """Scores of captions by the model and by each of its features."""
 
-    def __init__(self, model: Model, data: Path, keep: Path, jvm) -> None:
+    def __init__(self, model: NNEvalModel, data: Path, keep: Path, jvm) -> None:
         self.data = data
         self._model, self._keep = model, keep
-        self._tools = Tools(postgen.score, jvm, model.frequencies)
+        self._tools = FeatureTools(postgen.score_family, jvm, model.frequencies)
 
     def __call__(
         self, label: str, captions: Sequence[str], sets: Sequence[tuple[str, ...]]
@@ -54,7 +54,7 @@ def agreement(bench: Bench) -> list[str]:
         ("Expert", learned_sets.expert(bench.data)),
         ("CrowdFlower", learned_sets.crowd(bench.data)),
     ):
-        _, test = training_sets.parts(judged.images, (1, 1), seed=0)
+        _, test = training_sets.split_images(judged.images, (1, 1), seed=0)
         kept = np.array([image in test for image in judged.images])
         images = [image for image in judged.images if image in test]
         resampled = Resampled(images, judged.ratings[kept], 1000, seed=0)
@@ -133,7 +133,7 @@ def tasks(bench: Bench) -> list[str]:
 
 def _right(bench: Bench, label: str, images) -> Mapping[str, Mapping[str, float]]:
     by_task: dict[str, list] = {}
-    for pair in distractors.make(images, 0):
+    for pair in distractors.make_distractors(images, 0):
         by_task.setdefault(pair.category, []).append(pair)
     found = {}
     for task, pairs in by_task.items():

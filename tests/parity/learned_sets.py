@@ -14,10 +14,11 @@ import numpy as np
 from parity.systems import NAMES, lines
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
+from workers.bench.learned import training_sets
+from workers.bench.learned.training_sets import CaptionerOutputs, NNEvalExamples, identify_photo
 from workers.metrics import frequencies, references
-from workers.metrics.frequencies import Frequencies
-from workers.metrics.learned import features, training_sets
-from workers.metrics.learned.training_sets import Captioner, Examples, photo_of
+from workers.metrics.frequencies import DocumentFrequencies
+from workers.metrics.learned import features
 from workers.metrics.vectors import word_vectors
 from workers.metrics.vectors.word_vectors import WordVectors
 
@@ -47,13 +48,13 @@ def flickr30k(data: Path, split: str) -> People:
     return dict(zip(names, zip(*files, strict=True), strict=True))
 
 
-def captioners(data: Path, dataset: str) -> list[Captioner]:
+def captioners(data: Path, dataset: str) -> list[CaptionerOutputs]:
     folder = data / "systems"
     images = (folder / f"imgs_{dataset}.txt").read_text("utf-8").split()
     found = []
     for name in NAMES:
         said = lines(folder / f"{dataset}_{name}" / "generated_captions.txt.gz")
-        found.append(Captioner(f"{dataset}/{name}", dict(zip(images, said, strict=True))))
+        found.append(CaptionerOutputs(f"{dataset}/{name}", dict(zip(images, said, strict=True))))
     return found
 
 
@@ -91,7 +92,7 @@ def _write_ratings(judged: Judged, path: Path) -> None:
 
 
 def without(people: Mapping[str, tuple[str, ...]], photos: frozenset[str]) -> People:
-    return {image: said for image, said in people.items() if photo_of(image) not in photos}
+    return {image: said for image, said in people.items() if identify_photo(image) not in photos}
 
 
 def expert(data: Path) -> Judged:
@@ -124,21 +125,21 @@ def _judged(data, rated, ratings_of) -> Judged:
 def vectors(data: Path) -> WordVectors:
     path = data / "wordvec" / "captions_w2v100_f16.npz"
     stored = np.load(path)
-    keys = b"".join(word_vectors.key(str(word).encode()) for word in stored["words"])
+    keys = b"".join(word_vectors.hash_word(str(word).encode()) for word in stored["words"])
     source = hashlib.sha256(path.read_bytes()).hexdigest()
-    return word_vectors.collect(source, stored["vectors"].astype(np.float32), keys)
+    return word_vectors.collect_vectors(source, stored["vectors"].astype(np.float32), keys)
 
 
-def training(data: Path, judged: frozenset[str], seed: int) -> Examples:
+def training(data: Path, judged: frozenset[str], seed: int) -> NNEvalExamples:
     """COCO and Flickr30k test images with 12 captioners each, without the judged photos."""
     parts = [
-        training_sets.build(without(people, judged), captioners(data, dataset), seed)
+        training_sets.build_examples(without(people, judged), captioners(data, dataset), seed)
         for dataset, people in (
             ("mscoco", coco(data, "test")),
             ("flickr30k", flickr30k(data, "test_2016")),
         )
     ]
-    return Examples(
+    return NNEvalExamples(
         [image for part in parts for image in part.images],
         [caption for part in parts for caption in part.captions],
         [each for part in parts for each in part.reference_sets],
@@ -146,11 +147,11 @@ def training(data: Path, judged: frozenset[str], seed: int) -> Examples:
     )
 
 
-def corpus(data: Path, judged: frozenset[str], jvm) -> Frequencies:
+def corpus(data: Path, judged: frozenset[str], jvm) -> DocumentFrequencies:
     """Of the training images and Flickr30k's training split, without the judged photos."""
     people = [coco(data, "test"), flickr30k(data, "test_2016"), flickr30k(data, "train")]
     sets = [said for part in people for said in without(part, judged).values()]
-    return frequencies.collect(references.prepare(sets, "ptb", jvm))
+    return frequencies.collect_frequencies(references.prepare_references(sets, "ptb", jvm))
 
 
 def measured(names, captions, reference_sets, tools, keep: Path, label: str) -> np.ndarray:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from parity.systems import lines
-from workers.files.judgements import Rated
+from workers.bench.judgements import RatedCaption
 
 
-def expert(data: Path) -> tuple[list[Rated], list[bool]]:
+def expert(data: Path) -> tuple[list[RatedCaption], list[bool]]:
     """In the file's order, and whether a caption is one of the image's own."""
     texts = dict(line.split("\t") for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"))
     of_image: dict[str, list[str]] = {}
@@ -15,6 +15,8 @@ def expert(data: Path) -> tuple[list[Rated], list[bool]]:
     rated, own = [], []
     for line in (data / "flickr8k" / "ExpertAnnotations.txt").read_text("utf-8").splitlines():
         image, caption, *ratings = line.split("\t")
-        rated.append(Rated(texts[caption], tuple(of_image[image]), tuple(map(float, ratings))))
+        rated.append(
+            RatedCaption(texts[caption], tuple(of_image[image]), tuple(map(float, ratings)))
+        )
         own.append(caption.split("#")[0] == image)
     return rated, own

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from parity import systems
 from service.contract.formats.words import TOKENIZERS
-from workers.analysis.probing import probes, scoring
-from workers.analysis.probing.health import health
-from workers.analysis.probing.material import Material, prepare
-from workers.analysis.probing.table import Row
+from workers.bench.probing import probes, scoring
+from workers.bench.probing.health import derive_health
+from workers.bench.probing.inputs import ProbeMaterial, prepare_material
+from workers.bench.probing.scoring import ProbeTableRow
 from workers.metrics.java.jvm import Jvm
 
 FILE = Path(__file__).with_name("PROBES.md")
@@ -52,70 +52,74 @@ def points(metric: str, value: float) -> float:
     return 100 * value if metric in _HUNDRED else value
 
 
-def coco(data: Path) -> Material:
-    return Material("none", systems.references(data, "mscoco"))
+def coco(data: Path) -> ProbeMaterial:
+    return ProbeMaterial("none", systems.references(data, "mscoco"))
 
 
-def with_outputs(material: Material, captions: Sequence[str]) -> Material:
+def with_outputs(material: ProbeMaterial, captions: Sequence[str]) -> ProbeMaterial:
     """The same references, prepared once for all systems."""
     found = copy.copy(material)
     found.outputs = captions
     return found
 
 
-def flickr30k(data: Path, tokenizer: str, jvm: Jvm) -> Material:
+def flickr30k(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:
     """With its training captions; `karpathy` is a tokenizer here, for Karpathy's tokens."""
     files = [data / "flickr30k" / f"train.{index}.en.gz" for index in range(1, 6)]
     training = [caption for file in files for caption in systems.lines(file)]
     if tokenizer == "karpathy":
-        return Material("none", systems.references(data, "flickr30k"), None, karpathy(training))
+        return ProbeMaterial(
+            "none", systems.references(data, "flickr30k"), None, karpathy(training)
+        )
     people = list(systems.raw(data, "flickr30k"))
-    return prepare(people, tokenizer, jvm, training=training)
+    return prepare_material(people, tokenizer, jvm, training=training)
 
 
 def karpathy(texts: Iterable[str]) -> list[str]:
     return [" ".join(TOKENIZERS["karpathy"](text)) for text in texts]
 
 
-def german(data: Path, tokenizer: str, jvm: Jvm) -> Material:
+def german(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:
     files = [data / "multilingual" / f"test_2016.{index}.de.gz" for index in range(1, 6)]
     people = [list(image) for image in zip(*map(systems.lines, files), strict=True)]
-    return prepare(people, tokenizer, jvm)
+    return prepare_material(people, tokenizer, jvm)
 
 
-def of_coco(material: Material, jvm: Jvm, metrics: Sequence[str] = METRICS) -> dict[str, Row]:
-    score = scoring.scorer(metrics, jvm)
-    tables = (probes.run(probe, material, score) for probe in ("frequent", "random", "swap"))
+def of_coco(
+    material: ProbeMaterial, jvm: Jvm, metrics: Sequence[str] = METRICS
+) -> dict[str, ProbeTableRow]:
+    score = scoring.make_scorer(metrics, jvm)
+    tables = (probes.run_probe(probe, material, score) for probe in ("frequent", "random", "swap"))
     rows = [row for table in tables for row in table]
-    return {row.name: row for row in [*rows, *probes.run("human", material, score)]}
+    return {row.name: row for row in [*rows, *probes.run_probe("human", material, score)]}
 
 
-def of_systems(data: Path, material: Material, jvm: Jvm) -> dict[str, Row]:
+def of_systems(data: Path, material: ProbeMaterial, jvm: Jvm) -> dict[str, ProbeTableRow]:
     """RvR, then SvR of each of the 12 systems."""
-    score = scoring.scorer(METRICS, jvm)
-    found: dict[str, Row] = {}
+    score = scoring.make_scorer(METRICS, jvm)
+    found: dict[str, ProbeTableRow] = {}
     for name in systems.NAMES:
         said = with_outputs(material, systems.system(data, "mscoco", name).captions)
-        people, system = probes.run("human", said, score)
+        people, system = probes.run_probe("human", said, score)
         found |= {"RvR": people, name: system}
     return found
 
 
-def of_flickr30k(material: Material, jvm: Jvm) -> list[Row]:
-    score = scoring.scorer(OF_ONE_SENTENCE, jvm)
-    tables = (probes.run(probe, material, score) for probe in ("rare", "human", "single"))
+def of_flickr30k(material: ProbeMaterial, jvm: Jvm) -> list[ProbeTableRow]:
+    score = scoring.make_scorer(OF_ONE_SENTENCE, jvm)
+    tables = (probes.run_probe(probe, material, score) for probe in ("rare", "human", "single"))
     return [row for table in tables for row in table]
 
 
-def of_german(data: Path, jvm: Jvm) -> dict[str, Row]:
+def of_german(data: Path, jvm: Jvm) -> dict[str, ProbeTableRow]:
     found = {}
     for tokenizer in ("regex", "character", "none"):
         material = german(data, tokenizer, jvm)
-        (found[tokenizer],) = probes.run("human", material, scoring.scorer(METRICS, jvm))
+        (found[tokenizer],) = probes.run_probe("human", material, scoring.make_scorer(METRICS, jvm))
     return found
 
 
-def _coco_table(rows: Mapping[str, Row]) -> Iterator[str]:
+def _coco_table(rows: Mapping[str, ProbeTableRow]) -> Iterator[str]:
     yield from _head(["row", "share of tokens, %", *(_TITLES[name] for name in METRICS)])
     for name, row in rows.items():
         share = "" if row.share is None else f"{100 * row.share:.2f}"
@@ -125,7 +129,7 @@ def _coco_table(rows: Mapping[str, Row]) -> Iterator[str]:
         yield _line([name, share, *cells])
 
 
-def _beside(metric: str, row: Row, published: Mapping[str, float]) -> str:
+def _beside(metric: str, row: ProbeTableRow, published: Mapping[str, float]) -> str:
     text = _number(metric, row.scores[metric])
     if metric in row.sd:
         text += f" ± {_number(metric, row.sd[metric])}"
@@ -140,7 +144,7 @@ def _number(metric: str, value: float) -> str:
 
 
 def _plain_table(
-    rows: Mapping[str, Row],
+    rows: Mapping[str, ProbeTableRow],
     first: str,
     metrics: Sequence[str],
     published: Mapping[str, Mapping[str, float]] = {},
@@ -152,7 +156,7 @@ def _plain_table(
         yield _line([name + share, *(_beside(metric, row, beside) for metric in metrics)])
 
 
-def _health_table(rows: Iterable[Row]) -> Iterator[str]:
+def _health_table(rows: Iterable[ProbeTableRow]) -> Iterator[str]:
     columns = {
         "people": "human",
         "people, of the range": "human_of_range",
@@ -162,7 +166,7 @@ def _health_table(rows: Iterable[Row]) -> Iterator[str]:
         "lost with rare words, of people's": "rare_of_human",
     }
     yield from _head(["", *columns])
-    for metric, found in health(rows).items():
+    for metric, found in derive_health(rows).items():
         yield _line(
             [_TITLES[metric], *(f"{getattr(found, name):.3f}" for name in columns.values())]
         )
@@ -177,10 +181,10 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def text(
-    coco_rows: Mapping[str, Row],
-    system_rows: Mapping[str, Row],
-    flickr: Mapping[str, list[Row]],
-    german_rows: Mapping[str, Row],
+    coco_rows: Mapping[str, ProbeTableRow],
+    system_rows: Mapping[str, ProbeTableRow],
+    flickr: Mapping[str, list[ProbeTableRow]],
+    german_rows: Mapping[str, ProbeTableRow],
 ) -> str:
     """PROBES.md."""
     parts = [_TOP, *_coco_table(coco_rows), _SYSTEMS]

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from parity import accord, learned_sets, systems, tables
-from workers.analysis.judging import distractors
+from workers.bench.judging import distractors
+from workers.bench.learned import accord_training
+from workers.bench.learned.training_sets import identify_photo
 from workers.metrics import postgen
-from workers.metrics.accord import model, training
-from workers.metrics.learned.training_sets import photo_of
+from workers.metrics.accord import model
 
 PAGE = Path(__file__).parent / "ACCORD.md"
 EACH = 1200  # contrasts of each kind
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def unseen(data, jvm):
     """Contrasts of images that were not learned from; no photo of Flickr8k's is among them."""
-    judged = frozenset(map(photo_of, learned_sets.expert(data).images))
+    judged = frozenset(map(identify_photo, learned_sets.expert(data).images))
     found = {}
     for name, people in (
         ("COCO", learned_sets.coco(data, "test")),
@@ -52,8 +53,10 @@ def features_of_unseen(unseen, jvm):
 
 
 def _measured(chosen, jvm):
-    known = model.shipped().language
-    return training.measured(chosen, known, jvm, score=postgen.score, tokenizer="ptb")
+    known = model.load_shipped_accord().language
+    return accord_training.measure_contrasts(
+        chosen, known, jvm, score=postgen.score_family, tokenizer="ptb"
+    )
 
 
 def _kinds(chosen):
@@ -62,8 +65,8 @@ def _kinds(chosen):
 
 def test_the_shipped_model_is_learned_again(data, jvm, tmp_path):
     """By a numeric library of another make the last digits may differ."""
-    model.write(tmp_path / "again.safetensors", accord.learned(data, jvm))
-    again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
+    model.write_accord(tmp_path / "again.safetensors", accord.learned(data, jvm))
+    again, shipped = model.read_accord(tmp_path / "again.safetensors"), model.load_shipped_accord()
     assert list(again.language.words) == list(shipped.language.words)
     assert again.language.frequencies.digest == shipped.language.frequencies.digest
     assert again.about == shipped.about

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from parity import accord, accord_large, learned_sets, systems, tables
-from workers.analysis.judging import distractors
-from workers.metrics.accord import large
-from workers.metrics.learned.training_sets import photo_of
-from workers.metrics.vectors import encoder
+from workers.bench.judging import distractors
+from workers.bench.learned.training_sets import identify_photo
+from workers.metrics.accord import large_model
+from workers.metrics.vectors import text_encoder
 
 PAGE = Path(__file__).parent / "ACCORD_LARGE.md"
 EACH = 1200  # contrasts of each kind
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def model(minilm):
-    return encoder.read(minilm)
+    return text_encoder.read_encoder(minilm)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def unseen(data, model, jvm):
     """Contrasts of images that were not learned from, with their right and wrong captions; no photo
     of Flickr8k's is among them.
     """
-    judged = frozenset(map(photo_of, learned_sets.expert(data).images))
+    judged = frozenset(map(identify_photo, learned_sets.expert(data).images))
     found = {}
     for name, people in (
         ("COCO", learned_sets.coco(data, "test")),
@@ -50,7 +50,7 @@ def unseen(data, model, jvm):
 
 def test_the_shipped_weights_are_learned_again(seen, model):
     """By a numeric library of another make the last digits may differ."""
-    again, shipped = accord_large.learned(seen, model), large.shipped()
+    again, shipped = accord_large.learned(seen, model), large_model.load_shipped_large_model()
     assert (again.encoder, again.features) == (shipped.encoder, tuple(shipped.features))
     assert again.about == shipped.about
     np.testing.assert_allclose(again.weights, shipped.weights, rtol=1e-2, atol=1e-2)

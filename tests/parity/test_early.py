@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parity import early, tables
-from workers.analysis.estimate import spending
+from workers.analysis import looks as spending
 
 PAGE = Path(__file__).parent / "EARLY.md"
 LAST = 14

@@ -54,7 +54,9 @@ def test_tuned_captioners_of_a_published_dataset_are_not_enough_evidence(data, r
         assert len(evaluations) == 12
         for metric in PUBLISHED.values():
             for one in evaluations:
-                given = forecasts.forecast(evaluations, [metric], forecasts.pregen(one))[metric]
+                given = forecasts.forecast_metrics(evaluations, [metric], forecasts.pregen(one))[
+                    metric
+                ]
                 assert given["value"] is None, (dataset, metric)
                 assert given["none_because"].startswith("not enough evidence")
             found = leave_out_runs(evaluations, metric)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from parity import learned_sets, systems, tables
-from workers.analysis.uncertainty import comparison, intervals, pregen
-from workers.analysis.uncertainty.pregen import Material
+from workers.analysis import comparison, pregen_intervals, resamples
+from workers.analysis.pregen_intervals import PregenColumns
 from workers.metrics import postgen, references
 
 PAGE = Path(__file__).with_name("INTERVALS.md")
@@ -30,7 +30,7 @@ LOWEST, HIGHEST = 0.93, 0.97
 
 
 def _scored(data, jvm):
-    refs = references.prepare(systems.references(data, "flickr8k"), "none", jvm)
+    refs = references.prepare_references(systems.references(data, "flickr8k"), "none", jvm)
     vectors = learned_sets.vectors(data)
     rows = np.arange(refs.images)
     said = [systems.system(data, "flickr8k", name).captions for name in systems.NAMES]
@@ -46,7 +46,7 @@ def _chosen(scores, rows):
     """The experiment's system: these images, some of them several times."""
     kept = {name: values[rows] for name, values in scores.statistics.items()}
     each = {name: values[rows] for name, values in scores.captions.items()}
-    corpus = postgen.corpus_from_statistics(scores.family, kept)
+    corpus = postgen.compute_corpus_scores(scores.family, kept)
     return replace(scores, corpus=corpus, statistics=kept, captions=each)
 
 
@@ -60,9 +60,7 @@ def _exchanged(a, b, coins):
             )
             for name, values in one.statistics.items()
         }
-        return replace(
-            one, statistics=kept, corpus=postgen.corpus_from_statistics(one.family, kept)
-        )
+        return replace(one, statistics=kept, corpus=postgen.compute_corpus_scores(one.family, kept))
 
     return mixed(a, b), mixed(b, a)
 
@@ -83,12 +81,12 @@ def _experiments(found):
             b = scored[(number + 1 + number // len(scored) % (len(scored) - 1)) % len(scored)]
             rows = random.integers(0, 1000, 1000)
             mine, others = _chosen(a, rows), _chosen(b, rows)
-            for name, interval in intervals.of(mine).items():
+            for name, interval in resamples.compute_intervals(mine).items():
                 alone[name] += _holds(interval, a.corpus[name])
-            for name, each in comparison.compare(mine, others, trials=1000).items():
+            for name, each in comparison.compare_scores(mine, others, trials=1000).items():
                 paired[name] += _holds(each.interval, a.corpus[name] - b.corpus[name])
             same = _exchanged(mine, others, random.integers(0, 2, 1000).astype(bool))
-            for name, each in comparison.compare(*same, trials=1000).items():
+            for name, each in comparison.compare_scores(*same, trials=1000).items():
                 alarms[name] += each.p < 0.05
     return {
         name: [counted[name] / EXPERIMENTS for counted in (alone, paired, alarms)] for name in alone
@@ -118,7 +116,7 @@ def test_pregen_scores_are_inside_their_intervals(data, capsys):
     for number in range(OF_COLUMNS):
         at = number % len(materials)
         rows = np.random.default_rng([11, number]).integers(0, 1000, 1000)
-        found = pregen.intervals(_drawn(materials[at], rows), names)
+        found = pregen_intervals.compute_pregen_intervals(_drawn(materials[at], rows), names)
         for name, interval in found.items():
             held[name] += _holds(interval, truths[at][name])
     shares = {name: count / OF_COLUMNS for name, count in held.items()}
@@ -131,13 +129,13 @@ def test_pregen_scores_are_inside_their_intervals(data, capsys):
 def _columns(data, run, checkpoint):
     stored = np.load(data / "runs" / f"{run}.npz")
     parts = stored["logp"][checkpoint], stored["rank"][checkpoint]
-    return Material(*parts, stored["caption_offsets"], stored["image_offsets"])
+    return PregenColumns(*parts, stored["caption_offsets"], stored["image_offsets"])
 
 
 def _drawn(material, rows):
     captions = _spread(material.image_offsets, rows)
     tokens = _spread(material.caption_offsets, captions)
-    return Material(
+    return PregenColumns(
         material.logp[tokens],
         material.rank[tokens],
         _offsets(material.caption_offsets, captions),

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import commanding
 from parity import learned, learned_card, learned_sets
-from workers.metrics.learned import model
+from workers.metrics.learned import nneval
 
 SAID = Path(__file__).with_name("LEARNED.md").read_text("utf-8")
-CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
+CARD = (Path(nneval.__file__).parent / "CARD.md").read_text("utf-8")
 CLOSE = 0.01  # another machine's matrix products end another epoch a little earlier or later
 
 
@@ -53,7 +53,7 @@ def bench(data, jvm, tmp_path_factory):
     keep = os.environ.get("PRESCORE_LEARNED_CACHE") or tmp_path_factory.mktemp(
         "features of the card"
     )
-    return learned_card.Bench(model.shipped(), data, Path(keep), jvm)
+    return learned_card.Bench(nneval.load_shipped_nneval(), data, Path(keep), jvm)
 
 
 @pytest.mark.slow
@@ -82,7 +82,10 @@ def test_the_documented_command_makes_the_shipped_model_again(data, tmp_path, mo
     command = ["learned", "train", *arguments, "--out", "again.safetensors"]
     done = CliRunner().invoke(commanding.prescore(), command)
     assert done.exit_code == 0, done.output
-    again, shipped = model.read(tmp_path / "again.safetensors"), model.shipped()
+    again, shipped = (
+        nneval.read_nneval(tmp_path / "again.safetensors"),
+        nneval.load_shipped_nneval(),
+    )
     assert again.frequencies.digest == shipped.frequencies.digest
     np.testing.assert_array_equal(again.scaling.low, shipped.scaling.low)
     np.testing.assert_array_equal(again.scaling.high, shipped.scaling.high)

@@ -79,7 +79,7 @@ def test_every_score_is_the_packages(images, seed):
     captions, people = captions_with_references(WORDS, images, seed)
     captions[0] = ""
     with Jvm() as unused:
-        refs = references.prepare(people, "none", unused)
+        refs = references.prepare_references(people, "none", unused)
         _agree(captions, refs, unused, coco_scorers.each(captions, people))
 
 
@@ -100,7 +100,7 @@ def test_hostile_tokens_are_scored_as_by_the_package(seed):
     captions = [text(least=1) for _ in range(60)]
     people = [[text(least=0) for _ in range(rng.integers(1, 8))] for _ in captions]
     with Jvm() as unused:
-        refs = references.prepare(people, "none", unused)
+        refs = references.prepare_references(people, "none", unused)
         _agree(captions, refs, unused, coco_scorers.each(captions, people))
 
 
@@ -109,7 +109,7 @@ def test_what_people_write_is_tokenised_and_scored_as_by_the_package(jvm, words)
     captions, people = _set(words, 200, 0)
     theirs = coco_scorers.tokenize(people)
     said = [image[0] for image in coco_scorers.tokenize([[text] for text in captions])]
-    refs = references.prepare(people, "ptb", jvm)
+    refs = references.prepare_references(people, "ptb", jvm)
     assert list(map(list, refs.captions)) == theirs
     assert tokenize(captions, "ptb", jvm) == said
     _agree(captions, refs, jvm, coco_scorers.each(said, theirs))
@@ -118,7 +118,7 @@ def test_what_people_write_is_tokenised_and_scored_as_by_the_package(jvm, words)
 def test_a_fraction_is_one_token_for_rouge_l_and_two_words_for_n_grams(jvm):
     """PTB puts a no-break space into it."""
     people = [["A man's dog.", "The dog, running!"], ["Two (red) cats", "2 1/2 cats"]]
-    refs = references.prepare(people, "ptb", jvm)
+    refs = references.prepare_references(people, "ptb", jvm)
     tokens = [
         ["a man 's dog", "the dog running"],
         ["two -lrb- red -rrb- cats", "2\u00a01/2 cats"],
@@ -138,7 +138,7 @@ def their_meteor():
 @pytest.mark.parametrize("words", [ENGLISH, HOSTILE], ids=["English", "hostile"])
 def test_meteor_is_the_packages_in_every_digit(jvm, their_meteor, words):
     captions, people = _set(words, 300, 1)
-    refs = references.prepare(people, "ptb", jvm)
+    refs = references.prepare_references(people, "ptb", jvm)
     tokens = tokenize(captions, "ptb", jvm)
     _agree_on_meteor(_score("meteor", captions, refs, jvm), *their_meteor(tokens, refs.captions))
 
@@ -146,7 +146,7 @@ def test_meteor_is_the_packages_in_every_digit(jvm, their_meteor, words):
 @pytest.mark.slow
 def test_meteor_is_the_packages_also_where_another_was_published(data, jvm, their_meteor):
     captions = systems.system(data, "flickr30k", "init_1").captions
-    refs = references.prepare(systems.references(data, "flickr30k"), "none", jvm)
+    refs = references.prepare_references(systems.references(data, "flickr30k"), "none", jvm)
     _agree_on_meteor(_score("meteor", captions, refs, jvm), *their_meteor(captions, refs.captions))
 
 
@@ -173,7 +173,7 @@ METEOR = [
 @pytest.mark.slow
 def test_meteor_is_what_the_jars_own_command_answers(jvm):
     captions, people, expected = zip(*METEOR, strict=True)
-    found = _score("meteor", captions, references.prepare(people, "none", jvm), jvm)
+    found = _score("meteor", captions, references.prepare_references(people, "none", jvm), jvm)
     _agree_on_meteor(found, 0.3709810958370465, list(expected))
 
 
@@ -193,7 +193,7 @@ def test_line_separators_move_the_packages_captions_to_other_images_and_none_of_
     right = ["a man 's dog", *["a red ball"] * many, *["two cats run"] * many]
     assert theirs == ["a man 's dog", *["a red", "ball"] * many]
     assert tokenize(captions, "ptb", jvm) == right
-    refs = references.prepare(people, "ptb", jvm)
+    refs = references.prepare_references(people, "ptb", jvm)
     _agree(captions, refs, jvm, coco_scorers.each(right, refs.captions))
     assert coco_scorers.each(theirs, refs.captions)["cider_d"][1][-many:] == pytest.approx(
         [0] * many
@@ -205,7 +205,7 @@ def test_a_caption_without_words_scores_0_also_where_a_reference_has_none_either
     captions, people = ["", "a dog"], [["", "a dog"], ["a cat", ""]]
     assert coco_scorers.each(captions, people)["rouge_l"][1][0] == 1.0
     with Jvm() as unused:
-        refs = references.prepare(people, "none", unused)
+        refs = references.prepare_references(people, "none", unused)
         for family in PYTHON:
             for values in _score(family, captions, refs, unused).captions.values():
                 assert values[0] <= 1e-9
@@ -232,5 +232,7 @@ def test_bars_change_the_packages_meteor_and_are_punctuation_in_ours(jvm, their_
     )
     assert all(a != b for a, b in zip(wrong, right[1], strict=True))
     for tokenizer in ("none", "ptb"):
-        found = _score("meteor", captions, references.prepare(people, tokenizer, jvm), jvm)
+        found = _score(
+            "meteor", captions, references.prepare_references(people, tokenizer, jvm), jvm
+        )
         _agree_on_meteor(found, *right)

@@ -3,12 +3,12 @@
 import pytest
 
 from parity import learned_sets, people
-from workers.analysis.judging import scoring
-from workers.analysis.judging.verdict import verdict
-from workers.files.judgements import Judgements
+from workers.bench.judgements import Judgements
+from workers.bench.judging import scoring
+from workers.bench.judging.verdict import judge_metrics
+from workers.metrics import spice_tuples
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.scenes import tuples
-from workers.metrics.vectors import encoder
+from workers.metrics.vectors import text_encoder
 
 NO_MODE = 126  # captions of which three people say three things: the figures take the lowest
 
@@ -30,10 +30,10 @@ def _others(rated, own):
 
 def _tau(rated, java, raters="flat", names=("cider_d",), **options):
     judgements = Judgements(rated)
-    given = scoring.captions(judgements)
-    scored = scoring.score(given, names, "ptb", java, **options)
+    given = scoring.collect_captions(judgements)
+    scored = scoring.score_captions(given, names, "ptb", java, **options)
     assert not scored.missing
-    found = verdict(judgements, given, scored, raters)["rated"]
+    found = judge_metrics(judgements, given, scored, raters)["rated"]
     return {name: row["kendall_c"] for name, row in found.items()}
 
 
@@ -67,12 +67,12 @@ def test_unit_vectors_follow_the_experts_better_as_the_guide_says(expert, java, 
     """No published figures. The vectors are of captions, without Flickr8k's test captions."""
     tools = {"vectors": learned_sets.vectors(data)}
     judgements = Judgements(_others(*expert))
-    given = scoring.captions(judgements)
+    given = scoring.collect_captions(judgements)
     names = ["wmd", "wmd_unit", "cider_d"]
-    scored = scoring.score(
+    scored = scoring.score_captions(
         given, names, "ptb", java, bring=lambda family, _: tools if "wmd" in family else {}
     )
-    found = verdict(judgements, given, scored, "flat", "wmd_unit")
+    found = judge_metrics(judgements, given, scored, "flat", "wmd_unit")
     tau = {name: row["kendall_c"] for name, row in found["rated"].items()}
     assert tau == pytest.approx({"wmd": 0.433, "wmd_unit": 0.486, "cider_d": 0.438}, abs=0.001)
     rows = found["comparisons"]["rated"]["kendall_c"]["metrics"]
@@ -83,7 +83,7 @@ def test_unit_vectors_follow_the_experts_better_as_the_guide_says(expert, java, 
 @pytest.mark.slow
 def test_metrics_by_a_language_model_follow_the_experts_as_the_guide_says(expert, java, minilm):
     """No published figures. MiniLM was trained on captions of the same photos, among others."""
-    tools = {"encoder": encoder.read(minilm)}
+    tools = {"encoder": text_encoder.read_encoder(minilm)}
     names = ["refscore", "bertscore"]
     found = _tau(_others(*expert), java, names=names, bring=lambda *_: tools)
     assert found == pytest.approx({"refscore": 0.552, "bertscore": 0.547}, abs=0.001)
@@ -92,7 +92,7 @@ def test_metrics_by_a_language_model_follow_the_experts_as_the_guide_says(expert
 @pytest.mark.slow
 def test_spice_follows_the_experts_as_published(expert, java, spice_jars):
     """Some minutes of parsing."""
-    parser = tuples.Parser(spice_jars)
+    parser = spice_tuples.TupleParser(spice_jars)
     try:
         found = _tau(
             _others(*expert), java, names=["spice"], bring=lambda *_: {"parse": parser.parse}

@@ -11,7 +11,7 @@ import pytest
 
 from oracles import coco_scorers
 from parity import probes
-from workers.analysis.probing.asking import Options
+from workers.bench.probing.inputs import ProbeArguments
 from workers.metrics.java.jvm import Jvm
 
 WITHOUT_JAVA = ("bleu_4", "rouge_l", "cider_d")
@@ -66,9 +66,11 @@ def _agrees(row):
 
 def test_frequent_words_and_a_swap_lose_what_is_published(coco, java):
     """All but METEOR, which takes minutes: the slow tests have it."""
-    material, score = coco, probes.scoring.scorer(WITHOUT_JAVA, java)
-    rows = probes.probes.run("frequent", material, score, Options(frequent=["people", "a"]))
-    rows += probes.probes.run("swap", material, score)
+    material, score = coco, probes.scoring.make_scorer(WITHOUT_JAVA, java)
+    rows = probes.probes.run_probe(
+        "frequent", material, score, ProbeArguments(frequent=["people", "a"])
+    )
+    rows += probes.probes.run_probe("swap", material, score)
     assert [row.name for row in rows] == [
         *("R1 unchanged", "people", "a"),
         *("R1 unchanged", "woman -> man"),
@@ -127,10 +129,10 @@ import json, re, sys, time
 from pathlib import Path
 from parity import probes
 from workers.metrics.java.jvm import Jvm
-from workers.analysis.probing.constant import search
+from workers.bench.probing.constant_search import find_best_sentence
 material = probes.flickr30k(Path(sys.argv[1]), sys.argv[2], Jvm())
 began = time.perf_counter()
-found = search.best(material.training, material.complete)
+found = find_best_sentence(material.training, material.complete)
 took = time.perf_counter() - began
 (peak,) = re.findall(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())  # since exec
 print(json.dumps([len(material.training), found.text, found.score, took, int(peak) / 1e6]))

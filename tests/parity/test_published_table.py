@@ -12,7 +12,7 @@ import pytest
 
 from parity import systems
 from service.contract.metrics import catalogue
-from workers.analysis.study import correlations, files, strata
+from workers.bench.study import correlations, strata, tables
 from workers.inference.columns import Columns
 from workers.metrics import postgen, references
 
@@ -23,12 +23,12 @@ NEAR = 2e-3  # a caption that is as good as another may be in the next stratum
 
 @pytest.fixture(scope="module")
 def rows(data):
-    return files.read(data / "pregen" / "data.txt.gz")
+    return tables.read_rows_table(data / "pregen" / "data.txt.gz")
 
 
 @pytest.fixture(scope="module")
 def study(rows):
-    return correlations.study(rows)
+    return correlations.correlate_scores(rows)
 
 
 def _by_name(study, metric):
@@ -110,8 +110,8 @@ def _strata_of(captions, people, jvm, families):
         return postgen.score_tokens(family, own, people, places, jvm, idf=idf)
 
     scores = {family: score(family, images) for family in families}
-    model = strata.Described(columns, scores, lambda *asked: score(*asked, "subset").corpus)
-    return strata.rows(model, "", "")
+    model = strata.StratifiedModel(columns, scores, lambda *asked: score(*asked, "subset").corpus)
+    return strata.make_stratum_rows(model, "", "")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def _strata_of(captions, people, jvm, families):
     ],
 )
 def test_strata_of_their_captions_score_as_in_the_table(data, jvm, rows, dataset, names, families):
-    people = references.prepare(list(systems.references(data, dataset)), "none", jvm)
+    people = references.prepare_references(list(systems.references(data, dataset)), "none", jvm)
     for name in names:
         captions = systems.system(data, dataset, name).captions
         found = _strata_of(captions, people, jvm, families)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from oracles import pregen as oracle
-from workers.analysis.study import correlations, strata
-from workers.analysis.study.rows import join
+from workers.bench.study import correlations, strata
+from workers.bench.study.rows import join_rows
 from workers.inference.columns import Columns
 from workers.metrics import pregen
-from workers.metrics.family import Scores
+from workers.metrics.family import FamilyScores
 
 
 @pytest.fixture(scope="module", params=["init", "merge"])
@@ -49,8 +49,10 @@ def _rows(run, name):
         none = np.zeros((len(run["logp"][at]), 0), np.float32)
         columns = Columns(run["logp"][at], run["rank"][at], *offsets, none, none)
         own = {"cider_d": run["image_cider_d"][at].astype(float)}
-        model = strata.Described(columns, {"cider_d": Scores("cider_d", {}, own, own, {})})
-        yield strata.rows(model, "flickr8k", f"{name} {at}")
+        model = strata.StratifiedModel(
+            columns, {"cider_d": FamilyScores("cider_d", {}, own, own, {})}
+        )
+        yield strata.make_stratum_rows(model, "flickr8k", f"{name} {at}")
 
 
 @pytest.mark.slow
@@ -59,8 +61,8 @@ def test_checkpoints_of_training_runs_are_ranked_where_tuned_models_are_not(data
     as another program measured it on 27 of the 29 checkpoints.
     """
     runs = {name: np.load(data / "runs" / f"{name}.npz") for name in ("init", "merge")}
-    study = correlations.study(
-        join([rows for name, run in runs.items() for rows in _rows(run, name)])
+    study = correlations.correlate_scores(
+        join_rows([rows for name, run in runs.items() for rows in _rows(run, name)])
     )
     found = study["metrics"]["cider_d"]
     ranks = {each["metric"]: each["datasets"]["flickr8k"] for each in found["correlations"]}

@@ -27,7 +27,7 @@ SYSTEMS = {
 
 
 def _score(system, people, jvm, parser, images):
-    refs = references.prepare(people[:images], "none", jvm)
+    refs = references.prepare_references(people[:images], "none", jvm)
     captions = system.captions[:images]
     rows = np.arange(images)
     return postgen.score_tokens("spice", captions, refs, rows, jvm, parse=parser.parse)
@@ -60,7 +60,7 @@ def test_the_tuples_of_1000_captions_are_those_seen_before(data, remembering):
     assert _digest(remembering, _thousand(data)) == THOUSAND
 
 
-@pytest.mark.slow  # like workers/metrics/scenes/test_scene_graphs.py, which is not
+@pytest.mark.slow  # like workers/metrics/test_scene_graphs.py, which is not
 def test_an_images_counts_are_those_of_the_jar(data, jvm, remembering):
     people = systems.references(data, "flickr8k")
     system = systems.system(data, "flickr8k", "init_1")

@@ -44,7 +44,7 @@ class People:
             read = systems.raw if tokens == RAW else systems.references
             captions = list(read(self._data, self.dataset))
             tokenizer = "none" if tokens == KARPATHY else "ptb"
-            self._prepared[tokens] = references.prepare(captions, tokenizer, self._jvm)
+            self._prepared[tokens] = references.prepare_references(captions, tokenizer, self._jvm)
         return self._prepared[tokens]
 
 

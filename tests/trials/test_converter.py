@@ -41,7 +41,7 @@ def converter(tmp_path_factory):
 def served(converter, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     encoder = image_encoders.write(home / "encoder.safetensors", seed=3)
-    assets.add("image-encoder", encoder, Places(home))
+    assets.add_asset("image-encoder", encoder, Places(home))
     fleet = Fleet(home, PRESCORE_CONVERTER=str(converter.socket)).start()
     yield fleet
     fleet.stop()

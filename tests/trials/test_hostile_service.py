@@ -266,7 +266,7 @@ def test_captions_that_are_kept_are_held_against_what_the_service_tells(hostile,
 
     def find():
         _serving(hostile, CAPTIONS, captions=right)
-        return sources.find("x/test", Places(tmp_path), _url(hostile))
+        return sources.find_source("x/test", Places(tmp_path), _url(hostile))
 
     first = find()
     assert first.digest == right

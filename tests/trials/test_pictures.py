@@ -31,7 +31,7 @@ SUBMIT = "prescore submit model.safetensors --dataset mine/test --bundle mine/ -
 @pytest.mark.slow
 def test_a_folder_of_pictures_and_a_table_of_captions_are_scored_by_two_commands(fleet, tmp_path):
     path = image_encoders.write(tmp_path / "encoder.safetensors", seed=3)
-    found = assets.add("image-encoder", path, Places(fleet.home))["image-encoder"]
+    found = assets.add_asset("image-encoder", path, Places(fleet.home))["image-encoder"]
     encoder = Encoder(name="random 3", digest=f"sha256:{found.sha256}")
     (tmp_path / "model.safetensors").write_bytes(checkpoint(features=1280, encoder=encoder))
     (tmp_path / "captions.csv").write_text(TABLE)

@@ -61,7 +61,7 @@ class Registered:
         return {"PYTHONPATH": os.pathsep.join([str(self.site), os.environ.get("PYTHONPATH", "")])}
 
     def at(self, home: Path) -> Encoder:
-        found = assets.add("image-encoder", self._file, Places(home))["image-encoder"]
+        found = assets.add_asset("image-encoder", self._file, Places(home))["image-encoder"]
         return Encoder(name="random 0", digest=f"sha256:{found.sha256}")
 
 

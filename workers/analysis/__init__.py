@@ -1,1 +1,1 @@
-"""What scores mean: intervals, comparisons, estimates, forecasts, studies, judgements, probes."""
+"""Uncertainty of scores: intervals, comparisons, estimates from parts, forecasts."""

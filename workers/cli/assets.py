@@ -17,14 +17,14 @@ from workers.cli.console import (
     KeyFile,
     Tokens,
     Url,
-    above,
-    errors,
-    interruptible,
-    progress,
-    progresses,
-    say,
-    show,
-    show_json,
+    catch_interrupts,
+    print_above,
+    print_json,
+    print_lines,
+    print_note,
+    report_errors,
+    show_progress,
+    show_progresses,
 )
 from workers.progress import Progress
 
@@ -40,21 +40,21 @@ assets.add_typer(train, name="train")
 def list_assets(home: Home = None, as_json: AsJson = False) -> None:
     """List the files that metrics need: size, licence, and whether they are on this machine."""
     from service.contract.plan.assets import ASSETS, Places, size
-    from workers.offline.assets import describe
+    from workers.offline.assets import describe_asset
 
-    with errors():
+    with report_errors():
         places = Places.of(settings.load().at(home))
-        rows = [row for asset in ASSETS.values() for row in describe(asset, places)]
+        rows = [row for asset in ASSETS.values() for row in describe_asset(asset, places)]
     if as_json:
-        show_json(rows)
+        print_json(rows)
         return
     for row in rows:
-        show(f"{row['status']:11}  {row['name']}: {row['what']}")
+        print_lines(f"{row['status']:11}  {row['name']}: {row['what']}")
         needed = ", ".join(row["metrics"]) or "pictures"
-        show(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
-        show(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
-        show(f"{'':13}{row['path'] or row['reason']}")
-    say(f"searched in {' and '.join(str(each.absolute()) for each in places.folders)}")
+        print_lines(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
+        print_lines(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
+        print_lines(f"{'':13}{row['path'] or row['reason']}")
+    print_note(f"searched in {' and '.join(str(each.absolute()) for each in places.folders)}")
 
 
 @assets.command()
@@ -85,9 +85,9 @@ def add(
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring
 
-    with errors():
+    with report_errors():
         chosen = settings.load().at(home)
-        for name, found in bring.add(what, path, Places.of(chosen), layer).items():
+        for name, found in bring.add_asset(what, path, Places.of(chosen), layer).items():
             _show_found(name, found)
         _say_home(home, chosen)
 
@@ -101,17 +101,17 @@ def fetch(home: Home = None) -> None:
     from service.contract.plan.assets import Places
     from workers.offline import assets as bring
 
-    with errors(), progress("") as (bar, task):
+    with report_errors(), show_progress("") as (bar, task):
         chosen = settings.load().at(home)
-        for asset in bring.from_maven():
+        for asset in bring.list_maven_assets():
             bar.update(task, description=asset.name, completed=0)
-            found = bring.fetch(
+            found = bring.fetch_asset(
                 asset,
                 chosen.maven_url,
                 Places.of(chosen),
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
-            above(bar, f"{asset.name}: {found.path}")
+            print_above(bar, f"{asset.name}: {found.path}")
     _say_home(home, chosen)
 
 
@@ -154,28 +154,28 @@ def train_vectors(
     from service.contract.plan.assets import ASSETS
     from workers.jobs.toolbox import Toolbox
     from workers.metrics.vectors import word_vectors
-    from workers.metrics.vectors.training import VectorTraining
+    from workers.metrics.vectors.word2vec import VectorTrainingOptions
     from workers.offline import assets as bring
     from workers.offline import sources
 
-    with errors(), interruptible() as heed, progresses() as begin:
+    with report_errors(), catch_interrupts() as heed, show_progresses() as begin:
         chosen = settings.load().at(home)
         with closing(Toolbox.of(chosen)) as toolbox:
             named = dataset if split is None else f"{dataset.rstrip('/')}/{split}"
-            given = sources.find_training(named, toolbox.places, url, key_file)
-            options = VectorTraining(size, epochs, seed)
+            given = sources.find_training_sources(named, toolbox.places, url, key_file)
+            options = VectorTrainingOptions(size, epochs, seed)
             told = _heeding(heed, begin)
             found = bring.train_vectors(given, tokenizer, options, toolbox, told)
-            row = bring.describe(ASSETS["word-vectors"], toolbox.places)[0]
-        vectors = word_vectors.read(found.path)
+            row = bring.describe_asset(ASSETS["word-vectors"], toolbox.places)[0]
+        vectors = word_vectors.read_word_vectors(found.path)
     if as_json:
         learned_from = [str(source) for source in given]
         shape = {"words": len(vectors.vectors), "size": size, "learned_from": learned_from}
-        show_json({**row, "source": vectors.source, **shape})
+        print_json({**row, "source": vectors.source, **shape})
     else:
         _show_found("word-vectors", found)
         signature = f"vectors:{vectors.source[:12]}"
-        show(f"{len(vectors.vectors):,} words of {size} numbers; signatures say {signature}")
+        print_lines(f"{len(vectors.vectors):,} words of {size} numbers; signatures say {signature}")
     _say_home(home, chosen)
 
 
@@ -195,10 +195,10 @@ def _heeding(heed: Progress, begin: Callable[[str], Progress]) -> Callable[[str]
 
 
 def _show_found(name: str, found: Found) -> None:
-    show(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
+    print_lines(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
 
 
 def _say_home(given: Path | None, chosen: Settings) -> None:
-    """Where it is now; without --home, that only the services of this home find it."""
+    """Print the place of an asset; without --home, that only the services of this home find it."""
     more = "" if given else ": services of another one need it too, by --home"
-    say(f"added to the home {chosen.home.absolute()}{more}")
+    print_note(f"added to the home {chosen.home.absolute()}{more}")

@@ -20,12 +20,21 @@ from service.contract.errors import (
 from service.contract.formats import models
 from service.contract.formats.columns import fitting, header, values
 from service.contract.plan.assets import Places
-from workers.cli.console import AsJson, KeyFile, Url, errors, say, show, show_json, steps
-from workers.offline import facts
+from workers.cli.console import (
+    AsJson,
+    KeyFile,
+    Url,
+    print_json,
+    print_lines,
+    print_note,
+    report_errors,
+    show_progress_steps,
+)
+from workers.offline import file_facts
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.offline.sources import Source
+    from workers.offline.sources import DatasetSource
 
 Begin = Callable[[str], Progress]
 _OF = "columns of"
@@ -74,7 +83,7 @@ def check(
         prescore check flickr8k/
         prescore check results.json --dataset flickr8k/test
     """
-    with errors(), _refusing(), steps() as begin:
+    with report_errors(), _refusing(), show_progress_steps() as begin:
         told = _facts(path, begin)
         if dataset is not None and told is not None and "tokens" not in told:
             raise RequestRefused("--dataset is for captions and columns")
@@ -84,22 +93,24 @@ def check(
         elif source is not None:
             told |= _fitting(path, source)
     if as_json:
-        show_json(told)
+        print_json(told)
     else:
         if not told.get(_OF, True):
             told[_OF] = "a model that the file does not name"
-        show(*(f"{name + ':':18} {line}" for name, one in told.items() for line in _lines(one)))
-    if facts.UNSEEN in told:
+        print_lines(
+            *(f"{name + ':':18} {line}" for name, one in told.items() for line in _lines(one))
+        )
+    if file_facts.UNSEEN in told:
         raise typer.Exit(exit_codes.FAILED)
 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """What a service would take, but a run on it would fail, is refused here."""
+    """Refuse what a service would take, but a run on it would fail."""
     try:
         yield
     except (UnusableCheckpoint, UnusableDataset) as unusable:
-        say(f"{unusable.code}: {unusable.detail}")
+        print_note(f"{unusable.code}: {unusable.detail}")
         raise typer.Exit(exit_codes.REFUSED) from None
 
 
@@ -115,22 +126,28 @@ def _lines(fact: Any) -> list[str]:
 
 
 def _facts(path: Path, begin: Begin) -> dict[str, Any] | None:
-    """What a file or a folder holds, judged by its content and not by its name; None: captions."""
+    """Describe a file or a folder, judged by its content and not by its name; None: captions."""
     found = foreign.of_path(path)
     if found is None and not path.exists():
         raise RequestRefused(f"found nothing at {path}")
     if is_package(path):
         begin("the model, as a service's worker opens it")
-        return facts.of_package(path)
+        return file_facts.describe_package(path)
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
         if header.is_one(path):
             return _columns_facts(path)
         is_of_plugin = models.format_of(path) == "plugin"
-        return facts.of_plugin(path) if is_of_plugin else facts.of_checkpoint(path)
+        return (
+            file_facts.describe_plugin_checkpoint(path)
+            if is_of_plugin
+            else file_facts.describe_checkpoint(path)
+        )
     if serves == foreign.BUNDLE:
         begin("captions and files")
-        held = facts.with_features(facts.of_bundle(path), path, begin("features"))
+        held = file_facts.add_feature_facts(
+            file_facts.describe_bundle(path), path, begin("features")
+        )
         return held | _decoded(path, held["splits"], begin)
     if path.is_file() and captions.looks_like_captions(path):
         return None
@@ -151,16 +168,16 @@ def _unfit(path: Path, found: foreign.Format | None) -> tuple[str, str]:
     return found.what, found.do
 
 
-def _source(dataset: str, url: str | None, key_file: Path | None) -> "Source":
+def _source(dataset: str, url: str | None, key_file: Path | None) -> "DatasetSource":
     from workers.offline import sources
 
-    return sources.find(dataset, Places.of(settings.load()), url, key_file)
+    return sources.find_source(dataset, Places.of(settings.load()), url, key_file)
 
 
-def _captions_facts(path: Path, source: "Source | None", *, subset: bool) -> dict[str, Any]:
-    from workers.offline import given_captions
+def _captions_facts(path: Path, source: "DatasetSource | None", *, subset: bool) -> dict[str, Any]:
+    from workers.offline import file_facts
 
-    return given_captions.facts(path, source, subset=subset)
+    return file_facts.describe_captions(path, source, subset=subset)
 
 
 def _columns_facts(path: Path) -> dict[str, Any]:
@@ -176,7 +193,7 @@ def _columns_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def _fitting(path: Path, source: "Source") -> dict[str, Any]:
+def _fitting(path: Path, source: "DatasetSource") -> dict[str, Any]:
     """Raise if columns are not of the images and references of the source, in order."""
     different = fitting.difference(path, source.items, len(source.items))
     if different is not None:
@@ -186,14 +203,16 @@ def _fitting(path: Path, source: "Source") -> dict[str, Any]:
 
 def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]], begin: Begin) -> dict[str, Any]:
     """Raise if a picture cannot be decoded, as a service's worker would when it is scored."""
-    from workers.offline import pictures
+    from workers.offline import bundle_folders
 
     with_pictures = [name for name, counts in splits.items() if counts.get("pictures")]
     if not with_pictures:
         return {}
     try:
         sandbox = settings.load().sandbox
-        pictures.check_decoded(path, with_pictures, sandbox, begin("pictures"))
+        bundle_folders.check_pictures_decode(path, with_pictures, sandbox, begin("pictures"))
     except SandboxUnavailable as unavailable:
-        return facts.unseen("captions and features are right; the pictures", unavailable)
+        return file_facts.describe_unseen(
+            "captions and features are right; the pictures", unavailable
+        )
     return {}

@@ -1,4 +1,4 @@
-"""What the commands share: options, output, error messages, progress bars, Ctrl-C.
+"""Console of commands: options, output, error messages, progress bars, Ctrl-C.
 
 What others wrote is plain text in all output, and makes no line of its own.
 """
@@ -27,7 +27,7 @@ from service.contract.metrics import families, tokenizers
 from workers.progress import EVERY_SECONDS, Progress, ignore_progress, watch_step
 
 
-def one_of(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
+def option_of_names(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
     """An option whose values are the names that `names()` returns when the command runs."""
 
     def parse(text: str) -> str:
@@ -61,10 +61,10 @@ def folder_option(help: str) -> Any:  # noqa: A002
 
 
 def _checked(more: str) -> Callable[[Path], Path]:
-    """What refuses a wrong folder as soon as it is named."""
+    """Make a check that refuses a wrong folder as soon as it is named."""
 
     def checked(path: Path) -> Path:
-        with errors():
+        with report_errors():
             try:
                 _check_folder(path)
             except RequestRefused as error:
@@ -107,44 +107,46 @@ Metrics = Annotated[
     typer.Option(help=f"{NAMES}; or `all` that are available here.", show_default=USUAL),
 ]
 Tokens = Annotated[
-    str, one_of(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
+    str, option_of_names(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
 ]
 JsonOut = Annotated[Path | None, file_to_write("Write the JSON to a file.", "--json-out")]
 TableOut = Annotated[Path | None, file_to_write("Write the table to a CSV file.", "--csv")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     """Print one line to stderr."""
     typer.echo(plain_text.line(line), err=True)
 
 
-def show(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines to stdout."""
     for line in lines:
         typer.echo(plain_text.line(line))
 
 
-def show_json(document: object) -> None:
+def print_json(document: object) -> None:
     typer.echo(plain_text.json_line(json.dumps(document)))
 
 
-def names(*given: str) -> list[str]:
+def split_names(*given: str) -> list[str]:
     """The names in texts such as `bleu,cider_d`."""
     return of_client.names(given) or []
 
 
-def say_reasons(what: str, reasons: Mapping[str, str]) -> None:
+def print_reasons(what: str, reasons: Mapping[str, str]) -> None:
     """A line for each reason, with the names that it is for."""
     for reason in dict.fromkeys(reasons.values()):
-        say(f"{what}: {', '.join(name for name in reasons if reasons[name] == reason)}: {reason}")
+        print_note(
+            f"{what}: {', '.join(name for name in reasons if reasons[name] == reason)}: {reason}"
+        )
 
 
-def say_missing(missing: Mapping[str, PrescoreError]) -> None:
+def print_missing(missing: Mapping[str, PrescoreError]) -> None:
     """Say why metrics have no score."""
     for code in dict.fromkeys(error.code for error in missing.values()):
         alike = {name: error.detail for name, error in missing.items() if error.code == code}
-        say_reasons(code, alike)
+        print_reasons(code, alike)
 
 
 def _code(error: PrescoreError) -> int:
@@ -154,34 +156,34 @@ def _code(error: PrescoreError) -> int:
 
 
 @contextmanager
-def errors() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Print errors of Prescore, and of paths, as one line and exit; other errors keep their
     traceback.
     """
     try:
         yield
     except Canceled as error:
-        say(f"stopped: {error.detail}")
+        print_note(f"stopped: {error.detail}")
         raise typer.Exit(exit_codes.INTERRUPTED) from None
     except KeyboardInterrupt:
-        say("stopped")
+        print_note("stopped")
         raise typer.Exit(exit_codes.INTERRUPTED) from None
     except PrescoreError as error:
-        say(f"{error.code}: {error.detail}")
+        print_note(f"{error.code}: {error.detail}")
         raise typer.Exit(_code(error)) from None
     except PrescoreClientError as error:
         for line in telling.told(error).split("\n"):  # of our own; foreign parts are quoted in them
-            say(line)
+            print_note(line)
         raise typer.Exit(exit_codes.of(error)) from None
     except OSError as error:
         if error.filename is None:  # it is of no path
             raise
-        say(f"refused: {error.filename}: {error.strerror}")
+        print_note(f"refused: {error.filename}: {error.strerror}")
         raise typer.Exit(exit_codes.REFUSED) from None
 
 
 @contextmanager
-def interruptible() -> Iterator[Progress]:
+def catch_interrupts() -> Iterator[Progress]:
     """A Progress that raises Canceled when it is next called after the first Ctrl-C; the second
     Ctrl-C interrupts at once.
     """
@@ -204,18 +206,18 @@ def interruptible() -> Iterator[Progress]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[tuple[Bar, Any]]:
+def show_progress(what: str) -> Iterator[tuple[Bar, Any]]:
     with _bar() as bar:
         yield bar, bar.add_task(what, total=None)
 
 
-def above(bar: Bar, text: str) -> None:
+def print_above(bar: Bar, text: str) -> None:
     """Print a line above the bar, in one piece whatever the width of the terminal."""
     bar.console.print(plain_text.line(text), markup=False, soft_wrap=True)
 
 
 @contextmanager
-def progresses() -> Iterator[Callable[[str], Progress]]:
+def show_progresses() -> Iterator[Callable[[str], Progress]]:
     """Progress of several tasks in turn: call it with a name to get its Progress. A bar on a
     terminal; elsewhere, as in a CI's log, a line at the end of each task, with its time, and one
     every `EVERY_SECONDS`.
@@ -238,31 +240,31 @@ def _lines(what: str, last: ExitStack) -> Progress:
     """Progress of a task that begins now, so the `last` one has ended."""
     last.close()
     began = told = time.monotonic()
-    last.callback(lambda: say(f"{what}: {time.monotonic() - began:.1f} s"))
+    last.callback(lambda: print_note(f"{what}: {time.monotonic() - began:.1f} s"))
 
     def tell(done: int, total: int) -> None:
         nonlocal told
         if time.monotonic() - told >= EVERY_SECONDS:
             told = time.monotonic()
-            say(f"{what}: {done} of {total}")
+            print_note(f"{what}: {done} of {total}")
 
     return tell
 
 
 @contextmanager
-def lines() -> Iterator[Callable[[str], Progress]]:
+def show_progress_lines() -> Iterator[Callable[[str], Progress]]:
     """Steps that may say nothing themselves: without a terminal, long ones get lines. On a terminal
     nothing, for a command with a bar of its own.
     """
     is_shown = sys.stderr.isatty()
     with ExitStack() as last:
-        yield lambda what: ignore_progress if is_shown else watch_step(what, last, say)
+        yield lambda what: ignore_progress if is_shown else watch_step(what, last, print_note)
 
 
 @contextmanager
-def steps() -> Iterator[Callable[[str], Progress]]:
+def show_progress_steps() -> Iterator[Callable[[str], Progress]]:
     """The same, with a bar on a terminal."""
-    with progresses() if sys.stderr.isatty() else lines() as begin:
+    with show_progresses() if sys.stderr.isatty() else show_progress_lines() as begin:
         yield begin
 
 

@@ -14,7 +14,14 @@ from service.contract.formats import bundles, importers
 from service.contract.formats.bundles import FeaturesHeader
 from service.contract.formats.bundles.features import check_fits
 from service.contract.formats.checkpoint_header import Config, Encoder
-from workers.cli.console import Out, OutFirst, errors, say, show, steps
+from workers.cli.console import (
+    Out,
+    OutFirst,
+    print_lines,
+    print_note,
+    report_errors,
+    show_progress_steps,
+)
 
 if TYPE_CHECKING:
     from service.contract.formats.state_dicts.maps import Map
@@ -102,9 +109,9 @@ def references(
     """
     from workers.offline import references as brought
 
-    _write_split(out, split, lambda: brought.read(source, split), images)
-    if unused := brought.unused_columns(source):
-        say(f"warning: {source}: columns that are not used: {unused}")
+    _write_split(out, split, lambda: brought.read_references_file(source, split), images)
+    if unused := brought.list_unused_columns(source):
+        print_note(f"warning: {source}: columns that are not used: {unused}")
 
 
 @convert.command()
@@ -141,15 +148,15 @@ def checkpoint(
     from service.contract.formats.state_dicts import maps, vocabularies
     from workers.conversion import canonical_checkpoints, proposal
 
-    with errors(), steps() as begin:
+    with report_errors(), show_progress_steps() as begin:
         begin("the tensors")
         arrays, left_out = _opened(model)
         if left_out:
-            say(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
+            print_note(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
         words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
         if map_file is None:
             typer.echo(proposal.propose_map(arrays, words), nl=False)
-            say("Proposed. Look at each line, write it to a file, and give that as --map.")
+            print_note("Proposed. Look at each line, write it to a file, and give that as --map.")
             return
         given = maps.parse(_text(map_file, maps.MAX_BYTES))
         if out is None:
@@ -166,9 +173,9 @@ def checkpoint(
         header = canonical_checkpoints.write_canonical(out, description, tensors)
         remark = dataset and canonical_checkpoints.remark_on_unknown_words(dataset, description)
         if remark:
-            say(f"warning: {remark}")
+            print_note(f"warning: {remark}")
     cell = f"{description.config.cell}, " if isinstance(description.config, Config) else ""
-    show(
+    print_lines(
         f"{out}: {given.architecture}, {cell}"
         f"{len(description.vocabulary):,} words, {header.parameters:,} parameters"
     )
@@ -197,13 +204,15 @@ def encoder(
     from service.contract.formats.digests import digest_of
     from workers.conversion import encoders
 
-    with errors(), steps() as begin:
+    with report_errors(), show_progress_steps() as begin:
         begin("the tensors")
         arrays, _ = _opened(model, encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.preprocessing_in(given)
         header = encoders.write_image_encoder(out, arrays, name, asked)
-    show(f"{out}: {header.identity(digest_of(out).removeprefix('sha256:'))}, size {header.size}")
+    print_lines(
+        f"{out}: {header.identity(digest_of(out).removeprefix('sha256:'))}, size {header.size}"
+    )
 
 
 def _text(path: Path, most: int) -> str:
@@ -242,13 +251,13 @@ def _encoder(given: "Map", features: FeaturesHeader | None) -> Encoder:
 def _write_split(
     out: Path, split: str, items: Callable[[], Iterator[bundles.Item]], images: Path | None
 ) -> None:
-    from workers.offline import splits
+    from workers.offline import bundle_folders
 
-    with errors():
-        there = splits.found(out, split)
+    with report_errors():
+        there = bundle_folders.find_other_splits(out, split)
     _write(out, items, images, there.others)
     if remark := there.remark(split):
-        say(remark)
+        print_note(remark)
 
 
 def _write(
@@ -258,17 +267,17 @@ def _write(
     others: Sequence[bundles.Item] = (),
 ) -> None:
     """`others`: of splits that the folder has, and keeps."""
-    from workers.offline import facts, pictures, splits
+    from workers.offline import bundle_folders, file_facts
 
-    with errors():
+    with report_errors():
         try:
             pictured = [] if images is None else [item.image for item in items()]
             if images is not None:
-                pictures.check(images, pictured)
-            bundles.write_folder(out, splits.joined(items(), others))
+                bundle_folders.check_pictures(images, pictured)
+            bundles.write_folder(out, bundle_folders.join_splits(items(), others))
             if images is not None:
-                pictures.copy(images, out, pictured)
+                bundle_folders.copy_pictures(images, out, pictured)
         except FileNotFoundError as error:
             raise RequestRefused(f"expected a file, found nothing at {error.filename}") from None
-        held = facts.of_bundle(out)
-    show(f"{out}: {json.dumps(held['splits'])}")
+        held = file_facts.describe_bundle(out)
+    print_lines(f"{out}: {json.dumps(held['splits'])}")

@@ -7,7 +7,7 @@ import typer
 
 from service.contract import settings
 from service.contract.findings import Finding, quiet
-from workers.cli.console import AsJson, errors, show, show_json
+from workers.cli.console import AsJson, print_json, print_lines, report_errors
 
 
 def doctor(
@@ -20,16 +20,16 @@ def doctor(
     """Check torch, memory, Java and metrics: the workers' part of `prescore doctor`."""
     from workers.offline import doctor as engine
 
-    with errors():
-        found = engine.examine(settings.load(), _tell if lines else quiet)
+    with report_errors():
+        found = engine.examine_workers(settings.load(), _tell if lines else quiet)
     if lines:
         return
     if as_json:
-        show_json([asdict(finding) for finding in found])
+        print_json([asdict(finding) for finding in found])
         return
     for finding in found:
-        show(f"{finding.status:11}  {finding.name}: {finding.found}")
+        print_lines(f"{finding.status:11}  {finding.name}: {finding.found}")
 
 
 def _tell(finding: Finding) -> None:
-    show_json(asdict(finding))
+    print_json(asdict(finding))

@@ -11,7 +11,7 @@ from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
 from service.contract.formats.bundles.features import check_fits
 from service.contract.formats.checkpoint_header import Encoder
-from workers.cli.console import errors, folder_option, show, steps
+from workers.cli.console import folder_option, print_lines, report_errors, show_progress_steps
 
 
 def export(
@@ -35,7 +35,7 @@ def export(
 
         prescore export mine:captioner --out bundle/ --dataset flickr8k/
     """
-    with errors(), steps() as begin:
+    with report_errors(), show_progress_steps() as begin:
         begin("torch")
         from workers.export import bundle_writer
         from workers.export.captioner import ExportedCaptioner
@@ -51,7 +51,7 @@ def export(
         bundle = bundle_writer.write_bundle(
             out, given, _encoder(dataset, given.feature_size), begin
         )
-    show(
+    print_lines(
         f"{out}: {bundle.size:,} {bundle.manifest.units}, {bundle.parameters:,} parameters; "
         "its graphs compute what the modules do"
     )

@@ -29,20 +29,20 @@ from workers.cli.console import (
     TableOut,
     Tokens,
     Url,
-    errors,
-    names,
-    progresses,
-    say_missing,
-    show,
-    show_json,
+    print_json,
+    print_lines,
+    print_missing,
+    report_errors,
+    show_progresses,
+    split_names,
 )
 from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
 
 if TYPE_CHECKING:
     from service.contract.formats.bundles import Item
-    from workers.analysis.judging.scoring import JudgedScores
-    from workers.files.judgements import Judgements, Pair
+    from workers.bench.judgements import JudgedPair, Judgements
+    from workers.bench.judging.scoring import JudgedScores
     from workers.progress import Progress
 
 _DATASET = "DATASET[/SPLIT]"
@@ -116,32 +116,32 @@ def judge(
     Exit 0: judged; unavailable metrics are listed on stderr. Exit 2: usage, or
     refused. Exit 3: no metric could be computed.
     """
-    from workers.analysis.judging import scoring
-    from workers.analysis.judging.robustness.report import markdown
-    from workers.analysis.judging.verdict import verdict
-    from workers.files import judgements
-    from workers.files.judgements import Judgements
+    from workers.bench import judgements
+    from workers.bench.judgements import Judgements
+    from workers.bench.judging import scoring
+    from workers.bench.judging.report import format_report
+    from workers.bench.judging.verdict import judge_metrics
 
     outputs = {"json": json_out, "csv": csv_out, "svg": plot}
     if machine is not None and report is None:
         raise typer.BadParameter("--captions: expected with --report alone")
-    if not (asked := names(*metrics or [USUAL])):
+    if not (asked := split_names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     asked += [against] if against else []
-    with errors(), closing(Toolbox.of(settings.load().at(home))) as toolbox:
+    with report_errors(), closing(Toolbox.of(settings.load().at(home))) as toolbox:
         asked, models = with_models(asked, assets.models(toolbox.places))
         against = asked[-1] if against else None
-        wanted = scoring.metrics(asked)
+        wanted = scoring.choose_metrics(asked)
         if against is not None and against not in wanted:
             raise typer.BadParameter(f"--against: expected one metric, {against} is several")
         items = partial(_items, places=toolbox.places, url=url, key_file=key_file)
         if distractors is not None:
             _make(file, items(distractors), seed)
-        judged = judgements.read(file)
-        given = scoring.captions(judged)
-        with progresses() as told:
+        judged = judgements.read_judgements(file)
+        given = scoring.collect_captions(judged)
+        with show_progresses() as told:
             score = partial(
-                scoring.score,
+                scoring.score_captions,
                 tokenizer=tokenizer,
                 jvm=toolbox.jvm(),
                 bring=partial(_bring, toolbox=toolbox, models=models),
@@ -150,7 +150,7 @@ def judge(
             )
             scored = score(given, wanted)
             _tell_missing(scored)
-            found = verdict(judged, given, scored, raters, against)
+            found = judge_metrics(judged, given, scored, raters, against)
             if distractors is not None:
                 found["distractors"] = {"dataset": distractors, "seed": seed}
             if report is not None:
@@ -159,58 +159,61 @@ def judge(
                 robust = None
                 if tasks:
                     made = Judgements(pairs=tasks)
-                    texts = scoring.captions(made)
-                    robust = verdict(made, texts, score(texts, list(scored.values)), raters)
-                report.write_text(markdown(file.name, found, robust), "utf-8")
+                    texts = scoring.collect_captions(made)
+                    robust = judge_metrics(made, texts, score(texts, list(scored.values)), raters)
+                report.write_text(format_report(file.name, found, robust), "utf-8")
         for kind, path in outputs.items():
             if path is not None:
                 path.write_text(_written(kind, found), "utf-8")
     if as_json:
-        show_json(found)
+        print_json(found)
     else:
-        show(*_written("text", found).removesuffix("\n").split("\n"))
+        print_lines(*_written("text", found).removesuffix("\n").split("\n"))
 
 
 def _items(
     dataset: str, places: Places, url: str | None, key_file: Path | None
 ) -> Sequence["Item"]:
-    return sources.find(dataset, places, url, key_file).items
+    return sources.find_source(dataset, places, url, key_file).items
 
 
 def _make(file: Path, items: Sequence["Item"], seed: int) -> None:
-    from workers.analysis.judging import distractors
-    from workers.files import judgements
+    from workers.bench import judgements
+    from workers.bench.judging import distractors
 
     if file.exists():
         raise RequestRefused(f"expected the name of a new file for the tasks, but {file} exists")
     people, names = [each.references for each in items], [each.image for each in items]
-    pairs = list(distractors.make(people, seed, names))
+    pairs = list(distractors.make_distractors(people, seed, names))
     if not pairs:
         raise RequestRefused(
             "expected images with several captions, in English, that name people or scenes; found "
             f"none among {counted(len(items), 'image')}"
         )
-    judgements.write(file, pairs, seed=seed)
+    judgements.write_pairs(file, pairs, seed=seed)
 
 
 def _tasks(
     judged: "Judgements", source: Sequence["Item"] | None, seed: int, machine: Path | None
-) -> "list[Pair]":
+) -> "list[JudgedPair]":
     """Of the dataset's images, else of those of the file."""
-    from workers.analysis.judging.robustness import tasks
+    from workers.bench.judging import robustness
 
     images = (
-        tasks.images_of(judged)
+        robustness.list_images(judged)
         if source is None
-        else [tasks.Image(each.image, each.references) for each in source]
+        else [robustness.ImageReferences(each.image, each.references) for each in source]
     )
     if machine is not None:
         theirs = {one["image"]: one["caption"] for one in captions.read(machine)}
         if not any(image.name in theirs for image in images):
             raise RequestRefused(f"{machine} has no caption of an image that the report knows")
-        images = tasks.with_machines(images, theirs)
+        images = robustness.add_machine_captions(images, theirs)
     there = {pair.category for pair in judged.pairs if pair.category is not None}
-    return [*tasks.make(images, seed, there), *tasks.of_raters(judged)]
+    return [
+        *robustness.make_robustness_pairs(images, seed, there),
+        *robustness.pair_with_machines(judged),
+    ]
 
 
 def _bring(
@@ -224,16 +227,20 @@ def _bring(
 
 
 def _tell_missing(scored: "JudgedScores") -> None:
-    say_missing(scored.missing)
+    print_missing(scored.missing)
     if not scored.values:
         raise MetricUnavailable("none of these metrics could be computed")
 
 
 def _written(kind: str, found: Mapping[str, Any]) -> str:
-    from workers.analysis.judging import pictures, tables
+    from workers.bench.judging import verdict_formats
 
     if kind == "json":
         return json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
     if kind == "csv":
-        return tables.csv_text(found)
-    return pictures.svg(found) if kind == "svg" else tables.text(found) + "\n"
+        return verdict_formats.format_verdict_csv(found)
+    return (
+        verdict_formats.draw_verdict(found)
+        if kind == "svg"
+        else verdict_formats.format_verdict(found) + "\n"
+    )

@@ -9,13 +9,13 @@ from service.contract import settings
 from service.contract.wording import counted
 from workers.cli.console import (
     Out,
-    above,
-    errors,
+    catch_interrupts,
     folder_to_write,
-    interruptible,
-    lines,
-    progress,
-    show,
+    print_above,
+    print_lines,
+    report_errors,
+    show_progress,
+    show_progress_lines,
 )
 from workers.cli.study import study
 
@@ -41,9 +41,9 @@ def shapes(
     """Make the shapes dataset: generated images with captions and features."""
     from workers.lab import shapes as dataset
 
-    with errors():
+    with report_errors():
         dataset.make_shapes(out, images, seed, places)
-    show(f"{out}: {counted(images, 'image')}")
+    print_lines(f"{out}: {counted(images, 'image')}")
 
 
 @lab.command()
@@ -86,10 +86,10 @@ def train(
     from workers.lab import training_runs
 
     with (
-        errors(),
-        interruptible() as heed,
-        progress("epoch 0") as (bar, task),
-        lines() as begin,
+        report_errors(),
+        catch_interrupts() as heed,
+        show_progress("epoch 0") as (bar, task),
+        show_progress_lines() as begin,
     ):
         begin("words and features")
         run = training_runs.prepare_training(
@@ -116,7 +116,7 @@ def train(
         ):
             path = training_runs.save_epoch(out, epoch)
             bar.update(task, description=f"epoch {epoch.number + 1}", completed=0)
-            above(bar, _epoch_line(epoch, path))
+            print_above(bar, _epoch_line(epoch, path))
             line = begin(f"epoch {epoch.number + 1}")
 
 

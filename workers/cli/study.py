@@ -8,13 +8,7 @@ import typer
 
 from prescore.cli.options import file_to_write
 from service.contract.errors import RequestRefused
-from workers.cli.console import (
-    AsJson,
-    JsonOut,
-    errors,
-    show,
-    show_json,
-)
+from workers.cli.console import AsJson, JsonOut, print_json, print_lines, report_errors
 
 _CHECKPOINT = ".safetensors"
 
@@ -51,29 +45,29 @@ def study(
 
     Exit 0: studied. 2: usage, or refused.
     """
-    from workers.analysis.study import correlations, tables
-    from workers.analysis.study import files as tables_of_rows
-    from workers.analysis.study.rows import join
+    from workers.bench.study import correlations, tables
+    from workers.bench.study import tables as tables_of_rows
+    from workers.bench.study.rows import join_rows
 
-    with errors():
+    with report_errors():
         for path in files:
             if path.suffix == _CHECKPOINT:
                 raise RequestRefused(
                     f"expected a table of rows, found the checkpoint {path}: submit it, and "
                     "study it by `prescore correlations --compute`"
                 )
-        parts = [tables_of_rows.read(path) for path in files]
+        parts = [tables_of_rows.read_rows_table(path) for path in files]
         if not parts:
             raise RequestRefused("found nothing to study")
-        rows = join(parts)
-        found = correlations.study(rows)
+        rows = join_rows(parts)
+        found = correlations.correlate_scores(rows)
         if rows_out is not None:
-            tables_of_rows.write(rows_out, rows)
+            tables_of_rows.write_rows_table(rows_out, rows)
         if json_out is not None:
             json_out.write_text(json.dumps(found, allow_nan=False) + "\n", "utf-8")
         if csv_out is not None:
-            csv_out.write_text(tables.csv_text(found), "utf-8")
+            csv_out.write_text(tables.format_study_csv(found), "utf-8")
     if as_json:
-        show_json(found)
+        print_json(found)
     else:
-        show(*tables.text(found, top).split("\n"))
+        print_lines(*tables.format_study(found, top).split("\n"))

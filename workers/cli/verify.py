@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workers.cli.console import AsJson, errors
+from workers.cli.console import AsJson, report_errors
 
 if TYPE_CHECKING:
-    from workers.offline.verify import Verified
+    from workers.offline.verify import VerificationResult
 
 _SHOWN = 3  # examples
 
@@ -47,9 +47,11 @@ def verify(
     from workers.inference import checkpoints
     from workers.offline import verify as task
 
-    with errors():
-        given = task.examples(logp, dataset)
-        found = task.verify(checkpoints.read_checkpoint(checkpoint), given, dataset, tolerance)
+    with report_errors():
+        given = task.read_examples(logp, dataset)
+        found = task.verify_checkpoint(
+            checkpoints.read_checkpoint(checkpoint), given, dataset, tolerance
+        )
     agree = found.furthest <= tolerance
     if as_json:
         document = {"agree": agree, "furthest": found.furthest, "remedy": found.remedy}
@@ -59,7 +61,7 @@ def verify(
     raise typer.Exit(0 if agree else 1)
 
 
-def _show(found: "Verified", *, agree: bool) -> None:
+def _show(found: "VerificationResult", *, agree: bool) -> None:
     count = sum(map(len, found.words))
     apart = f"{count} log-probabilities are at most {found.furthest:.2g} apart"
     if agree:

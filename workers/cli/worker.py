@@ -8,7 +8,7 @@ import typer
 
 from service.contract import settings
 from service.contract.errors import InvalidSetting
-from workers.cli.console import errors
+from workers.cli.console import report_errors
 
 worker = typer.Typer(help="Run a worker of a fleet.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def converter(
     """
     from workers.sandbox import converter_server as running
 
-    with errors():
+    with report_errors():
         chosen = settings.load()
         place = socket or chosen.converter
         if place is None:
@@ -54,7 +54,7 @@ def _task(role: str) -> None:
     from service.engine.tracing import choosing
     from workers.runtime.worker import run_worker
 
-    with errors():
+    with report_errors():
         chosen = settings.load()
         logs.configure(f"{role} worker", chosen.log_level)
         run_worker(role, chosen, choosing.tracer(role, os.environ))

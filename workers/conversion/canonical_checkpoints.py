@@ -28,11 +28,12 @@ from service.contract.formats.state_dicts.places import (
     TransformerMap,
 )
 from service.contract.formats.words import TOKENIZERS
+from workers import files as atomic
+from workers import tensor_files
 from workers.conversion import foreign_files as files
 from workers.conversion import recurrent_captioners, transformer_captioners
 from workers.conversion.foreign_files import ConversionLimits
 from workers.conversion.layers import Arrays, ConvertedCaptioner, Floats, ModelTensors, SourceModel
-from workers.files import atomic, tensor_files
 
 Tensors = dict[str, NDArray[np.float32]]
 _MOST_NAMED = 10
@@ -73,10 +74,12 @@ def write_canonical(path: Path, description: Description, tensors: Tensors) -> C
     """Write the checkpoint, or nothing where it is none: words, too, have rules."""
 
     def save(partial: Path) -> CheckpointHeader:
-        tensor_files.write_into(partial, tensors, checkpoint_header.metadata_of(description))
+        tensor_files.write_tensors_into(
+            partial, tensors, checkpoint_header.metadata_of(description)
+        )
         return checkpoint_header.read(partial)
 
-    return atomic.write(path, save)
+    return atomic.write_atomically(path, save)
 
 
 def _check_shapes(description: Description, tensors: Mapping[str, Floats]) -> None:

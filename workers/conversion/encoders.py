@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from service.contract.errors import RequestRefused
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import EncoderHeader, Padding, Preprocessing
-from workers.files import atomic, tensor_files
+from workers import files, tensor_files
 
 Arrays = Mapping[str, NDArray[Any]]
 # What an encoder is made of, for whoever gives another file.
@@ -69,10 +69,10 @@ def write_image_encoder(
     metadata = encoder_header.metadata_of(name, layout.padding, given)
 
     def save(partial: Path) -> EncoderHeader:
-        tensor_files.write_into(partial, tensors, metadata)
+        tensor_files.write_tensors_into(partial, tensors, metadata)
         return encoder_header.read(partial)
 
-    return atomic.write(path, save)
+    return files.write_atomically(path, save)
 
 
 def _found(arrays: Arrays) -> tuple[str, _Layout]:

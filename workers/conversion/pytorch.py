@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.sandbox.child import InputRefused
 
 # Where training programs keep the tensors beside other things.
@@ -142,4 +142,4 @@ def _write(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         if tensor.dtype is torch.bfloat16:
             whole, dtypes[name] = whole.view(torch.uint16), "BF16"
         arrays[name] = whole.numpy()
-    tensor_files.write_into(path, arrays, {}, dtypes)
+    tensor_files.write_tensors_into(path, arrays, {}, dtypes)

@@ -8,7 +8,7 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import checkpoint_header, models
 from service.contract.settings import Sandbox
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.inference import checkpoint_checks
 from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner, Captioner
 
@@ -78,4 +78,4 @@ def write_checkpoint(
         dtypes = dict.fromkeys(tensors, "BF16")
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     metadata = checkpoint_header.metadata_of(model.description)
-    tensor_files.write(Path(path), arrays, metadata, dtypes)
+    tensor_files.write_tensors(Path(path), arrays, metadata, dtypes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import InvalidColumns
-from workers.files import tensor_files
+from workers import tensor_files
 
 _OF_TOKENS = ("logp", "rank", "caption_offsets", "image_offsets")
 _TENSORS = (*_OF_TOKENS, "top_ids", "top_logp")
@@ -57,7 +57,7 @@ def write_columns(path: Path, columns: Columns, metadata: Mapping[str, str] | No
     tensors = {name: getattr(columns, name) for name in _TENSORS}
     if columns.entropy is not None:
         tensors["entropy"] = columns.entropy
-    tensor_files.write(path, tensors, metadata or {})
+    tensor_files.write_tensors(path, tensors, metadata or {})
 
 
 def read_columns(path: Path) -> tuple[Columns, dict[str, str]]:

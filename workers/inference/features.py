@@ -16,7 +16,7 @@ from service.contract.formats.bundles.features import COUNTS, MAX_HEADER_BYTES, 
 from service.contract.formats.checkpoint_header import Encoder
 from service.contract.formats.checkpoint_header import Inputs as Kind
 from service.contract.wording import counted
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.inference import pictures
 from workers.progress import Progress, ignore_progress
 
@@ -269,7 +269,7 @@ def _write(
         assert counts.shape == (len(rows),), counts.shape
         assert counts.max(initial=0) <= rows.shape[1], (counts, rows.shape)
         tensors[COUNTS] = counts.astype(np.uint16)
-    tensor_files.write(path, tensors, metadata)
+    tensor_files.write_tensors(path, tensors, metadata)
 
 
 def _rows(

@@ -23,7 +23,7 @@ class Packed:
     words      (T)  the word read at each place: START, then the caption's own
     counts          as many as the longest caption has tokens
     image_rows (C)  the image that each caption belongs to
-    places     (T)  where each token stands in the order of `Encoded.tokens`
+    places     (T)  where each token stands in the order of `EncodedCaptions.tokens`
     """
 
     words: Tensor

@@ -9,13 +9,13 @@ from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import bundles, words
 from service.contract.metrics import catalogue, signatures, tokenizers
 from service.contract.results import Decoded, ScoreSummary
-from workers.jobs import verified
-from workers.jobs.request import Request, Result, summed, write_json
+from workers.jobs import checkpoints
+from workers.jobs.request import JobRequest, JobResult, make_summary_result, write_json
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.analysis.uncertainty.pregen import Material
+    from workers.analysis.pregen_intervals import PregenColumns
     from workers.inference.captioners import Captioner
     from workers.inference.decoding import DecodedCaption as DecodedIds
     from workers.inference.vocabulary import EncodedCaptions
@@ -24,14 +24,14 @@ _OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have ali
 _OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
 
 
-def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
+def _references_of(request: JobRequest, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
     """Model, inputs, encoded references and places of a task's images.
 
     These are all images of the split or a part, in the split's order or the input `order`.
     """
     from workers.inference import checkpoint_checks, features
 
-    model = verified.model(request, toolbox)
+    model = checkpoints.open_captioner(request, toolbox)
     dataset = request.inputs["dataset"]
     items = bundles.read_split(dataset, request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
@@ -49,16 +49,16 @@ def _references_of(request: Request, toolbox: Toolbox) -> tuple[Any, Any, Any, l
     return model, inputs, encoded, places
 
 
-def _order(request: Request, images: int) -> list[int]:
-    from workers.analysis.estimate import order
+def _order(request: JobRequest, images: int) -> list[int]:
+    from workers.analysis import image_order
 
     if "order" not in request.inputs:
         return [*range(images)]
-    return [*map(int, order.read(request.inputs["order"]).images)]
+    return [*map(int, image_order.read_image_order(request.inputs["order"]).images)]
 
 
-def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
-    from workers.analysis.uncertainty.pregen import Material
+def compute_prefixes(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
+    from workers.analysis.pregen_intervals import PregenColumns
     from workers.inference import prefix
     from workers.metrics import pregen
 
@@ -67,19 +67,19 @@ def prefix(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
     units = _units(request, encoded)
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
-    material = Material(*pregen.as_columns(prefixes, lengths), encoded.image_offsets)
-    how = signatures.with_plugin("prefix", verified.signed(model))
+    material = PregenColumns(*pregen.make_columns(prefixes, lengths), encoded.image_offsets)
+    how = signatures.with_plugin("prefix", checkpoints.sign_plugin(model))
     return _scored(material, pregen.INSTANT, signatures.with_units(how, units))
 
 
-def _units(request: Request, encoded: "EncodedCaptions") -> str | None:
-    """What is scored where tokens are pieces of words."""
+def _units(request: JobRequest, encoded: "EncodedCaptions") -> str | None:
+    """Unit of scores where tokens are pieces of words; None where they are words."""
     if encoded.word_offsets is None:
         return None
     return str(request.parameters.get("units", "words"))
 
 
-def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def compute_columns(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     from workers.inference import columns as columns_file
     from workers.inference import scoring
 
@@ -96,12 +96,12 @@ def columns(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         units = _units(request, encoded)
         if units == "words":
             found = columns_file.merge_word_pieces(found, encoded.word_offsets)
-        told = {"units": units, "plugin": verified.signed(model)}
+        told = {"units": units, "plugin": checkpoints.sign_plugin(model)}
         metadata |= {name: each for name, each in told.items() if each is not None}
-    return Result(lambda path: columns_file.write_columns(path, found, metadata))
+    return JobResult(lambda path: columns_file.write_columns(path, found, metadata))
 
 
-def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def import_columns(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     """Columns that somebody's own code computed, in the form of our own."""
     from workers.inference import columns as columns_file
 
@@ -109,23 +109,23 @@ def brought(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  
         request.inputs["columns"], request.parameters.get("units", "words")
     )
     told = {"brought": request.digests["columns"], **metadata}
-    return Result(lambda path: columns_file.write_columns(path, found, told))
+    return JobResult(lambda path: columns_file.write_columns(path, found, told))
 
 
-def pregen(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def score_pregen(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     return _of_columns(request, list(catalogue.PREGEN))
 
 
-def corpus_perplexity(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def score_perplexity(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     return _of_columns(request, [catalogue.CORPUS])
 
 
-def _of_columns(request: Request, names: Sequence[str]) -> Result:
-    from workers.analysis.uncertainty.pregen import Material
+def _of_columns(request: JobRequest, names: Sequence[str]) -> JobResult:
+    from workers.analysis.pregen_intervals import PregenColumns
     from workers.inference import columns as columns_file
 
     found, metadata = columns_file.read_columns(request.inputs["columns"])
-    return _scored(Material.of(found), names, _how(metadata))
+    return _scored(PregenColumns.of(found), names, _how(metadata))
 
 
 def _how(metadata: Mapping[str, str]) -> str:
@@ -136,21 +136,21 @@ def _how(metadata: Mapping[str, str]) -> str:
     return signatures.with_units(how, metadata.get("units"))
 
 
-def _scored(material: "Material", names: Sequence[str], how: str) -> Result:
-    from workers.analysis.uncertainty import intervals, pregen
+def _scored(material: "PregenColumns", names: Sequence[str], how: str) -> JobResult:
+    from workers.analysis import pregen_intervals, resamples
 
-    return summed(
+    return make_summary_result(
         ScoreSummary(
             scores=material.scores(names),
-            intervals=dict(pregen.intervals(material, names)),
-            resampling=dict(intervals.HOW),
-            draws=pregen.draws(material, names),
+            intervals=dict(pregen_intervals.compute_pregen_intervals(material, names)),
+            resampling=dict(resamples.RESAMPLING),
+            draws=pregen_intervals.pack_pregen_draws(material, names),
             signature=signatures.pregen(how),
         )
     )
 
 
-def captions(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def decode_captions(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Decode captions to [place in the split, caption] pairs; parts are joined in split order."""
     from workers.inference import decoding, generation
 
@@ -184,10 +184,10 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
     return text
 
 
-def _decoded(pairs: Sequence[Sequence[Any]]) -> Result:
+def _decoded(pairs: Sequence[Sequence[Any]]) -> JobResult:
     summary = Decoded(
         decoded=len(pairs),
         distinct=len({text for _, text in pairs}),
         unbroken=sum(tokenizers.is_unbroken(text) for _, text in pairs),
     )
-    return Result(lambda path: write_json(path, pairs), summary)
+    return JobResult(lambda path: write_json(path, pairs), summary)

@@ -2,14 +2,14 @@
 
 from service.contract.formats import bundles
 from service.contract.results import Seen, Unseen
-from workers.jobs.request import Request, Result
+from workers.jobs.request import JobRequest, JobResult
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 _MOST_NAMED = 10
 
 
-def encode(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def encode_pictures(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Features of a split's images, or of a part of them, in the split's order. A picture that
     cannot be decoded has none, and is told.
     """
@@ -30,20 +30,20 @@ def encode(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
         )
     unseen = [Unseen(image=image, reason=why) for image, why in found.undecoded.items()]
     seen = Seen(tried=len(found.images), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
-    return Result(lambda path: features.write_features_file(path, found), seen)
+    return JobResult(lambda path: features.write_features_file(path, found), seen)
 
 
-def digest(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def digest_pictures(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     """The SHA-256 of the pictures of a split's images, in the split's order."""
     from workers.inference.pictures import thumbnails
 
     bundle = request.inputs["dataset"]
     items = bundles.read_split(bundle, request.parameters["split"])
     found = b"".join(thumbnails.hash_pictures(bundle, [item.image for item in items]))
-    return Result(lambda path: path.write_bytes(found))
+    return JobResult(lambda path: path.write_bytes(found))
 
 
-def shrink(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def shrink_pictures(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Small forms of the pictures of some of a split's images."""
     from workers.inference.pictures import PictureDecodingFailure, thumbnails
 
@@ -57,4 +57,4 @@ def shrink(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
             unseen.append(Unseen(image=each.image, reason=each.forms.reason))
         progress(len(made), len(images))
     seen = Seen(tried=len(made), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
-    return Result(lambda path: thumbnails.write_thumbnails(path, made), seen)
+    return JobResult(lambda path: thumbnails.write_thumbnails(path, made), seen)

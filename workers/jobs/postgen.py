@@ -9,29 +9,33 @@ from service.contract.formats import outputs
 from service.contract.formats.bundles import stored
 from service.contract.metrics.families import FAMILIES
 from service.contract.results import ScoreSummary
-from workers.jobs.request import Job, Request, Result, read_pairs
+from workers.jobs.request import Job, JobRequest, JobResult, read_pairs
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
 if TYPE_CHECKING:
-    from workers.metrics.family import Floats, Scores, ScoringInput
-    from workers.metrics.scenes.scene_graphs import Parse
+    from workers.metrics.family import FamilyScores, Floats, ScoringInput
+    from workers.metrics.scene_graphs import Parse
 
 
-def prepare_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def prepare_references(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     from workers.metrics import references
 
-    prepared = references.prepare(_people(request), request.parameters["tokenizer"], toolbox.jvm())
-    return Result(lambda path: references.write(path, prepared))
+    prepared = references.prepare_references(
+        _people(request), request.parameters["tokenizer"], toolbox.jvm()
+    )
+    return JobResult(lambda path: references.write_references(path, prepared))
 
 
-def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def parse_tuples(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Parse captions, or else references, of a split or a part of it to SPICE's tuples."""
-    from workers.metrics.scenes import tuples
+    from workers.metrics import spice_tuples
 
     if request.parts:
-        found = dict(item for path in request.parts for item in tuples.read(path).items())
-        return Result(lambda path: tuples.write(path, found))
+        found = dict(
+            item for path in request.parts for item in spice_tuples.read_tuples(path).items()
+        )
+        return JobResult(lambda path: spice_tuples.write_tuples(path, found))
     parser = toolbox.parser()
     inputs, digests = request.inputs, request.digests
     start, stop = request.parameters.get("images", (0, sys.maxsize))
@@ -48,28 +52,30 @@ def parse_tuples(request: Request, toolbox: Toolbox, progress: Progress) -> Resu
     parsed = parser.parse(
         texts, progress=lambda done, total: progress(images * done // max(total, 1), images)
     )
-    return Result(lambda path: tuples.write(path, parsed))
+    return JobResult(lambda path: spice_tuples.write_tuples(path, parsed))
 
 
-def score(family: str) -> Job:
+def make_scoring_job(family: str) -> Job:
     """The job that scores captions by a family of metrics."""
 
-    def run(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+    def run(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
         from workers.metrics import postgen
 
         parts = FAMILIES[family].made_of
         if not parts:
-            task = _task(family, request, toolbox, progress)
+            task = _scoring_input(family, request, toolbox, progress)
             postgen.check_blanks(family, task)
-            return _scored(postgen.score(family, task))
-        known = {part: postgen.read(request.inputs[part]) for part in parts}
+            return _scored(postgen.score_family(family, task))
+        known = {part: postgen.read_scores(request.inputs[part]) for part in parts}
         prepared = toolbox.references(request.digests["references"], request.inputs["references"])
-        return _scored(postgen.joined(family, known, prepared))
+        return _scored(postgen.join_scores(family, known, prepared))
 
     return run
 
 
-def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -> "ScoringInput":
+def _scoring_input(
+    family: str, request: JobRequest, toolbox: Toolbox, progress: Progress
+) -> "ScoringInput":
     import numpy as np
 
     from workers.metrics.family import ScoringInput
@@ -99,7 +105,7 @@ def _task(family: str, request: Request, toolbox: Toolbox, progress: Progress) -
     )
 
 
-def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
+def _tools(family: str, request: JobRequest, toolbox: Toolbox) -> dict[str, Any]:
     """A family's tools: from the request's inputs if it has them, else from this machine."""
     from workers.metrics.families import bertscore, variety
     from workers.metrics.vectors import sentences
@@ -118,81 +124,85 @@ def _tools(family: str, request: Request, toolbox: Toolbox) -> dict[str, Any]:
                 digest = request.digests["model"]
                 tools |= toolbox.named(family, digest, inputs["model"], asked)
             case "training" if "training" in inputs:
-                tools["training"] = variety.read(inputs["training"])
+                tools["training"] = variety.read_keys(inputs["training"])
             case _:
                 tools |= toolbox.need(family, need, asked)
     return tools
 
 
-def _parsed(request: Request) -> "Parse":
+def _parsed(request: JobRequest) -> "Parse":
     """A parser that returns the tuples in the request's inputs."""
-    from workers.metrics.scenes import tuples
+    from workers.metrics import spice_tuples
 
     names = ("reference_tuples", "tuples")
-    known = dict(item for name in names for item in tuples.read(request.inputs[name]).items())
+    known = dict(
+        item for name in names for item in spice_tuples.read_tuples(request.inputs[name]).items()
+    )
     return lambda _: known
 
 
-def embed_references(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def embed_references(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Embed the tokens of references, which are taken as they were written."""
     from workers.metrics.families import bertscore
 
     return _embedded(bertscore, request, toolbox, progress)
 
 
-def embed_sentences(request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def embed_sentences(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     """Embed references as sentences, as they were written."""
     from workers.metrics.vectors import sentences
 
     return _embedded(sentences, request, toolbox, progress)
 
 
-def _embedded(form: ModuleType, request: Request, toolbox: Toolbox, progress: Progress) -> Result:
+def _embedded(
+    form: ModuleType, request: JobRequest, toolbox: Toolbox, progress: Progress
+) -> JobResult:
     """References embedded by the functions of a module: prepare, join, read, write."""
     if request.parts:
         joined = form.join([form.read(path) for path in request.parts])
-        return Result(lambda path: form.write(path, joined))
+        return JobResult(lambda path: form.write(path, joined))
     asked = request.parameters
     encoder = toolbox.encoder(asked["encoder"], asked["layer"])
     found = form.prepare(_people(request), encoder, progress=progress)
-    return Result(lambda path: form.write(path, found))
+    return JobResult(lambda path: form.write(path, found))
 
 
-def keep_training(request: Request, toolbox: Toolbox, progress: Progress) -> Result:  # noqa: ARG001
+def store_training_keys(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     """Store keys of a training split's captions, by which equal captions can be recognised."""
     from workers.metrics.families import variety
     from workers.metrics.tokens import tokenize
 
     flat = [caption for captions in _people(request) for caption in captions]
     tokens = tokenize(flat, request.parameters["tokenizer"], toolbox.jvm())
-    return Result(lambda path: variety.write(path, variety.keys(tokens)))
+    return JobResult(lambda path: variety.write_keys(path, variety.make_keys(tokens)))
 
 
-def _people(request: Request) -> Sequence[Sequence[str]]:
+def _people(request: JobRequest) -> Sequence[Sequence[str]]:
     """The references of a split, or of a part of it."""
     items = stored.read_split(request.inputs["dataset"], request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     return [item.references for item in items[start:stop]]
 
 
-def _scored(found: "Scores") -> Result:
-    from workers.analysis.uncertainty import corpora, intervals
+def _scored(found: "FamilyScores") -> JobResult:
+    from workers.analysis import resamples
     from workers.metrics import postgen
 
-    resampled = intervals.resampled(corpora.summed(found))
+    resampled = resamples.resample_sums(resamples.sum_scores(found))
     summary = ScoreSummary(
         scores=dict(found.corpus),
-        intervals=dict(intervals.percentiles(resampled)),
-        draws=intervals.draws(resampled),
-        resampling=dict(intervals.HOW),
+        intervals=dict(resamples.compute_percentiles(resampled)),
+        draws=resamples.pack_draws(resampled),
+        resampling=dict(resamples.RESAMPLING),
         flat=_flat(found),
         signature=dict(found.signatures),
     )
     sure = summary.model_dump(include={"intervals", "resampling"})
-    return Result(lambda path: postgen.write(path, found, sure), summary)
+    return JobResult(lambda path: postgen.write_scores(path, found, sure), summary)
 
 
-def _flat(found: "Scores") -> dict[str, int]:
+def _flat(found: "FamilyScores") -> dict[str, int]:
     """The metrics that say the same of all captions, if there are enough to tell."""
     return {
         name: len(values)

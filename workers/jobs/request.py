@@ -13,7 +13,7 @@ from workers.progress import Progress
 
 
 @dataclass(frozen=True)
-class Request:
+class JobRequest:
     """The arguments of a task: checked local files by the names of its inputs, and parameters."""
 
     inputs: Mapping[str, Path]
@@ -23,14 +23,14 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Result:
+class JobResult:
     """`write` writes the result to a file; `summary` is stored in the database."""
 
     write: Callable[[Path], object]
     summary: BaseModel | None = None  # of the kind's model in service.contract.results
 
 
-Job = Callable[[Request, Toolbox, Progress], Result]
+Job = Callable[[JobRequest, Toolbox, Progress], JobResult]
 
 
 def read_pairs(path: Path) -> tuple[list[int], list[str]]:
@@ -39,9 +39,9 @@ def read_pairs(path: Path) -> tuple[list[int], list[str]]:
     return [place for place, _ in pairs], [caption for _, caption in pairs]
 
 
-def summed(summary: BaseModel) -> Result:
+def make_summary_result(summary: BaseModel) -> JobResult:
     """A result whose file is its summary as JSON."""
-    return Result(lambda path: write_json(path, summary.model_dump(exclude={"draws"})), summary)
+    return JobResult(lambda path: write_json(path, summary.model_dump(exclude={"draws"})), summary)
 
 
 def write_json(path: Path, value: Any) -> None:

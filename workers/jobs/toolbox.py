@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from workers.inference.captioners import Captioner
     from workers.inference.mobilenet_v2 import MobileNetV2
     from workers.metrics.java.jvm import Jvm
-    from workers.metrics.learned.kinds import Model
-    from workers.metrics.references import References
-    from workers.metrics.scenes.objects import Objects
-    from workers.metrics.scenes.tuples import Parser
+    from workers.metrics.learned.kinds import LearnedScorer
+    from workers.metrics.object_lists import ObjectList
+    from workers.metrics.references import PreparedReferences
+    from workers.metrics.spice_tuples import TupleParser
     from workers.metrics.tokens import Tokenizer
-    from workers.metrics.vectors.encoder import TextEncoder
+    from workers.metrics.vectors.text_encoder import TextEncoder
     from workers.metrics.vectors.word_vectors import WordVectors
 
 
@@ -41,13 +41,13 @@ class Toolbox:
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
     _model: "tuple[str, Captioner] | None" = None
     _jvm: "Jvm | None" = None
-    _references: "tuple[str, References] | None" = None
+    _references: "tuple[str, PreparedReferences] | None" = None
     _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
-    _parser: "Parser | None" = None
+    _parser: "TupleParser | None" = None
     _vectors: "tuple[str, WordVectors] | None" = None
-    _learned: "dict[str, tuple[str, Model]]" = field(default_factory=dict)  # by family
+    _learned: "dict[str, tuple[str, LearnedScorer]]" = field(default_factory=dict)  # by family
     _encoder: "tuple[tuple[str, int | None], TextEncoder] | None" = None
-    _objects: "Objects | None" = None
+    _objects: "ObjectList | None" = None
     _image_encoder: "tuple[str, MobileNetV2] | None" = None
 
     @classmethod
@@ -92,13 +92,13 @@ class Toolbox:
             self._jvm = Jvm() if deadline is None else Jvm(deadline=deadline)
         return self._jvm
 
-    def references(self, digest: str, path: Path) -> "References":
+    def references(self, digest: str, path: Path) -> "PreparedReferences":
         """Prepared references; the tasks of an evaluation read the same ones in turn."""
         from workers.metrics import references
 
         if self._references is None or self._references[0] != digest:
             self._references = None
-            self._references = (digest, references.read(path))
+            self._references = (digest, references.read_references(path))
         return self._references[1]
 
     def tokens(
@@ -114,12 +114,12 @@ class Toolbox:
             self._tokens = (asked, [place for place, _ in pairs], captions)
         return self._tokens[1:]
 
-    def parser(self) -> "Parser":
+    def parser(self) -> "TupleParser":
         """SPICE's parser. Raises MetricUnavailable if its files are not on this machine."""
-        from workers.metrics.scenes import tuples
+        from workers.metrics import spice_tuples
 
         if self._parser is None:
-            self._parser = tuples.from_assets(self.places, remember=self.remember)
+            self._parser = spice_tuples.open_parser(self.places, remember=self.remember)
         return self._parser
 
     def vectors(self, sha256: str | None) -> "WordVectors":
@@ -129,7 +129,7 @@ class Toolbox:
         found = assets.locate("word-vectors", self.places)
         _check_same(found, sha256, "word vectors")
         if self._vectors is None or self._vectors[0] != found.sha256:
-            self._vectors = (found.sha256, word_vectors.read(found.path))
+            self._vectors = (found.sha256, word_vectors.read_word_vectors(found.path))
         return self._vectors[1]
 
     def bring(
@@ -182,7 +182,7 @@ class Toolbox:
             found |= self.bring(family, {"vectors": vectors}, progress)
         return found
 
-    def learned(self, family: str, sha256: str | None) -> "Model":
+    def learned(self, family: str, sha256: str | None) -> "LearnedScorer":
         """The user's own model of a learned metric with this SHA-256; if None, the shipped one."""
         from workers.metrics.learned.kinds import KINDS
 
@@ -206,11 +206,11 @@ class Toolbox:
         return {"model": model, "name": model.name, **needs}
 
     def _of_features(
-        self, model: "Model", parameters: Mapping[str, Any], progress: Progress
+        self, model: "LearnedScorer", parameters: Mapping[str, Any], progress: Progress
     ) -> dict[str, Any]:
         return self.features(model.features, parameters.get("vectors"), progress)
 
-    def _sound(self, family: str, digest: str, path: Path) -> "Model":
+    def _sound(self, family: str, digest: str, path: Path) -> "LearnedScorer":
         """A model from its file; of each family the last one is kept. Raises MetricFailed if it
         says nothing of captions.
         """
@@ -218,20 +218,23 @@ class Toolbox:
         from workers.metrics.learned import kinds
 
         if family not in self._learned or self._learned[family][0] != digest:
-            self._learned[family] = digest, kinds.sound(family, path, postgen.score)
+            self._learned[family] = (
+                digest,
+                kinds.read_sound_model(family, path, postgen.score_family),
+            )
         return self._learned[family][1]
 
     def encoder(self, sha256: str | None, layer: int | None) -> "TextEncoder":
         """The language model with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices
-        from workers.metrics.vectors import encoder
+        from workers.metrics.vectors import text_encoder
 
         found = assets.encoder_with(sha256, self.places)
         _check_same(found, sha256, "model")
         asked = (found.sha256, layer)
         if self._encoder is None or self._encoder[0] != asked:
             device = devices.resolve_device(self.device)
-            self._encoder = (asked, encoder.read(found.path, layer, device))
+            self._encoder = (asked, text_encoder.read_encoder(found.path, layer, device))
         return self._encoder[1]
 
     def image_encoder(self, sha256: str) -> "MobileNetV2":
@@ -244,14 +247,14 @@ class Toolbox:
             self._image_encoder = (sha256, mobilenet_v2.read_image_encoder(found.path, device))
         return self._image_encoder[1]
 
-    def objects(self, sha256: str | None) -> "Objects":
+    def objects(self, sha256: str | None) -> "ObjectList":
         """The list of objects. Raises MetricUnavailable if another one is registered."""
-        from workers.metrics.scenes import objects
+        from workers.metrics import object_lists
 
         found = assets.locate("objects", self.places)
         _check_same(found, sha256, "list of objects")
         if self._objects is None or self._objects.digest != sha256:
-            self._objects = objects.read(found.path)
+            self._objects = object_lists.read_object_list(found.path)
         return self._objects
 
     def close(self) -> None:

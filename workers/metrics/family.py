@@ -1,4 +1,4 @@
-"""What all families of caption metrics share: a family measures captions, then sums up."""
+"""Families of caption metrics: a family measures captions, then sums up."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from service.contract.errors import MetricUnavailable
 from service.contract.metrics.families import Need
 from workers.metrics import ngrams
-from workers.metrics.frequencies import Frequencies
+from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.ngrams import Encoded, Ints, Numbers, Occurrences
-from workers.metrics.references import References
+from workers.metrics.ngrams import CaptionNumbers, Ints, NgramOccurrences, WordNumbers
+from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import Tokenizer
 from workers.progress import Progress, ignore_progress
 
@@ -25,7 +25,7 @@ _BLOCK = 500  # captions between two reports of progress: a third of a second at
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class IdfImages:
     """Document frequencies of chosen images: `images` says for each image whether it counts. Images
     of another set can be among the references; no caption answers them.
     """
@@ -33,13 +33,15 @@ class Counted:
     images: NDArray[np.bool_]
 
 
-Idf = Literal["dataset", "subset"] | Counted | Frequencies  # where document frequencies come from
+Idf = (
+    Literal["dataset", "subset"] | IdfImages | DocumentFrequencies
+)  # where document frequencies come from
 
 TOOLS: Mapping[Need, str] = {"tuples": "parse", "vectors": "vectors", "encoder": "encoder"}
 
 
 @dataclass(frozen=True)
-class Scores:
+class FamilyScores:
     """Scores as fractions (BLEU .33, CIDEr-D .95). The first axis of the arrays is the captions
     that were given.
     """
@@ -51,7 +53,7 @@ class Scores:
     signatures: dict[str, str]
 
 
-def _none_others(family: str, task: "ScoringInput") -> Scores:  # noqa: ARG001  a Score
+def _none_others(family: str, task: "ScoringInput") -> FamilyScores:  # noqa: ARG001  a Score
     raise MetricUnavailable(f"expected a way to score by {family}, found none")
 
 
@@ -68,17 +70,17 @@ class ScoringInput:
 
     captions: Sequence[str]
     rows: Ints
-    prepared: References | None
+    prepared: PreparedReferences | None
     jvm: Jvm
     idf: Idf = "dataset"
     progress: Progress = ignore_progress
     tokenizer: Tokenizer | None = None
     tools: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
-    others: "Score" = _none_others
+    others: "ScoreFamily" = _none_others
 
     @property
-    def references(self) -> References:
+    def references(self) -> PreparedReferences:
         if self.prepared is None:
             raise MetricUnavailable("expected references, found none")
         return self.prepared
@@ -99,9 +101,9 @@ class ScoringInput:
         return self.references.captions[self.rows[place]]
 
     @cached_property
-    def encoded(self) -> Encoded:
+    def encoded(self) -> CaptionNumbers:
         """The captions by the numbers of the references' words; new words get the next numbers."""
-        return ngrams.encode(self.captions, self._numbers)
+        return ngrams.number_captions(self.captions, self._numbers)
 
     @property
     def words(self) -> Sequence[str]:
@@ -110,8 +112,8 @@ class ScoringInput:
         return list(self._numbers)
 
     @cached_property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.references.numbers)
+    def _numbers(self) -> WordNumbers:
+        return WordNumbers(self.references.numbers)
 
     def blocks(self) -> Iterator[slice]:
         total = len(self.captions)
@@ -120,27 +122,29 @@ class ScoringInput:
             yield block
             self.progress(block.stop, total)
 
-    def occurrences(self, block: slice) -> Iterator[Occurrences]:
+    def occurrences(self, block: slice) -> Iterator[NgramOccurrences]:
         """The n-grams of a block's captions, length by length; the first caption is number 0."""
         counts = self.encoded.word_counts
         start, stop = counts[: block.start].sum(), counts[: block.stop].sum()
-        number = ngrams.number_by(self.references.levels)
-        return ngrams.count(self.encoded.words[start:stop], counts[block], number)
+        number = ngrams.number_by_levels(self.references.levels)
+        return ngrams.count_ngrams(self.encoded.words[start:stop], counts[block], number)
 
     def pairs(self, block: slice) -> tuple[Ints, Ints]:
         """The list of all pairs of a caption and one of its references: where each caption's pairs
         begin, and the reference of each pair.
         """
         first, last = (self.references.offsets[self.rows[block] + end] for end in (0, 1))
-        return ngrams.starts(last - first), ngrams.spread(first, last - first)
+        return ngrams.compute_starts(last - first), ngrams.spread_runs(first, last - first)
 
 
-Score = Callable[[str, ScoringInput], Scores]  # scores a task by the family of that name
+ScoreFamily = Callable[
+    [str, ScoringInput], FamilyScores
+]  # scores a task by the family of that name
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a family measured. `captions`: every caption's own scores, by metric. `statistics`: what
+class FamilyMeasures:
+    """Measures of a family. `captions`: every caption's own scores, by metric. `statistics`: what
     the corpus score is computed from, for all captions or any choice of them. `corpus`: scores of
     all captions together that no sum gives.
     """
@@ -159,8 +163,8 @@ def _by_references(task: ScoringInput) -> str:
 
 
 @dataclass(frozen=True)
-class Family:
-    """How a family is computed: captions are measured, then their statistics are summed up.
+class FamilyFunctions:
+    """Functions of a family: captions are measured, then their statistics are summed up.
 
     `corpus` is None if the scores of all captions cannot be computed from parts of them. A
     signature says what captions were scored against (`against`) and how (`recipe`). `complete`
@@ -169,10 +173,10 @@ class Family:
     for soon.
     """
 
-    measure: Callable[[ScoringInput], Measured]
+    measure: Callable[[ScoringInput], FamilyMeasures]
     corpus: Callable[[Statistics], dict[str, float]] | None
     recipe: Callable[[ScoringInput], str]
     against: Callable[[ScoringInput], str] = _by_references
     complete: Callable[[ScoringInput], ScoringInput] = _as_it_is
-    join: Callable[[Mapping[str, Scores]], tuple[Measured, str]] | None = None
+    join: Callable[[Mapping[str, FamilyScores]], tuple[FamilyMeasures, str]] | None = None
     expect: Callable[[Jvm], None] | None = None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from workers.metrics import ngrams
 from workers.metrics.ngrams import Ints
-from workers.metrics.references import References
+from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import Tokenizer
 
 Hashes = NDArray[np.uint64]
@@ -28,7 +28,7 @@ _STEP, _FIRST, _SECOND = (
 
 
 @dataclass(frozen=True, eq=False)
-class Frequencies:
+class DocumentFrequencies:
     """In how many of `images` images each n-gram occurs. N-grams that occur in one image are left
     out: they weigh as much as n-grams that occur in none.
     """
@@ -48,23 +48,25 @@ class Frequencies:
 
     def of(self, hashes: Hashes) -> Ints:
         """The frequency of each n-gram, which is at least 1."""
-        places, known = ngrams.find(self.keys, hashes.view(np.int64))
+        places, known = ngrams.find_places(self.keys, hashes.view(np.int64))
         found = np.ones(len(hashes), np.int64)
         found[known] = self.counts[places[known]]
         return found
 
 
-def collect(references: References) -> Frequencies:
+def collect_frequencies(references: PreparedReferences) -> DocumentFrequencies:
     levels = references.levels
-    hashes = of_levels(of_words(references.words), [level.keys for level in levels])
+    hashes = hash_levels(hash_words(references.words), [level.keys for level in levels])
     counts = [np.bincount(level.ngrams, minlength=len(level.keys)) for level in levels]
     keys, frequencies = np.concatenate(hashes).view(np.int64), np.concatenate(counts)
     several = np.flatnonzero(frequencies > 1)
     order = several[np.argsort(keys[several])]
-    return Frequencies(references.tokenizer, references.images, keys[order], frequencies[order])
+    return DocumentFrequencies(
+        references.tokenizer, references.images, keys[order], frequencies[order]
+    )
 
 
-def of_words(words: Sequence[str]) -> Hashes:
+def hash_words(words: Sequence[str]) -> Hashes:
     digests = (
         hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=_WORD_BYTES).digest()
         for word in words
@@ -72,17 +74,17 @@ def of_words(words: Sequence[str]) -> Hashes:
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
-def of_levels(words: Hashes, keys: Sequence[Ints]) -> list[Hashes]:
+def hash_levels(words: Hashes, keys: Sequence[Ints]) -> list[Hashes]:
     """The hashes of n-grams of 1, 2, … words, which are given by their keys."""
     found = [START]
     for each in keys:
-        found.append(longer(found[-1], words, each))
+        found.append(extend_hashes(found[-1], words, each))
     return found[1:]
 
 
-def longer(before: Hashes, words: Hashes, keys: Ints) -> Hashes:
+def extend_hashes(before: Hashes, words: Hashes, keys: Ints) -> Hashes:
     """The hashes of n-grams that are one word longer than those with the hashes `before`."""
-    shorter, last = ngrams.split(keys)
+    shorter, last = ngrams.split_pairs(keys)
     mixed = before[shorter] * _STEP + words[last]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND

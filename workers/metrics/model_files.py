@@ -1,5 +1,4 @@
-"""What the files of all learned metrics have in common: safetensors whose metadata has a mark that
-tells the kind, a tokenizer, how many images document frequencies count, and `about` for people.
+"""Files of learned metrics: safetensors with a mark of the kind, a tokenizer, and `about`.
 Users bring such files, so everything in them is checked.
 """
 
@@ -14,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.formats.digests import digest_of
-from workers.files import tensor_files
-from workers.metrics.frequencies import Frequencies
+from workers import tensor_files
+from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.tokens import SIGNATURES
 
 T = TypeVar("T")
@@ -28,11 +27,11 @@ _KEYS, _COUNTS = "frequencies/keys", "frequencies/counts"
 TYPES: Mapping[str, str] = {_KEYS: "int64", _COUNTS: "uint32"}
 
 
-def write(
+def write_model_file(
     path: Path,
     mark: str,
     tensors: Tensors,
-    counted: Frequencies,
+    counted: DocumentFrequencies,
     about: Mapping[str, Any],
     **metadata: str,
 ) -> None:
@@ -44,10 +43,10 @@ def write(
         "images": str(counted.images),
         "about": json.dumps(about, sort_keys=True, ensure_ascii=False),
     }
-    tensor_files.write(path, tensors, known | metadata)
+    tensor_files.write_tensors(path, tensors, known | metadata)
 
 
-def read(path: Path, mark: str, what: str, restored: Restored[T]) -> T:
+def read_model_file(path: Path, mark: str, what: str, restored: Restored[T]) -> T:
     """Read a file with this mark. Raises MetricFailed if it is not `what`, or if `restored` raises
     ValueError, KeyError, TypeError or UnknownMetric.
     """
@@ -66,7 +65,7 @@ def read(path: Path, mark: str, what: str, restored: Restored[T]) -> T:
         raise MetricFailed(f"{path.name} is not {what}: {error}") from None
 
 
-def marks(path: Path) -> frozenset[str]:
+def read_marks(path: Path) -> frozenset[str]:
     """The names in a file's metadata, a mark among them if it is of a learned metric."""
     try:
         return frozenset(_metadata(path))
@@ -91,7 +90,9 @@ def check_type(name: str, values: NDArray[Any], expected: str | None) -> None:
         raise ValueError(f"expected finite numbers in {name}")
 
 
-def taken(metadata: Mapping[str, str], tensors: Tensors) -> tuple[Frequencies, dict[str, Any]]:
+def take_frequencies(
+    metadata: Mapping[str, str], tensors: Tensors
+) -> tuple[DocumentFrequencies, dict[str, Any]]:
     """Take document frequencies out of `tensors`; and `about`."""
     tokenizer, images = metadata["tokenizer"], int(metadata["images"])
     if tokenizer not in SIGNATURES:
@@ -103,7 +104,7 @@ def taken(metadata: Mapping[str, str], tensors: Tensors) -> tuple[Frequencies, d
         raise TypeError(f"expected an object in about, found {about!r:.60}")
     keys, counts = tensors.pop(_KEYS), tensors.pop(_COUNTS)
     _check_frequencies(keys, counts, images)
-    return Frequencies(tokenizer, images, keys, counts.astype(np.int64)), about
+    return DocumentFrequencies(tokenizer, images, keys, counts.astype(np.int64)), about
 
 
 def _check_frequencies(keys: NDArray[Any], counts: NDArray[Any], images: int) -> None:

@@ -20,7 +20,7 @@ Numbering = Callable[[int, Ints], tuple[Ints, Ints]]
 _HALF = 32  # bits: two numbers make one key
 
 
-class Numbers(dict[str, int]):
+class WordNumbers(dict[str, int]):
     """The numbers of words. A word that is asked for and has no number gets the next one."""
 
     def __missing__(self, word: str) -> int:
@@ -29,7 +29,7 @@ class Numbers(dict[str, int]):
 
 
 @dataclass(frozen=True)
-class Encoded:
+class CaptionNumbers:
     """Captions one after another. `tokens` are separated by blanks, `words` by any white space:
     PTB's "3 1/2" holds a no-break space, so it is one token and two words.
     """
@@ -41,7 +41,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Occurrences:
+class NgramOccurrences:
     """The n-grams of one length that captions hold, sorted by caption and number, each once for a
     caption. `new` are the keys of those that had no number before.
     """
@@ -53,7 +53,7 @@ class Occurrences:
 
 
 @dataclass(frozen=True)
-class Level:
+class NgramLevel:
     """The n-grams of one length in the references of all images.
 
     `held` is sorted; each entry is an image and an n-gram that its references hold. `owners`
@@ -82,7 +82,7 @@ class Level:
         return np.maximum.reduceat(counts, self.starts[:-1]) if len(counts) else counts
 
 
-def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
+def number_captions(captions: Sequence[str], numbers: WordNumbers) -> CaptionNumbers:
     """Captions as numbers. Words that have no number yet get one."""
     found = list(map(numbers.__getitem__, " ".join(captions).split(" "))) if captions else []
     tokens = np.array(found, np.int64)
@@ -91,11 +91,11 @@ def encode(captions: Sequence[str], numbers: Numbers) -> Encoded:
     sizes = np.array([len(part) for part in parts], np.int64)
     flat = np.array([number for part in parts for number in part], np.int64)
     each = sizes[tokens]
-    words = flat[spread(starts(sizes)[tokens], each)]
-    return Encoded(tokens, token_counts, words, _sums(each, token_counts))
+    words = flat[spread_runs(compute_starts(sizes)[tokens], each)]
+    return CaptionNumbers(tokens, token_counts, words, _sums(each, token_counts))
 
 
-def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
+def index_references(encoded: CaptionNumbers, image_of: Ints) -> tuple[NgramLevel, ...]:
     """The n-grams of references by length; `image_of` is the image of each reference."""
 
     def number(_: int, keys: Ints) -> tuple[Ints, Ints]:
@@ -103,12 +103,12 @@ def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
         return numbers, table
 
     levels = []
-    for found in count(encoded.words, encoded.word_counts, number):
-        places = pair(image_of[found.captions], found.ngrams)
+    for found in count_ngrams(encoded.words, encoded.word_counts, number):
+        places = pair_numbers(image_of[found.captions], found.ngrams)
         order = np.argsort(places, kind="stable")
         held, first = np.unique(places[order], return_index=True)
         levels.append(
-            Level(
+            NgramLevel(
                 keys=found.new,
                 held=held,
                 starts=np.append(first, len(places)),
@@ -119,12 +119,12 @@ def index(encoded: Encoded, image_of: Ints) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def number_by(levels: Sequence[Level]) -> Numbering:
+def number_by_levels(levels: Sequence[NgramLevel]) -> Numbering:
     """A numbering by `levels`. N-grams that no reference holds get the numbers after those."""
 
     def number(length: int, keys: Ints) -> tuple[Ints, Ints]:
         table = levels[length - 1].keys
-        numbers, known = find(table, keys)
+        numbers, known = find_places(table, keys)
         new, places = np.unique(keys[~known], return_inverse=True)
         numbers[~known] = len(table) + places
         return numbers, new
@@ -132,7 +132,7 @@ def number_by(levels: Sequence[Level]) -> Numbering:
     return number
 
 
-def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurrences]:
+def count_ngrams(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[NgramOccurrences]:
     """Count n-grams of 1, 2, … LONGEST words, length by length."""
     captions = np.repeat(np.arange(len(word_counts)), word_counts)
     left = np.repeat(np.cumsum(word_counts), word_counts) - np.arange(len(words))
@@ -141,17 +141,17 @@ def count(words: Ints, word_counts: Ints, number: Numbering) -> Iterator[Occurre
     for length in range(1, LONGEST + 1):
         long_enough = left[places] >= length
         places, ngrams = places[long_enough], ngrams[long_enough]
-        ngrams, new = number(length, pair(ngrams, words[places + length - 1]))
-        pairs, counts = np.unique(pair(captions[places], ngrams), return_counts=True)
-        yield Occurrences(*split(pairs), counts, new)
+        ngrams, new = number(length, pair_numbers(ngrams, words[places + length - 1]))
+        pairs, counts = np.unique(pair_numbers(captions[places], ngrams), return_counts=True)
+        yield NgramOccurrences(*split_pairs(pairs), counts, new)
 
 
-def hold(level: Level, images: Ints, ngrams: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def find_held(level: NgramLevel, images: Ints, ngrams: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Places in `held` of n-grams of images, and whether they are there at all."""
-    return find(level.held, pair(images, ngrams))
+    return find_places(level.held, pair_numbers(images, ngrams))
 
 
-def find(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def find_places(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     """Places of values in a sorted table, and whether they are there; else a place is invalid."""
     places = np.searchsorted(table, values)
     known = places < len(table)
@@ -159,26 +159,26 @@ def find(table: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
     return places, known
 
 
-def starts(sizes: Ints) -> Ints:
-    """Where each of adjacent runs begins; `sizes` are their lengths."""
+def compute_starts(sizes: Ints) -> Ints:
+    """Compute the beginnings of adjacent runs; `sizes` are their lengths."""
     return np.cumsum(sizes) - sizes
 
 
-def spread(begins: Ints, sizes: Ints) -> Ints:
+def spread_runs(begins: Ints, sizes: Ints) -> Ints:
     """The numbers of all runs, by beginnings and sizes: (5, 0), (2, 1) -> 5, 6, 0."""
-    return np.repeat(begins - starts(sizes), sizes) + np.arange(sizes.sum())
+    return np.repeat(begins - compute_starts(sizes), sizes) + np.arange(sizes.sum())
 
 
 def _sums(values: Ints, sizes: Ints) -> Ints:
     totals = np.append(0, np.cumsum(values))
-    begins = starts(sizes)
+    begins = compute_starts(sizes)
     sums: Ints = totals[begins + sizes] - totals[begins]
     return sums
 
 
-def pair(first: Ints, second: Ints) -> Ints:
+def pair_numbers(first: Ints, second: Ints) -> Ints:
     return (first << _HALF) | second
 
 
-def split(pairs: Ints) -> tuple[Ints, Ints]:
+def split_pairs(pairs: Ints) -> tuple[Ints, Ints]:
     return pairs >> _HALF, pairs & ((1 << _HALF) - 1)

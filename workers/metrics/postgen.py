@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from service.contract.errors import MetricFailed, MetricUnavailable, UnknownMetric
 from service.contract.metrics import families, tokenizers
 from service.contract.metrics.families import kind_of
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics.families import (
     accord_large,
     bertscore,
@@ -30,52 +30,60 @@ from workers.metrics.families import (
     variety,
     wmd,
 )
-from workers.metrics.family import Family, Floats, Idf, Measured, Scores, ScoringInput, Statistics
+from workers.metrics.family import (
+    FamilyFunctions,
+    FamilyMeasures,
+    FamilyScores,
+    Floats,
+    Idf,
+    ScoringInput,
+    Statistics,
+)
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import scoring as learned
+from workers.metrics.learned import kinds as learned
 from workers.metrics.learned.kinds import KINDS
-from workers.metrics.references import References
+from workers.metrics.references import PreparedReferences
 from workers.progress import Progress, ignore_progress
 
 # All other facts of a family are in its row: service.contract.metrics.families.
-FAMILIES: dict[str, Family] = {
-    "bleu": Family(bleu.measure, bleu.corpus, lambda _: "reflen:closest"),
-    "rouge_l": Family(rouge_l.measure, rouge_l.corpus, lambda _: "beta:1.2"),
-    "cider_d": Family(cider.measure_d, cider.corpus_d, cider.recipe),
-    "cider": Family(cider.measure, cider.corpus, cider.recipe),
-    "meteor": Family(
+FAMILIES: dict[str, FamilyFunctions] = {
+    "bleu": FamilyFunctions(bleu.measure, bleu.corpus, lambda _: "reflen:closest"),
+    "rouge_l": FamilyFunctions(rouge_l.measure, rouge_l.corpus, lambda _: "beta:1.2"),
+    "cider_d": FamilyFunctions(cider.measure_d, cider.corpus_d, cider.recipe),
+    "cider": FamilyFunctions(cider.measure, cider.corpus, cider.recipe),
+    "meteor": FamilyFunctions(
         meteor.measure,
         meteor.corpus,
         lambda _: "jar:1.5|lang:en|norm:yes",
         expect=meteor.expect,
     ),
-    "spice": Family(spice.measure, spice.corpus, lambda _: spice.RECIPE),
-    "spider": Family(spider.measure, spider.corpus, spider.recipe, join=spider.joined),
-    "wmd": wmd.family("wmd", unit=False),
-    "wmd_unit": wmd.family("wmd_unit", unit=True),
-    "chair": Family(chair.measure, chair.corpus, chair.recipe),
-    "bertscore": Family(
-        bertscore.of_task,
+    "spice": FamilyFunctions(spice.measure, spice.corpus, lambda _: spice.RECIPE),
+    "spider": FamilyFunctions(spider.measure, spider.corpus, spider.recipe, join=spider.join),
+    "wmd": wmd.make_wmd_family("wmd", unit=False),
+    "wmd_unit": wmd.make_wmd_family("wmd_unit", unit=True),
+    "chair": FamilyFunctions(chair.measure, chair.corpus, chair.recipe),
+    "bertscore": FamilyFunctions(
+        bertscore.measure,
         bertscore.corpus,
-        bertscore.recipe_of,
+        bertscore.recipe,
         against=bertscore.against,
-        complete=bertscore.completed,
+        complete=bertscore.complete,
     ),
-    "refscore": Family(
+    "refscore": FamilyFunctions(
         refscore.measure,
         refscore.corpus,
         refscore.recipe,
         against=refscore.against,
-        complete=refscore.completed,
+        complete=refscore.complete,
     ),
-    **{name: learned.family(name) for name in KINDS},
-    "accord_large": Family(
+    **{name: learned.make_learned_family(name) for name in KINDS},
+    "accord_large": FamilyFunctions(
         accord_large.measure,
         accord_large.corpus,
         accord_large.recipe,
-        complete=accord_large.completed,
+        complete=accord_large.complete,
     ),
-    "variety": Family(variety.describe, None, variety.recipe, against=variety.counted),
+    "variety": FamilyFunctions(variety.measure, None, variety.recipe, against=variety.against),
 }
 
 
@@ -94,13 +102,13 @@ def check_blanks(family: str, task: ScoringInput) -> None:
             )
 
 
-def score(family: str, task: ScoringInput) -> Scores:
+def score_family(family: str, task: ScoringInput) -> FamilyScores:
     """Score a task by a family. Raises MetricFailed if the inputs do not fit together, JavaFailed
     if Java fails, MetricUnavailable if something that the family needs is missing.
     """
     chosen = _family(family)
     _check(task.captions, task.rows, task.prepared)
-    task = chosen.complete(replace(task, others=score))
+    task = chosen.complete(replace(task, others=score_family))
     found = chosen.measure(task)
     return _scores(family, found, f"{chosen.against(task)}|{chosen.recipe(task)}")
 
@@ -108,29 +116,31 @@ def score(family: str, task: ScoringInput) -> Scores:
 def score_tokens(
     family: str,
     tokens: Sequence[str],
-    references: References,
+    references: PreparedReferences,
     rows: NDArray[np.integer[Any]],
     jvm: Jvm,
     *,
     idf: Idf = "dataset",
     progress: Progress = ignore_progress,
     **tools: Any,
-) -> Scores:
+) -> FamilyScores:
     """Score captions that are tokens, as the references are; rows[i] is the image that caption i
     answers; `tools` are what the family needs besides: `parse`, `vectors`, `encoder`, `model`.
 
     `idf`: by default, CIDEr's document frequencies are those of the whole split, so that a part of
     it is scored on the scale of the whole; "subset" takes those of the images that are answered,
-    `Counted` those of any images.
+    `IdfImages` those of any images.
     """
     by = references.tokenizer
     _check(tokens, rows, references)
     places = rows.astype(np.int64)
     task = ScoringInput(tokens, places, references, jvm, idf, progress, tokenizer=by, tools=tools)
-    return score(family, task)
+    return score_family(family, task)
 
 
-def joined(family: str, parts: Mapping[str, Scores], references: References) -> Scores:
+def join_scores(
+    family: str, parts: Mapping[str, FamilyScores], references: PreparedReferences
+) -> FamilyScores:
     """A family's scores from those of the families that it is made of, for the same captions."""
     join = _family(family).join
     if join is None:
@@ -139,12 +149,12 @@ def joined(family: str, parts: Mapping[str, Scores], references: References) -> 
     return _scores(family, found, f"{references.signature}|{recipe}")
 
 
-def _scores(family: str, found: Measured, how: str) -> Scores:
+def _scores(family: str, found: FamilyMeasures, how: str) -> FamilyScores:
     """Scores from what was measured: summed up, with signatures."""
     whole = _family(family).corpus is None
-    corpus = found.corpus if whole else corpus_from_statistics(family, found.statistics)
+    corpus = found.corpus if whole else compute_corpus_scores(family, found.statistics)
     version = families.FAMILIES[family].version
-    return Scores(
+    return FamilyScores(
         family=family,
         corpus=corpus,
         captions=found.captions,
@@ -153,7 +163,7 @@ def _scores(family: str, found: Measured, how: str) -> Scores:
     )
 
 
-def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, float]:
+def compute_corpus_scores(family: str, statistics: Statistics) -> dict[str, float]:
     """The corpus scores of any choice of captions: take the same rows from every array."""
     corpus = _family(family).corpus
     if corpus is None:
@@ -161,7 +171,7 @@ def corpus_from_statistics(family: str, statistics: Statistics) -> dict[str, flo
     return corpus(statistics)
 
 
-def write(path: Path, scores: Scores, more: Mapping[str, Any] | None = None) -> None:
+def write_scores(path: Path, scores: FamilyScores, more: Mapping[str, Any] | None = None) -> None:
     """Write the scores as one safetensors file: captions/…, statistics/…; the rest, and `more`, are
     JSON in its metadata.
     """
@@ -177,10 +187,10 @@ def write(path: Path, scores: Scores, more: Mapping[str, Any] | None = None) -> 
         "signatures": json.dumps(scores.signatures),
         **{name: json.dumps(value) for name, value in (more or {}).items()},
     }
-    tensor_files.write(path, tensors, metadata)
+    tensor_files.write_tensors(path, tensors, metadata)
 
 
-def read(path: Path) -> Scores:
+def read_scores(path: Path) -> FamilyScores:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -194,10 +204,12 @@ def read(path: Path) -> Scores:
             corpus, signatures = (json.loads(metadata[key]) for key in ("corpus", "signatures"))
     except (SafetensorError, ValueError, KeyError) as error:
         raise MetricFailed(f"{path.name} is not a file of scores: {error}") from None
-    return Scores(metadata["family"], corpus, parts["captions"], parts["statistics"], signatures)
+    return FamilyScores(
+        metadata["family"], corpus, parts["captions"], parts["statistics"], signatures
+    )
 
 
-def _family(name: str) -> Family:
+def _family(name: str) -> FamilyFunctions:
     try:
         return FAMILIES[name]
     except KeyError:
@@ -206,7 +218,7 @@ def _family(name: str) -> Family:
 
 
 def _check(
-    captions: Sequence[str], rows: NDArray[np.integer[Any]], references: References | None
+    captions: Sequence[str], rows: NDArray[np.integer[Any]], references: PreparedReferences | None
 ) -> None:
     if not captions:
         raise MetricFailed("expected at least one caption, found none")

@@ -39,7 +39,7 @@ def scores(
     arrays contradict each other, UnknownMetric if a name is not that of a pre-gen metric.
     """
     wanted = {name: _pregen_name(name) for name in (catalogue.PREGEN if names is None else names)}
-    captions = caption_scores(logp, rank, caption_offsets)
+    captions = score_captions(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     images = {"join": captions}
     tiers = {name: full.split("_") for name, full in wanted.items() if full != catalogue.CORPUS}
@@ -60,14 +60,14 @@ def _corpus_perplexity(logp: NDArray[np.floating[Any]]) -> float:
         return float(np.exp(-np.mean(np.asarray(logp, np.float64))))
 
 
-def per_image(
+def score_images(
     logp: NDArray[np.floating[Any]],
     rank: NDArray[np.integer[Any]],
     caption_offsets: Offsets,
     image_offsets: Offsets,
 ) -> dict[str, Floats]:
     """The 96 tier-3 scores of images by name (`max_normcount_prefix0`): arrays of image values."""
-    captions = caption_scores(logp, rank, caption_offsets)
+    captions = score_captions(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     return {
         f"{aggregate}_{score}_{chosen}": values
@@ -78,17 +78,17 @@ def per_image(
     }
 
 
-def from_prefixes(
+def score_prefixes(
     prefixes: NDArray[np.integer[Any]],
     lengths: NDArray[np.integer[Any]],
     image_offsets: Offsets,
     names: Sequence[str] = INSTANT,
 ) -> dict[str, float]:
     """The scores that need no probability, from each caption's prefix and length (with END)."""
-    return scores(*as_columns(prefixes, lengths), image_offsets, names)
+    return scores(*make_columns(prefixes, lengths), image_offsets, names)
 
 
-def as_columns(
+def make_columns(
     prefixes: NDArray[np.integer[Any]], lengths: NDArray[np.integer[Any]]
 ) -> tuple[Floats, NDArray[np.int64], Offsets]:
     """Log-probabilities, ranks and offsets of captions of which no more is known: every token after
@@ -119,7 +119,7 @@ def _offsets(name: str, given: Offsets, items: int) -> NDArray[np.int64]:
     return offsets
 
 
-def caption_scores(
+def score_captions(
     logp: NDArray[np.floating[Any]], rank: NDArray[np.integer[Any]], offsets: Offsets
 ) -> Floats:
     """The caption scores (16, captions), in the order of CAPTION_KEYS."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics import ngrams
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.ngrams import Ints, Level, Numbers
+from workers.metrics.ngrams import Ints, NgramLevel, WordNumbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
 from workers.progress import Progress, ignore_progress
 
@@ -24,7 +24,7 @@ _SMALL = (np.uint8, np.uint16, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
-class References:
+class PreparedReferences:
     """References as tokens, and their n-grams. Image i has the captions from offsets[i] to
     offsets[i + 1]. `tokens` are numbers of `words`, caption after caption.
     """
@@ -35,7 +35,7 @@ class References:
     tokens: Ints
     token_counts: Ints
     word_counts: Ints
-    levels: tuple[Level, ...]
+    levels: tuple[NgramLevel, ...]
 
     @property
     def images(self) -> int:
@@ -43,8 +43,8 @@ class References:
 
     @property
     def signature(self) -> str:
-        """How the references were made: `refs:5|tok:ptb3.4.1`."""
-        return f"{counted(self.offsets)}|tok:{self.token_signature}"
+        """Signature of the references: `refs:5|tok:ptb3.4.1`."""
+        return f"{describe_counts(self.offsets)}|tok:{self.token_signature}"
 
     @property
     def token_signature(self) -> str:
@@ -59,23 +59,23 @@ class References:
         return tuple(tuple(flat[start:end]) for start, end in pairwise(self.offsets.tolist()))
 
     @cached_property
-    def numbers(self) -> Numbers:
-        return Numbers(zip(self.words, range(len(self.words)), strict=True))
+    def numbers(self) -> WordNumbers:
+        return WordNumbers(zip(self.words, range(len(self.words)), strict=True))
 
 
-def counted(offsets: Ints) -> str:
-    """How many references each image has, or the least and the most: `refs:5`, `refs:3-7`."""
+def describe_counts(offsets: Ints) -> str:
+    """Describe how many references images have, or the least and the most: `refs:5`, `refs:3-7`."""
     counts = np.unique(np.diff(offsets)).tolist()
     return f"refs:{'-'.join(map(str, counts[:1] + counts[1:][-1:]))}"
 
 
-def prepare(
+def prepare_references(
     references: Sequence[Sequence[str]],
     tokenizer: Tokenizer,
     jvm: Jvm,
     *,
     progress: Progress = ignore_progress,
-) -> References:
+) -> PreparedReferences:
     """Prepare references from people's captions, image by image. `progress` counts captions. Raises
     MetricFailed if an image has no caption.
     """
@@ -84,7 +84,7 @@ def prepare(
     return _indexed(tokens, sizes, tokenizer)
 
 
-def from_tokens(references: Sequence[Sequence[str]], tokenizer: Tokenizer) -> References:
+def index_tokens(references: Sequence[Sequence[str]], tokenizer: Tokenizer) -> PreparedReferences:
     """Prepare references from captions that are tokens already, as `tokenize` makes them."""
     return _indexed(_flat(references), _sizes(references), tokenizer)
 
@@ -100,21 +100,21 @@ def _sizes(references: Sequence[Sequence[str]]) -> Ints:
     return np.array([len(captions) for captions in references], np.int64)
 
 
-def _indexed(tokens: Sequence[str], sizes: Ints, tokenizer: Tokenizer) -> References:
-    numbers = Numbers()
-    encoded = ngrams.encode(tokens, numbers)
-    return References(
+def _indexed(tokens: Sequence[str], sizes: Ints, tokenizer: Tokenizer) -> PreparedReferences:
+    numbers = WordNumbers()
+    encoded = ngrams.number_captions(tokens, numbers)
+    return PreparedReferences(
         tokenizer=tokenizer,
         words=list(numbers),
         offsets=_offsets(sizes),
         tokens=encoded.tokens,
         token_counts=encoded.token_counts,
         word_counts=encoded.word_counts,
-        levels=ngrams.index(encoded, np.repeat(np.arange(len(sizes)), sizes)),
+        levels=ngrams.index_references(encoded, np.repeat(np.arange(len(sizes)), sizes)),
     )
 
 
-def write(path: Path, references: References) -> None:
+def write_references(path: Path, references: PreparedReferences) -> None:
     """Write the references as one safetensors file, each tensor in its smallest integer type."""
     tensors: dict[str, NDArray[Any]] = {
         # No token holds a blank; a lone surrogate is a word like any other.
@@ -135,10 +135,12 @@ def write(path: Path, references: References) -> None:
             f"{length}/counts": level.counts,
         }
     metadata = {"prescore_references": _FORMAT, "tokenizer": references.tokenizer}
-    tensor_files.write(path, {name: _small(values) for name, values in tensors.items()}, metadata)
+    tensor_files.write_tensors(
+        path, {name: _small(values) for name, values in tensors.items()}, metadata
+    )
 
 
-def read(path: Path) -> References:
+def read_references(path: Path) -> PreparedReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -154,7 +156,7 @@ def read(path: Path) -> References:
         raise MetricFailed(f"{path.name} is not a file of references: {error}") from None
 
 
-def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> References:
+def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> PreparedReferences:
     offsets = _offsets(found["captions"].astype(np.int64))
     levels = []
     for length in range(1, ngrams.LONGEST + 1):
@@ -163,15 +165,15 @@ def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> Refere
         images = np.repeat(np.arange(len(offsets) - 1), wide["held"])
         first = np.repeat(offsets[images], wide["holders"])
         levels.append(
-            Level(
+            NgramLevel(
                 keys=wide["keys"],
-                held=ngrams.pair(images, wide["ngrams"]),
+                held=ngrams.pair_numbers(images, wide["ngrams"]),
                 starts=_offsets(wide["holders"]),
                 owners=first + found[f"{length}/owners"],
                 counts=found[f"{length}/counts"],
             )
         )
-    return References(
+    return PreparedReferences(
         tokenizer=tokenizer,
         words=found["words"].tobytes().decode("utf-8", "surrogatepass").split(" "),
         offsets=offsets,
@@ -186,12 +188,12 @@ def _offsets(sizes: Ints) -> Ints:
     return np.append(0, np.cumsum(sizes))
 
 
-def _first(references: References, level: Level) -> Ints:
+def _first(references: PreparedReferences, level: NgramLevel) -> Ints:
     """The first reference of the image that holds each n-gram."""
     return references.offsets[level.images]
 
 
-def _holders(level: Level) -> Ints:
+def _holders(level: NgramLevel) -> Ints:
     return np.diff(level.starts)
 
 

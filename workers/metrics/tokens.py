@@ -39,16 +39,16 @@ def _ptb(texts: Sequence[str], jvm: Jvm, progress: Progress) -> list[str]:
     ]
 
 
-def each(split: Callable[[str], Iterable[str]]) -> Tokenize:
+def split_each(split: Callable[[str], Iterable[str]]) -> Tokenize:
     """A tokeniser that splits text by text and needs no Java."""
     return lambda texts, _jvm, _progress: [" ".join(split(text)) for text in texts]
 
 
 TOKENIZERS: dict[Tokenizer, Tokenize] = {
     "ptb": _ptb,  # for English
-    "none": each(str.split),  # captions are tokens already, separated by white space
-    "character": each(lambda text: "".join(text.split())),  # every character but white space
-    "regex": each(lambda text: _WORDS_AND_MARKS.findall(text.lower())),  # words, punctuation
+    "none": split_each(str.split),  # captions are tokens already, separated by white space
+    "character": split_each(lambda text: "".join(text.split())),  # every character but white space
+    "regex": split_each(lambda text: _WORDS_AND_MARKS.findall(text.lower())),  # words, punctuation
 }
 
 

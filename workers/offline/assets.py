@@ -36,13 +36,13 @@ from service.contract.plan.assets import (
     registered,
 )
 from service.contract.plan.measured import Found, measure
-from workers.files import atomic
+from workers import files
 from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
     from workers.jobs.toolbox import Toolbox
-    from workers.metrics.vectors.training import VectorTraining
-    from workers.offline.sources import Source
+    from workers.metrics.vectors.word2vec import VectorTrainingOptions
+    from workers.offline.sources import DatasetSource
 
 _CHUNK = 1 << 20
 _SECONDS = 60.0  # without a byte from the repository
@@ -50,7 +50,9 @@ _LAST_OUTPUT = 400
 _DEPTH = 3  # levels of folders that are searched
 
 
-def add(what: str, path: Path | None, places: Places, layer: int | None = None) -> dict[str, Found]:
+def add_asset(
+    what: str, path: Path | None, places: Places, layer: int | None = None
+) -> dict[str, Found]:
     """Add an asset by name, or all assets in the folder `what`; `layer` is for a model."""
     if what not in ASSETS:
         return add_folder(Path(what), places)
@@ -59,7 +61,7 @@ def add(what: str, path: Path | None, places: Places, layer: int | None = None) 
         if path is None:
             raise AssetRefused(f"expected the path of {asset.what}")
         asset = _told_by(asset, path)
-        return {asset.name: register(asset, path, places, layer)}
+        return {asset.name: register_asset(asset, path, places, layer)}
     if asset.pypi is not None:
         return {what: fetch_package(asset, places)}
     raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
@@ -71,10 +73,10 @@ def _told_by(asset: Asset, path: Path) -> Asset:
         return asset
     from workers.metrics.learned import kinds
 
-    return asset_of_model(kinds.family_of(path))
+    return asset_of_model(kinds.find_family(path))
 
 
-def describe(asset: Asset, places: Places) -> list[dict[str, Any]]:
+def describe_asset(asset: Asset, places: Places) -> list[dict[str, Any]]:
     """The rows of `prescore assets list`: one, but of encoders of pictures one for each."""
     row = {name: getattr(asset, name) for name in ("name", "what", "licence", "bytes", "sha256")}
     row |= {"metrics": list(asset.metrics), "maven": asset.maven, "pypi": asset.pypi}
@@ -91,7 +93,7 @@ def _here(found: Found) -> dict[str, Any]:
     return {**here, "status": "available", "reason": None}
 
 
-def from_maven() -> list[Asset]:
+def list_maven_assets() -> list[Asset]:
     return [asset for asset in ASSETS.values() if asset.maven]
 
 
@@ -112,7 +114,7 @@ def add_folder(folder: Path, places: Places) -> dict[str, Found]:
     return found
 
 
-def register(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
+def register_asset(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
     """Register a user's own asset by its present SHA-256.
 
     A model's folder stays where it is. Word vectors are converted to a file in which words can be
@@ -128,7 +130,9 @@ def register(asset: Asset, path: Path, places: Places, layer: int | None = None)
         if old["sha256"] != found.sha256:
             entries[_beside(old)] = old
     document = json.dumps(entries, indent=2)
-    atomic.write(places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8"))
+    files.write_atomically(
+        places.own / REGISTER, lambda partial: partial.write_text(document, "utf-8")
+    )
     kept = {entry["path"] for entry in entries.values()}
     if Path(old["path"]).parent == places.own and old["path"] not in kept:
         Path(old["path"]).unlink(missing_ok=True)
@@ -147,7 +151,7 @@ def _converted(path: Path, places: Places, _: int | None) -> Found:
         raise AssetRefused(f"expected a file of word vectors, found none at {path}")
     with _workplace(places) as folder:
         partial = folder / "vectors"
-        word2vec.convert(path, partial)
+        word2vec.convert_word_vectors(path, partial)
         measured = measure(partial)
         assert measured is not None
         kept = places.own / f"word-vectors-{measured.sha256[:12]}.safetensors"
@@ -156,28 +160,28 @@ def _converted(path: Path, places: Places, _: int | None) -> Found:
 
 
 def train_vectors(
-    sources: "Iterable[Source]",
+    sources: "Iterable[DatasetSource]",
     tokenizer: str,
-    options: "VectorTraining",
+    options: "VectorTrainingOptions",
     toolbox: "Toolbox",
     begin: Callable[[str], Progress],
 ) -> Found:
     """Train word vectors on captions, tokenized as for WMD, and register them."""
     from workers.metrics.tokens import tokenize
-    from workers.metrics.vectors import training
+    from workers.metrics.vectors import word2vec as training
 
     texts = [text for source in sources for item in source.items for text in item.references]
     captions = tokenize(texts, tokenizer, toolbox.jvm(), progress=begin("captions"))
     with _workplace(toolbox.places) as folder:
-        training.train(captions, folder / "trained", options, begin("epochs"))
-        return register(ASSETS["word-vectors"], folder / "trained", toolbox.places)
+        training.train_word_vectors(captions, folder / "trained", options, begin("epochs"))
+        return register_asset(ASSETS["word-vectors"], folder / "trained", toolbox.places)
 
 
 def _encoder(path: Path, _: Places, layer: int | None) -> Found:
     """Check a model's folder; MetricFailed says what is wrong."""
-    from workers.metrics.vectors import encoder
+    from workers.metrics.vectors import text_encoder
 
-    encoder.read(path, layer)
+    text_encoder.read_encoder(path, layer)
     found = measure(path.resolve())
     assert found is not None
     return replace(found, layer=layer)
@@ -190,18 +194,20 @@ def _model(family: str, path: Path, places: Places, _: int | None) -> Found:
     from workers.metrics import postgen
     from workers.metrics.learned import kinds
 
-    found = kinds.sound(family, path, postgen.score)
+    found = kinds.read_sound_model(family, path, postgen.score_family)
     name = asset_of_model(family).name
     return _copied(path, places.own / f"{name}-{found.digest[:12]}.safetensors")
 
 
 def _objects(path: Path, places: Places, _: int | None) -> Found:
     """Check a list of objects, and copy it, since it is small."""
-    from workers.metrics.scenes import objects
+    from workers.metrics import object_lists
 
     if not path.is_file():
         raise AssetRefused(f"expected a list of objects, found no file at {path}")
-    return _copied(path, places.own / f"objects-{objects.read(path).digest[:12]}.txt")
+    return _copied(
+        path, places.own / f"objects-{object_lists.read_object_list(path).digest[:12]}.txt"
+    )
 
 
 def _image_encoder(path: Path, places: Places, _: int | None) -> Found:
@@ -215,7 +221,7 @@ def _image_encoder(path: Path, places: Places, _: int | None) -> Found:
 
 
 def _copied(path: Path, kept: Path) -> Found:
-    atomic.write(kept, lambda partial: shutil.copyfile(path, partial))
+    files.write_atomically(kept, lambda partial: shutil.copyfile(path, partial))
     found = measure(kept)
     assert found is not None
     return found
@@ -230,7 +236,7 @@ _BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
 }
 
 
-def fetch(
+def fetch_asset(
     asset: Asset, repository: str | None, places: Places, progress: Progress = ignore_progress
 ) -> Found:
     """Download an asset by its Maven coordinates."""
@@ -281,9 +287,11 @@ def _keep(asset: Asset, source: Path, places: Places) -> Found:
         shutil.copytree(source, target.with_name(target.name + ".partial"), dirs_exist_ok=True)
         target.with_name(target.name + ".partial").replace(target)
     elif asset.member is None:
-        atomic.write(target, lambda partial: shutil.copyfile(source, partial))
+        files.write_atomically(target, lambda partial: shutil.copyfile(source, partial))
     else:
-        atomic.write(target, lambda partial: _copy_member(source, str(asset.member), partial))
+        files.write_atomically(
+            target, lambda partial: _copy_member(source, str(asset.member), partial)
+        )
     found = measure(target, asset.member)
     if found is None or found.sha256 != asset.sha256:
         raise AssetRefused(f"{source} is not {asset.what}: expected SHA-256 {asset.sha256}")

@@ -46,7 +46,7 @@ _DATASET = "doctor"
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
 
-def examine(settings: Settings, told: Told = quiet) -> list[Finding]:
+def examine_workers(settings: Settings, told: Told = quiet) -> list[Finding]:
     """All findings; `told` gets each when it is there."""
     java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _OTHERS_SECONDS
     return findings.examine(
@@ -106,7 +106,7 @@ def _gpus() -> str:
 
 
 def _products() -> Finding:
-    """Whether oneDNN's packed matrix products task, by computing one."""
+    """Find out if oneDNN's packed matrix products work, by computing one."""
     import torch
 
     from workers.inference.devices import Product
@@ -211,7 +211,9 @@ def _encoders(places: Places) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Iterator[Finding]:
     """Check Java, then each post-gen family, by scoring captions equal to their references."""
-    from workers.here import service_here  # needs the record's library, the other rows do not
+    from workers.local_service import (
+        run_local_service,  # needs the record's library, the other rows do not
+    )
 
     places = Places.of(settings)
     with contextlib.closing(Toolbox(settings.device, places)) as toolbox:
@@ -220,7 +222,7 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
     yield _jars()
     with (
         tempfile.TemporaryDirectory(prefix="prescore-") as folder,
-        service_here(settings.home, Path(folder)) as socket,
+        run_local_service(settings.home, Path(folder)) as socket,
         httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url=HERE) as http,
     ):
         http.put(f"/v1/datasets/{_DATASET}", content=_bundle()).raise_for_status()
@@ -262,9 +264,9 @@ def _java(jvm: Jvm) -> Finding:
 def _jars() -> Finding:
     try:
         from workers.metrics.java.coco_java import JARS
-        from workers.metrics.java.jvm_child import package_file
+        from workers.metrics.java.jvm_child import find_package_file
 
-        found = ", ".join(package_file(jar).name for jar in JARS)
+        found = ", ".join(find_package_file(jar).name for jar in JARS)
     except (ImportError, OSError) as error:
         return Finding("jars", "unavailable", sentence(error), _INSTALL, needed=True)
     return Finding("jars", "ok", f"{found} of pycocoevalcap")

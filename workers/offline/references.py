@@ -15,7 +15,7 @@ _PUBLISHED = {"annotations": "coco", "images": "karpathy"}  # keys of datasets -
 _REFERENCES = ("references", "captions", "caption")
 
 
-def read(path: Path, split: str) -> Iterator[Item]:
+def read_references_file(path: Path, split: str) -> Iterator[Item]:
     """Read a file of any of these formats; what is said of an image in several places is joined.
 
     {"1.jpg": ["a dog", "a brown dog"], …}  or  {"1.jpg": [{"caption": "a dog"}, …], …}
@@ -35,7 +35,7 @@ def read(path: Path, split: str) -> Iterator[Item]:
         yield Item(image, split, tuple(texts))
 
 
-def unused_columns(path: Path) -> str:
+def list_unused_columns(path: Path) -> str:
     """The columns of a table that `read` leaves out, to be shown; none of other files."""
     text = captions.text_of(path)
     return tables.unused(text) if _is_table(text) else ""

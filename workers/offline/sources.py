@@ -11,7 +11,7 @@ from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
 from service.contract.formats.bundles import stored
 from service.contract.plan.assets import Places
-from workers.files import naming
+from workers import files
 
 _USUAL_SPLIT = "test"
 _TRAINING_SPLIT = "train"
@@ -21,7 +21,7 @@ ChooseSplits = Callable[[Sequence[str]], Sequence[str]]  # of a dataset; where n
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasetSource:
     """One split of a bundle; `digest` is the digest of captions.jsonl."""
 
     name: str
@@ -45,7 +45,9 @@ class Source:
         return bundles.places_of(self.items)
 
 
-def find(text: str, places: Places, url: str | None = None, key_file: Path | None = None) -> Source:
+def find_source(
+    text: str, places: Places, url: str | None = None, key_file: Path | None = None
+) -> DatasetSource:
     """Find a dataset: `text` is a path (a folder or a tar) if it exists, else a name at a service.
 
     It may end with a slash and the split; by default the only split, or `test`.
@@ -53,9 +55,9 @@ def find(text: str, places: Places, url: str | None = None, key_file: Path | Non
     return _find(text, _choose_usual, places, url, key_file)[0]
 
 
-def find_training(
+def find_training_sources(
     text: str, places: Places, url: str | None = None, key_file: Path | None = None
-) -> list[Source]:
+) -> list[DatasetSource]:
     """The same to learn from: by default the split `train`, or all splits where there is none."""
     return _find(text, _choose_training, places, url, key_file)
 
@@ -70,7 +72,7 @@ def _choose_training(splits: Sequence[str]) -> Sequence[str]:
 
 def _find(
     text: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
-) -> list[Source]:
+) -> list[DatasetSource]:
     whole = Path(text)
     if whole.exists():
         return _sources(text, whole, choose)
@@ -81,8 +83,8 @@ def _find(
     return _fetched(head if slash else text, named, places, url, key_file)
 
 
-def _sources(name: str, path: Path, choose: ChooseSplits) -> list[Source]:
-    with naming.lines_of(path / bundles.CAPTIONS):
+def _sources(name: str, path: Path, choose: ChooseSplits) -> list[DatasetSource]:
+    with files.name_file_in_errors(path / bundles.CAPTIONS):
         splits = list(bundles.count_splits(path))
     chosen, digest = choose(splits), _digest(path)
     for split in chosen:
@@ -91,7 +93,7 @@ def _sources(name: str, path: Path, choose: ChooseSplits) -> list[Source]:
                 f"expected a split of {name}, one of {', '.join(sorted(splits))}, "
                 f"found {split!r:.100}"
             )
-    return [Source(name.rstrip("/") or name, path, split, digest) for split in chosen]
+    return [DatasetSource(name.rstrip("/") or name, path, split, digest) for split in chosen]
 
 
 def _digest(path: Path) -> str:
@@ -103,7 +105,7 @@ def _digest(path: Path) -> str:
 
 def _fetched(
     name: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
-) -> list[Source]:
+) -> list[DatasetSource]:
     """Download a dataset's captions from a service, and keep them: a version never changes.
 
     Apart for each service: what one says of a digest counts for no other.
@@ -130,7 +132,7 @@ def _fetched(
 
 
 def _is_there(folder: Path, captions: str | None) -> bool:
-    """Whether captions are kept; with another digest than the service tells, they are not."""
+    """True if captions are kept; with another digest than the service tells, they are not."""
     if not (folder / bundles.CAPTIONS).is_file():
         return False
     return captions is None or _digest(folder) == captions

@@ -31,7 +31,7 @@ _LSTM = ("input", "forget", "candidate", "output")
 Floats = NDArray[np.float64]
 
 
-class Example(BaseModel):
+class VerificationExample(BaseModel):
     """A caption's words, its image, and what other code computes for each word and the end."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -43,7 +43,7 @@ class Example(BaseModel):
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerificationResult:
     """`ours` and `theirs`: by example, the log-probability of each word. `remedy`: with what change
     of the file the two would agree, if there is one.
     """
@@ -58,11 +58,11 @@ class Verified:
         return _furthest(self.ours, self.theirs)
 
 
-def examples(path: Path, bundle: Path | None) -> list[Example]:
+def read_examples(path: Path, bundle: Path | None) -> list[VerificationExample]:
     """Those in a file; RequestRefused says which is wrong, and where."""
     try:
         value = strict_json.parse(path.read_text("utf-8"))
-        found = TypeAdapter(list[Example]).validate_python(value)
+        found = TypeAdapter(list[VerificationExample]).validate_python(value)
     except (OSError, UnicodeDecodeError, strict_json.NotJson) as error:
         raise RequestRefused(f"{path}: expected a JSON list of examples ({error})") from None
     except ValidationError as error:
@@ -84,22 +84,25 @@ def examples(path: Path, bundle: Path | None) -> list[Example]:
     return found
 
 
-def verify(
-    model: CanonicalCaptioner, given: Sequence[Example], bundle: Path | None, tolerance: float
-) -> Verified:
+def verify_checkpoint(
+    model: CanonicalCaptioner,
+    given: Sequence[VerificationExample],
+    bundle: Path | None,
+    tolerance: float,
+) -> VerificationResult:
     rows = _features(model.description, given, bundle)
     encoded = _encoded(model.description, given)
     theirs = [np.array(example.logp) for example in given]
     words = [[*example.words, "END"] for example in given]
     ours = _logp(model, rows, encoded)
     if _furthest(ours, theirs) <= tolerance:
-        return Verified(words, ours, theirs, None)
+        return VerificationResult(words, ours, theirs, None)
     agreeing = (
         name
         for name, other in _others(model)
         if _furthest(_logp(other, rows, encoded), theirs) <= tolerance
     )
-    return Verified(words, ours, theirs, next(agreeing, None))
+    return VerificationResult(words, ours, theirs, next(agreeing, None))
 
 
 def _furthest(ours: Sequence[Floats], theirs: Sequence[Floats]) -> float:
@@ -114,7 +117,7 @@ def _logp(
 
 
 def _features(
-    description: Description, given: Sequence[Example], bundle: Path | None
+    description: Description, given: Sequence[VerificationExample], bundle: Path | None
 ) -> NDArray[np.float32]:
     images = [example.image for example in given if example.image is not None]
     read = _read(description, images, bundle) if bundle and images else iter(())
@@ -133,7 +136,7 @@ def _read(
     return iter(features.read_features(bundle, images, description.encoder, kind)[:])
 
 
-def _given(config: AnyConfig, index: int, example: Example) -> NDArray[np.float32]:
+def _given(config: AnyConfig, index: int, example: VerificationExample) -> NDArray[np.float32]:
     size = config.feature_size
     if config.inputs == "features":
         row = np.array(example.features, np.float32) if _is_flat(example) else np.empty((0, 0))
@@ -152,7 +155,7 @@ def _given(config: AnyConfig, index: int, example: Example) -> NDArray[np.float3
     return np.array(places, np.float32).reshape(len(places), size)
 
 
-def _is_flat(example: Example) -> bool:
+def _is_flat(example: VerificationExample) -> bool:
     return not any(isinstance(value, list) for value in example.features or ())
 
 
@@ -163,7 +166,7 @@ def _filled(row: NDArray[np.float32], places: int) -> NDArray[np.float32]:
     return np.pad(row, ((0, places - len(row)), (0, 0)), constant_values=np.nan)
 
 
-def _encoded(description: Description, given: Sequence[Example]) -> EncodedCaptions:
+def _encoded(description: Description, given: Sequence[VerificationExample]) -> EncodedCaptions:
     ids = {word: index for index, word in enumerate(description.vocabulary) if index > UNK}
     tokens = [[*(ids.get(word, UNK) for word in each.words), EDGE] for each in given]
     offsets = np.cumsum([0, *map(len, tokens)])
@@ -171,7 +174,7 @@ def _encoded(description: Description, given: Sequence[Example]) -> EncodedCapti
 
 
 def _others(model: CanonicalCaptioner) -> Iterator[tuple[str, CanonicalCaptioner]]:
-    """What a conversion gets wrong: the normalisation, an order, or both."""
+    """Models with a mistake of conversions: the normalisation, an order, or both."""
     here = model.description.config.normalize
     for normalize in (here, "none" if here == "l2" else "l2"):
         config = model.description.config.model_copy(update={"normalize": normalize})

@@ -31,7 +31,7 @@ def main() -> None:
     operations.choose_converter(Path(converter) if converter else None)
     toolbox = Toolbox.from_environment()
     while (request := processes.read_message(requests)) is not None:
-        processes.write_message(answers, jobs.answer(request, toolbox, progress))
+        processes.write_message(answers, jobs.answer_request(request, toolbox, progress))
 
 
 def confine_child() -> None:

@@ -65,7 +65,7 @@ class ComputingThread:
         """Nothing to close: the toolbox belongs to the caller."""
 
     def _compute(self, request: Mapping[str, Any]) -> None:
-        self._messages.put(ChildAnswer(jobs.answer(request, self._toolbox, self._report)))
+        self._messages.put(ChildAnswer(jobs.answer_request(request, self._toolbox, self._report)))
 
     def _report(self, done: int, total: int) -> None:
         if self._is_canceled.is_set():

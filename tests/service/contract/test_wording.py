@@ -102,7 +102,7 @@ def test_messages_of_one_have_no_plural(tmp_path):
     assert outputs.few_distinct(25, 1)["detail"].startswith("1 different caption for 25 images: ")
     missing = outputs.arrange([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
     assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")
-    source = sources.Source("shapes/", tmp_path, "test", "sha256:0")
+    source = sources.DatasetSource("shapes/", tmp_path, "test", "sha256:0")
     assert str(source) == "shapes/test"
 
 

@@ -18,7 +18,7 @@ from builders import captions_with_references
 from documents import fenced, read
 from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
 from prescore.models.comparisons import Compared
-from workers.analysis.uncertainty import comparison, intervals
+from workers.analysis import comparison, resamples
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
 
@@ -80,7 +80,7 @@ def _ended(client, answer):
 def expected():
     """The same by the engine, from the texts."""
     with Jvm() as unused:
-        refs = references.prepare(PEOPLE, "none", unused)
+        refs = references.prepare_references(PEOPLE, "none", unused)
         return [
             [
                 postgen.score_tokens(family, captions, refs, np.arange(50), unused)
@@ -134,7 +134,7 @@ def test_two_evaluations_are_compared_image_by_image(service, two, expected):
     assert found["status"] == "succeeded", found["error"]
     assert (found["a"], found["b"]) == (two[0]["id"], two[1]["id"])
     for mine, others in zip(*expected, strict=True):
-        for name, each in comparison.compare(mine, others).items():
+        for name, each in comparison.compare_scores(mine, others).items():
             shown = found["scores"][name]
             assert shown == {
                 "a": pytest.approx(each.a),
@@ -155,7 +155,7 @@ def test_two_evaluations_are_compared_image_by_image(service, two, expected):
 def test_scores_have_the_intervals_of_their_statistics(two, expected):
     for shown, scored in zip(two, expected, strict=True):
         for scores in scored:
-            for name, interval in intervals.of(scores).items():
+            for name, interval in resamples.compute_intervals(scores).items():
                 assert shown["scores"][name]["interval"] == pytest.approx(interval)
         assert shown["scores"]["caption_length"]["interval"] is not None
         assert shown["scores"]["words_used"]["interval"] is None

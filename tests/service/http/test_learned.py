@@ -27,7 +27,7 @@ from service.runs.base import NewRun
 from service.stored import datasets
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import model
+from workers.metrics.learned import nneval
 from workers.offline import assets
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
@@ -107,7 +107,7 @@ def _fetched(client, identity, path):
     answer = client.get(f"/v1/learned/{identity}/model")
     assert answer.status_code == 200
     path.write_bytes(answer.content)
-    return model.read(path)
+    return nneval.read_nneval(path)
 
 
 def _evaluate(client, said=SAID[0], **more):
@@ -138,7 +138,7 @@ def test_its_score_is_what_the_file_says(client, first, tmp_path):
         found = _evaluate(client, SAID[1], postgen=["bleu_1", name])
         assert list(found["scores"]) == ["bleu_1", own.name]
     with Jvm() as jvm:
-        prepared = references.prepare(list(PEOPLE.values()), "none", jvm)
+        prepared = references.prepare_references(list(PEOPLE.values()), "none", jvm)
         captions = [each["caption"] for each in SAID[1]]
         rows = np.arange(len(IMAGES))
         direct = postgen.score_tokens("nneval", captions, prepared, rows, jvm, model=own)
@@ -247,9 +247,9 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
     """One that was not trained there; `prescore score` says the same of it."""
     own = _fetched(client, first["id"], tmp_path / "model.safetensors")
     wider = replace(own, scaling=replace(own.scaling, high=own.scaling.high * 2))
-    model.write(tmp_path / "wider.safetensors", wider)
-    name = model.read(tmp_path / "wider.safetensors").name
-    assets.add("learned", tmp_path / "wider.safetensors", Places(service.home))
+    nneval.write_nneval(tmp_path / "wider.safetensors", wider)
+    name = nneval.read_nneval(tmp_path / "wider.safetensors").name
+    assets.add_asset("learned", tmp_path / "wider.safetensors", Places(service.home))
     found = _evaluate(client, SAID[1], postgen=["nneval", name, own.name])["scores"]
     assert found[name] == found["nneval"]
     assert found[name]["value"] != found[own.name]["value"]
@@ -370,7 +370,7 @@ def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, clie
     for power in (1, 2):
         lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]
         (tmp_path / "vectors.txt").write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-        assets.add("word-vectors", tmp_path / "vectors.txt", Places(service.home))
+        assets.add_asset("word-vectors", tmp_path / "vectors.txt", Places(service.home))
         found = _trained(client, **asked)
         assert "vectors:" in found["model"]["features"]["wmd"]
         scored.append(found["metric"])

@@ -75,7 +75,7 @@ def test_a_model_from_judgements_is_described(judged):
 def test_its_score_is_what_the_file_says(client, judged, tmp_path):
     content = client.get(f"/v1/learned/{judged['id']}/model").content
     (tmp_path / "m").write_bytes(content)
-    own = model.read(tmp_path / "m")
+    own = model.read_accord(tmp_path / "m")
     assert own.name == judged["metric"] == f"accord@{hashlib.sha256(content).hexdigest()[:12]}"
     request = {**ASKED, "captions": SAID, "postgen": ["accord", f"accord@{own.digest}"]}
     request["gates"] = [f"{own.name} > 0.1"]
@@ -83,7 +83,7 @@ def test_its_score_is_what_the_file_says(client, judged, tmp_path):
     found = until_ended(client, answer.json()["id"], 60)
     assert found["verdict"] == "passed"
     with Jvm() as jvm:
-        prepared = references.prepare(list(PEOPLE.values()), "none", jvm)
+        prepared = references.prepare_references(list(PEOPLE.values()), "none", jvm)
         captions = [each["caption"] for each in SAID]
         direct = postgen.score_tokens(
             "accord", captions, prepared, np.arange(80), jvm, model=own, name=own.name

@@ -23,12 +23,12 @@ from oracles import sentences as oracle
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
 from workers.metrics.families import bertscore
+from workers.metrics.families.wmd import STOP_WORDS
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import model
-from workers.metrics.learned.network import Network
+from workers.metrics.learned import nneval
+from workers.metrics.learned.network import HumanClassifier
 from workers.metrics.tokens import tokenize
-from workers.metrics.vectors import encoder
-from workers.metrics.vectors.stop_words import ENGLISH
+from workers.metrics.vectors import text_encoder
 from workers.offline import assets
 
 pytestmark = pytest.mark.long
@@ -57,8 +57,8 @@ def equipped(serve_here, tmp_path_factory):
 def service(equipped, tmp_path):
     """A service that has both: these vectors, and the second layer of `a model`."""
     places = Places(equipped.home)
-    assets.add("word-vectors", _vectors(tmp_path / "vectors.txt")[1], places)
-    assets.add("encoder", equipped.home / "a model", places, layer=2)
+    assets.add_asset("word-vectors", _vectors(tmp_path / "vectors.txt")[1], places)
+    assets.add_asset("encoder", equipped.home / "a model", places, layer=2)
     return equipped
 
 
@@ -106,7 +106,7 @@ def _vectors(path, seed=0, size=8):
 
 def _gensim(keyed, captions, *, unit):
     def kept(text):
-        return [word for word in text.split() if word not in ENGLISH]
+        return [word for word in text.split() if word not in STOP_WORDS]
 
     return [
         min(keyed.wmdistance(kept(caption), kept(text), norm=unit) for text in image)
@@ -170,7 +170,7 @@ def _holds_all(content, rows, scores):
             for at, x in arrays.items()
             if at.split("/")[:-1] == ["statistics", name]
         }
-        found = postgen.corpus_from_statistics(name, own)[name]
+        found = postgen.compute_corpus_scores(name, own)[name]
         assert found == scores[name]["value"]
 
 
@@ -196,9 +196,9 @@ def test_with_them_scores_are_the_peers_own_and_references_are_embedded_once(ser
     assert distance["higher_is_better"] is False
     assert "length:stored" in distance["signature"]
     assert "length:unit" in found["scores"]["wmd_unit"]["signature"]
-    reader = encoder.read(service.home / "a model", 2)
+    reader = text_encoder.read_encoder(service.home / "a model", 2)
     embedded = bertscore.prepare(PEOPLE, reader)
-    direct = bertscore.measure(captions, range(IMAGES), embedded, reader)
+    direct = bertscore.measure_captions(captions, range(IMAGES), embedded, reader)
     got = [row["scores"]["bertscore"] for row in rows]
     np.testing.assert_allclose(got, direct.captions["bertscore"], atol=1e-6)
     reference = oracle.Model(service.home / "a model", 2)
@@ -222,7 +222,7 @@ def test_objects_are_those_of_the_list_and_another_list_is_another_score(service
         bare, tasks = _evaluate(client, postgen=["chair"])
         assert (tasks["chair"]["status"], bare["scores"]) == ("unavailable", {})
         assert "`prescore assets add objects PATH`" in tasks["chair"]["error"]["detail"]
-        assets.add("objects", listed_objects.write(path, "cat\ndog\nman\ngrass\n"), places)
+        assets.add_asset("objects", listed_objects.write(path, "cat\ndog\nman\ngrass\n"), places)
         listed = {item["name"]: item for item in client.get("/v1/metrics").json()["items"]}
         assert {listed[name]["status"] for name in ("chair_i", "chair_s")} == {"available"}
         found, _ = _evaluate(client, postgen=["chair"], tokenizer="none")
@@ -230,7 +230,7 @@ def test_objects_are_those_of_the_list_and_another_list_is_another_score(service
         asked = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["chair"]}
         begun = client.post("/v1/probes", json={**asked, "tokenizer": "none"}).json()
         probed = client.get(f"/v1/probes/{begun['id']}", headers={"Prefer": "wait=30"}).json()
-        assets.add("objects", listed_objects.write(path, "cat\ndog\n"), places)
+        assets.add_asset("objects", listed_objects.write(path, "cat\ndog\n"), places)
         other, again = _evaluate(client, postgen=["chair"], tokenizer="none")
     there = [{each for text in image for each in _objects_in(text)} for image in PEOPLE]
     of_all, with_one, shares, _ = oracle_of_objects.chair(list(map(_objects_in, _said())), there)
@@ -249,8 +249,8 @@ def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
     places = Places(service.home)
     with service.client() as client:
         before, _ = _evaluate(client, tokenizer="none")
-        assets.add("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
-        assets.add("encoder", service.home / "a model", places, layer=1)
+        assets.add_asset("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
+        assets.add_asset("encoder", service.home / "a model", places, layer=1)
         after, tasks = _evaluate(client, tokenizer="none")
     for name in ("wmd", "bertscore", "refscore"):
         assert tasks[name]["cached"] is False
@@ -299,19 +299,19 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
         shipped, _ = _evaluate(client, postgen=["nneval"])
         rows = client.get(f"/v1/evaluations/{shipped['id']}/captions").json()["items"]
         other, tasks = _evaluate(client, postgen=["nneval"], tokenizer="none")
-        own = model.shipped()
+        own = nneval.load_shipped_nneval()
         others = [(weights * 0.9, biases) for weights, biases in own.classifier.layers]
-        own = replace(own, classifier=Network(others))
-        model.write(tmp_path / "own.safetensors", own)
-        assets.add("learned", tmp_path / "own.safetensors", Places(service.home))
+        own = replace(own, classifier=HumanClassifier(others))
+        nneval.write_nneval(tmp_path / "own.safetensors", own)
+        assets.add_asset("learned", tmp_path / "own.safetensors", Places(service.home))
         changed, _ = _evaluate(client, postgen=["nneval"])
     with Jvm() as jvm:
-        prepared = references.prepare(PEOPLE, "ptb", jvm)
+        prepared = references.prepare_references(PEOPLE, "ptb", jvm)
         captions = _said()
         tokens = tokenize(captions, "ptb", jvm)
         rows_of = np.arange(IMAGES)
         direct = postgen.score_tokens(
-            "nneval", tokens, prepared, rows_of, jvm, model=model.shipped()
+            "nneval", tokens, prepared, rows_of, jvm, model=nneval.load_shipped_nneval()
         )
     assert [row["scores"]["nneval"] for row in rows] == direct.captions["nneval"].tolist()
     found = shipped["scores"]["nneval"]

@@ -14,7 +14,7 @@ import tokenizer_files
 from fleet import bundle_of, digest
 from prescore.files import models as of_client
 from service.contract.metrics import catalogue
-from workers.analysis.uncertainty.pregen import Material
+from workers.analysis.pregen_intervals import PregenColumns
 from workers.inference import columns, scoring
 from workers.inference.onnx import captioner
 from workers.sandbox import confinement
@@ -76,7 +76,7 @@ def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path)
     encoded = one.tokens.encode(PEOPLE.values())
     columns = scoring.compute_columns(one, ROWS, encoded)
     one.close()
-    expected = Material.of(columns).scores([*catalogue.PREGEN])
+    expected = PregenColumns.of(columns).scores([*catalogue.PREGEN])
     assert len(expected) == 672
     for name, value in expected.items():
         shown = value if np.isfinite(value) else None
@@ -141,7 +141,7 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
     run = client.get(place).json()
     assert run["status"] == "succeeded", run
     scores = client.get(f"{place}/pregen").json()["scores"]
-    wanted = Material.of(own).scores(["sum_sum_prob_none"])
+    wanted = PregenColumns.of(own).scores(["sum_sum_prob_none"])
     assert scores["sum_sum_prob_none"]["value"] == pytest.approx(wanted["sum_sum_prob_none"])
     assert f"units:{units}" in scores["sum_sum_prob_none"]["signature"]
     shown = client.get(f"{place}/tokens/{names[0]}").json()["captions"][0]["tokens"]

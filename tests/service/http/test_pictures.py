@@ -39,7 +39,7 @@ def service(home):
 def encoder(home, service):
     """The identity of the registered encoder."""
     path = image_encoders.write(home / "e.safetensors")
-    found = assets.add("image-encoder", path, Places(home))["image-encoder"]
+    found = assets.add_asset("image-encoder", path, Places(home))["image-encoder"]
     return Encoder(name="random 0", digest=f"sha256:{found.sha256}")
 
 
@@ -122,7 +122,7 @@ def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, se
     models = {0: upload(client, checkpoint(features=1280, encoder=encoder))}
     first = _submitted(client, models[0], "both/test").json()
     path = image_encoders.write(home / "second.safetensors", seed=1)
-    registered = assets.add("image-encoder", path, Places(home))["image-encoder"]
+    registered = assets.add_asset("image-encoder", path, Places(home))["image-encoder"]
     second = Encoder(name="random 1", digest=f"sha256:{registered.sha256}")
     models[1] = upload(client, checkpoint(features=1280, encoder=second))
     other = _submitted(client, models[1], "both/test").json()

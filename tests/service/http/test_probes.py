@@ -11,7 +11,7 @@ import learned_models
 from builders import captions_with_references
 from fleet import bundle_of, until, until_ended
 from service.contract.plan.assets import Places
-from workers.metrics.learned import model
+from workers.metrics.learned import nneval
 from workers.offline import assets
 
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
@@ -127,8 +127,8 @@ def test_the_learned_metric_is_probed_by_the_teams_own_model(service, tmp_path):
     with service.client() as client:
         shipped = _ended(client, client.post("/v1/probes", json=request).json()["id"])
         path = tmp_path / "own.safetensors"
-        model.write(path, learned_models.by_chance(PEOPLE))
-        assets.add("learned", path, Places(service.home))
+        nneval.write_nneval(path, learned_models.by_chance(PEOPLE))
+        assets.add_asset("learned", path, Places(service.home))
         found = _ended(client, client.post("/v1/probes", json=request).json()["id"])
     reasons = {task["error"]["detail"] for task in shipped["tasks"] if task["status"] != "blocked"}
     assert all("trained with the tokenizer 'ptb', found" in reason for reason in reasons)

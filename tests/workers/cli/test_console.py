@@ -11,14 +11,14 @@ from workers.cli import console
 def test_a_line_above_the_bar_is_in_one_piece_however_narrow_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     line = f"epoch   1  [loss]  {'a folder/' * 20}epoch-01.safetensors"
-    with console.progress("epoch 0") as (bar, _):
-        console.above(bar, line)
+    with console.show_progress("epoch 0") as (bar, _):
+        console.print_above(bar, line)
     assert line in capsys.readouterr().err.splitlines()
 
 
 def test_metrics_without_a_score_are_told_in_a_line_for_each_reason(capsys):
     absent = MetricUnavailable("no word vectors here: `prescore assets add word-vectors`")
-    console.say_missing(
+    console.print_missing(
         {
             "wmd": absent,
             "meteor": MetricFailed("a caption is too long"),
@@ -37,8 +37,8 @@ def _steps(monkeypatch, seconds):
     """Two steps, the first of which goes on until something is said, if that is to be awaited."""
     said, heard = [], threading.Event()
     monkeypatch.setattr(progress, "SILENT_SECONDS", seconds)
-    monkeypatch.setattr(console, "say", lambda line: (said.append(line), heard.set()))
-    with console.steps() as begin:
+    monkeypatch.setattr(console, "print_note", lambda line: (said.append(line), heard.set()))
+    with console.show_progress_steps() as begin:
         begin("first")
         if seconds == 0:
             assert heard.wait(20)

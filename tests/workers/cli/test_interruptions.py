@@ -5,11 +5,11 @@ import signal
 import pytest
 
 from service.contract.errors import Canceled
-from workers.cli.console import interruptible
+from workers.cli.console import catch_interrupts
 
 
 def test_after_ctrl_c_who_is_told_next_ends_the_task():
-    with interruptible() as heed:
+    with catch_interrupts() as heed:
         heed(0, 2)
         signal.raise_signal(signal.SIGINT)
         for done in (1, 2):
@@ -18,7 +18,7 @@ def test_after_ctrl_c_who_is_told_next_ends_the_task():
 
 
 def test_a_second_ctrl_c_interrupts_at_once():
-    with interruptible():
+    with catch_interrupts():
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)

@@ -15,7 +15,7 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places
 from workers.metrics.accord import model as accord
-from workers.metrics.learned import model
+from workers.metrics.learned import nneval
 from workers.offline import assets
 
 WORDS = ["a", "the", "man", "woman", "people", "dog", "runs", "sits", "on", "grass"]
@@ -93,8 +93,8 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
 
 
 def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
-    model.write(tmp_path / "own.safetensors", learned_models.by_chance(PEOPLE))
-    assets.add("learned", tmp_path / "own.safetensors", Places(tmp_path))
+    nneval.write_nneval(tmp_path / "own.safetensors", learned_models.by_chance(PEOPLE))
+    assets.add_asset("learned", tmp_path / "own.safetensors", Places(tmp_path))
     asked = (f"{folder}/test", "--probes", "human,single", "--metrics", "nneval", "--json")
     done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
     assert done.exit_code == 0, done.output
@@ -108,12 +108,12 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
 
 def test_models_that_their_names_tell_are_probed_side_by_side(folder, monkeypatch, tmp_path):
     """Each by its own model, which no other metric's takes the place of."""
-    model.write(tmp_path / "one", learned_models.by_chance(PEOPLE))
-    accord.write(tmp_path / "other", learned_models.of_accord())
-    names = [
-        f"{name}@{assets.add('learned', tmp_path / file, Places(tmp_path))[asset].sha256[:12]}"
-        for name, file, asset in (("nneval", "one", "learned"), ("accord", "other", "accord"))
-    ]
+    nneval.write_nneval(tmp_path / "one", learned_models.by_chance(PEOPLE))
+    accord.write_accord(tmp_path / "other", learned_models.of_accord())
+    names = []
+    for name, file, asset in (("nneval", "one", "learned"), ("accord", "other", "accord")):
+        added = assets.add_asset("learned", tmp_path / file, Places(tmp_path))[asset]
+        names.append(f"{name}@{added.sha256[:12]}")
     asked = (f"{folder}/test", "--probes", "human", "--metrics", ",".join(names), "--json")
     done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
     assert done.exit_code == 0, done.output

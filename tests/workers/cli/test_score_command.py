@@ -37,7 +37,7 @@ def home(tmp_path_factory):
     vectors = home / "vectors.txt"
     lines = [f"{word} {index} {index * index % 7}" for index, word in enumerate(encoders.WORDS)]
     vectors.write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-    assets.add("word-vectors", vectors, Places(home))
+    assets.add_asset("word-vectors", vectors, Places(home))
     return home
 
 

@@ -11,7 +11,7 @@ from prescore import exit_codes
 from service.contract.formats import bundles
 from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places, locate, registered
-from workers.metrics.vectors import training, word_vectors
+from workers.metrics.vectors import word2vec, word_vectors
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
 WHO = ("dog", "cat", "horse", "car", "truck", "bus")
@@ -48,7 +48,7 @@ def _train(*arguments, code=0):
 
 
 def _words(home, words):
-    found = word_vectors.read(locate("word-vectors", Places(home)).path)
+    found = word_vectors.read_word_vectors(locate("word-vectors", Places(home)).path)
     return [word for word, row in zip(words, found.find(words), strict=True) if row >= 0]
 
 
@@ -117,7 +117,7 @@ def test_ctrl_c_leaves_what_was_registered_before_and_nothing_else(bundle, tmp_p
     _train(bundle)
     own = tmp_path / "home" / "assets"
     before = {path: path.read_bytes() for path in own.iterdir()}
-    train = training.train
+    train = word2vec.train_word_vectors
 
     def interrupted(captions, path, options, progress):
         def told(done, total):
@@ -128,7 +128,7 @@ def test_ctrl_c_leaves_what_was_registered_before_and_nothing_else(bundle, tmp_p
 
         train(captions, path, options, told)
 
-    monkeypatch.setattr(training, "train", interrupted)
+    monkeypatch.setattr(word2vec, "train_word_vectors", interrupted)
     result = _train(bundle, "--seed", "1", code=exit_codes.INTERRUPTED)
     assert result.stderr.endswith("stopped: the training was stopped\n")
     assert {path: path.read_bytes() for path in own.iterdir()} == before

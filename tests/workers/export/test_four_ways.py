@@ -17,7 +17,7 @@ import prescore
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import Config, Description
 from service.contract.metrics import catalogue
-from workers.analysis.uncertainty.pregen import Material
+from workers.analysis.pregen_intervals import PregenColumns
 from workers.cli.convert import convert
 from workers.export import bundle_writer
 from workers.inference import checkpoints, columns, decoding, scoring
@@ -167,7 +167,9 @@ def test_a_network_has_the_same_scores_by_four_ways(run, network, data, tmp_path
         for name, model in models.items()
     }
     found["columns of its own code"] = _recorded(run, network, data, tmp_path)
-    scores = {name: Material.of(each).scores([*catalogue.PREGEN]) for name, each in found.items()}
+    scores = {
+        name: PregenColumns.of(each).scores([*catalogue.PREGEN]) for name, each in found.items()
+    }
     first = found["canonical checkpoint"]
     assert len(np.unique(first.rank)) > 5
     for name, each in found.items():

@@ -20,7 +20,7 @@ from service.contract.plan.assets import Places
 from workers.inference import columns, decoding, features, prefix, scoring
 from workers.inference.onnx import captioner
 from workers.jobs import inference as jobs
-from workers.jobs.request import Request
+from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
 from workers.sandbox import confinement
@@ -219,8 +219,8 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
 
     def score(name):
         inputs = {"checkpoint": stored[name], "dataset": bundle}
-        request = Request(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
-        result = jobs.columns(request, toolbox, ignore_progress)
+        request = JobRequest(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
+        result = jobs.compute_columns(request, toolbox, ignore_progress)
         result.write(tmp_path / f"{name}.columns")
         return columns.read_columns(tmp_path / f"{name}.columns")[0].logp
 
@@ -248,9 +248,9 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
         "features": computed,
     }
     toolbox = Toolbox("cpu", Places(tmp_path))
-    request = Request(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
+    request = JobRequest(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
     try:
-        jobs.columns(request, toolbox, ignore_progress).write(tmp_path / "found")
+        jobs.compute_columns(request, toolbox, ignore_progress).write(tmp_path / "found")
     finally:
         toolbox.close()
     expected = scoring.compute_columns(

@@ -81,7 +81,7 @@ def test_the_84_scores_equal_those_of_columns_and_need_no_probability():
     references = encoded(agreeing_references("par", "gru", arrays, features, rng))
     captioner = model("par", "gru", arrays)
     prefixes = prefix.walk_prefixes(captioner, features, references)
-    known = pregen.as_columns(prefixes, references.lengths)
+    known = pregen.make_columns(prefixes, references.lengths)
     found = pregen.scores(*known, references.image_offsets, pregen.INSTANT)
     columns = scoring.compute_columns(captioner, features, references)
     whole = pregen.scores(

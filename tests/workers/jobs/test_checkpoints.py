@@ -8,7 +8,7 @@ from service.contract.errors import UnusableCheckpoint
 from service.contract.plan.assets import Places
 from workers.inference import pieces
 from workers.jobs import checkpoints
-from workers.jobs.request import Request
+from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
 from workers.sandbox import confinement
@@ -26,12 +26,12 @@ def toolbox(tmp_path):
 
 
 def _request(package):
-    return Request({"package": package}, {"package": "sha256:x"}, (), {})
+    return JobRequest({"package": package}, {"package": "sha256:x"}, (), {})
 
 
 def test_a_bundle_that_was_run_stays_open_for_the_tasks_after_it(toolbox, tmp_path):
     folder = files.write(tmp_path / "mine")
-    summary = checkpoints.prepare(_request(folder), toolbox, ignore_progress).summary
+    summary = checkpoints.prepare_checkpoint(_request(folder), toolbox, ignore_progress).summary
     told = summary.converted
     assert (told["format"], told["inputs"], told["units"]) == ("onnx", "features", "words")
     one = toolbox.model("sha256:x", tmp_path / "nowhere")
@@ -48,5 +48,5 @@ def test_a_tokenizer_that_is_none_is_never_opened_outside_of_the_sandbox(
     opened = []
     monkeypatch.setattr(pieces, "read_bundle_pieces", lambda *given: opened.append(given))
     with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer"):
-        checkpoints.prepare(_request(folder), toolbox, ignore_progress)
+        checkpoints.prepare_checkpoint(_request(folder), toolbox, ignore_progress)
     assert opened == []

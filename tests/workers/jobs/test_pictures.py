@@ -11,7 +11,7 @@ from service.contract.formats.checkpoint_header import Encoder
 from service.contract.plan.assets import Places
 from workers.inference import features
 from workers.jobs import pictures
-from workers.jobs.request import Request
+from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.offline import assets
 from workers.progress import ignore_progress
@@ -26,7 +26,7 @@ IMAGES = [f"{place}.jpg" for place in range(6)]
 def toolbox(tmp_path):
     places = Places(tmp_path / "home")
     path = image_encoders.write(tmp_path / "e.safetensors")
-    assets.add("image-encoder", path, places)
+    assets.add_asset("image-encoder", path, places)
     return Toolbox("cpu", places)
 
 
@@ -52,8 +52,8 @@ def bundle(tmp_path):
 
 def _done(toolbox, bundle, sha256, path, parts=(), **parameters):
     asked = {"split": "test", "encoder": sha256, **parameters}
-    request = Request({"dataset": bundle}, {}, parts, asked)
-    result = pictures.encode(request, toolbox, ignore_progress)
+    request = JobRequest({"dataset": bundle}, {}, parts, asked)
+    result = pictures.encode_pictures(request, toolbox, ignore_progress)
     result.write(path)
     return result.summary
 

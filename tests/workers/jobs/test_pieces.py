@@ -10,7 +10,7 @@ import seen_pictures
 from service.contract.plan.assets import Places
 from workers import jobs
 from workers.inference import checkpoints, columns, scoring
-from workers.jobs.request import Request
+from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import pregen
 from workers.progress import ignore_progress
@@ -39,7 +39,7 @@ def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
     inputs = {"checkpoint": saved.folder, "dataset": bundle}
     digests = dict.fromkeys(inputs, "sha256:" + "0" * 64)
     toolbox = Toolbox("cpu", Places(tmp_path), sandbox="off")
-    request = Request(inputs, digests, parts, {"split": "test", **parameters})
+    request = JobRequest(inputs, digests, parts, {"split": "test", **parameters})
     found = jobs.OTHERS[kind](request, toolbox, ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
     found.write(path)
@@ -47,7 +47,7 @@ def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
 
 
 def _scores(path, tmp_path):
-    request = Request({"columns": path}, {}, (), {})
+    request = JobRequest({"columns": path}, {}, (), {})
     return jobs.OTHERS["pregen"](request, Toolbox("cpu", Places(tmp_path)), ignore_progress).summary
 
 

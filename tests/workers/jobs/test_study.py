@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from service.contract.formats.digests import digest_of
-from workers.analysis.study import tensors
-from workers.analysis.study.rows import Rows
-from workers.jobs import study
-from workers.jobs.request import Request
+from workers.bench.study import rows
+from workers.bench.study.rows import StratumRows
+from workers.jobs import bench
+from workers.jobs.request import JobRequest
 
 
 def _rows(seed, postgen):
     rng = np.random.default_rng(seed)
     strata = [(count, at) for count in range(1, 6) for at in range(count)]
-    return Rows(
+    return StratumRows(
         datasets=[""] * 15,
         models=[""] * 15,
         strata=[count for count, _ in strata],
@@ -33,15 +33,15 @@ def models(tmp_path):
     files = []
     for seed, postgen in enumerate([("cider_d",), ("cider_d", "rouge_l"), ("cider_d", "bleu_1")]):
         files.append(tmp_path / f"{seed}.safetensors")
-        tensors.write(files[-1], _rows(seed, postgen))
+        rows.write_rows_file(files[-1], _rows(seed, postgen))
     return files
 
 
 def _correlated(models, names, path: Path):
     inputs = dict(zip(names, models, strict=True))
     digests = {name: digest_of(file) for name, file in inputs.items()}
-    request = Request(inputs, digests, (), {"dataset": "tiny@v1/test"})
-    study.correlate(request, None, None).write(path)
+    request = JobRequest(inputs, digests, (), {"dataset": "tiny@v1/test"})
+    bench.correlate_strata(request, None, None).write(path)
     return path.read_bytes()
 
 

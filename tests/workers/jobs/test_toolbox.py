@@ -14,8 +14,8 @@ from workers.offline import assets
 
 def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tmp_path):
     toolbox = Toolbox("cpu", Places(tmp_path))
-    prepared = references.prepare([["a cat"], ["a dog"]], "none", toolbox.jvm())
-    references.write(tmp_path / "references", prepared)
+    prepared = references.prepare_references([["a cat"], ["a dog"]], "none", toolbox.jvm())
+    references.write_references(tmp_path / "references", prepared)
     captions = tmp_path / "captions"
     captions.write_text(json.dumps([[1, "a  cat"], [0, "dog"]]), "utf-8")
     found = toolbox.references("sha256:r", tmp_path / "references")
@@ -44,9 +44,9 @@ def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
 def test_a_list_of_objects_is_the_one_that_the_service_planned_with(tmp_path):
     toolbox, places = Toolbox("cpu", Places(tmp_path)), Places(tmp_path)
     given = listed_objects.write(tmp_path / "objects.txt", "dog\n")
-    planned = assets.add("objects", given, places)["objects"].sha256
+    planned = assets.add_asset("objects", given, places)["objects"].sha256
     found = toolbox.bring("chair", {"objects": planned})["objects"]
     assert toolbox.bring("chair", {"objects": planned})["objects"] is found
-    assets.add("objects", listed_objects.write(given, "cat\n"), places)
+    assets.add_asset("objects", listed_objects.write(given, "cat\n"), places)
     with pytest.raises(MetricUnavailable, match=f"the service was given {planned[:12]}"):
         toolbox.bring("chair", {"objects": planned})

@@ -15,7 +15,7 @@ from service.contract.plan.assets import Places
 from workers import jobs
 from workers.conversion.foreign_files import ConversionLimits
 from workers.inference import columns, features, pieces
-from workers.jobs.request import Request
+from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
 from workers.sandbox import confinement
@@ -38,7 +38,7 @@ def given(tmp_path):
 
 def _run(kind, tmp_path, inputs, parts=(), **parameters):
     digests = {name: digest_of(path) if path.is_file() else name for name, path in inputs.items()}
-    request = Request(inputs, digests, parts, parameters)
+    request = JobRequest(inputs, digests, parts, parameters)
     result = jobs.OTHERS[kind](request, Toolbox("cpu", Places(tmp_path)), ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
     result.write(path)

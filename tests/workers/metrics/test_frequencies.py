@@ -31,7 +31,7 @@ WORDS = [
 
 def _prepared(people):
     with Jvm() as unused:
-        return references.prepare(people, "none", unused)
+        return references.prepare_references(people, "none", unused)
 
 
 def _ngrams(text):
@@ -92,7 +92,7 @@ def _score(captions, people, idf, rows=None):
 
 def test_a_corpus_has_the_frequencies_that_counting_gives(corpus):
     """And an n-gram of one image is not kept."""
-    found = frequencies.collect(_prepared(corpus))
+    found = frequencies.collect_frequencies(_prepared(corpus))
     held = _held(corpus)
     several = {ngram: images for ngram, images in held.items() if images > 1}
     assert (found.images, len(found.keys)) == (len(corpus), len(several))
@@ -110,7 +110,7 @@ def test_an_ngrams_hash_is_the_one_that_is_documented():
         value = (value ^ (value >> 27)) * 0x94D049BB133111EB % 2**64
         return value ^ (value >> 31)
 
-    found = frequencies.collect(_prepared([["a dog"], ["a dog", "dog"]]))
+    found = frequencies.collect_frequencies(_prepared([["a dog"], ["a dog", "dog"]]))
     wanted = [mixed(0, "a"), mixed(0, "dog"), mixed(mixed(0, "a"), "dog")]
     assert sorted(found.keys.view(np.uint64).tolist()) == sorted(wanted)
 
@@ -124,7 +124,7 @@ def test_cider_d_on_another_corpuss_scale_is_the_definitions(corpus, seed):
     words = [*WORDS, "elsewhere", "nowhere"]
     captions, _ = captions_with_references(words, 700, seed)
     _, people = captions_with_references(WORDS, 700, seed + 10)
-    given = frequencies.collect(_prepared(corpus))
+    given = frequencies.collect_frequencies(_prepared(corpus))
     found = _score(captions, people, given)
     expected = _cider_d(captions, people, _held(corpus), len(corpus))
     np.testing.assert_allclose(found.captions["cider_d"], expected, rtol=1e-12, atol=0)
@@ -133,7 +133,7 @@ def test_cider_d_on_another_corpuss_scale_is_the_definitions(corpus, seed):
 
 def test_frequencies_of_the_split_itself_are_the_usual_ones(corpus):
     captions, people = captions_with_references(WORDS, 200, 5)
-    given = frequencies.collect(_prepared(people))
+    given = frequencies.collect_frequencies(_prepared(people))
     usual = _score(captions, people, "dataset").captions["cider_d"]
     found = _score(captions, people, given).captions["cider_d"]
     np.testing.assert_allclose(found, usual, rtol=1e-12, atol=0)
@@ -142,7 +142,7 @@ def test_frequencies_of_the_split_itself_are_the_usual_ones(corpus):
 def test_a_part_of_the_captions_gets_the_same_digits(corpus):
     captions, people = captions_with_references([*WORDS, "elsewhere"], 700, 7)
     people = [image[:1] for image in people]
-    given = frequencies.collect(_prepared(corpus))
+    given = frequencies.collect_frequencies(_prepared(corpus))
     whole = _score(captions, people, given).captions["cider_d"]
     rows = np.random.default_rng(0).permutation(700)[:90]
     part = _score([captions[row] for row in rows], people, given, rows).captions["cider_d"]
@@ -151,18 +151,18 @@ def test_a_part_of_the_captions_gets_the_same_digits(corpus):
 
 def test_one_image_is_scored_at_last(corpus):
     """By its own frequencies it gets 0."""
-    given = frequencies.collect(_prepared(corpus))
+    given = frequencies.collect_frequencies(_prepared(corpus))
     assert _score(["a big dog"], [["a big dog"]], given).corpus["cider_d"] > 2
 
 
 def test_captions_that_share_nothing_with_their_references_get_0(corpus):
-    given = frequencies.collect(_prepared(corpus))
+    given = frequencies.collect_frequencies(_prepared(corpus))
     found = _score(["big big cat", "nowhere", ""], [["a dog"]] * 3, given)
     assert found.captions["cider_d"].tolist() == [0, 0, 0]
 
 
 def test_frequencies_of_other_tokens_are_refused(corpus):
-    given = frequencies.collect(_prepared(corpus))
+    given = frequencies.collect_frequencies(_prepared(corpus))
     with Jvm() as unused:
         other = replace(_prepared([["a dog"]]), tokenizer="ptb")
         with pytest.raises(MetricFailed, match="'none', found 'ptb'"):

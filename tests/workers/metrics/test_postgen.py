@@ -10,17 +10,17 @@ from service.contract.errors import Canceled, MetricFailed, UnknownMetric
 from service.contract.metrics import catalogue, families
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.scenes.objects import Objects
+from workers.metrics.object_lists import ObjectList
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import word_vectors
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
-VECTORS = word_vectors.collect(
+VECTORS = word_vectors.collect_vectors(
     "0123456789abcdef",
     np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32),
-    b"".join(word_vectors.key(word.encode()) for word in WORDS),
+    b"".join(word_vectors.hash_word(word.encode()) for word in WORDS),
 )
-OBJECTS = Objects("0123456789abcdef", {("man",): 1, ("dog",): 2, ("big", "dog"): None}, 2)
+OBJECTS = ObjectList("0123456789abcdef", {("man",): 1, ("dog",): 2, ("big", "dog"): None}, 2)
 # Families that score tokens beside references, with nothing that was trained.
 SCORED = [
     name
@@ -44,7 +44,7 @@ def _set(images, seed):
 @pytest.fixture(scope="module")
 def prepared(jvm):
     captions, people = _set(60, 0)
-    return captions, references.prepare(people, "none", jvm)
+    return captions, references.prepare_references(people, "none", jvm)
 
 
 def _words(captions):
@@ -71,19 +71,19 @@ def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(prepared, jvm, family
             np.testing.assert_array_equal(values, whole.captions[name][cut])
         assert part.signatures == whole.signatures
         chosen = {name: values[cut] for name, values in whole.statistics.items()}
-        assert postgen.corpus_from_statistics(family, chosen) == part.corpus
+        assert postgen.compute_corpus_scores(family, chosen) == part.corpus
     joined = {
         name: np.concatenate([part.statistics[name] for part in parts]) for name in whole.statistics
     }
     once = {name: values[1:] for name, values in joined.items()}  # 5 stands twice
-    together = postgen.corpus_from_statistics(family, once)
+    together = postgen.compute_corpus_scores(family, once)
     assert together == pytest.approx(whole.corpus, rel=1e-14)
 
 
 def test_more_captions_than_images_are_scored_against_the_images_idf():
     captions, people = _set(7, 3)
     with Jvm() as unused:
-        refs = references.prepare(people, "none", unused)
+        refs = references.prepare_references(people, "none", unused)
         once = _score("cider_d", captions, refs, unused)
         rows = np.tile(np.arange(7), 4)
         often = _score("cider_d", captions * 4, refs, unused, rows)
@@ -114,14 +114,14 @@ def test_on_request_a_subset_gets_what_it_alone_would_get_and_says_so(prepared, 
 
 
 def test_cider_of_one_image_is_0_by_construction(jvm):
-    refs = references.prepare([["a cat", "the cat"]], "ptb", jvm)
+    refs = references.prepare_references([["a cat", "the cat"]], "ptb", jvm)
     assert _score("cider_d", ["a cat"], refs, jvm).corpus == {"cider_d": 0.0}
 
 
 @pytest.mark.parametrize("family", SCORED)
 def test_hostile_captions_move_no_other_captions_score(jvm, family):
     people = [["A man runs.", "a big man"], ["the dog", "A brown dog sits"]] * len(HOSTILE)
-    refs = references.prepare(people, "ptb", jvm)
+    refs = references.prepare_references(people, "ptb", jvm)
     plain = [text for _ in HOSTILE for text in ("a man", "the dog sits on grass")]
     mixed = [text for odd in HOSTILE for text in (odd, "the dog sits on grass")]
     expected, found = (_score(family, texts, refs, jvm) for texts in (plain, mixed))
@@ -137,7 +137,7 @@ def test_hostile_references_move_no_other_captions_score(jvm, family):
     people = [[text, "a man"] for odd in HOSTILE for text in (odd, "A brown dog sits")]
     captions = ["a man", "the dog sits"] * len(HOSTILE)
     for tokenizer in ("ptb", "none"):
-        refs = references.prepare(people, tokenizer, jvm)
+        refs = references.prepare_references(people, tokenizer, jvm)
         found = _score(family, captions, refs, jvm)
         for values in found.captions.values():
             assert len(set(values[1::2].tolist())) == 1
@@ -169,7 +169,7 @@ def test_meteors_statistics_give_the_jars_own_score_of_every_caption(prepared, j
     found = _score("meteor", captions, refs, jvm)
     for place, score in enumerate(found.captions["meteor"].tolist()):
         one = {name: values[[place]] for name, values in found.statistics.items()}
-        assert postgen.corpus_from_statistics("meteor", one) == {"meteor": score}
+        assert postgen.compute_corpus_scores("meteor", one) == {"meteor": score}
     assert 0 < found.captions["meteor"].max() == 1.0
 
 
@@ -186,7 +186,7 @@ def test_plain_captions_need_no_normalising_and_others_get_it(jvm):
     rng = np.random.default_rng(0)
     captions = [*TWISTED, *(sentence(rng, WORDS) for _ in range(30))]
     people = [[*rng.choice(captions, 3)] for _ in captions]
-    refs = references.prepare(people, "none", jvm)
+    refs = references.prepare_references(people, "none", jvm)
     together = _score("meteor", captions, refs, jvm)
     spelled = [f"{caption} " for caption in captions]  # a blank more: plain no longer
     assert jvm.call("meteor", list(zip(spelled, people, strict=True))) == [
@@ -207,10 +207,10 @@ def test_meteor_names_the_caption_that_fails(jvm):
 def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
     captions, refs = prepared
     scores = _score(family, captions, refs, jvm)
-    postgen.write(tmp_path / "result", scores)
-    found = postgen.read(tmp_path / "result")
+    postgen.write_scores(tmp_path / "result", scores)
+    found = postgen.read_scores(tmp_path / "result")
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
-    postgen.write(tmp_path / "again", scores)
+    postgen.write_scores(tmp_path / "again", scores)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "result").read_bytes()
     assert (found.family, found.corpus, found.signatures) == (
         family,
@@ -223,19 +223,19 @@ def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
         for name, values in written.items():
             assert read[name].dtype == values.dtype == np.float64
             np.testing.assert_array_equal(read[name], values)
-    assert postgen.corpus_from_statistics(family, found.statistics) == found.corpus
+    assert postgen.compute_corpus_scores(family, found.statistics) == found.corpus
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "result").write_bytes(content)
     with pytest.raises(MetricFailed, match="result"):
-        postgen.read(tmp_path / "result")
+        postgen.read_scores(tmp_path / "result")
 
 
 def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
     captions, _ = prepared
-    refs = references.prepare([["a", "b c"]] * len(captions), "ptb", jvm)
+    refs = references.prepare_references([["a", "b c"]] * len(captions), "ptb", jvm)
     said = {}
     for family in SCORED:
         said |= _score(family, captions, refs, jvm).signatures
@@ -275,7 +275,7 @@ def test_nothing_is_printed(prepared, jvm, capfd):
 @pytest.mark.parametrize("family", SCORED)
 def test_progress_is_told_and_may_end_it(jvm, family):
     captions, people = _set(600, 0)
-    refs = references.prepare(people, "none", jvm)
+    refs = references.prepare_references(people, "none", jvm)
     told = []
     _score(family, captions, refs, jvm, progress=lambda *at: told.append(at))
     assert told[-1] == (600, 600)

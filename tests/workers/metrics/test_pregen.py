@@ -87,7 +87,7 @@ def test_the_papers_figure_2():
     name = "mean_max_normcount_prefix0"
     assert pregen.scores(*columns, names=[name])[name] == pytest.approx(11 / 28)
     assert round(pregen.scores(*columns, names=[name])[name], 3) == 0.393
-    images = pregen.per_image(*columns)["max_normcount_prefix0"]
+    images = pregen.score_images(*columns)["max_normcount_prefix0"]
     np.testing.assert_allclose(images, [0.5, 2 / 7])
 
 
@@ -130,7 +130,7 @@ def test_offsets_may_have_any_integer_type(dtype):
 
 def test_values_of_each_image_lead_to_the_datasets_score():
     columns = _ragged(12, 1)
-    images = pregen.per_image(*columns)
+    images = pregen.score_images(*columns)
     assert len(images) == 96
     everything = pregen.scores(*columns)
     for name, values in images.items():

@@ -17,7 +17,7 @@ RAW = [
 
 
 def test_references_are_tokenised_and_stay_with_their_image(jvm):
-    prepared = references.prepare(RAW, "ptb", jvm)
+    prepared = references.prepare_references(RAW, "ptb", jvm)
     assert prepared.captions == (
         ("a dog runs", "a dog running"),
         ("a cat sleeps", "a dog runs"),
@@ -27,7 +27,7 @@ def test_references_are_tokenised_and_stay_with_their_image(jvm):
 
 
 def test_an_n_gram_counts_once_for_each_image_that_has_it(jvm):
-    prepared = references.prepare(RAW, "ptb", jvm)
+    prepared = references.prepare_references(RAW, "ptb", jvm)
     assert {ngram: n for ngram, n in _frequencies(prepared).items() if n > 1} == {
         "a": 3, "cat": 2, "a cat": 2, "dog": 2, "runs": 2, "a dog": 2, "dog runs": 2,
         "a dog runs": 2,
@@ -54,7 +54,7 @@ def test_the_counts_are_those_of_dictionaries(jvm):
         [" ".join(rng.choice(words, rng.integers(0, 9))) for _ in range(rng.integers(1, 6))]
         for _ in range(50)
     ]
-    prepared = references.prepare(people, "none", jvm)
+    prepared = references.prepare_references(people, "none", jvm)
     cooked = [[precook(caption) for caption in image] for image in people]
     expected = Counter(
         " ".join(ngram) for image in cooked for ngram in {key for each in image for key in each}
@@ -74,9 +74,9 @@ def test_the_counts_are_those_of_dictionaries(jvm):
 def test_what_is_written_is_read(jvm, tmp_path):
     odd = [*RAW, ['"quoted"', "\u00a0 3 1/2 \U0001f415 ünï", ""]]
     for tokenizer in ("ptb", "none"):
-        prepared = references.prepare(odd, tokenizer, jvm)
-        references.write(tmp_path / "file", prepared)
-        found = references.read(tmp_path / "file")
+        prepared = references.prepare_references(odd, tokenizer, jvm)
+        references.write_references(tmp_path / "file", prepared)
+        found = references.read_references(tmp_path / "file")
         assert (found.tokenizer, found.captions) == (prepared.tokenizer, prepared.captions)
         for name in ("words", "offsets", "tokens", "token_counts", "word_counts"):
             np.testing.assert_array_equal(getattr(found, name), getattr(prepared, name))
@@ -90,9 +90,9 @@ def test_what_is_written_is_read(jvm, tmp_path):
     ("counts", "said"), [([5, 5], "refs:5"), ([5, 7, 6], "refs:5-7"), ([1], "refs:1")]
 )
 def test_the_signature_says_how_many_there_are_and_how_they_were_tokenised(jvm, counts, said):
-    prepared = references.prepare([["a"] * count for count in counts], "none", jvm)
+    prepared = references.prepare_references([["a"] * count for count in counts], "none", jvm)
     assert prepared.signature == f"{said}|tok:none"
-    assert references.prepare(RAW, "ptb", jvm).signature == "refs:2-3|tok:ptb3.4.1"
+    assert references.prepare_references(RAW, "ptb", jvm).signature == "refs:2-3|tok:ptb3.4.1"
 
 
 @pytest.mark.parametrize("tokenizer", SIGNATURES)
@@ -100,8 +100,8 @@ def test_tokens_that_were_made_before_are_prepared_as_texts_are(jvm, tokenizer):
     texts = [*RAW, ["3 1/2 men", ""]]
     flat = iter(tokenize([text for image in texts for text in image], tokenizer, jvm))
     tokens = [[next(flat) for _ in image] for image in texts]
-    found = references.from_tokens(tokens, tokenizer)
-    expected = references.prepare(texts, tokenizer, jvm)
+    found = references.index_tokens(tokens, tokenizer)
+    expected = references.prepare_references(texts, tokenizer, jvm)
     assert found.captions == expected.captions
     assert found.signature == expected.signature
     np.testing.assert_array_equal(found.word_counts, expected.word_counts)
@@ -109,9 +109,9 @@ def test_tokens_that_were_made_before_are_prepared_as_texts_are(jvm, tokenizer):
 
 def test_an_image_without_references_is_an_error(jvm):
     with pytest.raises(MetricFailed, match="image 1: expected at least one reference"):
-        references.prepare([["a"], []], "none", jvm)
+        references.prepare_references([["a"], []], "none", jvm)
     with pytest.raises(MetricFailed, match="image 0: expected at least one reference"):
-        references.from_tokens([[]], "none")
+        references.index_tokens([[]], "none")
 
 
 def _file(**metadata):
@@ -135,4 +135,4 @@ def _file(**metadata):
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "file").write_bytes(content)
     with pytest.raises(MetricFailed, match="file"):
-        references.read(tmp_path / "file")
+        references.read_references(tmp_path / "file")

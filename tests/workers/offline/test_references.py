@@ -29,12 +29,12 @@ LISTED = [{"image": "1.jpg", "references": ["a dog", "dogs"]}, {"image_id": 2, "
 )
 def test_each_format_is_read_as_the_same_references(tmp_path, content):
     (tmp_path / "mine").write_text(content)
-    assert list(references.read(tmp_path / "mine", "val")) == TWO
+    assert list(references.read_references_file(tmp_path / "mine", "val")) == TWO
 
 
 def test_a_single_line_is_a_line(tmp_path):
     (tmp_path / "mine").write_text(json.dumps(LISTED[0]))
-    assert list(references.read(tmp_path / "mine", "val")) == TWO[:1]
+    assert list(references.read_references_file(tmp_path / "mine", "val")) == TWO[:1]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,9 @@ def test_a_single_line_is_a_line(tmp_path):
 def test_what_cannot_be_read_is_refused_with_its_place(tmp_path, content, words):
     path = tmp_path / "mine"
     path.write_text(content)
-    refused(lambda: list(references.read(path, "val")), InvalidBundle, f"{path}", *words)
+    refused(
+        lambda: list(references.read_references_file(path, "val")), InvalidBundle, f"{path}", *words
+    )
 
 
 LINE = json.loads(BUNDLE_LINE)
@@ -84,13 +86,15 @@ def test_what_is_nearly_a_bundle_is_told_what_one_is(tmp_path, monkeypatch, name
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / ("mine/captions.jsonl" if name == "mine" else name)).write_text(content)
-    refused(lambda: sources.find(name, Places(tmp_path)), InvalidBundle, *words)
+    refused(lambda: sources.find_source(name, Places(tmp_path)), InvalidBundle, *words)
 
 
 @pytest.mark.parametrize("name", ["gts.json", "lines.jsonl", "table.csv"])
 def test_an_empty_file_is_told_as_empty(tmp_path, name):
     (tmp_path / name).write_text(" \n")
     said = refused(
-        lambda: list(references.read(tmp_path / name, "test")), InvalidBundle, "expected"
+        lambda: list(references.read_references_file(tmp_path / name, "test")),
+        InvalidBundle,
+        "expected",
     )
     assert str(said).endswith("found an empty file")

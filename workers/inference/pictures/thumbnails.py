@@ -11,7 +11,7 @@ import numpy as np
 
 from service.contract.formats import thumbnails
 from service.contract.formats.bundles.pictures import Place, places
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.inference.pictures import children
 from workers.inference.pictures.children import PictureDecodingFailure, PictureOperation
 
@@ -65,7 +65,7 @@ def write_thumbnails(path: Path, made: Sequence[PictureThumbnails]) -> None:
         else:
             for size, form in each.forms.items():
                 tensors[thumbnails.tensor(each.picture, size)] = np.frombuffer(form, np.uint8)
-    tensor_files.write(path, tensors, thumbnails.reasons(undecoded))
+    tensor_files.write_tensors(path, tensors, thumbnails.reasons(undecoded))
 
 
 def _taken(sizes: Sequence[int], told: object, stream: BinaryIO) -> Forms | None:

@@ -18,12 +18,12 @@ import numpy as np
 
 from service.contract.metrics import catalogue
 from workers.metrics import model_files
-from workers.metrics.accord import features
-from workers.metrics.accord.features import NAMES
-from workers.metrics.accord.language import Language
-from workers.metrics.accord.words import ENGLISH, STEMS
+from workers.metrics.accord import caption_features
+from workers.metrics.accord.caption_features import NAMES
+from workers.metrics.accord.language import AccordLanguage
+from workers.metrics.accord.stems import ENGLISH, STEMS
 from workers.metrics.family import Floats, ScoringInput
-from workers.metrics.frequencies import Frequencies
+from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.model_files import Tensors
 
 FAMILY = "accord"
@@ -43,12 +43,12 @@ _LONGEST = 1.01  # of a vector, whose length is 1 before it is rounded
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class AccordWeights:
     """`weights` of NAMES, none negative; at `middle`, right and wrong captions are as likely.
     `digest` is the SHA-256 of the file that the model was read from.
     """
 
-    language: Language
+    language: AccordLanguage
     weights: Floats
     middle: float
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -77,18 +77,18 @@ class Model:
         return {"weights": weights, **language, "training": training, **others}
 
     def __call__(self, values: Floats) -> Floats:
-        return scores(values, self.weights, self.middle)
+        return score_features(values, self.weights, self.middle)
 
     def says(self, task: ScoringInput) -> Floats:
         """The scores of a task's captions."""
-        return self(features.measure(task, self.language))
+        return self(caption_features.measure_features(task, self.language))
 
     def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:  # noqa: ARG002  of all models
         """The scores of made-up captions."""
         return self.says(task)
 
 
-def scores(values: Floats, weights: Floats, middle: float) -> Floats:
+def score_features(values: Floats, weights: Floats, middle: float) -> Floats:
     """Scores in [0, 1]: 0 if all features are 0, 1 if all are 1. No score falls if a feature
     rises.
     """
@@ -103,12 +103,12 @@ def _squashed(values: Any) -> Any:
 
 
 @cache
-def shipped() -> Model:
+def load_shipped_accord() -> AccordWeights:
     """The model in this package; `CARD.md` beside it says what it was learned from."""
-    return read(SHIPPED)
+    return read_accord(SHIPPED)
 
 
-def write(path: Path, model: Model) -> None:
+def write_accord(path: Path, model: AccordWeights) -> None:
     language = model.language
     tensors: Tensors = {
         "words": np.frombuffer(" ".join(language.words).encode(), np.uint8),
@@ -119,15 +119,15 @@ def write(path: Path, model: Model) -> None:
     }
     more = {} if language.stems == ENGLISH else {"stems": language.stems}
     metadata = {"features": json.dumps(NAMES), **more}
-    model_files.write(path, MARK, tensors, language.frequencies, model.about, **metadata)
+    model_files.write_model_file(path, MARK, tensors, language.frequencies, model.about, **metadata)
 
 
-def read(path: Path) -> Model:
+def read_accord(path: Path) -> AccordWeights:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    return model_files.read(path, MARK, WHAT, _restored)
+    return model_files.read_model_file(path, MARK, WHAT, _restored)
 
 
-def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> Model:
+def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> AccordWeights:
     if json.loads(metadata["features"]) != list(NAMES):
         raise ValueError(f"expected the features {NAMES}, found {metadata['features']:.300}")
     for name, values in tensors.items():
@@ -140,11 +140,15 @@ def _restored(metadata: Mapping[str, str], tensors: Tensors, digest: str) -> Mod
             f"expected weights and a middle that tell all features from none, found weights of "
             f"{weights.sum():.4g} together and {middle}"
         )
-    counted, about = model_files.taken(metadata, tensors)
-    return Model(_language(metadata, tensors, counted), weights, float(middle), about, digest)
+    counted, about = model_files.take_frequencies(metadata, tensors)
+    return AccordWeights(
+        _language(metadata, tensors, counted), weights, float(middle), about, digest
+    )
 
 
-def _language(metadata: Mapping[str, str], tensors: Tensors, counted: Frequencies) -> Language:
+def _language(
+    metadata: Mapping[str, str], tensors: Tensors, counted: DocumentFrequencies
+) -> AccordLanguage:
     stems = metadata.get("stems", ENGLISH)
     if stems not in STEMS:
         raise ValueError(f"expected stems of {', '.join(STEMS)}, found {stems!r:.60}")
@@ -164,4 +168,4 @@ def _language(metadata: Mapping[str, str], tensors: Tensors, counted: Frequencie
         raise ValueError(f"expected a vector for each of {len(words)} words, found {vectors.shape}")
     if np.linalg.norm(vectors.astype(np.float64), axis=1).max() > _LONGEST:
         raise ValueError("expected vectors that are not longer than 1")
-    return Language(words, images, vectors, counted, stems)
+    return AccordLanguage(words, images, vectors, counted, stems)

@@ -13,15 +13,15 @@ from itertools import pairwise
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
-from workers.metrics.accord import features, large
-from workers.metrics.accord.language import Language, Pair
-from workers.metrics.accord.model import Model
+from workers.metrics.accord import caption_features, large_model
+from workers.metrics.accord.language import AccordLanguage, WordPair
+from workers.metrics.accord.model import AccordWeights
 from workers.metrics.families import bertscore
-from workers.metrics.families.bertscore import Beside, Prepared
-from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
+from workers.metrics.families.bertscore import EmbeddedReferences, TokenCosines
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
-from workers.metrics.vectors.encoder import Embedded, TextEncoder
-from workers.metrics.vectors.reference_sets import distinct
+from workers.metrics.vectors.sentences import list_distinct
+from workers.metrics.vectors.text_encoder import TextEncoder, TokenVectors
 
 NAMES = (
     "accord_sum",  # of the features of `accord` by its weights, as a share of the highest sum
@@ -41,10 +41,10 @@ _MEANT = slice(1, 5)  # of NAMES, what the encoder says
 _REPEATED = 0.8  # of adjacent stems unrepeated; from there on a caption is none the worse
 
 
-def completed(task: ScoringInput) -> ScoringInput:
+def complete(task: ScoringInput) -> ScoringInput:
     """The task with the references embedded, if no task has done so before."""
     encoder: TextEncoder | None = task.tools.get("encoder")
-    expected = large.shipped().encoder
+    expected = large_model.load_shipped_large_model().encoder
     if encoder is None:
         raise MetricUnavailable("accord_large needs all-MiniLM-L6-v2, and was given no model")
     if encoder.name != expected:
@@ -53,25 +53,29 @@ def completed(task: ScoringInput) -> ScoringInput:
             f"of accord_large hold, found another model ({_shown(encoder.name)}); "
             "`prescore assets add minilm` brings it"
         )
-    return bertscore.completed(task)
+    return bertscore.complete(task)
 
 
-def measure(task: ScoringInput) -> Measured:
-    found = large.shipped()
-    scores = found(weighted(measured(task, found.small), found.near, found.enough))
-    return Measured({"accord_large": scores}, {"accord_large": scores})
+def measure(task: ScoringInput) -> FamilyMeasures:
+    found = large_model.load_shipped_large_model()
+    scores = found(weigh_features(measure_features(task, found.small), found.near, found.enough))
+    return FamilyMeasures({"accord_large": scores}, {"accord_large": scores})
 
 
-def measured(task: ScoringInput, small: Model) -> Floats:
+def measure_features(task: ScoringInput, small: AccordWeights) -> Floats:
     """The features (captions, NAMES) of a completed task's captions, from 0 to 1."""
-    sums = features.measure(task, small.language) @ small.weights / small.weights.sum()
+    sums = (
+        caption_features.measure_features(task, small.language)
+        @ small.weights
+        / small.weights.sum()
+    )
     values = np.column_stack([sums, _meant(task), _unrepeated(task, small.language)])
     found: Floats = np.clip(values, 0, 1)
     return found
 
 
-def weighted(values: Floats, near: Floats, enough: Floats) -> Floats:
-    """What is weighted (captions, WEIGHTED), from 0 to 1, of features; none falls as one rises. At
+def weigh_features(values: Floats, near: Floats, enough: Floats) -> Floats:
+    """Weigh features: (captions, WEIGHTED), from 0 to 1; none falls as one rises. At
     `near`, of each that the encoder says, words count in full; at `enough`, it counts in full.
     """
     sums, meant = values[:, 0], values[:, _MEANT]
@@ -89,7 +93,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 def recipe(task: ScoringInput) -> str:
     """`texts` says whether the encoder read captions as they were written, or their tokens."""
-    found = large.shipped()
+    found = large_model.load_shipped_large_model()
     read = "written" if "texts" in task.tools else "tokens"
     return f"model:{found.digest[:12]}|encoder:{found.encoder[:12]}|texts:{read}"
 
@@ -99,9 +103,9 @@ def _shown(encoder: str) -> str:
     return f"SHA-256 of its files {digest:.12}…, layer {layer}"
 
 
-def _unrepeated(task: ScoringInput, language: Language) -> Floats:
+def _unrepeated(task: ScoringInput, language: AccordLanguage) -> Floats:
     """Once is free, whatever references say. A caption without words has 0."""
-    known: dict[tuple[str, ...], Counter[Pair]] = {}
+    known: dict[tuple[str, ...], Counter[WordPair]] = {}
     found = np.zeros(len(task.captions))
     for block in task.blocks():
         for place in range(block.start, block.stop):
@@ -115,26 +119,28 @@ def _unrepeated(task: ScoringInput, language: Language) -> Floats:
     return found
 
 
-def _most(people: tuple[str, ...], language: Language) -> Counter[Pair]:
-    """How often the reference has each pair that has it the most often."""
-    most: Counter[Pair] = Counter()
+def _most(people: tuple[str, ...], language: AccordLanguage) -> Counter[WordPair]:
+    """Count each pair as often as the reference has it that has it the most often."""
+    most: Counter[WordPair] = Counter()
     for tokens in people:
         most |= _pairs(tokens, language)
     return most
 
 
-def _pairs(tokens: str, language: Language) -> Counter[Pair]:
+def _pairs(tokens: str, language: AccordLanguage) -> Counter[WordPair]:
     return Counter(pairwise([language.stem(word) for word in tokens.split()]))
 
 
 def _meant(task: ScoringInput) -> Floats:
     encoder: TextEncoder = task.tools["encoder"]
-    references: Prepared = task.tools["embedded"]
-    bertscore.check_same(references, encoder)
-    texts, places = distinct(task.texts)
+    references: EmbeddedReferences = task.tools["embedded"]
+    bertscore.check_same_encoder(references, encoder)
+    texts, places = list_distinct(task.texts)
     embedded = encoder.embed(texts, progress=task.progress)
     rows = task.rows.tolist()
-    each = bertscore.besides(embedded, places, rows, references, encoder, progress=task.progress)
+    each = bertscore.compare_tokens(
+        embedded, places, rows, references, encoder, progress=task.progress
+    )
     many = np.diff(references.images)[task.rows]
     words = [_words(beside, count) for beside, count in zip(each, many.tolist(), strict=True)]
     ours, theirs = (_sentences(each, encoder) for each in (embedded, references.embedded))
@@ -142,7 +148,7 @@ def _meant(task: ScoringInput) -> Floats:
     return np.concatenate([words, sentences], axis=1)
 
 
-def _words(beside: Beside | None, references: int) -> tuple[float, float]:
+def _words(beside: TokenCosines | None, references: int) -> tuple[float, float]:
     """Of so many references; those without words, and negative means of cosines, count as 0."""
     if beside is None or not beside.filled.any():
         return 0.0, 0.0
@@ -151,7 +157,7 @@ def _words(beside: Beside | None, references: int) -> tuple[float, float]:
     return float(beside.own @ nearest), float(recalls.sum() / references)
 
 
-def _sentences(embedded: Embedded, encoder: TextEncoder) -> Floats:
+def _sentences(embedded: TokenVectors, encoder: TextEncoder) -> Floats:
     """The direction of the mean of each sentence's token vectors; zeros if it has no words. Tokens
     count the same, whereas in RefScore longer vectors count more: so references are embedded once.
     """
@@ -166,7 +172,7 @@ def _sentences(embedded: Embedded, encoder: TextEncoder) -> Floats:
     return directions
 
 
-def _cosines(ours: Floats, rows: Ints, theirs: Floats, references: Prepared) -> Floats:
+def _cosines(ours: Floats, rows: Ints, theirs: Floats, references: EmbeddedReferences) -> Floats:
     """The highest and the mean cosine (captions, 2) with the references."""
     found = np.empty((len(rows), 2))
     for index, row in enumerate(rows.tolist()):

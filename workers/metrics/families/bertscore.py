@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.files import tensor_files
-from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
+from workers import tensor_files
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
-from workers.metrics.references import counted
-from workers.metrics.vectors.encoder import Embedded, TextEncoder
-from workers.metrics.vectors.reference_sets import collect, distinct, join_offsets, join_places
+from workers.metrics.references import describe_counts
+from workers.metrics.vectors.sentences import (
+    collect_references,
+    join_offsets,
+    join_places,
+    list_distinct,
+)
+from workers.metrics.vectors.text_encoder import TextEncoder, TokenVectors
 from workers.progress import Progress, ignore_progress
 
 _FORMAT = "1"
@@ -33,7 +38,7 @@ _BLOCK = 500  # captions between two reports of progress
 
 
 @dataclass(frozen=True)
-class Prepared:
+class EmbeddedReferences:
     """References of a dataset version, embedded once: `embedded` holds every sentence once.
 
     sentences (C) i64: the place in `embedded` of each reference;  images (N+1) i64: image i has the
@@ -41,13 +46,13 @@ class Prepared:
     """
 
     model: str
-    embedded: Embedded
+    embedded: TokenVectors
     sentences: NDArray[np.int64]
     images: NDArray[np.int64]
 
     @property
     def cut(self) -> int:
-        """How many references were too long for the model, which saw only their beginning."""
+        """Number of references too long for the model, which saw only their beginning."""
         return int(self.embedded.cut[self.sentences].sum())
 
 
@@ -56,22 +61,24 @@ def prepare(
     encoder: TextEncoder,
     *,
     progress: Progress = ignore_progress,
-) -> Prepared:
+) -> EmbeddedReferences:
     """Embed the references. Raises MetricFailed if an image has no reference."""
-    texts, sentences, images = collect(references)
-    return Prepared(encoder.name, encoder.embed(texts, progress=progress), sentences, images)
+    texts, sentences, images = collect_references(references)
+    return EmbeddedReferences(
+        encoder.name, encoder.embed(texts, progress=progress), sentences, images
+    )
 
 
-def measure(
+def measure_captions(
     captions: Sequence[str],
     rows: Sequence[int],
-    references: Prepared,
+    references: EmbeddedReferences,
     encoder: TextEncoder,
     *,
     idf: bool = False,
     baseline: float | None = None,
     progress: Progress = ignore_progress,
-) -> Measured:
+) -> FamilyMeasures:
     """Score captions; rows[i] is the image that caption i answers. `idf`: the fewer of all
     references have a token, the more it weighs. `baseline`: the F1 of unrelated sentences, which
     becomes 0.
@@ -79,26 +86,26 @@ def measure(
     Statistics: precision and recall (each the best of all references, without baseline), and
     `cut`, which is 1 if a caption was too long for the model and only its beginning was scored.
     """
-    check_same(references, encoder)
-    texts, places = distinct(captions)
+    check_same_encoder(references, encoder)
+    texts, places = list_distinct(captions)
     embedded = encoder.embed(texts, progress=progress)
-    each = besides(embedded, places, rows, references, encoder, idf=idf, progress=progress)
+    each = compare_tokens(embedded, places, rows, references, encoder, idf=idf, progress=progress)
     found = np.array([_best(beside) for beside in each])
     scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
     cut = embedded.cut[places].astype(np.float64)
-    return Measured(
+    return FamilyMeasures(
         {"bertscore": scores},
         {"bertscore": scores, "precision": found[:, 0], "recall": found[:, 1], "cut": cut},
     )
 
 
-def check_same(references: Prepared, encoder: TextEncoder) -> None:
+def check_same_encoder(references: EmbeddedReferences, encoder: TextEncoder) -> None:
     if references.model != encoder.name:
         raise MetricFailed("expected references embedded by the same layer of the same model")
 
 
 @dataclass(frozen=True)
-class Beside:
+class TokenCosines:
     """A caption's tokens (rows) beside those of its references, with their cosines. The weights of
     a sentence have the sum 1, or 0; references begin at `starts`.
     """
@@ -120,26 +127,29 @@ class Beside:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Whether the caption and a reference have tokens with a weight."""
+        """True if the caption and a reference have tokens with a weight."""
         filled: NDArray[np.bool_] = np.add.reduceat(self.theirs, self.starts) * self.own.sum() > 0
         return filled
 
 
-def besides(
-    captions: Embedded,
+def compare_tokens(
+    captions: TokenVectors,
     places: Ints,
     rows: Sequence[int],
-    references: Prepared,
+    references: EmbeddedReferences,
     encoder: TextEncoder,
     *,
     idf: bool = False,
     progress: Progress = ignore_progress,
-) -> Iterator[Beside | None]:
+) -> Iterator[TokenCosines | None]:
     """The i-th is of the sentence places[i] of `captions`, which answers the image rows[i]; None if
     a side has no tokens.
     """
     weights = _weights(references, encoder, idf=idf)
-    mine, theirs = _Side.of(captions, weights), _Side.of(references.embedded, weights)
+    mine, theirs = (
+        _WeightedTokens.of(captions, weights),
+        _WeightedTokens.of(references.embedded, weights),
+    )
     for index, row in enumerate(rows):
         if index % _BLOCK == 0:
             progress(len(captions.cut), len(captions.cut))
@@ -151,20 +161,22 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"bertscore": float(np.mean(statistics["bertscore"]))}
 
 
-def signed(references: Prepared) -> str:
+def sign_references(references: EmbeddedReferences) -> str:
     """The part of a signature that says how many references there are, and what a token is."""
-    return f"{counted(references.images)}|tok:model"
+    return f"{describe_counts(references.images)}|tok:model"
 
 
-def recipe(references: Prepared, *, idf: bool = False, baseline: float | None = None) -> str:
-    """What a signature says beyond references, tokens and version."""
+def make_recipe(
+    references: EmbeddedReferences, *, idf: bool = False, baseline: float | None = None
+) -> str:
+    """Recipe of a signature: all beyond references, tokens and version."""
     digest, layer = references.model.split("/")
     weights = f"refs(n={len(references.sentences)})" if idf else "no"
     zero = "no" if baseline is None else f"{baseline:.6g}"
     return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
 
 
-def completed(task: ScoringInput) -> ScoringInput:
+def complete(task: ScoringInput) -> ScoringInput:
     """The task with the references embedded, if no task has done so before."""
     encoder: TextEncoder | None = task.tools.get("encoder")
     if encoder is None:
@@ -175,8 +187,8 @@ def completed(task: ScoringInput) -> ScoringInput:
     return replace(task, tools={**task.tools, "embedded": embedded})
 
 
-def of_task(task: ScoringInput) -> Measured:
-    return measure(
+def measure(task: ScoringInput) -> FamilyMeasures:
+    return measure_captions(
         task.captions,
         task.rows.tolist(),
         task.tools["embedded"],
@@ -187,25 +199,25 @@ def of_task(task: ScoringInput) -> Measured:
 
 
 def against(task: ScoringInput) -> str:
-    return task.references.signature if task.tokenizer else signed(task.tools["embedded"])
+    return task.references.signature if task.tokenizer else sign_references(task.tools["embedded"])
 
 
-def recipe_of(task: ScoringInput) -> str:
-    return recipe(task.tools["embedded"], **_options(task))
+def recipe(task: ScoringInput) -> str:
+    return make_recipe(task.tools["embedded"], **_options(task))
 
 
 def _options(task: ScoringInput) -> dict[str, Any]:
     return {name: task.own[name] for name in ("idf", "baseline") if name in task.own}
 
 
-def join(parts: Sequence[Prepared]) -> Prepared:
+def join(parts: Sequence[EmbeddedReferences]) -> EmbeddedReferences:
     """The references of several parts, with their images one after another. A sentence of two
     parts is there twice, which does no harm.
     """
     embedded = [part.embedded for part in parts]
-    return Prepared(
+    return EmbeddedReferences(
         model=parts[0].model,
-        embedded=Embedded(
+        embedded=TokenVectors(
             vectors=np.concatenate([each.vectors for each in embedded]),
             tokens=np.concatenate([each.tokens for each in embedded]),
             offsets=join_offsets([each.offsets for each in embedded]),
@@ -218,16 +230,16 @@ def join(parts: Sequence[Prepared]) -> Prepared:
     )
 
 
-def write(path: Path, prepared: Prepared) -> None:
+def write(path: Path, prepared: EmbeddedReferences) -> None:
     """Write embedded references as one safetensors file."""
     embedded = {name: getattr(prepared.embedded, name) for name in _TENSORS[:4]}
     tensors = {**embedded, "sentences": prepared.sentences, "images": prepared.images}
-    tensor_files.write(
+    tensor_files.write_tensors(
         path, tensors, {"prescore_embedded_references": _FORMAT, "model": prepared.model}
     )
 
 
-def read(path: Path) -> Prepared:
+def read(path: Path) -> EmbeddedReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -237,12 +249,12 @@ def read(path: Path) -> Prepared:
             tensors = {name: file.get_tensor(name) for name in _TENSORS}
     except SafetensorError as error:
         raise MetricFailed(f"{path.name} holds no embedded references: {error}") from None
-    embedded = Embedded(*(tensors[name] for name in _TENSORS[:4]))
-    return Prepared(metadata["model"], embedded, tensors["sentences"], tensors["images"])
+    embedded = TokenVectors(*(tensors[name] for name in _TENSORS[:4]))
+    return EmbeddedReferences(metadata["model"], embedded, tensors["sentences"], tensors["images"])
 
 
 @dataclass(frozen=True)
-class _Side:
+class _WeightedTokens:
     """Captions or references. Sentence i has the tokens from bounds[i] to bounds[i+1]; its weights
     have the sum 1, or 0 if no token of it has a weight.
     """
@@ -252,7 +264,7 @@ class _Side:
     bounds: Sequence[int]
 
     @classmethod
-    def of(cls, embedded: Embedded, weight_of: Floats) -> "_Side":
+    def of(cls, embedded: TokenVectors, weight_of: Floats) -> "_WeightedTokens":
         weights = weight_of[embedded.tokens]
         sentence_of = np.repeat(np.arange(len(embedded.cut)), np.diff(embedded.offsets))
         totals = np.bincount(sentence_of, weights, minlength=len(embedded.cut))
@@ -264,14 +276,14 @@ class _Side:
 
 
 def _beside(
-    captions: _Side, caption: int, references: _Side, people: Sequence[int]
-) -> Beside | None:
+    captions: _WeightedTokens, caption: int, references: _WeightedTokens, people: Sequence[int]
+) -> TokenCosines | None:
     mine = captions[caption]
     parts = [part for part in map(references.__getitem__, people) if part.start < part.stop]
     if mine.start == mine.stop or not parts:
         return None
     theirs = np.concatenate([references.vectors[part] for part in parts])
-    return Beside(
+    return TokenCosines(
         alike=captions.vectors[mine] @ theirs.T,
         own=captions.weights[mine],
         theirs=np.concatenate([references.weights[part] for part in parts]),
@@ -279,7 +291,7 @@ def _beside(
     )
 
 
-def _best(beside: Beside | None) -> list[float]:
+def _best(beside: TokenCosines | None) -> list[float]:
     """The highest precision, recall and F1 over the references."""
     if beside is None:
         return [0.0, 0.0, 0.0]
@@ -289,7 +301,7 @@ def _best(beside: Beside | None) -> list[float]:
     return [float(np.where(filled, x, 0.0).max()) for x in (precision, recall, f1)]
 
 
-def _weights(references: Prepared, encoder: TextEncoder, *, idf: bool) -> Floats:
+def _weights(references: EmbeddedReferences, encoder: TextEncoder, *, idf: bool) -> Floats:
     """A weight for each token that the tokeniser knows."""
     size = max(encoder.tokenizer.get_vocab().values()) + 1
     weights = np.ones(size)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from workers.metrics import ngrams
-from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
 from workers.metrics.ngrams import LONGEST, Ints
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
@@ -15,7 +15,7 @@ _HALF = 32  # bits for a length; a distance is above them
 assert len(NAMES) == LONGEST
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     most = [level.most for level in task.references.levels]
     matches = np.concatenate([_matches(task, block, most) for block in task.blocks()])
     lengths = task.encoded.word_counts
@@ -26,7 +26,7 @@ def measure(task: ScoringInput) -> Measured:
         "matches": matches,
     }
     columns = zip(*_captions(statistics), strict=True)
-    return Measured(
+    return FamilyMeasures(
         captions={name: np.array(kept) for name, kept in zip(NAMES, columns, strict=True)},
         statistics=statistics,
     )
@@ -42,7 +42,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def _matches(task: ScoringInput, block: slice, most: list[Ints]) -> Floats:
-    """How many n-grams of each caption its references hold. An n-gram counts at most as often as it
+    """Count the n-grams that references hold, by caption. An n-gram counts at most as often as it
     is in the reference that has most of it.
     """
     rows = task.rows[block]
@@ -50,7 +50,7 @@ def _matches(task: ScoringInput, block: slice, most: list[Ints]) -> Floats:
     for place, (own, level) in enumerate(
         zip(task.occurrences(block), task.references.levels, strict=True)
     ):
-        held, there = ngrams.hold(level, rows[own.captions], own.ngrams)
+        held, there = ngrams.find_held(level, rows[own.captions], own.ngrams)
         clipped = np.minimum(own.counts[there], most[place][held[there]])
         found[:, place] = np.bincount(own.captions[there], clipped, len(rows))
     return found

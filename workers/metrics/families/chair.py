@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 
 from service.contract.errors import MetricUnavailable
-from workers.metrics.family import Measured, ScoringInput, Statistics
-from workers.metrics.scenes.objects import Objects
+from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
+from workers.metrics.object_lists import ObjectList
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     """Shares of every caption: of its mentions of objects those that no reference mentions, 0 if it
     mentions none; and 1 if there is such a mention, else 0.
     """
@@ -28,7 +28,7 @@ def measure(task: ScoringInput) -> Measured:
             mentions[place] = len(said)
             wrong[place] = sum(each not in there for each in said)
     with_wrong = (wrong > 0).astype(np.float64)
-    return Measured(
+    return FamilyMeasures(
         {"chair_i": wrong / np.maximum(mentions, 1), "chair_s": with_wrong},
         {
             "mentions": mentions,
@@ -51,8 +51,8 @@ def recipe(task: ScoringInput) -> str:
     return f"objects:{_objects(task).digest[:12]}|in:references"
 
 
-def _objects(task: ScoringInput) -> Objects:
-    found: Objects | None = task.tools.get("objects")
+def _objects(task: ScoringInput) -> ObjectList:
+    found: ObjectList | None = task.tools.get("objects")
     if found is None:
         raise MetricUnavailable("CHAIR needs a list of objects, and was given none")
     return found

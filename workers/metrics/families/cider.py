@@ -18,25 +18,25 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, ngrams
-from workers.metrics.family import Counted, Floats, Measured, ScoringInput, Statistics
-from workers.metrics.frequencies import Frequencies, Hashes
-from workers.metrics.ngrams import Ints, Level, Occurrences
-from workers.metrics.references import References
+from workers.metrics.family import FamilyMeasures, Floats, IdfImages, ScoringInput, Statistics
+from workers.metrics.frequencies import DocumentFrequencies, Hashes
+from workers.metrics.ngrams import Ints, NgramLevel, NgramOccurrences
+from workers.metrics.references import PreparedReferences
 
 _SIGMA = 6.0
 SCALE = 10.0
 
 
 @dataclass(frozen=True)
-class _Weighted:
+class _TfIdfLevel:
     """A level of n-grams with their inverse document frequencies and its references' norms."""
 
-    level: Level
+    level: NgramLevel
     idf: Floats
     unseen: float  # the idf of an n-gram that no image holds
     norms: Floats
 
-    def norms_of(self, found: Occurrences, own: Floats, captions: int) -> Floats:
+    def norms_of(self, found: NgramOccurrences, own: Floats, captions: int) -> Floats:
         """Norms of captions' tf-idf vectors; `own` is the idf of n-grams that no reference holds.
         Those of them that weigh as much as the unseen are counted before they are weighed, because
         whole numbers have the same sum in every order, and so in every part of a set. The others
@@ -55,36 +55,36 @@ class _Weighted:
 
 
 def recipe(task: ScoringInput) -> str:
-    """Where document frequencies come from, and over how many images they are counted."""
-    if isinstance(task.idf, Frequencies):
+    """Source of the document frequencies, and over how many images they are counted."""
+    if isinstance(task.idf, DocumentFrequencies):
         return f"df:given({task.idf.digest[:12]}, n={task.idf.images})"
     names = {"dataset": "corpus", "subset": "subset"}
-    name = "given" if isinstance(task.idf, Counted) else names[task.idf]
+    name = "given" if isinstance(task.idf, IdfImages) else names[task.idf]
     return f"df:{name}(n={_counted(task).sum()})"
 
 
 def _counted(task: ScoringInput) -> NDArray[np.bool_]:
-    if isinstance(task.idf, Counted):
+    if isinstance(task.idf, IdfImages):
         return task.idf.images
     chosen = np.full(task.references.images, task.idf == "dataset")
     chosen[task.rows] = True
     return chosen
 
 
-def _measure(task: ScoringInput, name: str, *, defended: bool) -> Measured:
+def _measure(task: ScoringInput, name: str, *, defended: bool) -> FamilyMeasures:
     given = _given(task)
     weighted = _weigh(task, given)
     values = np.concatenate(
         [_scores(task, block, weighted, given, defended=defended) for block in task.blocks()]
     )
-    return Measured({name: values}, {name: values})
+    return FamilyMeasures({name: values}, {name: values})
 
 
 def _corpus(statistics: Statistics, name: str) -> dict[str, float]:
     return {name: float(np.mean(statistics[name]))}
 
 
-def _weigh(task: ScoringInput, given: "_Given | None") -> list[_Weighted]:
+def _weigh(task: ScoringInput, given: "_CorpusFrequencies | None") -> list[_TfIdfLevel]:
     counted = _counted(task)
     unseen = float(np.log(given.frequencies.images if given else counted.sum()))
     held = given.held if given else _frequencies(task.references, counted)
@@ -93,23 +93,23 @@ def _weigh(task: ScoringInput, given: "_Given | None") -> list[_Weighted]:
         idf = unseen - np.log(np.maximum(images, 1))
         weights = level.counts * np.repeat(idf[level.ngrams], np.diff(level.starts))
         squares = np.bincount(level.owners, weights**2, len(task.references.word_counts))
-        weighted.append(_Weighted(level, idf, unseen, np.sqrt(squares)))
+        weighted.append(_TfIdfLevel(level, idf, unseen, np.sqrt(squares)))
     return weighted
 
 
-def _frequencies(references: References, chosen: NDArray[np.bool_]) -> Iterator[Ints]:
+def _frequencies(references: PreparedReferences, chosen: NDArray[np.bool_]) -> Iterator[Ints]:
     """In how many of these images the references hold each n-gram, length by length."""
     for level in references.levels:
         yield np.bincount(level.ngrams[chosen[level.images]], minlength=len(level.keys))
 
 
 @dataclass(frozen=True)
-class _Given:
+class _CorpusFrequencies:
     """Document frequencies of another corpus, with the hashes that are needed to find them: those
     of words, by number, and those of the references' n-grams, length by length.
     """
 
-    frequencies: Frequencies
+    frequencies: DocumentFrequencies
     words: Hashes
     levels: Sequence[Hashes]
 
@@ -117,34 +117,36 @@ class _Given:
     def held(self) -> Iterator[Ints]:
         return map(self.frequencies.of, self.levels)
 
-    def own(self, occurrences: Iterator[Occurrences]) -> Iterator[tuple[Occurrences, Ints]]:
+    def own(
+        self, occurrences: Iterator[NgramOccurrences]
+    ) -> Iterator[tuple[NgramOccurrences, Ints]]:
         """Occurrences, with the document frequencies of n-grams that no reference holds."""
         shorter = frequencies.START
         for found, level in zip(occurrences, self.levels, strict=True):
-            new = frequencies.longer(shorter, self.words, found.new)
+            new = frequencies.extend_hashes(shorter, self.words, found.new)
             yield found, self.frequencies.of(new)
             shorter = np.concatenate([level, new])
 
 
-def _given(task: ScoringInput) -> _Given | None:
+def _given(task: ScoringInput) -> _CorpusFrequencies | None:
     found, references = task.idf, task.references
-    if not isinstance(found, Frequencies):
+    if not isinstance(found, DocumentFrequencies):
         return None
     if found.tokenizer != references.tokenizer:
         raise MetricFailed(
             f"expected references of the tokenizer that document frequencies were counted with, "
             f"{found.tokenizer!r}, found {references.tokenizer!r}"
         )
-    words = frequencies.of_words(task.words)
-    levels = frequencies.of_levels(words, [level.keys for level in references.levels])
-    return _Given(found, words, levels)
+    words = frequencies.hash_words(task.words)
+    levels = frequencies.hash_levels(words, [level.keys for level in references.levels])
+    return _CorpusFrequencies(found, words, levels)
 
 
 def _scores(
     task: ScoringInput,
     block: slice,
-    weighted: Sequence[_Weighted],
-    given: _Given | None,
+    weighted: Sequence[_TfIdfLevel],
+    given: _CorpusFrequencies | None,
     *,
     defended: bool,
 ) -> Floats:
@@ -159,27 +161,27 @@ def _scores(
         together = norms[captions] * each.norms[owners]
         values = np.divide(products, together, out=np.zeros_like(products), where=products > 0)
         if defended:
-            values *= penalties(lengths[captions], references.word_counts[owners])
+            values *= compute_length_penalties(lengths[captions], references.word_counts[owners])
         total += np.bincount(captions, values, len(rows))
     wanted = references.offsets[rows + 1] - references.offsets[rows]
     scores: Floats = total / len(weighted) / wanted * SCALE
     return scores
 
 
-def _once(found: Occurrences) -> Ints:
+def _once(found: NgramOccurrences) -> Ints:
     """Frequencies of 1: n-grams that no reference holds weigh as much as those of one image."""
     return np.ones(len(found.new), np.int64)
 
 
 def _products(
-    each: _Weighted, found: Occurrences, rows: Ints, *, defended: bool
+    each: _TfIdfLevel, found: NgramOccurrences, rows: Ints, *, defended: bool
 ) -> tuple[Ints, NDArray[np.integer[Any]], Floats]:
     """Captions, references, and what an n-gram that both hold adds to their dot product."""
     level = each.level
-    places, there = ngrams.hold(level, rows[found.captions], found.ngrams)
+    places, there = ngrams.find_held(level, rows[found.captions], found.ngrams)
     places = places[there]
     sizes = level.starts[places + 1] - level.starts[places]
-    entries = ngrams.spread(level.starts[places], sizes)
+    entries = ngrams.spread_runs(level.starts[places], sizes)
     own = np.repeat(found.counts[there], sizes)
     theirs = level.counts[entries].astype(np.int64)
     idf = np.repeat(each.idf[found.ngrams[there]], sizes)
@@ -188,7 +190,7 @@ def _products(
     return np.repeat(found.captions[there], sizes), level.owners[entries], own * theirs * idf**2
 
 
-def penalties(lengths: Ints, wanted: Ints) -> Floats:
+def compute_length_penalties(lengths: Ints, wanted: Ints) -> Floats:
     """Factors for differences in length. The length that counts is the number of bigrams."""
     difference = np.maximum(lengths - 1, 0) - np.maximum(wanted - 1, 0)
     return np.exp(-(difference**2) / (2 * _SIGMA**2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from service.contract import limits
 from service.contract.errors import MetricFailed
-from workers.metrics.family import Measured, ScoringInput, Statistics
+from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
 from workers.metrics.java.jvm import Jvm
 from workers.progress import Progress
 
@@ -31,12 +31,12 @@ def expect(jvm: Jvm) -> None:
     jvm.call("meteor_table", [None])
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     answers: list[tuple[float, list[float]]] = []
     for items in _batches(task):
         answers += task.jvm.call("meteor", items, progress=_further(task, len(answers)))
     table = np.array([statistics for _, statistics in answers], np.float64)
-    return Measured(
+    return FamilyMeasures(
         captions={"meteor": np.array([score for score, _ in answers], np.float64)},
         statistics={
             "lengths": table[:, :4],  # caption, reference, function words of each
@@ -70,9 +70,7 @@ def _batches(task: ScoringInput) -> Iterator[list[Item]]:
 
 
 def _matches(caption: str, references: Sequence[str]) -> int:
-    """How many pairs of equal words a caption has with its references: METEOR takes more time and
-    memory the more there are. Those of short captions are not counted.
-    """
+    """Count pairs of equal words: METEOR's time grows. Those of short captions are not counted."""
     if len(caption) * sum(map(len, references)) < _FEW:
         return 0
     own = Counter(_WORD.findall(caption.lower()))

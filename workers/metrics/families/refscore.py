@@ -10,17 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics.family import Measured, ScoringInput, Statistics
-from workers.metrics.references import counted
+from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
+from workers.metrics.references import describe_counts
 from workers.metrics.vectors import sentences
-from workers.metrics.vectors.encoder import TextEncoder
-from workers.metrics.vectors.reference_sets import distinct
-from workers.metrics.vectors.sentences import Prepared
+from workers.metrics.vectors.sentences import SentenceReferences, list_distinct
+from workers.metrics.vectors.text_encoder import TextEncoder
 
 _BLOCK = 500  # captions between two reports of progress
 
 
-def completed(task: ScoringInput) -> ScoringInput:
+def complete(task: ScoringInput) -> ScoringInput:
     """The task with the vectors of the references, if no task has computed them before."""
     encoder = _encoder(task)
     if "sentences" in task.tools:
@@ -29,20 +28,20 @@ def completed(task: ScoringInput) -> ScoringInput:
     return replace(task, tools={**task.tools, "sentences": prepared})
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     """The highest cosine of each caption, in float64 of vectors in float32."""
     encoder, references = _encoder(task), _prepared(task)
     if references.model != encoder.name:
         raise MetricFailed("expected references embedded by the same layer of the same model")
-    texts, places = distinct(task.captions)
-    vectors = sentences.pool(texts, encoder, progress=task.progress).astype(np.float64)
+    texts, places = list_distinct(task.captions)
+    vectors = sentences.pool_sentences(texts, encoder, progress=task.progress).astype(np.float64)
     scores = np.empty(len(task.captions))
     for index, row in enumerate(task.rows.tolist()):
         if index % _BLOCK == 0:
             task.progress(len(texts), len(texts))
         people = references.sentences[references.images[row] : references.images[row + 1]]
         scores[index] = (references.vectors[people] @ vectors[places[index]]).max()
-    return Measured({"refscore": scores}, {"refscore": scores})
+    return FamilyMeasures({"refscore": scores}, {"refscore": scores})
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
@@ -53,7 +52,7 @@ def against(task: ScoringInput) -> str:
     """The part of a signature that says how many references there are, and what a token is."""
     if task.tokenizer:
         return task.references.signature
-    return f"{counted(_prepared(task).images)}|tok:model"
+    return f"{describe_counts(_prepared(task).images)}|tok:model"
 
 
 def recipe(task: ScoringInput) -> str:
@@ -68,6 +67,6 @@ def _encoder(task: ScoringInput) -> TextEncoder:
     return encoder
 
 
-def _prepared(task: ScoringInput) -> Prepared:
-    found: Prepared = task.tools["sentences"]
+def _prepared(task: ScoringInput) -> SentenceReferences:
+    found: SentenceReferences = task.tools["sentences"]
     return found

@@ -3,13 +3,13 @@ has it, except for a caption without words: it has 0 here, and 1 there if a refe
 either.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.metrics import ngrams, subsequences
-from workers.metrics.family import Floats, Measured, ScoringInput, Statistics
+from workers.metrics import ngrams
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
 from workers.metrics.ngrams import Ints
 
 _BETA = 1.2
@@ -17,9 +17,9 @@ _COMPARED = 1 << 20  # tokens at once, a byte each
 _NONE = -1  # no token
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     values = np.concatenate([_scores(task, block) for block in task.blocks()])
-    return Measured({"rouge_l": values}, {"rouge_l": values})
+    return FamilyMeasures({"rouge_l": values}, {"rouge_l": values})
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
@@ -36,10 +36,10 @@ def _scores(task: ScoringInput, block: slice) -> Floats:
     common[task.encoded.word_counts[captions] == 0] = 0
     precision = np.maximum.reduceat(common / own[captions], begins)
     recall = np.maximum.reduceat(common / theirs[references], begins)
-    return f_measure(precision, recall)
+    return compute_f_measure(precision, recall)
 
 
-def f_measure(precision: Floats, recall: Floats) -> Floats:
+def compute_f_measure(precision: Floats, recall: Floats) -> Floats:
     weighted = recall + _BETA**2 * precision
     found = (1 + _BETA**2) * precision * recall
     scores: Floats = np.divide(found, weighted, out=np.zeros_like(found), where=found > 0)
@@ -63,17 +63,17 @@ def _side_by_side(task: ScoringInput, references: Ints) -> tuple[Ints, Ints]:
     """The tokens of these references and where each begins; after each is a place without one."""
     counts = task.references.token_counts
     sizes = counts[references]
-    starts = ngrams.starts(sizes + 1)
+    starts = ngrams.compute_starts(sizes + 1)
     tokens = np.full(int(sizes.sum()) + len(sizes), _NONE)
-    theirs = ngrams.spread(ngrams.starts(counts)[references], sizes)
-    tokens[ngrams.spread(starts, sizes)] = task.references.tokens[theirs]
+    theirs = ngrams.spread_runs(ngrams.compute_starts(counts)[references], sizes)
+    tokens[ngrams.spread_runs(starts, sizes)] = task.references.tokens[theirs]
     return tokens, starts
 
 
 def _matched(own: Sequence[int], theirs: Ints) -> NDArray[np.uint8]:
     """For each token of an image's references, 1 if it makes the common subsequence longer."""
     places = dict(_places(list(dict.fromkeys(own)), theirs))
-    bits = subsequences.fallen(map(places.__getitem__, own), _integer(theirs != _NONE))
+    bits = clear_common_bits(map(places.__getitem__, own), _integer(theirs != _NONE))
     found = np.frombuffer(bits.to_bytes(-(-len(theirs) // 8), "little"), np.uint8)
     return np.unpackbits(found, count=len(theirs), bitorder="little")
 
@@ -90,3 +90,18 @@ def _places(own: Sequence[int], theirs: Ints) -> Iterator[tuple[int, int]]:
 
 def _integer(bits: NDArray[np.bool_]) -> int:
     return int.from_bytes(np.packbits(bits, bitorder="little").data, "little")
+
+
+def clear_common_bits(places: Iterable[int], every: int) -> int:
+    """The bits that one text clears in the others, by which their longest common subsequences are
+    counted. `every`: the bits of all tokens. `places`: for each token of the one text, the bits of
+    the same token in the others.
+
+    A bit that is no longer set stands for a row of the usual table that is one higher than the row
+    before it.
+    """
+    rows = every
+    for place in places:
+        if both := rows & place:
+            rows = (rows + both | rows ^ both) & every
+    return every ^ rows

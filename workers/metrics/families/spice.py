@@ -6,18 +6,17 @@ import numpy as np
 
 from service.contract.errors import MetricUnavailable
 from service.contract.formats.outputs import LONGEST_PARSED
-from workers.metrics.family import Measured, ScoringInput, Statistics
-from workers.metrics.java.jvm_child import package_file
-from workers.metrics.scenes.scene_graphs import Parse, SceneGraph
-from workers.metrics.scenes.synonyms import Synonyms
-from workers.metrics.scenes.tuples import PARSER
+from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
+from workers.metrics.java.jvm_child import find_package_file
+from workers.metrics.scene_graphs import Parse, SceneGraph, Synonyms
+from workers.metrics.spice_tuples import PARSER
 
 RECIPE = f"parser:{PARSER}|words:{LONGEST_PARSED}"
 _WORDNET = "spice/lib/Meteor-1.5.jar"
 _COLUMNS = ("f", "precision", "recall", "true_positives", "false_positives", "false_negatives")
 
 
-def measure(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     parse: Parse | None = task.tools.get("parse")
     if parse is None:
         raise MetricUnavailable("SPICE needs a parser of captions, and was given none")
@@ -36,7 +35,7 @@ def measure(task: ScoringInput) -> Measured:
         for place in range(block.start, block.stop)
     ]
     columns = np.array(table, np.float64).T.copy()
-    return Measured({"spice": columns[0]}, dict(zip(_COLUMNS, columns, strict=True)))
+    return FamilyMeasures({"spice": columns[0]}, dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def corpus(statistics: Statistics) -> dict[str, float]:
@@ -58,4 +57,4 @@ def _compare(caption: SceneGraph, references: SceneGraph) -> tuple[float, ...]:
 
 @cache
 def _synonyms() -> Synonyms:
-    return Synonyms(package_file(_WORDNET))
+    return Synonyms(find_package_file(_WORDNET))

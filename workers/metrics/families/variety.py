@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics import ngrams
-from workers.metrics.family import Measured, ScoringInput
-from workers.metrics.ngrams import LONGEST, Ints, Numbers
+from workers.metrics.family import FamilyMeasures, ScoringInput
+from workers.metrics.ngrams import LONGEST, Ints, WordNumbers
 from workers.metrics.tokens import SIGNATURES
 
 Keys = NDArray[np.bytes_]
@@ -20,8 +20,8 @@ _KEY_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Variety:
-    """What is measured. Tuples are of 1-, 2-, 3-, 4-grams. Entropies are in bits."""
+class CaptionVariety:
+    """Variety of a set of captions. Tuples are of 1-, 2-, 3-, 4-grams. Entropies are in bits."""
 
     lengths: Ints  # of each caption
     known: NDArray[np.bool_] | None  # which captions equal a training caption
@@ -39,14 +39,14 @@ class Variety:
         return None if self.known is None else float(self.known.mean())
 
 
-def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
+def measure_variety(captions: Sequence[str], training: Keys | None = None) -> CaptionVariety:
     """Measure captions (tokens joined by blanks); `training` are the keys of training captions by
     the same tokeniser.
     """
-    encoded = ngrams.encode(captions, Numbers())
+    encoded = ngrams.number_captions(captions, WordNumbers())
     counts = [np.bincount(found) for found in _numbered(encoded.words, encoded.word_counts)]
     known = None if training is None else np.isin(_keys(captions), training)
-    return Variety(
+    return CaptionVariety(
         lengths=encoded.word_counts,
         known=known,
         vocabulary=len(counts[0]),
@@ -56,9 +56,9 @@ def measure(captions: Sequence[str], training: Keys | None = None) -> Variety:
     )
 
 
-def describe(task: ScoringInput) -> Measured:
+def measure(task: ScoringInput) -> FamilyMeasures:
     """Variety as scores: counts of all captions, which cannot be summed up from parts."""
-    found = measure(task.captions, task.tools.get("training"))
+    found = measure_variety(task.captions, task.tools.get("training"))
     corpus = {"caption_length": found.mean_length, "words_used": float(found.vocabulary)}
     corpus |= {f"distinct_{n}": share for n, share in enumerate(found.distinct_share, 1)}
     corpus |= {f"entropy_{n}": bits for n, bits in enumerate(found.entropy[:2], 1)}
@@ -66,10 +66,10 @@ def describe(task: ScoringInput) -> Measured:
     if found.known is not None:
         captions["from_training"] = found.known.astype(np.float64)
         corpus["from_training"] = float(found.known.mean())
-    return Measured(captions, {}, corpus)
+    return FamilyMeasures(captions, {}, corpus)
 
 
-def counted(task: ScoringInput) -> str:
+def against(task: ScoringInput) -> str:
     return f"n={len(task.captions)}"
 
 
@@ -78,18 +78,18 @@ def recipe(task: ScoringInput) -> str:
     return f"tok:{SIGNATURES[task.tokenizer]}"
 
 
-def keys(captions: Iterable[str]) -> Keys:
+def make_keys(captions: Iterable[str]) -> Keys:
     """The keys of different captions, 16 bytes each, in the keys' order."""
     return np.unique(_keys(captions))
 
 
-def write(path: Path, found: Keys) -> None:
+def write_keys(path: Path, found: Keys) -> None:
     """Write keys as one safetensors file."""
     tensors = {"keys": found.view("u1").reshape(len(found), -1)}
-    tensor_files.write(path, tensors, {"prescore_training": "1"})
+    tensor_files.write_tensors(path, tensors, {"prescore_training": "1"})
 
 
-def read(path: Path) -> Keys:
+def read_keys(path: Path) -> Keys:
     found = load_file(path)["keys"]
     return found.reshape(-1).view(f"S{found.shape[1]}")
 
@@ -111,7 +111,7 @@ def _numbered(words: Ints, word_counts: Ints) -> list[Ints]:
         found.append(numbers)
         return numbers, table
 
-    assert sum(1 for _ in ngrams.count(words, word_counts, number)) == LONGEST
+    assert sum(1 for _ in ngrams.count_ngrams(words, word_counts, number)) == LONGEST
     return found
 
 

@@ -19,24 +19,23 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics.family import Family, Floats, Measured, ScoringInput, Statistics
-from workers.metrics.vectors import stop_words
+from workers.metrics.family import FamilyFunctions, FamilyMeasures, Floats, ScoringInput, Statistics
 from workers.metrics.vectors.word_vectors import WordVectors
 
 _STEPS = 100_000  # of the solver, at most; some tens are usual
 _OPTIMAL = 1
 
 
-def family(name: str, *, unit: bool) -> Family:
+def make_wmd_family(name: str, *, unit: bool) -> FamilyFunctions:
     """The metrics `wmd` and `wmd_distance`, or the same of vectors scaled to unit length."""
-    return Family(
+    return FamilyFunctions(
         measure=lambda task: _measure(name, task, unit=unit),
         corpus=lambda statistics: _corpus(name, statistics),
         recipe=lambda task: _recipe(_vectors(task), unit=unit),
     )
 
 
-def _measure(name: str, task: ScoringInput, *, unit: bool) -> Measured:
+def _measure(name: str, task: ScoringInput, *, unit: bool) -> FamilyMeasures:
     """Scores and distances. If a caption or all its references have no word with a vector, the
     distance is infinite, and is left out of the corpus mean.
     """
@@ -51,7 +50,7 @@ def _measure(name: str, task: ScoringInput, *, unit: bool) -> Measured:
             references = [place_of[text] for text in task.references_of(place)]
             distances[place] = _nearest(bags, place_of[task.captions[place]], references)
     scores, measured = np.exp(-distances), np.isfinite(distances)
-    return Measured(
+    return FamilyMeasures(
         {name: scores, f"{name}_distance": distances},
         {
             "similarity": scores,
@@ -73,7 +72,7 @@ def _corpus(name: str, statistics: Statistics) -> dict[str, float]:
 def _recipe(vectors: WordVectors, *, unit: bool) -> str:
     length = "unit" if unit else "stored"
     source = vectors.source[:12]
-    return f"vectors:{source}|length:{length}|stop:{stop_words.SIGNATURE}|oov:dropped"
+    return f"vectors:{source}|length:{length}|stop:{STOP_WORDS_SIGNATURE}|oov:dropped"
 
 
 def _vectors(task: ScoringInput) -> WordVectors:
@@ -84,7 +83,7 @@ def _vectors(task: ScoringInput) -> WordVectors:
 
 
 @dataclass(frozen=True)
-class _Bags:
+class _WordBags:
     """Texts as bags of words. Text i has, from bounds[i] to bounds[i+1], its words as rows of
     `table`, and the share of each.
     """
@@ -98,7 +97,7 @@ class _Bags:
         return slice(self.bounds[text], self.bounds[text + 1])
 
 
-def _bags(texts: Sequence[str], vectors: WordVectors, *, unit: bool) -> _Bags:
+def _bags(texts: Sequence[str], vectors: WordVectors, *, unit: bool) -> _WordBags:
     """The bags of texts. Words of a bag are in alphabetical order, whatever the other texts are."""
     split = [text.split() for text in texts]
     vocabulary = sorted({word for words in split for word in words})
@@ -106,14 +105,14 @@ def _bags(texts: Sequence[str], vectors: WordVectors, *, unit: bool) -> _Bags:
     codes = np.array([code_of[word] for words in split for word in words], np.int64)
     text_of = np.repeat(np.arange(len(texts)), [len(words) for words in split])
     rows = vectors.find(vocabulary)
-    rows[[code for code, word in enumerate(vocabulary) if word in stop_words.ENGLISH]] = -1
+    rows[[code for code, word in enumerate(vocabulary) if word in STOP_WORDS]] = -1
     known = rows[codes] >= 0
     one_number = text_of[known] * len(rows) + codes[known]  # of text and word
     found, counts = np.unique(one_number, return_counts=True)
     texts_of, words = np.divmod(found, max(len(rows), 1))
     totals = np.bincount(texts_of, counts, minlength=len(texts))
     bounds = np.searchsorted(texts_of, np.arange(len(texts) + 1))
-    return _Bags(
+    return _WordBags(
         _table(rows, vectors, unit=unit), words, counts / totals[texts_of], bounds.tolist()
     )
 
@@ -127,7 +126,7 @@ def _table(rows: NDArray[np.int64], vectors: WordVectors, *, unit: bool) -> NDAr
     return table
 
 
-def _nearest(bags: _Bags, caption: int, references: Sequence[int]) -> float:
+def _nearest(bags: _WordBags, caption: int, references: Sequence[int]) -> float:
     """The distance to the nearest reference.
 
     To move each word to its nearest one on the other side, whatever the share there, costs at most
@@ -175,3 +174,27 @@ def _solver() -> Callable[..., Any]:
     from ot.lp.emd_wrap import emd_c
 
     return emd_c  # type: ignore[no-any-return]
+
+
+STOP_WORDS_SIGNATURE = "nltk179"
+_LIST = """
+i me my myself we our ours ourselves you your yours yourself yourselves he him his himself
+she her hers herself it its itself they them their theirs themselves what which who whom
+this that these those a an the
+
+am is are was were be been being have has had having do does did doing can will should
+
+and but if or because as until while of at by for with about against between into through
+during before after above below to from up down in out on off over under
+
+again further then once here there when where why how all any both each few more most other
+some such no nor not only own same so than too very just now
+
+s t d ll m o re ve y ma don ain aren couldn didn doesn hadn hasn haven isn mightn mustn needn
+shan shouldn wasn weren won wouldn
+
+you're you've you'll you'd she's it's that'll should've don't aren't couldn't didn't doesn't
+hadn't hasn't haven't isn't mightn't mustn't needn't shan't shouldn't wasn't weren't won't
+wouldn't
+"""
+STOP_WORDS = frozenset(_LIST.split())

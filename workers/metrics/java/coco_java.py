@@ -13,7 +13,7 @@ from typing import Any
 
 import jpype
 
-from workers.metrics.java.jvm_child import ItemFailed, Operation, package_file
+from workers.metrics.java.jvm_child import JavaItemFailed, Operation, find_package_file
 
 JARS = ("tokenizer/stanford-corenlp-3.4.1.jar", "meteor/meteor-1.5.jar")
 OPTIONS = ()
@@ -34,7 +34,7 @@ _BETWEEN = "A"
 
 
 def class_path() -> list[str]:
-    return [str(package_file(jar)) for jar in JARS]
+    return [str(find_package_file(jar)) for jar in JARS]
 
 
 def ptb(texts: Sequence[str]) -> list[str]:
@@ -95,7 +95,7 @@ def _every(
         try:
             answers.append(_bounded(*items[place]))
         except Exception as error:  # Java's exceptions and errors are Python's here
-            raise ItemFailed(place, error) from error
+            raise JavaItemFailed(place, error) from error
     return answers
 
 
@@ -171,7 +171,7 @@ def _read_table() -> Any:
     configuration.setLanguage("en")
     constants = jpype.JClass("edu.cmu.meteor.util.Constants")
     configuration.setNormalization(constants.NO_NORMALIZE)  # `_normalized` does so where needed
-    paraphrases = jpype.JClass("java.io.File")(str(package_file(_PARAPHRASES)))
+    paraphrases = jpype.JClass("java.io.File")(str(find_package_file(_PARAPHRASES)))
     configuration.setParaFileURL(paraphrases.toURI().toURL())
     _normalizer().normalizeLine("a. b", *_ENGLISH)  # reads a list: never in two threads at once
     return jpype.JClass("edu.cmu.meteor.scorer.MeteorScorer")(configuration)

@@ -42,7 +42,7 @@ _OPTIONS = (
 )
 
 
-class ItemFailed(Exception):
+class JavaItemFailed(Exception):
     def __init__(self, item: int, cause: BaseException) -> None:
         super().__init__(_said(cause))
         self.item = item
@@ -93,7 +93,7 @@ def _start_java(jars: Sequence[str], heap: str, options: Sequence[str]) -> None:
     )
 
 
-def package_file(name: str) -> Path:
+def find_package_file(name: str) -> Path:
     """A file of the pycocoevalcap wheel, whose Python is not imported here."""
     spec = find_spec("pycocoevalcap")
     folders = spec.submodule_search_locations if spec else None
@@ -109,7 +109,7 @@ def _answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> 
     """
     try:
         return {"answers": operations[request["operation"]](request["items"])}
-    except ItemFailed as error:
+    except JavaItemFailed as error:
         return {"error": str(error), "item": error.item, "fatal": _is_fatal(error.cause)}
     except Exception as error:  # noqa: BLE001  Java's exceptions are Python's here
         traceback.print_exc()

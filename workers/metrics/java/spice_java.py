@@ -13,7 +13,7 @@ from typing import Any
 
 import jpype
 
-from workers.metrics.java.jvm_child import ItemFailed, Operation, package_file
+from workers.metrics.java.jvm_child import JavaItemFailed, Operation, find_package_file
 
 JARS = (
     "spice/spice-1.0.jar",
@@ -52,7 +52,7 @@ _EMPTY_MAP = bytes.fromhex(  # a java.util.HashMap, as Java's serialization writ
 
 
 def class_path() -> list[str]:
-    return [*(str(package_file(jar)) for jar in JARS), _empty_lists()]
+    return [*(str(find_package_file(jar)) for jar in JARS), _empty_lists()]
 
 
 def tuples(captions: Sequence[str]) -> list[list[list[str]]]:
@@ -75,7 +75,7 @@ def _tuples(place: int, note: Any) -> list[list[str]]:
     try:
         proposed = found.get(parse.invoke(parser, [note]))
     except Exception as error:  # one of Java's exceptions, which wraps another
-        raise ItemFailed(place, error.__cause__ or error) from error
+        raise JavaItemFailed(place, error.__cause__ or error) from error
     return [[str(word) for word in words] for words in proposed]
 
 

@@ -10,17 +10,17 @@ import numpy as np
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.metrics import families
 from workers.metrics import references
-from workers.metrics.family import Floats, Score, ScoringInput
-from workers.metrics.frequencies import Frequencies
+from workers.metrics.family import Floats, ScoreFamily, ScoringInput
+from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
-from workers.metrics.references import References
+from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import Tokenizer, tokenize
 from workers.progress import Progress, ignore_progress
 
 
 @dataclass(frozen=True)
-class Measured:
+class FeatureValues:
     """Features: `values` (captions, features); `recipes` say how each was computed, without the
     references.
     """
@@ -30,27 +30,25 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Tools:
-    """What features are computed with: `score` scores captions by any family; `needs` are what some
-    families need besides captions, by name.
-    """
+class FeatureTools:
+    """Tools for features: `score` scores by any family; `needs` are other inputs by name."""
 
-    score: Score
+    score: ScoreFamily
     jvm: Jvm
-    frequencies: Frequencies
+    frequencies: DocumentFrequencies
     needs: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = ignore_progress
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class FeatureScaling:
     """The lowest and highest values of features in training; values outside are clipped."""
 
     low: Floats
     high: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> "Scaling":
+    def of(cls, values: Floats) -> "FeatureScaling":
         return cls(values.min(axis=0), values.max(axis=0))
 
     def __call__(self, values: Floats) -> Floats:
@@ -61,7 +59,7 @@ class Scaling:
         return scaled
 
 
-def check(names: Sequence[str]) -> None:
+def check_features(names: Sequence[str]) -> None:
     known = families.features()
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names):
@@ -71,15 +69,15 @@ def check(names: Sequence[str]) -> None:
         )
 
 
-def measure(
+def measure_features(
     names: Sequence[str],
     tokens: Sequence[str],
-    prepared: References,
+    prepared: PreparedReferences,
     rows: Ints,
-    tools: Tools,
-) -> Measured:
+    tools: FeatureTools,
+) -> FeatureValues:
     """Features of tokenised captions; rows[i] is the image that caption i answers."""
-    check(names)
+    check_features(names)
     task = ScoringInput(
         tokens,
         rows,
@@ -98,7 +96,7 @@ def measure(
         columns |= found.captions
         signatures |= found.signatures
     recipes = tuple(re.sub(r"\|refs:[^|]*", "", signatures[name]) for name in names)
-    return Measured(np.stack([columns[name] for name in names], axis=1), recipes)
+    return FeatureValues(np.stack([columns[name] for name in names], axis=1), recipes)
 
 
 def measure_texts(
@@ -106,8 +104,8 @@ def measure_texts(
     captions: Sequence[str],
     reference_sets: Sequence[tuple[str, ...]],
     tokenizer: Tokenizer,
-    tools: Tools,
-) -> Measured:
+    tools: FeatureTools,
+) -> FeatureValues:
     """Features of captions, each with its own reference set; equal sets are analysed once."""
     if not captions or len(captions) != len(reference_sets):
         raise MetricFailed(
@@ -119,7 +117,9 @@ def measure_texts(
         tools.progress(0, len(captions))
 
     distinct = {each: place for place, each in enumerate(dict.fromkeys(reference_sets))}
-    prepared = references.prepare(list(distinct), tokenizer, tools.jvm, progress=none_yet)
+    prepared = references.prepare_references(
+        list(distinct), tokenizer, tools.jvm, progress=none_yet
+    )
     tokens = tokenize(captions, tokenizer, tools.jvm, progress=none_yet)
     rows = np.array([distinct[each] for each in reference_sets], np.int64)
-    return measure(names, tokens, prepared, rows, tools)
+    return measure_features(names, tokens, prepared, rows, tools)

@@ -1,4 +1,4 @@
-"""Is a learned metric any good? It has to tell made-up captions apart, and to put them in order.
+"""Soundness of a learned metric. It has to tell made-up captions apart, and to put them in order.
 
 `KINDS` of captions, from the best to none, of six made-up images with five references each. BLEU
 and CIDEr-D are computed here; METEOR, SPICE and WMD (of vectors that were trained on captions)
@@ -14,7 +14,7 @@ import numpy as np
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
-from workers.metrics.family import Floats, Score, ScoringInput
+from workers.metrics.family import Floats, ScoreFamily, ScoringInput
 from workers.metrics.java.jvm import Jvm
 
 SPREAD = 0.05  # from the first kind to the third, at least; a model that had collapsed had -2e-8
@@ -115,27 +115,27 @@ _TABLE: Mapping[str, tuple[tuple[float, ...], ...]] = {
 }
 
 
-def captions() -> list[str]:
+def list_captions() -> list[str]:
     """The captions, kind by kind, image by image."""
     own = [image[0] for image in _IMAGES]
     others = [image[_REFERENCES] for image in _IMAGES]
     return [*own, *others, *others[1:], others[0], *_RANDOM, *("" for _ in _IMAGES)]
 
 
-def people() -> list[tuple[str, ...]]:
+def list_references() -> list[tuple[str, ...]]:
     """The references, image by image."""
     return [image[:_REFERENCES] for image in _IMAGES]
 
 
 @dataclass(frozen=True)
-class Judged:
+class SoundnessResult:
     """The mean score of each kind; all that is wrong with the model, in words."""
 
     means: Mapping[str, float]
     wrong: tuple[str, ...]
 
 
-class Tried(Protocol):
+class TestedMetric(Protocol):
     @property
     def tokenizer(self) -> str: ...
 
@@ -143,16 +143,18 @@ class Tried(Protocol):
         """The scores of the captions, of a model that may look up its features in `table`."""
 
 
-def judge(model: Tried, score: Score) -> Judged:
-    """What a model says of the captions; `score` scores captions by any family."""
+def judge_model(model: TestedMetric, score: ScoreFamily) -> SoundnessResult:
+    """Judge a model by the made-up captions; `score` scores captions by any family."""
     values = _scores(model, score)
     means = values.reshape(len(KINDS), -1).mean(axis=1)
-    return Judged(dict(zip(KINDS, means.tolist(), strict=True)), tuple(_wrong(values, means)))
+    return SoundnessResult(
+        dict(zip(KINDS, means.tolist(), strict=True)), tuple(_wrong(values, means))
+    )
 
 
-def check(model: Tried, score: Score) -> None:
+def check_model(model: TestedMetric, score: ScoreFamily) -> None:
     """Raises MetricFailed, with the figures, for a model that says nothing of captions."""
-    found = judge(model, score)
+    found = judge_model(model, score)
     if found.wrong:
         raise MetricFailed(
             f"this learned metric says nothing of captions: {'; '.join(found.wrong)}. Train it "
@@ -179,12 +181,12 @@ def _wrong(values: Floats, means: Floats) -> list[str]:
     return wrong
 
 
-def _scores(model: Tried, score: Score) -> Floats:
-    """What the model says of the captions, kind by kind, image by image."""
-    prepared = references.from_tokens(people(), model.tokenizer)
+def _scores(model: TestedMetric, score: ScoreFamily) -> Floats:
+    """Score the made-up captions by the model, kind by kind, image by image."""
+    prepared = references.index_tokens(list_references(), model.tokenizer)
     rows = np.tile(np.arange(len(_IMAGES)), len(KINDS))
     with Jvm() as unused:
         task = ScoringInput(
-            captions(), rows, prepared, unused, tokenizer=model.tokenizer, others=score
+            list_captions(), rows, prepared, unused, tokenizer=model.tokenizer, others=score
         )
         return model.tried(task, _TABLE)

@@ -6,6 +6,7 @@ sentence count as well, and nothing is padded. Means and lengths are computed in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics.ngrams import Ints
-from workers.metrics.vectors.encoder import TextEncoder
-from workers.metrics.vectors.reference_sets import collect, join_offsets, join_places
+from workers.metrics.vectors.text_encoder import TextEncoder
 from workers.progress import Progress, ignore_progress
 
 _FORMAT = "1"
@@ -24,7 +24,7 @@ _TENSORS = ("vectors", "sentences", "images")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class SentenceReferences:
     """References of a dataset version: `vectors` (S, H) holds every sentence once.
 
     sentences (C) i64: the place in `vectors` of each reference;  images (N+1) i64: image i has the
@@ -37,7 +37,7 @@ class Prepared:
     images: Ints
 
 
-def pool(
+def pool_sentences(
     sentences: Sequence[str], encoder: TextEncoder, *, progress: Progress = ignore_progress
 ) -> NDArray[np.float32]:
     """A vector of length 1 for each sentence; zeros if it has no words."""
@@ -56,18 +56,20 @@ def prepare(
     encoder: TextEncoder,
     *,
     progress: Progress = ignore_progress,
-) -> Prepared:
+) -> SentenceReferences:
     """Embed the references. Raises MetricFailed if an image has no reference."""
-    texts, sentences, images = collect(references)
-    return Prepared(encoder.name, pool(texts, encoder, progress=progress), sentences, images)
+    texts, sentences, images = collect_references(references)
+    return SentenceReferences(
+        encoder.name, pool_sentences(texts, encoder, progress=progress), sentences, images
+    )
 
 
-def join(parts: Sequence[Prepared]) -> Prepared:
+def join(parts: Sequence[SentenceReferences]) -> SentenceReferences:
     """The references of several parts, with their images one after another. A sentence of two
     parts is there twice, which does no harm.
     """
     sizes = [len(part.vectors) for part in parts]
-    return Prepared(
+    return SentenceReferences(
         model=parts[0].model,
         vectors=np.concatenate([part.vectors for part in parts]),
         sentences=join_places([part.sentences for part in parts], sizes),
@@ -75,21 +77,53 @@ def join(parts: Sequence[Prepared]) -> Prepared:
     )
 
 
-def write(path: Path, prepared: Prepared) -> None:
+def write(path: Path, prepared: SentenceReferences) -> None:
     """Write the vectors of references as one safetensors file."""
     tensors = {name: getattr(prepared, name) for name in _TENSORS}
-    tensor_files.write(
+    tensor_files.write_tensors(
         path, tensors, {"prescore_reference_sentences": _FORMAT, "model": prepared.model}
     )
 
 
-def read(path: Path) -> Prepared:
+def read(path: Path) -> SentenceReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             if metadata.get("prescore_reference_sentences") != _FORMAT:
                 raise MetricFailed(f"expected vectors of references of format 1 in {path.name}")
-            return Prepared(metadata["model"], *(file.get_tensor(name) for name in _TENSORS))
+            return SentenceReferences(
+                metadata["model"], *(file.get_tensor(name) for name in _TENSORS)
+            )
     except SafetensorError as error:
         raise MetricFailed(f"{path.name} holds no vectors of references: {error}") from None
+
+
+def list_distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:
+    """Every different text once, and the place of each text among them."""
+    place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return list(place_of), np.array([place_of[text] for text in texts], np.int64)
+
+
+def collect_references(references: Sequence[Sequence[str]]) -> tuple[list[str], Ints, Ints]:
+    """Every different reference once; `sentences` (C), the place of each reference among them; and
+    `images` (N+1): image i has the references from images[i] to images[i+1] in `sentences`.
+
+    Raises MetricFailed if an image has no reference.
+    """
+    for image, captions in enumerate(references):
+        if not captions:
+            raise MetricFailed(f"image {image}: expected at least one reference, found none")
+    texts, sentences = list_distinct([caption for captions in references for caption in captions])
+    return texts, sentences, np.array([0, *accumulate(map(len, references))], np.int64)
+
+
+def join_places(parts: Sequence[Ints], sizes: Sequence[int]) -> Ints:
+    """The places of several parts, whose lists have these sizes, in the lists one after another."""
+    before = np.cumsum([0, *sizes])[:-1]
+    return np.concatenate([part + at for part, at in zip(parts, before, strict=True)])
+
+
+def join_offsets(parts: Sequence[Ints]) -> Ints:
+    """The offsets of several parts, one after another."""
+    return np.append(0, np.cumsum(np.concatenate([np.diff(part) for part in parts])))

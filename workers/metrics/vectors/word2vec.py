@@ -9,20 +9,26 @@ and are refused.
 """
 
 import hashlib
+import io
+import logging
 import os
 import re
 import tempfile
 import warnings
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from gzip import BadGzipFile
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from service.contract.errors import MetricFailed
+from service.contract.errors import AssetRefused, MetricFailed
 from service.contract.settings import machine_memory
 from workers.metrics.vectors import word_vectors
+from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
@@ -40,7 +46,7 @@ _FOREIGN = {
 }
 
 
-def convert(source: Path, target: Path) -> None:
+def convert_word_vectors(source: Path, target: Path) -> None:
     """Convert a file. Raises MetricFailed, with what was expected and found, if `source` is no file
     of word vectors.
     """
@@ -53,8 +59,10 @@ def convert(source: Path, target: Path) -> None:
         link.symlink_to(source.absolute())
         keyed = _load(str(link))
     words = (word.encode("utf-8", "surrogateescape") for word in keyed.index_to_key)
-    keys = b"".join(map(word_vectors.key, words))
-    word_vectors.write(target, word_vectors.collect(digest, keyed.vectors, keys))
+    keys = b"".join(map(word_vectors.hash_word, words))
+    word_vectors.write_word_vectors(
+        target, word_vectors.collect_vectors(digest, keyed.vectors, keys)
+    )
 
 
 def _load(path: str) -> "KeyedVectors":
@@ -100,7 +108,7 @@ def _detect_format(stream: BinaryIO) -> dict[str, bool]:
 
 
 def _is_row(line: bytes, size: int) -> bool:
-    """Whether a line is a word and `size` numbers."""
+    """True if a line is a word and `size` numbers."""
     word, *numbers = line.rstrip().split(b" ")
     try:
         return bool(word) and len(list(map(float, numbers))) == size
@@ -156,3 +164,54 @@ def _checked_vectors() -> "type[KeyedVectors]":
             return place
 
     return CheckedVectors
+
+
+_LEAST_COUNT = 5  # of a word in the captions; with all words, people agree no more
+_LEAST_WORDS = 10
+
+
+@dataclass(frozen=True)
+class VectorTrainingOptions:
+    """Options of a training; `size`: numbers in a vector."""
+
+    size: int = 100
+    epochs: int = 10
+    seed: int = 0
+
+
+def train_word_vectors(
+    captions: Sequence[str],
+    path: Path,
+    options: VectorTrainingOptions,
+    progress: Progress = ignore_progress,
+) -> None:
+    """Train vectors on captions, which are tokens joined by blanks, and write them in word2vec's
+    binary format. `progress` counts epochs. Raises AssetRefused if too few words stand in the
+    captions often enough.
+    """
+    from gensim.models.callbacks import CallbackAny2Vec
+    from gensim.models.word2vec import LineSentence, Word2Vec
+
+    logging.getLogger("gensim").setLevel(logging.ERROR)  # it advises to take more threads
+    lines = LineSentence(io.BytesIO("\n".join(captions).encode()))
+    model = Word2Vec(
+        vector_size=options.size,
+        min_count=_LEAST_COUNT,
+        sg=1,
+        workers=1,
+        seed=options.seed,
+        hashfxn=lambda word: zlib.crc32(word.encode()),  # `hash` differs from process to process
+    )
+    model.build_vocab(lines)
+    words = len(model.wv)
+    if words < _LEAST_WORDS:
+        raise AssetRefused(
+            f"expected at least {_LEAST_WORDS} words that stand {_LEAST_COUNT} times or more in "
+            f"the captions, found {words} in {len(captions)} captions: train on more captions, or "
+            "register word vectors from elsewhere with `prescore assets add word-vectors PATH`"
+        )
+    progress(0, options.epochs)
+    numbers, each_epoch = count(1), CallbackAny2Vec()
+    each_epoch.on_epoch_end = lambda _: progress(next(numbers), options.epochs)
+    model.train(lines, total_examples=len(captions), epochs=options.epochs, callbacks=[each_epoch])
+    model.wv.save_word2vec_format(str(path), binary=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import InvalidCheckpoint, MetricFailed
 from service.contract.formats import safetensors_header
-from workers.files import tensor_files
+from workers import tensor_files
 
 _FORMAT = "1"
 _KEY_BYTES = 16
@@ -38,7 +38,7 @@ class WordVectors:
 
     def find(self, words: Sequence[str]) -> NDArray[np.int64]:
         """The row of each word; -1 for a word that has no vector."""
-        keys = b"".join(key(word.encode("utf-8", "surrogatepass")) for word in words)
+        keys = b"".join(hash_word(word.encode("utf-8", "surrogatepass")) for word in words)
         wanted = np.frombuffer(keys, "<i8").reshape(-1, 2)
         first, second = wanted[:, 0], wanted[:, 1].tolist()
         starts = np.searchsorted(self.keys[:, 0], first).tolist()
@@ -51,7 +51,7 @@ class WordVectors:
         return found
 
 
-def collect(source: str, vectors: NDArray[np.float32], keys: bytes) -> WordVectors:
+def collect_vectors(source: str, vectors: NDArray[np.float32], keys: bytes) -> WordVectors:
     """Word vectors with `keys`, those of all rows one after another. Where keys are equal, the
     first one counts.
     """
@@ -60,17 +60,17 @@ def collect(source: str, vectors: NDArray[np.float32], keys: bytes) -> WordVecto
     return WordVectors(source, vectors, both[order], order.astype(np.uint32))
 
 
-def key(word: bytes) -> bytes:
+def hash_word(word: bytes) -> bytes:
     return hashlib.blake2b(word, digest_size=_KEY_BYTES).digest()
 
 
-def write(path: Path, found: WordVectors) -> None:
+def write_word_vectors(path: Path, found: WordVectors) -> None:
     tensors = {name: getattr(found, name) for name in _TYPES}
     metadata = {"prescore_word_vectors": _FORMAT, "source": found.source}
-    tensor_files.write(path, tensors, metadata)
+    tensor_files.write_tensors(path, tensors, metadata)
 
 
-def read(path: Path) -> WordVectors:
+def read_word_vectors(path: Path) -> WordVectors:
     """Read a file that `write` made. It is mapped into memory: only words that are asked for are
     read. Raises MetricFailed if the file is something else.
     """

@@ -7,7 +7,7 @@ import pytest
 
 from service.contract.errors import UnusableDataset
 from service.contract.formats import thumbnails
-from workers.files import tensor_files
+from workers import tensor_files
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are made by Pillow")
 from picture_files import noise, quarters, saved, turned  # noqa: E402
@@ -48,7 +48,7 @@ def test_what_has_more_or_less_is_none(what):
 
 def _written(path, tensors, undecoded):
     arrays = {name: np.frombuffer(content, np.uint8) for name, content in tensors.items()}
-    tensor_files.write(path, arrays, thumbnails.reasons(undecoded))
+    tensor_files.write_tensors(path, arrays, thumbnails.reasons(undecoded))
     return path
 
 

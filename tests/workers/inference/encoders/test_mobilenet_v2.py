@@ -13,7 +13,7 @@ import tflite
 from service.contract.errors import AssetRefused, UnusableCheckpoint
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import Preprocessing
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.inference import mobilenet_v2
 from workers.inference import mobilenet_v2 as encoding
 
@@ -118,7 +118,7 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
 
 
 def _refused(path, arrays, metadata, error, *told):
-    tensor_files.write(path, arrays, metadata)
+    tensor_files.write_tensors(path, arrays, metadata)
     with pytest.raises(error) as caught:
         mobilenet_v2.read_image_encoder(path)
     for text in told:

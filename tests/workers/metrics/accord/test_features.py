@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from workers.metrics import postgen, references
-from workers.metrics.accord import features
-from workers.metrics.accord.features import NAMES
-from workers.metrics.accord.language import Language
+from workers.metrics.accord import caption_features
+from workers.metrics.accord.caption_features import NAMES
+from workers.metrics.accord.language import AccordLanguage
 from workers.metrics.family import ScoringInput
-from workers.metrics.frequencies import Frequencies
+from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.java.jvm import Jvm
 
 JVM = Jvm()  # never asked
@@ -33,7 +33,9 @@ def known():
     vectors = np.nan_to_num(np.stack([np.cos(angles), np.sin(angles)], axis=1)).astype(np.float16)
     none = np.zeros(0, np.int64)
     counts = np.array(list(HELD.values()), np.uint32)
-    return Language(list(HELD), counts, vectors, Frequencies("none", IMAGES, none, none))
+    return AccordLanguage(
+        list(HELD), counts, vectors, DocumentFrequencies("none", IMAGES, none, none)
+    )
 
 
 def _measured(said, known):
@@ -41,10 +43,12 @@ def _measured(said, known):
 
 
 def _beside(said, people, known):
-    prepared = references.prepare([people], "none", JVM)
+    prepared = references.prepare_references([people], "none", JVM)
     rows = np.zeros(len(said), np.int64)
-    task = ScoringInput(said, rows, prepared, JVM, tokenizer="none", others=postgen.score)
-    return [dict(zip(NAMES, row, strict=True)) for row in features.measure(task, known)]
+    task = ScoringInput(said, rows, prepared, JVM, tokenizer="none", others=postgen.score_family)
+    return [
+        dict(zip(NAMES, row, strict=True)) for row in caption_features.measure_features(task, known)
+    ]
 
 
 def _weight(word):
@@ -139,7 +143,7 @@ def test_a_reference_without_words_has_nothing_that_a_caption_could_say(known):
 
 
 def test_cider_is_that_of_the_models_frequencies(known):
-    prepared = references.prepare([PEOPLE], "none", JVM)
+    prepared = references.prepare_references([PEOPLE], "none", JVM)
     rows, said = np.zeros(2, np.int64), ["a dog sit on a mat", "a red cat"]
     scored = postgen.score_tokens("cider_d", said, prepared, rows, JVM, idf=known.frequencies)
     found = _measured(said, known)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from workers.metrics.accord import language
-from workers.metrics.accord.words import stem
+from workers.bench.learned.accord_language import learn_language
+from workers.metrics.accord.stems import stem_word
 
 IMAGES = [
     ["a red dog runs", "the dogs ran on grass", "a dog on the grass"],
@@ -16,7 +16,7 @@ IMAGES = [
 
 @pytest.fixture(scope="module")
 def learned():
-    return language.learn(IMAGES, "none")
+    return learn_language(IMAGES, "none")
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ def learned():
     ],
 )
 def test_the_forms_of_a_word_are_one_and_other_words_are_others(forms, other):
-    assert len(set(map(stem, forms))) == 1
-    assert stem(other) != stem(forms[0])
+    assert len(set(map(stem_word, forms))) == 1
+    assert stem_word(other) != stem_word(forms[0])
 
 
 @pytest.mark.parametrize("word", ["", "3", "ab", "s", "éé", "3-d", "🐕", "ing", "sing"])
 def test_what_is_no_form_of_a_word_is_left_as_it_is(word):
-    assert stem(word) == word
+    assert stem_word(word) == word
 
 
 def test_words_weigh_by_the_share_of_images_that_hold_them(learned):
@@ -53,7 +53,7 @@ def test_words_weigh_by_the_share_of_images_that_hold_them(learned):
 
 
 def test_words_in_like_places_have_like_vectors(learned):
-    float_, sit, water, red = learned.vectors_of([stem("floats"), "sit", "water", "red"])
+    float_, sit, water, red = learned.vectors_of([stem_word("floats"), "sit", "water", "red"])
     assert np.linalg.norm(water) == pytest.approx(1, abs=1e-3)
     assert float_ @ water > max(sit @ water, red @ water)
     assert not learned.vectors_of(["zorp"]).any()
@@ -62,12 +62,12 @@ def test_words_in_like_places_have_like_vectors(learned):
 def test_two_words_are_odd_beside_each_other_unless_three_images_have_them(learned):
     odd = learned.odd(["the water on a boat", "on the", ""])
     assert odd == {("the", "water"), ("water", "on"), ("on", "a"), ("a", "boat")}
-    three = language.learn([["a dog"], ["a dog"], ["a dog", "a cat"], ["a cat"]], "none")
+    three = learn_language([["a dog"], ["a dog"], ["a dog", "a cat"], ["a cat"]], "none")
     assert three.odd(["a dog", "a cat"]) == {("a", "cat")}
     assert learned.odd(["", "word"]) == frozenset()
 
 
 def test_what_is_learned_does_not_depend_on_chance(learned):
-    again = language.learn(IMAGES, "none")
+    again = learn_language(IMAGES, "none")
     assert again.words == learned.words
     np.testing.assert_array_equal(again.vectors, learned.vectors)

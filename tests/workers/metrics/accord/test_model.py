@@ -9,14 +9,14 @@ from safetensors.numpy import load_file
 
 import learned_models
 from service.contract.errors import MetricFailed
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics import model_files
 from workers.metrics.accord import model
 
 
 @pytest.fixture
 def path(tmp_path):
-    model.write(tmp_path / "model", learned_models.of_accord())
+    model.write_accord(tmp_path / "model", learned_models.of_accord())
     return tmp_path / "model"
 
 
@@ -59,17 +59,17 @@ def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complai
     with safe_open(path, framework="numpy") as file:
         metadata = file.metadata()
     CHANGES[complaint](tensors, metadata)
-    tensor_files.write(path, tensors, metadata)
+    tensor_files.write_tensors(path, tensors, metadata)
     with pytest.raises(MetricFailed, match=f"model is not a model of accord: .*{complaint}"):
-        model.read(path)
+        model.read_accord(path)
 
 
 def test_a_file_of_many_bytes_is_refused_before_it_is_read(path, monkeypatch):
     monkeypatch.setattr(model_files, "MOST_BYTES", 1000)
     with pytest.raises(MetricFailed, match="expected at most 1000 bytes, found"):
-        model.read(path)
+        model.read_accord(path)
 
 
 def test_the_shipped_file_is_written_again_with_the_same_bytes(tmp_path):
-    model.write(tmp_path / "again", model.shipped())
+    model.write_accord(tmp_path / "again", model.load_shipped_accord())
     assert (tmp_path / "again").read_bytes() == model.SHIPPED.read_bytes()

@@ -9,8 +9,8 @@ import ending
 import monotone
 from service.contract.errors import Canceled
 from workers.metrics import postgen, references
-from workers.metrics.accord import features, model
-from workers.metrics.accord.features import NAMES
+from workers.metrics.accord import caption_features, model
+from workers.metrics.accord.caption_features import NAMES
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import soundness
@@ -67,13 +67,13 @@ DESCENDING = {
 
 def _task(captions, people, **options):
     """Captions, each with its own references."""
-    prepared = references.prepare(people, "none", JVM)
-    given = {"tokenizer": "none", "others": postgen.score} | options
+    prepared = references.prepare_references(people, "none", JVM)
+    given = {"tokenizer": "none", "others": postgen.score_family} | options
     return ScoringInput(captions, np.arange(len(captions)), prepared, JVM, **given)
 
 
 def _scores(captions, people):
-    return postgen.score("accord", _task(captions, people)).captions["accord"]
+    return postgen.score_family("accord", _task(captions, people)).captions["accord"]
 
 
 @pytest.mark.parametrize("image", PEOPLE)
@@ -86,7 +86,7 @@ def test_better_captions_score_more_and_the_scores_are_spread(image):
 
 
 def test_it_passes_what_every_model_is_asked_and_no_kind_of_captions_has_the_score_of_the_next():
-    found = soundness.judge(model.shipped(), postgen.score)
+    found = soundness.judge_model(model.load_shipped_accord(), postgen.score_family)
     assert found.wrong == ()
     means = list(found.means.values())
     assert sorted(set(means), reverse=True) == means
@@ -116,7 +116,7 @@ def test_what_is_repeated_cut_off_turned_round_or_shuffled_scores_less():
 
 
 def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
-    shipped = model.shipped()
+    shipped = model.load_shipped_accord()
     assert shipped.weights.min() >= 0
     assert shipped.weights.max() > 0
     monotone.check(shipped, len(NAMES))
@@ -140,7 +140,9 @@ def test_features_of_whatever_captions_and_references_are_in_0_to_1():
     captions = [caption for caption in HOSTILE for _ in HOSTILE]
     people = [[other] for _ in HOSTILE for other in HOSTILE]
     captions, people = [*captions, *HOSTILE], [*people, *([HOSTILE] * len(HOSTILE))]
-    found = features.measure(_task(captions, people), model.shipped().language)
+    found = caption_features.measure_features(
+        _task(captions, people), model.load_shipped_accord().language
+    )
     assert np.isfinite(found).all()
     assert found.min() >= 0
     assert found.max() <= 1
@@ -159,8 +161,8 @@ def test_words_that_nobody_knows_count_where_a_reference_has_them():
 
 
 def test_a_signature_names_the_model_and_the_tokenizer():
-    found = postgen.score("accord", _task(["a dog"], [["a dog", "a cat"]]))
-    model_of = f"model:{model.shipped().digest[:12]}"
+    found = postgen.score_family("accord", _task(["a dog"], [["a dog", "a cat"]]))
+    model_of = f"model:{model.load_shipped_accord().digest[:12]}"
     assert found.signatures == {"accord": f"accord|refs:2|tok:none|{model_of}|v:2"}
     assert found.corpus == {"accord": found.captions["accord"][0]}
 
@@ -168,15 +170,15 @@ def test_a_signature_names_the_model_and_the_tokenizer():
 def test_progress_is_told_and_may_end_it():
     told = []
     task = _task(["a dog"] * 9, [["a dog"]] * 9, progress=lambda *at: told.append(at))
-    postgen.score("accord", task)
+    postgen.score_family("accord", task)
     assert told == [(9, 9)] * 2  # of CIDEr-D, and of all features
     with pytest.raises(Canceled):
-        postgen.score("accord", _task(["a dog"], [["a dog"]], progress=ending.ends))
+        postgen.score_family("accord", _task(["a dog"], [["a dog"]], progress=ending.ends))
 
 
 def test_its_card_is_about_this_very_file():
     card = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
-    assert model.shipped().digest in card
-    for name, weight in zip(NAMES, model.shipped().weights, strict=True):
+    assert model.load_shipped_accord().digest in card
+    for name, weight in zip(NAMES, model.load_shipped_accord().weights, strict=True):
         assert f"| {name} | {weight:.2f} |" in card
     assert model.SHIPPED.stat().st_size < 2_000_000

@@ -21,12 +21,12 @@ from service.contract.formats.bundles import Item
 from service.contract.plan import assets, measured
 from service.contract.plan.assets import Places
 from workers.metrics import postgen, references
-from workers.metrics.accord import features, large, model
+from workers.metrics.accord import caption_features, large_model, model
 from workers.metrics.families import accord_large, bertscore
 from workers.metrics.families.accord_large import NAMES, WEIGHTED
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.vectors import encoder
+from workers.metrics.vectors import text_encoder
 
 JVM = Jvm()  # never asked
 
@@ -38,32 +38,32 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small(folder):
-    return encoder.read(folder)
+    return text_encoder.read_encoder(folder)
 
 
 @pytest.fixture
 def fitting(small, monkeypatch):
     """The shipped weights, as if they were learned by the small encoder."""
-    found = replace(large.shipped(), encoder=small.name)
-    monkeypatch.setattr(large, "shipped", lambda: found)
+    found = replace(large_model.load_shipped_large_model(), encoder=small.name)
+    monkeypatch.setattr(large_model, "load_shipped_large_model", lambda: found)
     return found
 
 
 def _task(reader, captions, people, **options):
     """Captions, each with its own references."""
-    prepared = references.prepare(people, "none", JVM)
+    prepared = references.prepare_references(people, "none", JVM)
     tools = {"encoder": reader, **options.pop("tools", {})}
-    given = {"tokenizer": "none", "others": postgen.score} | options
+    given = {"tokenizer": "none", "others": postgen.score_family} | options
     return ScoringInput(captions, np.arange(len(captions)), prepared, JVM, tools=tools, **given)
 
 
 def _scores(*task, **options):
-    return postgen.score("accord_large", _task(*task, **options)).captions["accord_large"]
+    return postgen.score_family("accord_large", _task(*task, **options)).captions["accord_large"]
 
 
 def _measured(*task, **options):
-    given = bertscore.completed(_task(*task, **options))
-    return accord_large.measured(given, model.shipped())
+    given = bertscore.complete(_task(*task, **options))
+    return accord_large.measure_features(given, model.load_shipped_accord())
 
 
 def _sentence(reference, text):
@@ -92,9 +92,13 @@ def test_features_are_the_sum_of_accord_and_follow_from_bertscores_definition(fo
     captions[3:6] = ["A  DOG runs!\n", "", " unheard "]
     people[7], people[8] = ["", "the dog"], [" "]
     task = _task(small, captions, people)
-    shipped = model.shipped()
-    found = accord_large.measured(bertscore.completed(task), shipped)
-    own = features.measure(task, shipped.language) @ shipped.weights / sum(shipped.weights)
+    shipped = model.load_shipped_accord()
+    found = accord_large.measure_features(bertscore.complete(task), shipped)
+    own = (
+        caption_features.measure_features(task, shipped.language)
+        @ shipped.weights
+        / sum(shipped.weights)
+    )
     np.testing.assert_allclose(found[:, 0], own, rtol=1e-12)
     reference = oracle.Model(folder, encoders.LAYERS)
     for got, caption, image in zip(found[:, 1:5], captions, people, strict=True):
@@ -115,14 +119,14 @@ def test_the_encoder_reads_what_was_written_and_the_rest_tokens(small, fitting):
     both = replace(plain, tools={**plain.tools, **written})
     texts = _task(small, written["texts"], written["people"])
     found, of_tokens, of_texts = (
-        accord_large.measured(bertscore.completed(task), model.shipped())
+        accord_large.measure_features(bertscore.complete(task), model.load_shipped_accord())
         for task in (both, plain, texts)
     )
     np.testing.assert_array_equal(found[:, [0, 5]], of_tokens[:, [0, 5]])
     np.testing.assert_array_equal(found[:, 1:5], of_texts[:, 1:5])
     assert (found[:, 1:5] != of_tokens[:, 1:5]).any()
     how = f"refs:1|tok:none|model:{fitting.digest[:12]}|encoder:{small.name[:12]}"
-    signed = [postgen.score("accord_large", each).signatures for each in (both, plain)]
+    signed = [postgen.score_family("accord_large", each).signatures for each in (both, plain)]
     assert signed == [
         {"accord_large": f"accord_large|{how}|texts:{read}|v:4"} for read in ("written", "tokens")
     ]
@@ -133,14 +137,14 @@ def test_words_count_the_more_the_nearer_a_caption_is_and_what_is_enough_in_full
         [[0.6, 0, 0, 0, 0, 1], [0.6, 0.4, 0.4, 0.4, 0.4, 1], [0.6, 0.9, 0.9, 0.9, 0.9, 1]]
     )
     near, enough = np.full(4, 0.8), np.array([0.8, 0.5, 0.4])
-    found = accord_large.weighted(values, near, enough)
+    found = accord_large.weigh_features(values, near, enough)
     np.testing.assert_allclose(found, [[0.3, 0, 0, 0], [0.45, 0.5, 0.8, 1], [0.6, 1, 1, 1]])
     values[:, 5] = 0.4  # half of what is no worse for a caption
-    again = accord_large.weighted(values, near, enough)
+    again = accord_large.weigh_features(values, near, enough)
     np.testing.assert_allclose(again, found * [0.5, 0.5, 1, 1])
     captions, people = ["a dog runs", "the cat sits"], [["the dog runs"], ["a cat sat"]]
     own = _measured(small, captions, people)
-    expected = fitting(accord_large.weighted(own, fitting.near, fitting.enough))
+    expected = fitting(accord_large.weigh_features(own, fitting.near, fitting.enough))
     np.testing.assert_array_equal(_scores(small, captions, people), expected)
 
 
@@ -161,12 +165,14 @@ def test_words_said_again_are_those_beyond_what_a_reference_says(small, caption,
 
 
 def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
-    shipped = large.shipped()
+    shipped = large_model.load_shipped_large_model()
     assert list(shipped.features) == list(WEIGHTED)
     assert shipped.weights.min() >= 0
 
     def scores(values):
-        return shipped(accord_large.weighted(np.atleast_2d(values), shipped.near, shipped.enough))
+        return shipped(
+            accord_large.weigh_features(np.atleast_2d(values), shipped.near, shipped.enough)
+        )
 
     monotone.check(scores, len(NAMES))
 
@@ -187,7 +193,7 @@ def test_references_that_a_task_has_embedded_are_not_embedded_again(small, fitti
     people = [["the dog runs"], ["a cat sits"]]
     embedded = bertscore.prepare(people, small)
     task = _task(small, ["a dog", "a cat"], people, tools={"embedded": embedded})
-    assert accord_large.completed(task) is task
+    assert accord_large.complete(task) is task
 
 
 def test_its_tasks_read_what_was_written_and_share_embedded_references_with_bertscore(
@@ -223,7 +229,7 @@ def test_its_tasks_read_what_was_written_and_share_embedded_references_with_bert
 
 
 def test_another_encoder_or_none_is_unavailable(small):
-    expected = large.shipped().encoder
+    expected = large_model.load_shipped_large_model().encoder
     told = f"{expected[:12]}…, layer 6.*found another model .*{small.name[:12]}…, layer 3"
     with pytest.raises(MetricUnavailable, match=told):
         _scores(small, ["a dog"], [["a dog"]])
@@ -256,7 +262,7 @@ DESCENDING = [
 
 @pytest.mark.long  # a real model; the same of the sum of `accord`: test_accord.py
 def test_with_the_real_model_better_captions_score_more_and_the_scores_are_spread(minilm):
-    found = _scores(encoder.read(minilm), DESCENDING, [PEOPLE] * len(DESCENDING))
+    found = _scores(text_encoder.read_encoder(minilm), DESCENDING, [PEOPLE] * len(DESCENDING))
     reference, paraphrase, other, gibberish, empty = found
     assert 1 >= reference > paraphrase > other > gibberish > empty == 0
     assert reference - other > 0.5
@@ -264,13 +270,15 @@ def test_with_the_real_model_better_captions_score_more_and_the_scores_are_sprea
 
 
 def _written(path, **changed):
-    large.write(path, replace(large.shipped(), **changed))
+    large_model.write_large_model(path, replace(large_model.load_shipped_large_model(), **changed))
     return path
 
 
 def test_weights_are_written_and_read(tmp_path):
-    shipped = large.shipped()
-    found = large.read(_written(tmp_path / "again.safetensors"), model.shipped())
+    shipped = large_model.load_shipped_large_model()
+    found = large_model.read_large_model(
+        _written(tmp_path / "again.safetensors"), model.load_shipped_accord()
+    )
     np.testing.assert_array_equal(found.weights, shipped.weights)
     np.testing.assert_array_equal(found.near, shipped.near)
     np.testing.assert_array_equal(found.enough, shipped.enough)
@@ -280,24 +288,33 @@ def test_weights_are_written_and_read(tmp_path):
 
 def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
     path = tmp_path / "weights.safetensors"
-    other = replace(model.shipped(), digest="0" * 64)
+    other = replace(model.load_shipped_accord(), digest="0" * 64)
     with pytest.raises(MetricFailed, match="beside the model of accord 000000000000…, found those"):
-        large.read(_written(path), other)
+        large_model.read_large_model(_written(path), other)
     with pytest.raises(MetricFailed, match="expected 4 weights, none of them negative"):
-        large.read(_written(path, weights=-large.shipped().weights), model.shipped())
+        large_model.read_large_model(
+            _written(path, weights=-large_model.load_shipped_large_model().weights),
+            model.load_shipped_accord(),
+        )
     with pytest.raises(MetricFailed, match="expected 3 enough, all above 0"):
-        large.read(_written(path, enough=0 * large.shipped().enough), model.shipped())
+        large_model.read_large_model(
+            _written(path, enough=0 * large_model.load_shipped_large_model().enough),
+            model.load_shipped_accord(),
+        )
     with pytest.raises(MetricFailed, match="expected 4 near, none of them negative"):
-        large.read(_written(path, near=large.shipped().near[:1]), model.shipped())
+        large_model.read_large_model(
+            _written(path, near=large_model.load_shipped_large_model().near[:1]),
+            model.load_shipped_accord(),
+        )
     with pytest.raises(MetricFailed, match="expected weights of accord_large, format 3"):
-        large.read(model.SHIPPED, model.shipped())
+        large_model.read_large_model(model.SHIPPED, model.load_shipped_accord())
 
 
 def test_its_card_is_about_this_very_file():
-    card = (Path(large.__file__).parent / "CARD.md").read_text("utf-8")
-    shipped = large.shipped()
+    card = (Path(large_model.__file__).parent / "CARD.md").read_text("utf-8")
+    shipped = large_model.load_shipped_large_model()
     assert shipped.digest in card
-    assert shipped.small is model.shipped()
+    assert shipped.small is model.load_shipped_accord()
     for name, weight in zip(WEIGHTED, shipped.weights, strict=True):
         assert f"| {name} | {weight:.2f} |" in card
-    assert large.SHIPPED.stat().st_size < 10_000
+    assert large_model.SHIPPED.stat().st_size < 10_000

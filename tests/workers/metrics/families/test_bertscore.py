@@ -9,7 +9,7 @@ from builders import captions_with_references
 from oracles import bertscore as oracle
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics.families import bertscore
-from workers.metrics.vectors import encoder
+from workers.metrics.vectors import text_encoder
 
 PARTS = ("precision", "recall", "bertscore")
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return encoder.read(folder, layer=2)
+    return text_encoder.read_encoder(folder, layer=2)
 
 
 def _set(images, seed):
@@ -31,7 +31,7 @@ def _set(images, seed):
 def _measure(model, captions, people, rows=None, **options):
     prepared = bertscore.prepare(people, model)
     rows = range(len(captions)) if rows is None else rows
-    return bertscore.measure(captions, rows, prepared, model, **options)
+    return bertscore.measure_captions(captions, rows, prepared, model, **options)
 
 
 def _agrees(found, captions, people, reference, idf, tolerance=2e-6):
@@ -51,20 +51,20 @@ def test_scores_follow_from_the_definition(folder, layer, idf):
     people[7] = ["", "the dog"]
     people[8] = [" "]
     people[9] = ["[SEP] dog", "[CLS]"]
-    found = _measure(encoder.read(folder, layer), captions, people, idf=idf)
+    found = _measure(text_encoder.read_encoder(folder, layer), captions, people, idf=idf)
     _agrees(found, captions, people, oracle.Model(folder, layer), idf)
     assert found.captions["bertscore"][4] == found.captions["bertscore"][8] == 0
     np.testing.assert_array_equal(found.captions["bertscore"], found.statistics["bertscore"])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", encoder.KINDS)
+@pytest.mark.parametrize("kind", text_encoder.KINDS)
 def test_every_kind_of_encoder_gives_its_layers_output(kind, tmp_path):
     folder = encoders.make(tmp_path, kind)
     captions, people = _set(5, 1)
     captions[0] = f"  {captions[0]} \n"
     reference = oracle.Model(folder, 2, prefix=" " if kind == "roberta" else "")
-    found = _measure(encoder.read(folder, 2), captions, people)
+    found = _measure(text_encoder.read_encoder(folder, 2), captions, people)
     _agrees(found, captions, people, reference, idf=False)
 
 
@@ -94,7 +94,7 @@ PACKAGE = {  # (layer, idf): precision, recall, F1 of the four captions
 
 @pytest.fixture(scope="session")
 def real(minilm):
-    return {layer: encoder.read(minilm, layer) for layer in (4, 6)}
+    return {layer: text_encoder.read_encoder(minilm, layer) for layer in (4, 6)}
 
 
 @pytest.mark.long
@@ -128,10 +128,12 @@ def test_references_embedded_in_parts_are_those_embedded_together(model, idf):
     whole = bertscore.prepare(people, model)
     joined = bertscore.join([bertscore.prepare(part, model) for part in (people[:1], people[1:])])
     rows = range(len(people))
-    one, other = (bertscore.measure(captions, rows, r, model, idf=idf) for r in (whole, joined))
+    one, other = (
+        bertscore.measure_captions(captions, rows, r, model, idf=idf) for r in (whole, joined)
+    )
     np.testing.assert_allclose(other.captions["bertscore"], one.captions["bertscore"], atol=1e-6)
     assert joined.images.tolist() == whole.images.tolist()
-    assert bertscore.recipe(joined, idf=idf) == bertscore.recipe(whole, idf=idf)
+    assert bertscore.make_recipe(joined, idf=idf) == bertscore.make_recipe(whole, idf=idf)
 
 
 def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(model):
@@ -154,7 +156,7 @@ def test_a_caption_longer_than_the_model_reads_is_scored_by_its_beginning_and_co
     captions = [" ".join(words), read, "a dog"]
     people = [["the dog", " ".join(words)], ["the dog", read], ["a dog"]]
     prepared = bertscore.prepare(people, model)
-    found = bertscore.measure(captions, range(3), prepared, model)
+    found = bertscore.measure_captions(captions, range(3), prepared, model)
     assert found.statistics["cut"].tolist() == [1, 0, 0]
     assert prepared.cut == 1
     assert found.captions["bertscore"] == pytest.approx([1, 1, 1], abs=1e-6)
@@ -186,7 +188,7 @@ def test_what_is_written_is_read(model, tmp_path):
     read = bertscore.read(tmp_path / "embedded")
     assert read.model == prepared.model
     expected, found = (
-        bertscore.measure(captions, range(9), references, model, idf=True)
+        bertscore.measure_captions(captions, range(9), references, model, idf=True)
         for references in (prepared, read)
     )
     for name, values in expected.statistics.items():
@@ -203,9 +205,12 @@ def test_another_file_is_refused(tmp_path, content):
 
 def test_references_of_another_model_or_layer_are_refused(folder, model, tmp_path):
     prepared = bertscore.prepare([["a dog"]], model)
-    for other in (encoder.read(folder, 1), encoder.read(encoders.make(tmp_path, seed=1), 2)):
+    for other in (
+        text_encoder.read_encoder(folder, 1),
+        text_encoder.read_encoder(encoders.make(tmp_path, seed=1), 2),
+    ):
         with pytest.raises(MetricFailed, match="same layer of the same model"):
-            bertscore.measure(["a dog"], [0], prepared, other)
+            bertscore.measure_captions(["a dog"], [0], prepared, other)
 
 
 def test_an_image_without_references_is_refused(model):
@@ -223,16 +228,18 @@ def test_progress_is_told_and_may_end_it(model):
     captions, people = _set(9, 3)
     prepared = bertscore.prepare(people, model)
     told = []
-    bertscore.measure(captions, range(9), prepared, model, progress=lambda *at: told.append(at))
+    bertscore.measure_captions(
+        captions, range(9), prepared, model, progress=lambda *at: told.append(at)
+    )
     assert told[-1] == (len(set(captions)), len(set(captions)))
     assert len(told) > 1
     with pytest.raises(Canceled):
-        bertscore.measure(captions, range(9), prepared, model, progress=ending.ends)
+        bertscore.measure_captions(captions, range(9), prepared, model, progress=ending.ends)
     with pytest.raises(Canceled):
         bertscore.prepare(people, model, progress=ending.ends)
     asked = iter([False, True])  # a batch of sentences of one length, then the matching
     with pytest.raises(Canceled, match="of 1"):
-        bertscore.measure(
+        bertscore.measure_captions(
             ["dog"],
             [0],
             prepared,
@@ -245,6 +252,6 @@ def test_progress_is_told_and_may_end_it(model):
 def test_a_signature_says_model_layer_weights_and_baseline(model):
     prepared = bertscore.prepare([["a dog", "a dog"]], model)
     said = f"model:{model.digest[:12]}|layer:2|idf:no|baseline:no"
-    assert bertscore.recipe(prepared) == said
+    assert bertscore.make_recipe(prepared) == said
     said = said.replace("idf:no|baseline:no", "idf:refs(n=2)|baseline:0.831512")
-    assert bertscore.recipe(prepared, idf=True, baseline=0.8315123) == said
+    assert bertscore.make_recipe(prepared, idf=True, baseline=0.8315123) == said

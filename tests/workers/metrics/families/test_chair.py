@@ -9,11 +9,10 @@ import ending
 import listed_objects
 from oracles import chair as oracle
 from service.contract.errors import Canceled, MetricUnavailable
-from workers.analysis.uncertainty import intervals
-from workers.metrics import postgen, references
+from workers.analysis import resamples
+from workers.metrics import object_lists, postgen, references
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.scenes import objects
 
 JVM = Jvm()  # never asked
 SINGULAR = {
@@ -29,12 +28,14 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory):
-    return objects.read(listed_objects.write(tmp_path_factory.mktemp("list") / "objects.txt"))
+    return object_lists.read_object_list(
+        listed_objects.write(tmp_path_factory.mktemp("list") / "objects.txt")
+    )
 
 
 def _task(listed, captions, people, rows=None, **options):
     rows = np.arange(len(captions)) if rows is None else np.asarray(rows)
-    prepared = references.prepare(people, "none", JVM)
+    prepared = references.prepare_references(people, "none", JVM)
     return ScoringInput(captions, rows, prepared, JVM, tools={"objects": listed}, **options)
 
 
@@ -55,7 +56,7 @@ def _mentions(caption):
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_follow_from_the_definition(listed, seed):
     captions, people = _made_up(300, seed)
-    found = postgen.score("chair", _task(listed, captions, people))
+    found = postgen.score_family("chair", _task(listed, captions, people))
     there = [{each for text in image for each in _mentions(text)} for image in people]
     of_all, with_one, shares, each = oracle.chair(list(map(_mentions, captions)), there)
     assert found.captions["chair_i"].tolist() == shares
@@ -67,53 +68,58 @@ def test_scores_follow_from_the_definition(listed, seed):
 def test_every_mention_counts_and_a_share_is_of_all_mentions_together(listed):
     captions = ["a bird , a dog and two birds", "a man", "a red thing"]
     people = [["a puppy"], ["a dog"], ["a dog"]]
-    found = postgen.score("chair", _task(listed, captions, people))
+    found = postgen.score_family("chair", _task(listed, captions, people))
     assert found.captions["chair_i"].tolist() == [2 / 3, 1, 0]
     assert found.captions["chair_s"].tolist() == [1, 1, 0]
     assert found.corpus == {"chair_i": 3 / 4, "chair_s": 2 / 3}
 
 
 def test_where_no_caption_mentions_an_object_both_are_0(listed):
-    found = postgen.score("chair", _task(listed, ["", "red grass"], [["a dog"], ["a cat"]]))
+    found = postgen.score_family("chair", _task(listed, ["", "red grass"], [["a dog"], ["a cat"]]))
     assert found.corpus == {"chair_i": 0, "chair_s": 0}
 
 
 def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(listed):
     captions, people = _made_up(60, 5)
-    whole = postgen.score("chair", _task(listed, captions, people))
+    whole = postgen.score_family("chair", _task(listed, captions, people))
     rows = [5, 3, 5, 59, 20, 21]
-    part = postgen.score("chair", _task(listed, [captions[row] for row in rows], people, rows))
+    part = postgen.score_family(
+        "chair", _task(listed, [captions[row] for row in rows], people, rows)
+    )
     for name, values in part.captions.items():
         np.testing.assert_array_equal(values, whole.captions[name][rows])
     taken = {name: values[rows] for name, values in whole.statistics.items()}
-    assert postgen.corpus_from_statistics("chair", taken) == part.corpus
+    assert postgen.compute_corpus_scores("chair", taken) == part.corpus
 
 
 def test_intervals_are_of_the_share_of_all_mentions(listed):
     captions, people = _made_up(200, 3)
-    found = postgen.score("chair", _task(listed, captions, people))
-    for name, (low, high) in intervals.of(found).items():
+    found = postgen.score_family("chair", _task(listed, captions, people))
+    for name, (low, high) in resamples.compute_intervals(found).items():
         assert 0 < low < found.corpus[name] < high < 1
     same = _task(listed, ["a dog and a man"] * 9, [["a dog"]] * 9)
-    assert intervals.of(postgen.score("chair", same)) == {"chair_i": (0.5, 0.5), "chair_s": (1, 1)}
+    assert resamples.compute_intervals(postgen.score_family("chair", same)) == {
+        "chair_i": (0.5, 0.5),
+        "chair_s": (1, 1),
+    }
 
 
 def test_a_signature_says_whose_list_it_was(listed):
-    found = postgen.score("chair", _task(listed, ["a dog"], [["a dog", "a cat"]]))
+    found = postgen.score_family("chair", _task(listed, ["a dog"], [["a dog", "a cat"]]))
     rest = f"refs:2|tok:none|objects:{listed.digest[:12]}|in:references|v:1"
     assert found.signatures == {name: f"{name}|{rest}" for name in ("chair_i", "chair_s")}
 
 
 def test_without_a_list_it_is_unavailable():
     with pytest.raises(MetricUnavailable, match="CHAIR needs a list of objects"):
-        postgen.score("chair", _task(None, ["a dog"], [["a dog"]]))
+        postgen.score_family("chair", _task(None, ["a dog"], [["a dog"]]))
 
 
 def test_progress_is_told_and_may_end_it(listed):
     captions, people = _made_up(9, 0)
     told = []
     task = _task(listed, captions, people, progress=lambda *at: told.append(at))
-    postgen.score("chair", task)
+    postgen.score_family("chair", task)
     assert told == [(9, 9)]
     with pytest.raises(Canceled):
-        postgen.score("chair", replace(task, progress=ending.ends))
+        postgen.score_family("chair", replace(task, progress=ending.ends))

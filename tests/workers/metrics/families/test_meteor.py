@@ -11,7 +11,7 @@ from workers.metrics.java.jvm import Jvm
 
 
 def _task(captions, people, jvm):
-    prepared = references.from_tokens(people, "none")
+    prepared = references.index_tokens(people, "none")
     return ScoringInput(captions, np.arange(len(captions)), prepared, jvm)
 
 

@@ -14,7 +14,7 @@ from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
 from workers.metrics import postgen, references
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.vectors import encoder, sentences
+from workers.metrics.vectors import sentences, text_encoder
 
 JVM = Jvm()  # never asked
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return encoder.read(folder)
+    return text_encoder.read_encoder(folder)
 
 
 def _task(model, captions, people, rows=None, **tools):
@@ -37,18 +37,18 @@ def _task(model, captions, people, rows=None, **tools):
 
 
 def _scores(*task, **tools):
-    return postgen.score("refscore", _task(*task, **tools)).captions["refscore"]
+    return postgen.score_family("refscore", _task(*task, **tools)).captions["refscore"]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", encoder.KINDS)
+@pytest.mark.parametrize("kind", text_encoder.KINDS)
 @pytest.mark.parametrize("layer", [1, encoders.LAYERS])
 def test_scores_follow_from_the_definition(kind, layer, tmp_path):
     folder = encoders.make(tmp_path, kind, uneven=True)
     captions, people = captions_with_references(encoders.WORDS, 12, layer)
     captions[3:6] = ["A  DOG runs!\n", "", " unheard "]
     people[7], people[8] = ["", "the dog"], [" "]
-    found = _scores(encoder.read(folder, layer), captions, people)
+    found = _scores(text_encoder.read_encoder(folder, layer), captions, people)
     reference = oracle.Model(folder, layer, " " if kind == "roberta" else "")
     pairs = zip(captions, people, strict=True)
     expected = [oracle.score(reference, caption, image) for caption, image in pairs]
@@ -68,7 +68,7 @@ COSINES = [
 @pytest.mark.long
 def test_cosines_of_a_real_model_are_the_published_packages(minilm):
     """`SentenceTransformer(…).encode` of sentence-transformers 6.2.0 on transformers 5.23.0."""
-    real = encoder.read(minilm)
+    real = text_encoder.read_encoder(minilm)
     pairs = [(said, text) for said, texts in zip(SAID, PEOPLE, strict=True) for text in texts]
     each = _scores(real, [said for said, _ in pairs], [[text] for _, text in pairs])
     np.testing.assert_allclose(each, np.concatenate(COSINES), rtol=0, atol=1.5e-6)
@@ -79,9 +79,9 @@ def test_cosines_of_a_real_model_are_the_published_packages(minilm):
 def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(model):
     """To float32's last digits: which sentences share a batch decides them."""
     captions, people = captions_with_references(encoders.WORDS, 40, 5)
-    whole = postgen.score("refscore", _task(model, captions, people))
+    whole = postgen.score_family("refscore", _task(model, captions, people))
     chosen = [5, 3, 5, 39]
-    part = postgen.score(
+    part = postgen.score_family(
         "refscore", _task(model, [captions[row] for row in chosen], people, chosen)
     )
     expected = whole.captions["refscore"][chosen]
@@ -99,7 +99,10 @@ def test_hostile_captions_move_no_other_captions_score(model, odd):
 
 def test_references_of_another_model_or_layer_are_refused(folder, model, tmp_path):
     prepared = sentences.prepare([["a dog"]], model)
-    for other in (encoder.read(folder, 1), encoder.read(encoders.make(tmp_path, seed=1))):
+    for other in (
+        text_encoder.read_encoder(folder, 1),
+        text_encoder.read_encoder(encoders.make(tmp_path, seed=1)),
+    ):
         with pytest.raises(MetricFailed, match="same layer of the same model"):
             _scores(other, ["a dog"], [], sentences=prepared)
 
@@ -111,9 +114,9 @@ def test_without_a_model_it_is_unavailable():
 
 def test_a_signature_says_model_layer_and_pooling(model):
     said = f"model:{model.digest[:12]}|layer:{encoders.LAYERS}|pool:mean|v:1"
-    found = postgen.score("refscore", _task(model, ["a dog"], [["a dog", "a cat"]]))
+    found = postgen.score_family("refscore", _task(model, ["a dog"], [["a dog", "a cat"]]))
     assert found.signatures == {"refscore": f"refscore|refs:2|tok:model|{said}"}
-    refs = references.prepare([["a dog", "a cat"]], "none", JVM)
+    refs = references.prepare_references([["a dog", "a cat"]], "none", JVM)
     found = postgen.score_tokens("refscore", ["a dog"], refs, np.arange(1), JVM, encoder=model)
     assert found.signatures == {"refscore": f"refscore|refs:2|tok:none|{said}"}
 
@@ -122,7 +125,7 @@ def test_progress_is_told_and_may_end_it(model):
     captions, people = captions_with_references(encoders.WORDS, 9, 3)
     told = []
     task = _task(model, captions, people)
-    postgen.score("refscore", replace(task, progress=lambda *at: told.append(at)))
+    postgen.score_family("refscore", replace(task, progress=lambda *at: told.append(at)))
     assert told[-1] == (len(set(captions)), len(set(captions)))
     with pytest.raises(Canceled):
-        postgen.score("refscore", replace(task, progress=ending.ends))
+        postgen.score_family("refscore", replace(task, progress=ending.ends))

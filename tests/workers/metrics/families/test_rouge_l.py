@@ -19,7 +19,7 @@ TEXTS = st.lists(st.lists(st.sampled_from("abc"), max_size=70), min_size=1, max_
 
 def _scores(captions, people):
     task = ScoringInput(
-        captions, np.arange(len(captions)), references.from_tokens(people, "none"), Jvm()
+        captions, np.arange(len(captions)), references.index_tokens(people, "none"), Jvm()
     )
     return rouge_l.measure(task).captions["rouge_l"]
 

@@ -10,8 +10,8 @@ ORDINARY = ("init_1", "merge_3")
 
 
 def test_what_is_counted():
-    found = variety.measure(
-        ["a dog runs", "a dog", "", "a cat"], training=variety.keys(["a cat", "the dog"])
+    found = variety.measure_variety(
+        ["a dog runs", "a dog", "", "a cat"], training=variety.make_keys(["a cat", "the dog"])
     )
     assert found.mean_length == 7 / 4
     assert found.vocabulary == 4
@@ -21,7 +21,7 @@ def test_what_is_counted():
     assert found.in_training == 1 / 4
     assert found.known.tolist() == [False, False, False, True]
     assert found.lengths.tolist() == [3, 2, 0, 2]
-    assert variety.measure(["a"]).in_training is None
+    assert variety.measure_variety(["a"]).in_training is None
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_is_counted():
     ],
 )
 def test_flickr8k_systems_say_what_was_published(training, data, name):
-    found = variety.measure(systems.system(data, "flickr8k", name).captions, training)
+    found = variety.measure_variety(systems.system(data, "flickr8k", name).captions, training)
     row = systems.published(data, "flickr8k", name)
     columns = ("mean_cap_len", "vocab_used", "unigram_entropy", "bigram_entropy")
     expected = [float(row[column]) for column in columns]
@@ -49,6 +49,6 @@ def training(data):
     tokens = TOKENIZERS["karpathy"]
     lines = systems.lines(data / "flickr8k" / "Flickr8k.token.txt.gz")
     pairs = [line.split("\t") for line in lines]
-    return variety.keys(
+    return variety.make_keys(
         " ".join(tokens(text)) for key, text in pairs if key.split("#")[0] not in others
     )

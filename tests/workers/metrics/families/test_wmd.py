@@ -13,13 +13,13 @@ from parity import systems
 from service.contract.errors import Canceled, MetricFailed
 from workers.metrics import references
 from workers.metrics.families import wmd
+from workers.metrics.families.wmd import STOP_WORDS
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import word_vectors
-from workers.metrics.vectors.stop_words import ENGLISH
 
 INF = float("inf")
-STORED, UNIT = (wmd.family("wmd", unit=unit) for unit in (False, True))
+STORED, UNIT = (wmd.make_wmd_family("wmd", unit=unit) for unit in (False, True))
 SIZE = 20
 WORDS = [f"w{index}" for index in range(40)]
 OTHERS = ["a", "the", "of", "unheard", "Of", "don't"]  # stop words, and words without a vector
@@ -32,8 +32,8 @@ def _keyed(words, vectors):
 
 
 def _ours(words, vectors, source="0123456789abcdef"):
-    keys = b"".join(word_vectors.key(word.encode()) for word in words)
-    return word_vectors.collect(source, vectors, keys)
+    keys = b"".join(word_vectors.hash_word(word.encode()) for word in words)
+    return word_vectors.collect_vectors(source, vectors, keys)
 
 
 def _vectors(size=SIZE, seed=0):
@@ -43,7 +43,9 @@ def _vectors(size=SIZE, seed=0):
 def _task(captions, people, rows=None, **options):
     jvm = Jvm()  # never asked
     rows = np.arange(len(captions)) if rows is None else rows
-    return ScoringInput(captions, rows, references.prepare(people, "none", jvm), jvm, **options)
+    return ScoringInput(
+        captions, rows, references.prepare_references(people, "none", jvm), jvm, **options
+    )
 
 
 def _measure(task, vectors, *, unit=False):
@@ -66,7 +68,7 @@ def _set(images, seed):
 
 def _gensim(keyed, caption, people, unit):
     def kept(text):
-        return [word for word in text.split(" ") if word not in ENGLISH]
+        return [word for word in text.split(" ") if word not in STOP_WORDS]
 
     return min(keyed.wmdistance(kept(caption), kept(text), norm=unit) for text in people)
 
@@ -209,9 +211,9 @@ def test_a_signature_says_which_vectors_and_whether_at_unit_length():
 
 
 def test_the_list_of_stop_words_has_nltks_length_and_no_word_of_a_picture():
-    assert len(ENGLISH) == 179
-    assert {"a", "any", "the", "don", "don't", "s", "wouldn't", "yourselves"} <= ENGLISH
-    assert not {"man", "two", "near", "standing", "front", "also"} & ENGLISH
+    assert len(STOP_WORDS) == 179
+    assert {"a", "any", "the", "don", "don't", "s", "wouldn't", "yourselves"} <= STOP_WORDS
+    assert not {"man", "two", "near", "standing", "front", "also"} & STOP_WORDS
 
 
 @pytest.mark.processes

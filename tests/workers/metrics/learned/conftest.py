@@ -5,11 +5,10 @@ import pytest
 
 import learned_models
 from builders import captions_with_references, sentence
+from workers.bench.learned.nneval_training import ImageRatings, NNEvalMaterial
+from workers.bench.learned.training_sets import CaptionerOutputs
 from workers.metrics import references
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned.ratings import Rated
-from workers.metrics.learned.training import Material
-from workers.metrics.learned.training_sets import Captioner
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
 _, PEOPLE = captions_with_references(WORDS, 50, 1)
@@ -19,8 +18,8 @@ _, PEOPLE = captions_with_references(WORDS, 50, 1)
 class World:
     """People say the same of an image, more or less; machines repeat one sentence of it."""
 
-    material: Material
-    rated: Rated
+    material: NNEvalMaterial
+    rated: ImageRatings
 
 
 def _people(rng, images):
@@ -37,7 +36,7 @@ def world():
     rng = np.random.default_rng(0)
     people = _people(rng, [f"{number}.jpg" for number in range(60)])
     captioners = [
-        Captioner(f"m{place}", {image: sentence(rng, WORDS, 8) for image in people})
+        CaptionerOutputs(f"m{place}", {image: sentence(rng, WORDS, 8) for image in people})
         for place in range(4)
     ]
     rows = []
@@ -46,7 +45,9 @@ def world():
         for caption, ratings in ((said[0], good), (said[1], good)):
             rows.append((image, caption, said[2:], ratings))
         rows += ((image, sentence(rng, WORDS, 8), said[2:], poor) for _ in range(2))
-    return World(Material(people, captioners), Rated(*map(list, zip(*rows, strict=True))))
+    return World(
+        NNEvalMaterial(people, captioners), ImageRatings(*map(list, zip(*rows, strict=True)))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +59,7 @@ def unused_jvm():
 
 @pytest.fixture(scope="session")
 def refs(unused_jvm):
-    return references.prepare(PEOPLE, "none", unused_jvm)
+    return references.prepare_references(PEOPLE, "none", unused_jvm)
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,8 @@ from service.contract.formats.bundles import Item
 from service.contract.plan.assets import Places, registered
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen
-from workers.metrics.learned import model
-from workers.metrics.learned.network import Network
+from workers.metrics.learned import nneval
+from workers.metrics.learned.network import HumanClassifier
 from workers.offline import assets
 
 
@@ -64,7 +64,7 @@ def _train(arguments):
 def test_a_model_is_trained_written_and_described(files, tmp_path):
     result = _train([*files, "--ratings", tmp_path / "rated.jsonl"])
     assert result.exit_code == 0, result.output
-    written = model.read(tmp_path / "model.safetensors")
+    written = nneval.read_nneval(tmp_path / "model.safetensors")
     assert written.name in result.stdout
     assert written.features == ("bleu_1", "cider_d")
     for row in ("all features", "bleu_1", "cider_d", "without bleu_1", "without cider_d"):
@@ -79,7 +79,7 @@ def test_a_written_model_scores(files, refs, unused_jvm):
     options = ["--features", "bleu_4", "--epochs", "60", "--learning-rate", "0.1"]
     result = _train([*files, *options])
     assert result.exit_code == 0, result.output
-    read = model.read(Path(files[-1]))
+    read = nneval.read_nneval(Path(files[-1]))
     found = postgen.score_tokens(
         "nneval", ["a dog"], refs, np.zeros(1, int), unused_jvm, model=read
     )
@@ -97,13 +97,13 @@ def test_a_model_that_says_nothing_is_not_registered_nor_loaded(tmp_path):
     people = [["a cat", "the cat"], ["a dog in the park"]]
     good = learned_models.by_chance(people)
     layers = [(1e-5 * weights, biases) for weights, biases in good.classifier.layers]
-    model.write(tmp_path / "flat", replace(good, classifier=Network(layers)))
+    nneval.write_nneval(tmp_path / "flat", replace(good, classifier=HumanClassifier(layers)))
     places = Places(tmp_path / "home")
     with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):
-        assets.add("learned", tmp_path / "flat", places)
+        assets.add_asset("learned", tmp_path / "flat", places)
     assert registered(places) == {}
-    model.write(tmp_path / "good", good)
-    digest = assets.add("learned", tmp_path / "good", places)["learned"].sha256
+    nneval.write_nneval(tmp_path / "good", good)
+    digest = assets.add_asset("learned", tmp_path / "good", places)["learned"].sha256
     toolbox = Toolbox("cpu", places)
     assert toolbox.learned("nneval", digest).digest == digest
     with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):

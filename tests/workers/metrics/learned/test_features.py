@@ -7,14 +7,14 @@ from builders import captions_with_references
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers.metrics import postgen
 from workers.metrics.learned import features
-from workers.metrics.learned.features import Scaling, Tools
+from workers.metrics.learned.features import FeatureScaling, FeatureTools
 from workers.metrics.vectors import word_vectors
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
-VECTORS = word_vectors.collect(
+VECTORS = word_vectors.collect_vectors(
     "0123456789abcdef",
     np.random.default_rng(0).normal(size=(len(WORDS), 8)).astype(np.float32),
-    b"".join(word_vectors.key(word.encode()) for word in WORDS),
+    b"".join(word_vectors.hash_word(word.encode()) for word in WORDS),
 )
 
 
@@ -25,8 +25,8 @@ def _words(captions):
 
 @pytest.fixture
 def tools(model, unused_jvm):
-    return Tools(
-        postgen.score, unused_jvm, model.frequencies, {"vectors": VECTORS, "parse": _words}
+    return FeatureTools(
+        postgen.score_family, unused_jvm, model.frequencies, {"vectors": VECTORS, "parse": _words}
     )
 
 
@@ -35,7 +35,7 @@ def test_a_feature_is_the_score_of_that_name(refs, tools):
     captions, _ = captions_with_references(WORDS, 50, 1)
     rows = np.arange(50)
     names = ["wmd", "bleu_3", "cider_d", "spice", "bleu_1"]
-    found = features.measure(names, captions, refs, rows, tools)
+    found = features.measure_features(names, captions, refs, rows, tools)
     for place, name in enumerate(names):
         family = "bleu" if name.startswith("bleu") else name
         expected = postgen.score_tokens(
@@ -65,11 +65,11 @@ def test_captions_with_reference_sets_of_their_own_are_scored_against_them(tools
 @pytest.mark.parametrize("names", [[], ["bleu_1", "bleu_1"], ["bleu"], ["rouge_l", "bleu_1"]])
 def test_other_features_are_refused(names, refs, tools):
     with pytest.raises(UnknownMetric, match="bleu_1, bleu_2, bleu_3, bleu_4, cider_d, meteor"):
-        features.measure(names, ["a"], refs, np.arange(1), tools)
+        features.measure_features(names, ["a"], refs, np.arange(1), tools)
 
 
 def test_features_are_scaled_by_what_was_seen_in_training_and_clipped():
-    scaling = Scaling.of(np.array([[0.0, 5.0, 1.0], [2.0, 5.0, 3.0], [1.0, 5.0, 2.0]]))
+    scaling = FeatureScaling.of(np.array([[0.0, 5.0, 1.0], [2.0, 5.0, 3.0], [1.0, 5.0, 2.0]]))
     found = scaling(np.array([[0.0, 5.0, 3.0], [1.5, 9.0, 9.0], [-7.0, 0.0, 2.0]]))
     assert found.tolist() == [[-1, 0, 1], [0.5, 0, 1], [-1, 0, 0]]
 
@@ -77,6 +77,6 @@ def test_features_are_scaled_by_what_was_seen_in_training_and_clipped():
 def test_what_a_feature_needs_is_said(refs, tools):
     for name, wanting in (("wmd", {"vectors": None}), ("spice", {"parse": None})):
         with pytest.raises(MetricFailed, match="was given none"):
-            features.measure(
+            features.measure_features(
                 [name], ["a"], refs, np.arange(1), replace(tools, needs=tools.needs | wanting)
             )

@@ -1,10 +1,10 @@
-from workers.jobs import learned
+from workers.jobs import bench
 
 
 def test_progress_goes_on_from_stage_to_stage_and_never_back():
     """Features are measured family by family, and the training may end early."""
     told = []
-    report = learned._staged(lambda *at: told.append(at), stages=3)
+    report = bench._staged(lambda *at: told.append(at), stages=3)
     for what, done, total in (
         *(("features", 0, 10), ("features", 10, 10), ("features", 5, 10)),
         *(("training", 0, 500), ("training", 250, 500)),

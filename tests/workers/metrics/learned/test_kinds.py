@@ -12,7 +12,7 @@ from service.contract.metrics.objectives import OBJECTIVES
 from service.contract.plan.assets import Places, models, parameters, registered
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen, references
-from workers.metrics.accord.features import NAMES
+from workers.metrics.accord.caption_features import NAMES
 from workers.metrics.family import ScoringInput
 from workers.metrics.learned import kinds, soundness
 from workers.metrics.learned.kinds import KINDS
@@ -35,8 +35,8 @@ def test_every_learned_metric_has_a_kind_and_is_trained_by_an_objective():
 
 @pytest.mark.parametrize("family", KINDS)
 def test_a_file_says_whose_model_it_is_and_its_name_has_its_digits(files, family):
-    assert kinds.family_of(files / family) == family
-    found = kinds.sound(family, files / family, postgen.score)
+    assert kinds.find_family(files / family) == family
+    found = kinds.read_sound_model(family, files / family, postgen.score_family)
     assert found.name == f"{family}@{found.digest[:12]}"
     other = next(each for each in KINDS if each != family)
     with pytest.raises(MetricFailed, match=r"expected a model of (accord|NNEval) of format 1"):
@@ -46,19 +46,19 @@ def test_a_file_says_whose_model_it_is_and_its_name_has_its_digits(files, family
 def test_a_file_of_something_else_is_no_model(tmp_path):
     (tmp_path / "x").write_bytes(b"something")
     with pytest.raises(MetricFailed, match="x is no file of a learned metric"):
-        kinds.family_of(tmp_path / "x")
+        kinds.find_family(tmp_path / "x")
 
 
 @pytest.mark.parametrize("family", KINDS)
 def test_the_shipped_model_is_sound(family):
-    assert soundness.judge(KINDS[family].shipped(), postgen.score).wrong == ()
+    assert soundness.judge_model(KINDS[family].shipped(), postgen.score_family).wrong == ()
 
 
 @pytest.mark.parametrize("name", ["learned", "accord"])
 def test_a_model_is_registered_as_what_its_file_says_and_takes_the_shipped_ones_place(files, name):
     places = Places(files / "home")
     for family, own in (("accord", "accord"), ("nneval", "learned")):
-        added = assets.add(name, files / family, places)
+        added = assets.add_asset(name, files / family, places)
         assert list(added) == [own]
         digest = added[own].sha256
         asked = parameters(family, places)
@@ -81,7 +81,7 @@ def test_a_model_of_accord_that_says_nothing_is_neither_registered_nor_loaded(fi
     KINDS["accord"].write(files / "flat", flat)
     places = Places(files / "home")
     with pytest.raises(MetricFailed, match="says nothing of captions: expected a spread") as caught:
-        assets.add("learned", files / "flat", places)
+        assets.add_asset("learned", files / "flat", places)
     assert ", found " in caught.value.detail
     assert registered(places) == {}
     with pytest.raises(MetricFailed, match="says nothing of captions"):
@@ -89,23 +89,25 @@ def test_a_model_of_accord_that_says_nothing_is_neither_registered_nor_loaded(fi
 
 
 def _task(tokenizer, **tools):
-    prepared = references.from_tokens(PEOPLE, tokenizer)
+    prepared = references.index_tokens(PEOPLE, tokenizer)
     rows = np.arange(2)
-    return ScoringInput(["a cat", "a dog"], rows, prepared, None, others=postgen.score, tools=tools)
+    return ScoringInput(
+        ["a cat", "a dog"], rows, prepared, None, others=postgen.score_family, tools=tools
+    )
 
 
 def test_a_trained_model_takes_its_own_tokenizer_alone_and_the_shipped_accord_any():
     trained = learned_models.of_accord(tokenizer="ptb")
     with pytest.raises(MetricUnavailable, match="tokenizer 'ptb', found references of 'none'"):
-        postgen.score("accord", _task("none", model=trained))
+        postgen.score_family("accord", _task("none", model=trained))
     for task in (_task("none"), _task("ptb", model=trained)):
-        assert 0 < postgen.score("accord", task).corpus["accord"] <= 1
+        assert 0 < postgen.score_family("accord", task).corpus["accord"] <= 1
 
 
 def test_a_score_has_the_name_that_tells_its_model():
     own = replace(learned_models.of_accord(0.5), digest="0123456789abcdef")
-    found = postgen.score("accord", _task("none", model=own, name=own.name))
+    found = postgen.score_family("accord", _task("none", model=own, name=own.name))
     assert list(found.corpus) == list(found.captions) == ["accord@0123456789ab"]
     assert found.signatures[own.name] == "accord|refs:1-2|tok:none|model:0123456789ab|v:2"
-    shipped = postgen.score("accord", _task("none"))
+    shipped = postgen.score_family("accord", _task("none"))
     assert found.corpus[own.name] != shipped.corpus["accord"]

@@ -48,7 +48,7 @@ def _train(folder, *arguments, code=0):
 def test_contrast_needs_references_alone_and_writes_a_model_of_accord(folder):
     asked = ["--objective", "contrast", "--tokenizer", "none"]
     shown = _train(folder, *asked).stdout
-    written = model.read(folder / "m.safetensors")
+    written = model.read_accord(folder / "m.safetensors")
     assert written.name in shown
     assert re.search("^images +80$", shown, re.MULTILINE)
     assert re.search("^shuffled +80 +1.000$", shown, re.MULTILINE)
@@ -59,7 +59,7 @@ def test_contrast_needs_references_alone_and_writes_a_model_of_accord(folder):
 def test_judged_tells_its_agreement_beside_that_of_others(folder):
     asked = ["--objective", "judged", "--judgements", folder / "judged.jsonl"]
     shown = _train(folder, *asked, "--tokenizer", "none", "--beta", "0.5").stdout
-    written = model.read(folder / "m.safetensors")
+    written = model.read_accord(folder / "m.safetensors")
     assert written.about["recipe"]["beta"] == 0.5
     for name in ("accord", "cider_d"):
         row = written.about["agreement"]["metrics"][name]

@@ -9,7 +9,7 @@ from builders import captions_with_references
 from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
 from workers.metrics import postgen
 from workers.metrics.learned import features
-from workers.metrics.learned.features import Tools
+from workers.metrics.learned.features import FeatureTools
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "sits", "on", "grass", "big"]
 CAPTIONS, _ = captions_with_references(WORDS, 50, 1)
@@ -23,8 +23,8 @@ def _score(model, refs, jvm, captions=CAPTIONS, rows=None, **options):
 def test_a_score_is_what_the_network_makes_of_the_features(model, refs, unused_jvm):
     """Caption by caption, with dot products; the mean of all."""
     found = _score(model, refs, unused_jvm)
-    tools = Tools(postgen.score, unused_jvm, model.frequencies)
-    rows = features.measure(model.features, CAPTIONS, refs, np.arange(50), tools).values
+    tools = FeatureTools(postgen.score_family, unused_jvm, model.frequencies)
+    rows = features.measure_features(model.features, CAPTIONS, refs, np.arange(50), tools).values
     for value, row in zip(found.captions["nneval"], rows, strict=True):
         expected = learned_models.human(model, dict(zip(model.features, row, strict=True)))
         assert value == pytest.approx(expected, rel=1e-12)

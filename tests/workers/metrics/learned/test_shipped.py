@@ -8,20 +8,20 @@ import pytest
 
 from service.contract.metrics import families
 from workers.metrics import postgen, references
-from workers.metrics.learned import model, soundness
+from workers.metrics.learned import nneval, soundness
 from workers.metrics.tokens import tokenize
 
-CARD = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
+CARD = (Path(nneval.__file__).parent / "CARD.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
 def shipped():
-    return model.shipped()
+    return nneval.load_shipped_nneval()
 
 
 def test_it_needs_no_asset_and_little_room(shipped):
     assert set(shipped.features) <= set(families.usual_features())
-    assert Path(model.__file__).with_name("nneval.safetensors").stat().st_size < 3_000_000
+    assert Path(nneval.__file__).with_name("nneval.safetensors").stat().st_size < 3_000_000
 
 
 def test_its_card_is_about_this_very_file(shipped):
@@ -38,7 +38,7 @@ def test_its_tasks_have_keys_of_their_own(shipped):
 
 def test_it_spreads_its_scores_and_puts_captions_in_order(shipped):
     """What every model has to pass, and more: no kind of captions has the score of the next."""
-    found = soundness.judge(shipped, postgen.score)
+    found = soundness.judge_model(shipped, postgen.score_family)
     assert found.wrong == ()
     means = list(found.means.values())
     assert min(better - worse for better, worse in pairwise(means)) > 0.01
@@ -77,7 +77,7 @@ def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
         "A male surfer riding a wave on the ocean.",
     ]
     captions = ["A man on a surfboard riding an ocean wave.", "a a a a a", "Two dogs eat a pizza."]
-    refs = references.prepare([people], "ptb", jvm)
+    refs = references.prepare_references([people], "ptb", jvm)
     tokens = tokenize(captions, "ptb", jvm)
     found = postgen.score_tokens("nneval", tokens, refs, np.zeros(3, int), jvm, model=shipped)
     good, *poor = found.captions["nneval"]

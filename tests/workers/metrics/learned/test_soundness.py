@@ -10,30 +10,30 @@ from parity import learned_sets
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, postgen, references
 from workers.metrics.learned import features, soundness
-from workers.metrics.learned.features import Tools
-from workers.metrics.learned.network import Network
+from workers.metrics.learned.features import FeatureTools
+from workers.metrics.learned.network import HumanClassifier
 from workers.metrics.tokens import tokenize
 
 
 def _wrong(model):
-    return "; ".join(soundness.judge(model, postgen.score).wrong)
+    return "; ".join(soundness.judge_model(model, postgen.score_family).wrong)
 
 
 @pytest.fixture
 def sound():
-    return learned_models.by_chance(soundness.people())
+    return learned_models.by_chance(soundness.list_references())
 
 
 def _weighted(model, scale, sign=1.0):
     """Every feature counts as much; logits are `scale` times the scaled features' sum."""
     weights = np.outer(np.full(len(model.features), sign * scale), [-0.5, 0.5])
-    return replace(model, classifier=Network([(weights, np.zeros(2))]))
+    return replace(model, classifier=HumanClassifier([(weights, np.zeros(2))]))
 
 
 def test_a_model_whose_scores_rise_with_every_feature_passes(sound):
     for model in (sound, _weighted(sound, 1.0)):
-        soundness.check(model, postgen.score)
-    means = soundness.judge(_weighted(sound, 1.0), postgen.score).means
+        soundness.check_model(model, postgen.score_family)
+    means = soundness.judge_model(_weighted(sound, 1.0), postgen.score_family).means
     assert list(means) == list(soundness.KINDS)
     assert sorted(means.values(), reverse=True) == list(means.values())
 
@@ -42,8 +42,8 @@ def test_a_model_that_has_collapsed_is_refused_with_the_spread_that_was_found(so
     """It has the right order: ranks alone do not show it."""
     said = r"a spread of at least 0.05 from a caption of .* found \d\.?\d?e-0[78]\. Train it anew"
     with pytest.raises(MetricFailed, match=said):
-        soundness.check(_weighted(sound, 1e-7), postgen.score)
-    flat = replace(sound, classifier=Network([(np.zeros((3, 2)), np.zeros(2))]))
+        soundness.check_model(_weighted(sound, 1e-7), postgen.score_family)
+    flat = replace(sound, classifier=HumanClassifier([(np.zeros((3, 2)), np.zeros(2))]))
     assert _wrong(flat).endswith("found 0")
 
 
@@ -56,7 +56,7 @@ def test_a_model_that_counts_features_against_a_caption_is_refused(sound):
 def test_a_model_that_punishes_what_is_met_exactly_is_refused(sound):
     """As one does that counts high BLEU-4 against a caption."""
     weights = np.array([[-1.5, 1.5], [0.5, -0.5], [0.0, 0.0]])
-    wrong = _wrong(replace(sound, classifier=Network([(weights, np.zeros(2))])))
+    wrong = _wrong(replace(sound, classifier=HumanClassifier([(weights, np.zeros(2))])))
     assert wrong.startswith("expected no higher score of another caption of the image than of a")
     assert wrong.count("expected") == 1
 
@@ -71,14 +71,16 @@ def test_a_score_that_is_no_probability_is_refused(sound, score):
 
 @pytest.fixture(scope="module")
 def tools(jvm):
-    counted = frequencies.collect(references.from_tokens(soundness.people(), "ptb"))
-    return Tools(postgen.score, jvm, counted)
+    counted = frequencies.collect_frequencies(
+        references.index_tokens(soundness.list_references(), "ptb")
+    )
+    return FeatureTools(postgen.score_family, jvm, counted)
 
 
 def _of_the_captions(name, tools):
-    prepared = references.from_tokens(soundness.people(), "ptb")
+    prepared = references.index_tokens(soundness.list_references(), "ptb")
     rows = np.tile(np.arange(prepared.images), len(soundness.KINDS))
-    found = features.measure([name], soundness.captions(), prepared, rows, tools)
+    found = features.measure_features([name], soundness.list_captions(), prepared, rows, tools)
     return found.values.reshape(len(soundness.KINDS), -1)
 
 
@@ -102,13 +104,16 @@ def test_the_table_of_wmd_is_that_of_vectors_of_captions(tools, data):
 
 @pytest.mark.parametrize("tokenizer", ["ptb", "regex", "none"])
 def test_every_tokenizer_leaves_the_captions_as_they_are(jvm, tokenizer):
-    texts = [*soundness.captions(), *(text for image in soundness.people() for text in image)]
+    texts = [
+        *soundness.list_captions(),
+        *(text for image in soundness.list_references() for text in image),
+    ]
     assert list(tokenize(texts, tokenizer, jvm)) == texts
 
 
 def test_the_captions_are_what_their_kinds_say():
-    kinds = np.reshape(soundness.captions(), (len(soundness.KINDS), -1))
-    people = soundness.people()
+    kinds = np.reshape(soundness.list_captions(), (len(soundness.KINDS), -1))
+    people = soundness.list_references()
     for place, (own, other, elsewhere, random, none) in enumerate(kinds.T):
         assert own in people[place]
         assert other not in people[place]

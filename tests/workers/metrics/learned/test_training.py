@@ -6,20 +6,20 @@ from scipy import stats
 
 import ending
 from service.contract.errors import Canceled, RequestRefused, UnknownMetric
+from workers.bench.learned import nneval_fitting, nneval_training
+from workers.bench.learned.nneval_fitting import FittingData, NetworkRecipe, WatchedCaptions
+from workers.bench.learned.nneval_training import NNEvalMaterial
+from workers.bench.learned.training_sets import CaptionerOutputs
 from workers.metrics import postgen, references
-from workers.metrics.learned import fitting, model, training
-from workers.metrics.learned.fitting import Task, Watched
-from workers.metrics.learned.network import NetworkRecipe
-from workers.metrics.learned.training import Material
-from workers.metrics.learned.training_sets import Captioner
+from workers.metrics.learned import nneval
 
 FEATURES = ("bleu_1", "bleu_4", "cider_d")
 QUICK = NetworkRecipe(hidden=(8,), learning_rate=0.01, beta=1e-4, epochs=8)
 
 
 def _train(material, jvm, names=FEATURES, recipe=QUICK, **options):
-    how = {"score": postgen.score, "tokenizer": "none"}
-    return training.train(material, names, jvm, recipe, **how, **options)
+    how = {"score": postgen.score_family, "tokenizer": "none"}
+    return nneval_training.train_nneval(material, names, jvm, recipe, **how, **options)
 
 
 @pytest.fixture(scope="module")
@@ -55,23 +55,23 @@ def test_what_was_done_is_recorded(outcome, world):
 
 def test_the_same_material_gives_the_same_bytes(outcome, world, unused_jvm, tmp_path):
     material = replace(world.material, rated=world.rated, inputs={"x": "sha256:0"})
-    model.write(tmp_path / "one", outcome.model)
-    model.write(tmp_path / "two", _train(material, unused_jvm).model)
+    nneval.write_nneval(tmp_path / "one", outcome.model)
+    nneval.write_nneval(tmp_path / "two", _train(material, unused_jvm).model)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_model_scores_as_it_was_tested(outcome, world, unused_jvm, tmp_path):
     """Written, read, and asked for the ratings of the other half."""
-    model.write(tmp_path / "model", outcome.model)
-    read = model.read(tmp_path / "model")
+    nneval.write_nneval(tmp_path / "model", outcome.model)
+    read = nneval.read_nneval(tmp_path / "model")
     rated = world.rated
     sets = list(dict.fromkeys(rated.reference_sets))
-    refs = references.prepare(sets, "none", unused_jvm)
+    refs = references.prepare_references(sets, "none", unused_jvm)
     rows = np.array([sets.index(each) for each in rated.reference_sets])
     found = postgen.score_tokens("nneval", rated.captions, refs, rows, unused_jvm, model=read)
     scores = found.captions["nneval"]
     found = []
-    for half in training._parts(replace(world.material, rated=rated), QUICK.seed)[1:3]:
+    for half in nneval_training._parts(replace(world.material, rated=rated), QUICK.seed)[1:3]:
         kept = np.array([image in half for image in rated.images])
         observed = np.repeat(scores[kept], 2)
         ratings = np.array(rated.ratings)[kept].ravel()
@@ -92,7 +92,7 @@ def test_kendalls_tau_c_of_labels_is_twice_the_area_under_the_curve_less_1():
     scores = np.round(rng.normal(size=400) + human, 1)
     pairs = scores[human][:, None] - scores[~human][None, :]
     area = np.mean((pairs > 0) + (pairs == 0) / 2)
-    watched = Watched(np.zeros((400, 1)), np.arange(400), human.astype(float))
+    watched = WatchedCaptions(np.zeros((400, 1)), np.arange(400), human.astype(float))
     assert watched.agreement(scores) == pytest.approx(2 * area - 1)
     assert watched.agreement(np.ones(400)) == 0.0
 
@@ -102,10 +102,10 @@ def test_a_feature_that_is_left_out_is_not_seen():
     rng = np.random.default_rng(0)
     human = rng.random(300) < 0.5
     values = np.stack([human + rng.normal(scale=0.1, size=300), rng.random(300)], axis=1)
-    watched = Watched(values, np.arange(300), human.astype(float))
-    task = Task(("telling", "silent"), values, human, watched, watched, watched)
-    single = {row.what: row.test for row in fitting.single_features(task)}
-    without = {row.what: row.test for row in fitting.one_left_out(task, QUICK)}
+    watched = WatchedCaptions(values, np.arange(300), human.astype(float))
+    task = FittingData(("telling", "silent"), values, human, watched, watched, watched)
+    single = {row.what: row.test for row in nneval_fitting.rate_single_features(task)}
+    without = {row.what: row.test for row in nneval_fitting.rate_left_out_features(task, QUICK)}
     for telling, silent in (
         (single["telling"], single["silent"]),
         (without["without silent"], without["without telling"]),
@@ -130,7 +130,7 @@ def test_a_photo_that_stops_and_tests_is_refused(world, unused_jvm):
 
 def test_what_a_captioner_knew_is_refused(world, unused_jvm):
     first, *others = world.material.captioners
-    knowing = Captioner(first.name, first.captions, frozenset({"17_other.jpg"}))
+    knowing = CaptionerOutputs(first.name, first.captions, frozenset({"17_other.jpg"}))
     with pytest.raises(RequestRefused, match="'m0' was not trained on"):
         _train(replace(world.material, captioners=[knowing, *others]), unused_jvm)
 
@@ -142,7 +142,7 @@ def test_further_references_count_in_document_frequencies(world, unused_jvm):
 
 def test_too_little_is_refused(world, unused_jvm):
     with pytest.raises(RequestRefused, match="expected training images, found none"):
-        _train(Material({}, [], world.rated), unused_jvm)
+        _train(NNEvalMaterial({}, [], world.rated), unused_jvm)
     with pytest.raises(UnknownMetric):
         _train(world.material, unused_jvm, names=["rouge_l"])
 

@@ -9,7 +9,7 @@ import encoders
 import ending
 from oracles import sentences as oracle
 from service.contract.errors import Canceled, MetricFailed
-from workers.metrics.vectors import encoder, sentences
+from workers.metrics.vectors import sentences, text_encoder
 
 PEOPLE = [["the man runs", "a dog"], ["a dog"], ["", "a big red cat"], ["the man runs"]]
 
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return encoder.read(folder)
+    return text_encoder.read_encoder(folder)
 
 
 def _by_image(prepared):

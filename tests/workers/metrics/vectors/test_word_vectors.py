@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from golden import home, story
 from service.contract.errors import MetricFailed
-from workers.files import tensor_files
+from workers import tensor_files
 from workers.metrics.vectors import word2vec, word_vectors
 
 WORDS = ["in", "New_York", "München", "猫", "don't", "</s>", "x" * 900]
@@ -40,8 +40,8 @@ def _text(words, numbers):
 def _converted(content, folder):
     source, target = folder / "vectors", folder / "converted"
     source.write_bytes(content)
-    word2vec.convert(source, target)
-    return word_vectors.read(target)
+    word2vec.convert_word_vectors(source, target)
+    return word_vectors.read_word_vectors(target)
 
 
 def _check(found, words, numbers):
@@ -143,8 +143,8 @@ def test_of_a_word_that_stands_twice_the_first_counts_as_with_gensim(tmp_path):
 
 def test_words_that_share_half_a_key_are_told_apart():
     half = b"12345678"
-    keys = word_vectors.key(b"a")[:8] + half + word_vectors.key(b"a")
-    found = word_vectors.collect("", np.zeros((2, 1), np.float32), keys)
+    keys = word_vectors.hash_word(b"a")[:8] + half + word_vectors.hash_word(b"a")
+    found = word_vectors.collect_vectors("", np.zeros((2, 1), np.float32), keys)
     assert found.find(["a"]).tolist() == [1]
 
 
@@ -228,8 +228,8 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_read(
 
 
 def _parts(**changed):
-    keys = b"".join(word_vectors.key(word.encode()) for word in WORDS)
-    found = word_vectors.collect("", NUMBERS, keys)
+    keys = b"".join(word_vectors.hash_word(word.encode()) for word in WORDS)
+    found = word_vectors.collect_vectors("", NUMBERS, keys)
     parts = {name: getattr(found, name) for name in ("vectors", "keys", "rows")}
     return {**parts, **changed}
 
@@ -247,9 +247,9 @@ def _parts(**changed):
     ],
 )
 def test_a_file_that_contradicts_itself_is_refused(tmp_path, parts, complaint):
-    tensor_files.write(tmp_path / "it", parts, {"prescore_word_vectors": "1", "source": ""})
+    tensor_files.write_tensors(tmp_path / "it", parts, {"prescore_word_vectors": "1", "source": ""})
     with pytest.raises(MetricFailed, match=complaint):
-        word_vectors.read(tmp_path / "it")
+        word_vectors.read_word_vectors(tmp_path / "it")
 
 
 @pytest.mark.long
@@ -257,4 +257,4 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, parts, complaint):
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "it").write_bytes(content)
     with pytest.raises(MetricFailed, match="it"):
-        word_vectors.read(tmp_path / "it")
+        word_vectors.read_word_vectors(tmp_path / "it")

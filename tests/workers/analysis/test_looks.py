@@ -1,0 +1,127 @@
+"""Looks, one after the other: the last one says what the whole's score is."""
+
+import numpy as np
+import pytest
+
+from workers.analysis import image_order, looks
+from workers.analysis.looks import LookBatch
+from workers.metrics import postgen, references
+
+WORDS = ["a", "dog", "runs", "red", "ball", "two", "people", "in", "the", "park"]
+FAMILIES = ("bleu", "cider_d")
+IMAGES = 400
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    return references.index_tokens(
+        [
+            [" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(3)]
+            for _ in range(IMAGES)
+        ],
+        "none",
+    )
+
+
+@pytest.fixture(scope="module")
+def captions():
+    rng = np.random.default_rng(1)
+    return [" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(IMAGES)]
+
+
+@pytest.fixture(scope="module")
+def known():
+    return image_order.standardise_columns(np.random.default_rng(2).normal(size=(IMAGES, 4)))
+
+
+@pytest.fixture(scope="module")
+def scored(people, captions):
+    def score(places):
+        given = [captions[at] for at in places]
+        return [postgen.score_tokens(f, given, people, places, None) for f in FAMILIES]
+
+    return score
+
+
+@pytest.fixture(scope="module")
+def drawn(known):
+    return image_order.draw_image_order(known, 0)
+
+
+def _looks(drawn, scored, ends):
+    seen, begun = None, 0
+    for end in ends:
+        places = drawn[begun:end]
+        seen, begun = looks.add_look(seen, [LookBatch(places, scored(places))]), end
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_last_look_is_the_score_of_all(scored, known, seed):
+    seen = _looks(image_order.draw_image_order(known, seed), scored, [128, 256, 384, IMAGES])
+    said = looks.estimate_from_looks(seen, known, {})
+    for each in scored(np.arange(IMAGES)):
+        for name, value in each.corpus.items():
+            assert said[name]["value"] == value, "to the last bit: it may be compared with itself"
+            assert said[name]["interval"] == (said[name]["value"], said[name]["value"])
+            assert (said[name]["images"], said[name]["of"]) == (IMAGES, IMAGES)
+
+
+def test_signatures_are_those_of_the_whole(drawn, scored):
+    whole = {name: at for each in scored(np.arange(IMAGES)) for name, at in each.signatures.items()}
+    assert _looks(drawn, scored, [128, 256]).signatures == whole
+
+
+def test_nothing_is_said_of_how_sure_a_few_images_are(drawn, scored, known):
+    said = looks.estimate_from_looks(_looks(drawn, scored, [64]), known, {})
+    assert said["cider_d"]["interval"] is None
+    assert looks.estimate_from_looks(_looks(drawn, scored, [64, 128]), known, {})["cider_d"][
+        "interval"
+    ]
+
+
+def test_a_baseline_that_is_nearly_the_same_leaves_nearly_nothing_open(drawn, scored, known):
+    past = {each.family: dict(each.statistics) for each in scored(np.arange(IMAGES))}
+    past["cider_d"]["cider_d"] = past["cider_d"]["cider_d"] + 0.001
+    seen = _looks(drawn, scored, [128])
+    alone, beside = (looks.estimate_from_looks(seen, known, given) for given in ({}, past))
+    for each in scored(np.arange(IMAGES)):
+        for name, truth in each.corpus.items():
+            assert beside[name]["value"] == pytest.approx(truth, abs=1e-9)
+            assert beside[name]["interval"] == pytest.approx((truth, truth), abs=1e-8)
+            low, high = beside[name]["interval"]
+            assert low < truth < high
+            assert alone[name]["interval"][1] - alone[name]["interval"][0] > 100 * (high - low)
+
+
+def test_another_look_widens_the_interval(drawn, scored, known):
+    once, twice = (
+        looks.estimate_from_looks(_looks(drawn, scored, ends), known, {})["cider_d"]["interval"]
+        for ends in ([256], [128, 256])
+    )
+    assert once[0] > twice[0]
+    assert once[1] < twice[1]
+
+
+def test_what_looks_gathered_is_read_as_it_was_written(drawn, scored, known, tmp_path):
+    seen = _looks(drawn, scored, [128, 256])
+    looks.write_looks(tmp_path / "look", seen)
+    found = looks.read_looks(tmp_path / "look")
+    assert looks.estimate_from_looks(found, known, {}) == looks.estimate_from_looks(seen, known, {})
+    assert found.signatures == seen.signatures
+
+
+def test_a_look_may_take_several_batches(drawn, scored, known):
+    batches = [LookBatch(drawn[a:b], scored(drawn[a:b])) for a, b in ((0, 50), (50, 128))]
+    found = looks.estimate_from_looks(looks.add_look(None, batches), known, {})
+    assert found == looks.estimate_from_looks(_looks(drawn, scored, [128]), known, {})
+
+
+def test_a_metric_that_failed_once_is_estimated_no_more(drawn, scored, known):
+    second = LookBatch(drawn[128:256], scored(drawn[128:256])[:1])
+    seen = looks.add_look(_looks(drawn, scored, [128]), [second])
+    third = LookBatch(drawn[256:384], scored(drawn[256:384]))
+    assert set(looks.estimate_from_looks(looks.add_look(seen, [third]), known, {})) == {
+        *(f"bleu_{n}" for n in (1, 2, 3, 4))
+    }

@@ -1,0 +1,320 @@
+"""Judged captions' scores beside CIDEr-D from its definition and pycocoevalcap's other scorers."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.rouge.rouge import Rouge
+
+import encoders
+import ending
+import learned_models
+from oracles import sentences
+from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
+from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
+from workers.bench.judging import scoring
+from workers.bench.judging.verdict import judge_metrics
+from workers.metrics import postgen, references
+from workers.metrics.accord import large_model
+from workers.metrics.families import bertscore
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.tokens import tokenize
+from workers.metrics.vectors import text_encoder, word_vectors
+
+CATS = ("a cat sits on a mat", "the cat is on the mat", "one cat")
+DOGS = ("a dog runs", "the brown dog runs in a park")
+BIRDS = ("a bird in a tree", "two birds sit in the tree", "birds", "a tree")
+PARK = ("people walk in the park", "a park")
+JUDGEMENTS = Judgements(
+    rated=[
+        RatedCaption("a cat on a mat", CATS, (4.0, 3.0, 4.0)),
+        RatedCaption("a dog in a park", DOGS, (4.0,)),
+        RatedCaption("a cat on a mat", DOGS, (1.0, 1.0)),
+        RatedCaption("", BIRDS, (1.0, 2.0)),
+        RatedCaption("a bird sits in the tree", BIRDS[::-1], (4.0, 4.0)),
+        RatedCaption("a cat on a mat", CATS, (3.0,)),
+    ],
+    pairs=[
+        JudgedPair(CATS, "a cat on a mat", "a dog in a park", "a", "HM"),
+        JudgedPair(BIRDS, "two birds", "a cat on a mat", "b"),
+    ],
+)
+LINES = [(each.candidate, each.references) for each in JUDGEMENTS.rated]
+
+
+@pytest.fixture
+def java():
+    with Jvm() as jvm:
+        yield jvm  # nothing here needs it: it does not start
+
+
+def _scored(java, names=("cider_d", "bleu_1", "bleu_4", "rouge_l"), **options):
+    given = scoring.collect_captions(JUDGEMENTS)
+    return given, scoring.score_captions(given, names, "none", java, **options)
+
+
+def _bring(**needs):
+    return lambda _family, _progress: needs
+
+
+def _for(wanted, **needs):
+    return lambda family, _progress: needs if family == wanted else {}
+
+
+def _grams(text, n):
+    words = text.split()
+    return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))
+
+
+def _cider_d(caption, references, documents):
+    """By definition, with document frequencies of the given reference sets."""
+    total = 0.0
+    for n in range(1, 5):
+        held = [set().union(*(_grams(text, n) for text in people)) for people in documents]
+
+        def weight(gram, held=held):
+            return math.log(len(held)) - math.log(max(1, sum(gram in each for each in held)))
+
+        own = {gram: times * weight(gram) for gram, times in _grams(caption, n).items()}
+        for reference in references:
+            theirs = {gram: times * weight(gram) for gram, times in _grams(reference, n).items()}
+            dot = sum(
+                min(value, theirs.get(gram, 0)) * theirs.get(gram, 0) for gram, value in own.items()
+            )
+            norms = [math.sqrt(sum(value**2 for value in side.values())) for side in (own, theirs)]
+            bigrams = [max(0, len(text.split()) - 1) for text in (caption, reference)]
+            penalty = math.exp(-((bigrams[0] - bigrams[1]) ** 2) / 72)
+            total += dot / (norms[0] * norms[1]) * penalty / len(references) if dot else 0
+    return total / 4 * 10
+
+
+def test_what_repeats_is_analysed_once(java):
+    given, _ = _scored(java)
+    assert given.reference_sets == [CATS, DOGS, BIRDS]  # in any order the same set
+    assert len(given.texts) == 8
+    assert given.rated[0] == given.rated[5] == given.pairs[0, 0]
+    said = [(given.texts[place], given.reference_sets[given.rows[place]]) for place in given.rated]
+    assert [text for text, _ in said] == [text for text, _ in LINES]
+
+
+def test_document_frequencies_are_those_of_the_files_distinct_sets(java):
+    given, scored = _scored(java)
+    expected = [_cider_d(*line, [CATS, DOGS, BIRDS]) for line in LINES]
+    np.testing.assert_allclose(scored.values["cider_d"][given.rated], expected, rtol=1e-12)
+    assert scored.signatures["cider_d"].startswith("cider_d|refs:2-4|tok:none|df:corpus(n=3)|")
+
+
+@pytest.mark.parametrize("others", [[PARK, DOGS, BIRDS, ("cat", "mat")], [PARK] * 5 + [CATS]])
+def test_document_frequencies_of_another_dataset_count_nothing_of_the_file(java, others):
+    given, scored = _scored(java, frequencies=others)
+    expected = [_cider_d(*line, others) for line in LINES]
+    np.testing.assert_allclose(scored.values["cider_d"][given.rated], expected, rtol=1e-12)
+    signature = scored.signatures["cider_d"]
+    assert signature.startswith(f"cider_d|refs:2-4|tok:none|df:given(n={len(others)})|")
+
+
+def test_each_line_is_scored_against_its_own_references(java):
+    given, scored = _scored(java)
+    said = {at: [text] for at, (text, _) in enumerate(LINES)}
+    people = {at: list(references) for at, (_, references) in enumerate(LINES)}
+    bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
+    rouge = Rouge().compute_score(people, said)[1]
+    for name, expected in (("bleu_1", bleu[0]), ("bleu_4", bleu[3]), ("rouge_l", rouge)):
+        np.testing.assert_allclose(scored.values[name][given.rated], expected, rtol=1e-12)
+
+
+def test_a_metric_that_is_unavailable_is_said_and_the_others_go_on(java):
+    _, scored = _scored(java, ["spice", "bleu_2", "spider"])
+    assert list(scored.values) == ["bleu_2"]
+    assert set(scored.missing) == {"spice", "spider"}
+    assert "parser" in scored.missing["spice"].detail
+
+
+def test_spice_and_spider_come_from_a_parser(java):
+    parsed = {text: [["cat"]] if "cat" in text else [["dog"]] for _, p in LINES for text in p}
+    parsed |= {text: [["cat"]] for text, _ in LINES}
+
+    def parse(texts):
+        return {text: parsed.get(text, [["bird"]]) for text in texts}
+
+    names = ["spice", "cider_d", "spider"]
+    given, scored = _scored(java, names, bring=_bring(parse=parse))
+    assert scored.values["spice"][given.rated[0]] == 1
+    together = (scored.values["spice"] + scored.values["cider_d"]) / 2
+    np.testing.assert_array_equal(scored.values["spider"], together)
+    _, alone = _scored(java, ["spider"], bring=_bring(parse=parse))
+    np.testing.assert_array_equal(alone.values["spider"], together)
+
+
+def test_of_a_distance_less_is_better(java):
+    """Vectors on a line: cats near mats, birds far away."""
+    words = ["cat", "mat", "dog", "park", "bird", "birds", "tree"]
+    keys = b"".join(word_vectors.hash_word(word.encode()) for word in words)
+    vectors = np.array([[0], [1], [5], [6], [20], [20], [21]], np.float32)
+    bring = _bring(vectors=word_vectors.collect_vectors("made up", vectors, keys))
+    given, scored = _scored(java, ["wmd", "wmd_distance"], bring=bring)
+    found = judge_metrics(JUDGEMENTS, given, scored, "flat")["pairs"]
+    assert found["wmd"] == found["wmd_distance"]
+    assert found["wmd"]["HM"]["accuracy"] == 1
+
+
+@pytest.mark.long
+def test_bertscore_takes_captions_as_they_are(java, tmp_path):
+    model = text_encoder.read_encoder(encoders.make(tmp_path), 2)
+    given, scored = _scored(java, ["bertscore", "bleu_1"], bring=_for("bertscore", encoder=model))
+    people = bertscore.prepare([references for _, references in LINES], model)
+    expected = bertscore.measure_captions(
+        [text for text, _ in LINES], range(len(LINES)), people, model
+    )
+    found = scored.values["bertscore"][given.rated]
+    np.testing.assert_allclose(found, expected.captions["bertscore"], atol=1e-6)
+    assert scored.signatures["bertscore"].startswith("bertscore|refs:2-4|tok:model|model:")
+
+
+@pytest.mark.long
+def test_refscore_takes_captions_as_they_are(java, tmp_path):
+    model = text_encoder.read_encoder(encoders.make(tmp_path), 2)
+    given, scored = _scored(java, ["refscore", "bleu_1"], bring=_for("refscore", encoder=model))
+    reference = sentences.Model(tmp_path, 2)
+    expected = [sentences.score(reference, text, people) for text, people in LINES]
+    np.testing.assert_allclose(scored.values["refscore"][given.rated], expected, atol=2e-6)
+    assert scored.signatures["refscore"].startswith("refscore|refs:2-4|tok:model|model:")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("frequencies", [None, [DOGS]])
+def test_accord_large_takes_tokens_and_captions_as_they_are(
+    java, tmp_path, monkeypatch, frequencies
+):
+    model = text_encoder.read_encoder(encoders.make(tmp_path))
+    monkeypatch.setattr(
+        large_model,
+        "load_shipped_large_model",
+        partial(replace, large_model.load_shipped_large_model(), encoder=model.name),
+    )
+    bring = _for("accord_large", encoder=model)
+    given, scored = _scored(java, ["accord_large"], bring=bring, frequencies=frequencies)
+    people = [references for _, references in LINES]
+    prepared = references.prepare_references(people, "none", java)
+    texts = [text for text, _ in LINES]
+    tools = {"encoder": model, "texts": texts, "people": people}
+    tokens = tokenize(texts, "none", java)
+    rows = np.arange(len(LINES))
+    expected = postgen.score_tokens("accord_large", tokens, prepared, rows, java, **tools)
+    found = scored.values["accord_large"][given.rated]
+    np.testing.assert_allclose(found, expected.captions["accord_large"], atol=1e-6)
+    assert scored.signatures["accord_large"].startswith("accord_large|refs:2-4|tok:none|model:")
+
+
+CORPUS = [CATS, DOGS, ("a cat", "a park"), ("the bird in the tree", "a dog"), ("on a mat",)]
+
+
+@pytest.mark.parametrize("frequencies", [None, [PARK, CATS]])
+def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, frequencies):
+    """Whatever the file's own are, or those that others are scored with."""
+    model = learned_models.by_chance(CORPUS)
+    bring = _for("nneval", model=model)
+    given, scored = _scored(java, ["cider_d", "nneval"], bring=bring, frequencies=frequencies)
+    said = {at: [text] for at, (text, _) in enumerate(LINES)}
+    people = {at: list(references) for at, (_, references) in enumerate(LINES)}
+    bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
+    for at, place in enumerate(given.rated):
+        own = {
+            "bleu_1": bleu[0][at],
+            "bleu_4": bleu[3][at],
+            "cider_d": _cider_d(*LINES[at], CORPUS),
+        }
+        expected = learned_models.human(model, own)
+        assert scored.values["nneval"][place] == pytest.approx(expected, rel=1e-9)
+    assert scored.signatures["nneval"].startswith("nneval|refs:2-4|tok:none|model:")
+    found = judge_metrics(JUDGEMENTS, given, scored, "flat")
+    assert found["rated"]["nneval"]["n"] == 6
+    assert set(found["pairs"]["nneval"]) > {"HM", "all"}
+
+
+def test_a_model_of_other_tokens_is_missing_and_the_others_are_judged(java):
+    other = replace(learned_models.by_chance(CORPUS), tokenizer="ptb")
+    _, scored = _scored(java, ["nneval", "bleu_1"], bring=_for("nneval", model=other))
+    assert list(scored.values) == ["bleu_1"]
+    assert "trained with the tokenizer 'ptb', found" in scored.missing["nneval"].detail
+
+
+def test_what_cannot_be_brought_is_missing(java):
+    def bring(family, _):
+        if family == "wmd":
+            raise MetricUnavailable("no vectors here")
+        return {}
+
+    _, scored = _scored(java, ["wmd", "rouge_l"], bring=bring)
+    assert list(scored.values) == ["rouge_l"]
+    assert scored.missing["wmd"].detail == "no vectors here"
+
+
+def test_names_are_expanded_and_what_needs_a_model_is_refused():
+    assert scoring.choose_metrics(["cider_d", "bleu", "bleu_4"]) == [
+        *("cider_d", "bleu_1", "bleu_2", "bleu_3", "bleu_4")
+    ]
+    assert {"meteor", "spice", "cider", "rouge_l", "wmd", "bertscore", "nneval"} < set(
+        scoring.choose_metrics(["all"])
+    )
+    with pytest.raises(
+        UnknownMetric, match="perplexity does not compare a caption with references"
+    ):
+        scoring.choose_metrics(["perplexity"])
+    with pytest.raises(UnknownMetric, match="caption_length does not compare"):
+        scoring.choose_metrics(["variety"])
+    assert scoring.choose_metrics(["accord@0123456789ab"]) == ["accord@0123456789ab"]
+    with pytest.raises(UnknownMetric, match="did you mean cider_d"):
+        scoring.choose_metrics(["ciderd"])
+
+
+def test_it_stops_when_it_is_asked_to(java):
+    with pytest.raises(Canceled):
+        _scored(java, told=lambda _family: ending.ends)
+
+
+def test_the_verdict_counts_lines_and_observations(java):
+    given, scored = _scored(java)
+    found = judge_metrics(JUDGEMENTS, given, scored, "flat")
+    row = found["rated"]["cider_d"]
+    assert (row["n"], row["observations"]) == (6, 11)
+    assert row["intervals"]["pearson"] is None  # of three reference sets
+    every = found["pairs"]["cider_d"]["all"]
+    assert {name: every[name] for name in ("n", "accuracy", "half", "ties", "clusters")} == {
+        "n": 2,
+        "accuracy": 0.5,
+        "half": 0.5,
+        "ties": 0.0,
+        "clusters": 2,
+    }
+    mean = judge_metrics(JUDGEMENTS, given, scored, "mean")["rated"]["cider_d"]
+    assert mean["observations"] == 6
+    scores = scored.values["cider_d"][given.rated]
+    expected = np.corrcoef(scores, [11 / 3, 4, 1, 1.5, 4, 3])[0, 1]
+    assert mean["pearson"] == pytest.approx(expected, rel=1e-12)
+    ratings = [4, 3, 4, 4, 1, 1, 1, 2, 4, 4, 3]
+    flat = np.corrcoef(scores[[0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 5]], ratings)[0, 1]
+    assert row["pearson"] == pytest.approx(flat, rel=1e-12)
+
+
+def test_a_file_of_one_kind_has_nothing_to_say_of_the_other(java):
+    given = scoring.collect_captions(Judgements(pairs=JUDGEMENTS.pairs))
+    scored = scoring.score_captions(given, ["bleu_1"], "none", java)
+    assert judge_metrics(Judgements(pairs=JUDGEMENTS.pairs), given, scored, "flat")["rated"] == {}
+
+
+@pytest.mark.slow
+def test_meteor_of_each_line_is_what_it_is_without_the_others():
+    """Its table is read while PTB tokenises, by the same Java."""
+    given = scoring.collect_captions(JUDGEMENTS)
+    with Jvm() as java:
+        scored = scoring.score_captions(given, ["meteor"], "ptb", java)
+        for place, (text, people) in zip(given.rated, LINES, strict=True):
+            alone = references.prepare_references([people], "ptb", java)
+            tokens = tokenize([text], "ptb", java)
+            expected = postgen.score_tokens("meteor", tokens, alone, np.array([0]), java)
+            assert scored.values["meteor"][place] == expected.corpus["meteor"]

@@ -1,0 +1,17 @@
+import pytest
+
+from workers.bench.judging.verdict_formats import choose_ticks
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.41, 0.47, [0.4, 0.42, 0.44, 0.46, 0.48]),
+        (-0.12, 0.31, [-0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4]),
+        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (0.5, 0.5, [0.5, 0.5002]),
+        (-1, 1, [-1, -0.5, 0, 0.5, 1]),
+    ],
+)
+def test_an_axis_fits_what_stands_on_it(low, high, expected):
+    assert choose_ticks(low, high) == pytest.approx(expected)

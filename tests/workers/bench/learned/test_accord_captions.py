@@ -1,0 +1,106 @@
+"""Models of accord from captions alone. Oracle: what the recipe makes of the same contrasts."""
+
+import numpy as np
+import pytest
+
+import ending
+import said_images
+from service.contract.errors import Canceled, MetricFailed, RequestRefused
+from workers.bench.judging import distractors
+from workers.bench.learned import accord_contrasts, accord_training
+from workers.bench.learned import accord_training as asking
+from workers.bench.learned.accord_contrasts import Contrast
+from workers.bench.learned.accord_training import AccordRecipe, AccordTrainingOptions
+from workers.metrics import postgen
+from workers.metrics.accord import stems
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.learned import soundness
+
+JVM = Jvm()  # never asked
+FEW = AccordRecipe(most=30)
+
+
+def _asked(**more):
+    given = {"recipe": FEW, "inputs": {"dataset ours/test": "sha256:0"}} | more
+    return AccordTrainingOptions(JVM, postgen.score_family, "none", **given)
+
+
+def _named(images):
+    return {f"{number}.jpg": said for number, said in enumerate(images)}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return accord_training.learn_from_captions(_named(said_images.images(60)), _asked())
+
+
+def test_it_is_what_the_recipe_makes_of_the_contrasts_and_the_six_distractors(learned):
+    images = said_images.images(60)
+    six = [
+        Contrast(
+            pair.category,
+            *((pair.a, pair.b) if pair.preferred == "a" else (pair.b, pair.a)),
+            pair.references,
+        )
+        for pair in distractors.make_distractors(images, 0)
+    ]
+    expected = accord_training.learn_accord(
+        images, six, JVM, FEW, score=postgen.score_family, tokenizer="none"
+    ).model
+    np.testing.assert_array_equal(learned.weights, expected.weights)
+    assert learned.middle == expected.middle
+    assert learned.about["contrasts"] == expected.about["contrasts"]
+    assert {"replace-person", "share-scene"} <= learned.about["contrasts"].keys()
+
+
+def test_its_card_says_what_it_was_learned_from_and_what_it_puts_right(learned):
+    card = learned.card
+    training = card["training"]
+    assert (card["objective"], training["images"], card["tokenizer"]) == ("contrast", 60, "none")
+    assert card["stems"] == stems.ENGLISH
+    assert training["inputs"] == {"dataset ours/test": "sha256:0"}
+    assert card["right"].keys() == training["contrasts"].keys()
+    assert np.mean(list(card["right"].values())) > 0.8
+
+
+def test_another_language_has_no_english_words_stems_or_distractors(monkeypatch):
+    monkeypatch.setattr(accord_contrasts, "_SMALL", 6)  # of 33 words
+    found = accord_training.learn_from_captions(_named(said_images.invented(60)), _asked())
+    assert found.language.stems == stems.WRITTEN
+    assert set(found.about["contrasts"]) == {
+        *("near", "further", "word", "swapped", "truncated", "repeated", "shuffled")
+    }
+    assert found.language.stem("sgodu") == "sgodu"
+    assert np.mean(list(found.about["right"].values())) > 0.8
+
+
+def test_few_images_are_refused_with_their_number():
+    people = _named(said_images.images(60)) | {"lone.jpg": ("a dog",)}
+    few = dict(list(people.items())[11:])
+    with pytest.raises(RequestRefused, match=r"at least 50 images with two captions .* found 49"):
+        accord_training.learn_from_captions(few, _asked())
+
+
+def test_of_many_images_some_are_drawn_whatever_their_order(monkeypatch):
+    monkeypatch.setattr(asking, "MOST", 60)
+    people = _named(said_images.images())
+    found = asking.TokenizedImages.of(people, _asked())
+    turned = asking.TokenizedImages.of(dict(reversed(people.items())), _asked())
+    assert len(found.images) == 60
+    assert sorted(found.texts) == sorted(turned.texts)
+
+
+def test_a_model_that_says_nothing_is_refused_with_the_figures(monkeypatch):
+    """Here any, since no spread is as large as what is asked for."""
+    monkeypatch.setattr(soundness, "SPREAD", 2.0)
+    with pytest.raises(MetricFailed, match=r"says nothing of captions: expected a spread of at"):
+        accord_training.learn_from_captions(
+            _named(said_images.images(50)), _asked(recipe=AccordRecipe(most=5))
+        )
+
+
+def test_progress_may_end_it():
+    with pytest.raises(Canceled):
+        accord_training.learn_from_captions(
+            _named(said_images.images(60)), _asked(report=lambda _, *at: ending.ends(*at))
+        )

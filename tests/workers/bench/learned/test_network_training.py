@@ -1,0 +1,123 @@
+"""Oracle: the same network in torch, with its own automatic slopes and its own Adam."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from workers.bench.learned import nneval_fitting
+from workers.bench.learned.nneval_fitting import NetworkRecipe, NetworkTraining
+from workers.metrics.learned.network import HumanClassifier
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1, 1, (600, 3))
+    return values, values[:, 0] * values[:, 1] > 0  # no line tells them apart
+
+
+def _trained(values, human, recipe):
+    learning = NetworkTraining(values, human, values, recipe)
+    return nneval_fitting.train_epochs(
+        learning,
+        lambda scores: float(np.mean((scores > 0.5) == human)),
+        lambda scores: nneval_fitting.compute_cross_entropy(scores, human),
+        recipe.epochs,
+        recipe.patience,
+    )
+
+
+def _torch_forward(layers, values):
+    for weights, biases in layers[:-1]:
+        values = functional.relu(values @ weights + biases)
+    weights, biases = layers[-1]
+    return values @ weights + biases
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hidden", [(), (5,), (72, 72)])
+def test_each_step_is_torchs(problem, hidden):
+    values, human = problem
+    recipe = NetworkRecipe(hidden=hidden, learning_rate=0.01, beta=0.003)
+    fitting = nneval_fitting._NetworkFitting(
+        nneval_fitting._start(3, hidden, np.random.default_rng(1)), recipe
+    )
+    layers = [
+        tuple(torch.tensor(part, requires_grad=True) for part in layer) for layer in fitting.layers
+    ]
+    flat = [part for layer in layers for part in layer]
+    optimiser = torch.optim.Adam(flat, lr=0.01)
+    for start in range(0, 600, 75):
+        batch = slice(start, start + 75)
+        logits = _torch_forward(layers, torch.tensor(values[batch]))
+        expected = functional.cross_entropy(logits, torch.tensor(human[batch]).long())
+        expected = expected + 0.003 / 2 * sum((weights**2).sum() for weights, _ in layers)
+        optimiser.zero_grad()
+        expected.backward()
+        optimiser.step()
+        loss = fitting.step(values[batch], human[batch])
+        assert loss == pytest.approx(expected.item(), rel=1e-12)
+    for ours, theirs in zip(fitting.layers, layers, strict=True):
+        for part, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(part, other.detach().numpy(), rtol=0, atol=1e-9)
+    probability = torch.softmax(_torch_forward(layers, torch.tensor(values)), dim=1)[:, 1]
+    np.testing.assert_allclose(
+        HumanClassifier(fitting.layers)(values), probability.detach().numpy(), atol=1e-9
+    )
+
+
+def test_it_begins_as_glorot_says():
+    weights = nneval_fitting._start(8, (72, 72), np.random.default_rng(0))
+    assert [each.shape for each in weights] == [(8, 72), (72, 72), (72, 2)]
+    for each in weights:
+        limit = np.sqrt(6 / sum(each.shape))
+        assert 0.9 * limit < np.abs(each).max() <= limit
+        assert abs(each.mean()) < 0.1 * limit
+
+
+def test_two_hidden_layers_learn_what_logistic_regression_cannot(problem):
+    values, human = problem
+    options = {"learning_rate": 0.01, "beta": 1e-5, "epochs": 30}
+    found = {
+        hidden: _trained(values, human, NetworkRecipe(hidden, **options))
+        for hidden in ((72, 72), ())
+    }
+    assert max(found[(72, 72)].qualities) > 0.95
+    assert max(found[()].qualities) < 0.65
+
+
+def test_one_seed_gives_one_network_and_another_another(problem):
+    values, human = problem
+    first, again, other = (
+        _trained(values, human, NetworkRecipe(epochs=2, seed=seed)) for seed in (5, 5, 6)
+    )
+    for name, values in first.classifier.tensors().items():
+        np.testing.assert_array_equal(values, again.classifier.tensors()[name])
+    assert first.losses[1:] == again.losses[1:]
+    assert not np.array_equal(first.classifier.layers[0][0], other.classifier.layers[0][0])
+
+
+def test_a_caption_has_the_same_score_whatever_captions_stand_beside_it(problem):
+    values, _ = problem
+    weights = nneval_fitting._start(3, (72, 72), np.random.default_rng(0))
+    layers = [(each, np.full(each.shape[1], 0.1)) for each in weights]
+    whole = HumanClassifier(layers)(values)
+    for rows in ([7], [3, 4, 5], list(range(0, 600, 2))):
+        np.testing.assert_array_equal(HumanClassifier(layers)(values[rows]), whole[rows])
+
+
+def test_far_logits_are_certain_and_no_overflow():
+    layers = [(np.array([[0.0, 1.0]]), np.zeros(2))]
+    found = HumanClassifier(layers)(np.array([[-2000.0], [0.0], [2000.0]]))
+    assert found.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_what_was_learnt_stays_as_it_was(problem):
+    values, human = problem
+    learning = NetworkTraining(values, human, values, NetworkRecipe(hidden=(4,)))
+    learning.epoch()
+    early, said = learning.learnt(), learning.watched()
+    learning.epoch()
+    np.testing.assert_array_equal(early(values), said)
+    assert not np.array_equal(learning.watched(), said)

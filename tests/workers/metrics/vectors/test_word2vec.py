@@ -1,0 +1,103 @@
+"""Word vectors learned from captions. Oracle: what is near what in a made-up language."""
+
+import os
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from gensim.models import KeyedVectors
+
+from service.contract.errors import AssetRefused
+from workers.metrics.vectors import word2vec
+from workers.metrics.vectors.word2vec import VectorTrainingOptions
+
+# Animals are on grass and vehicles on roads, in eight colours.
+_COLOURS = ("red", "blue", "green", "white", "black", "brown", "grey", "pink")
+_ANIMALS = product(_COLOURS, ("dog", "cat", "horse"), ("runs", "jumps"), ("grass", "meadow"))
+_VEHICLES = product(_COLOURS, ("car", "truck", "bus"), ("drives", "stops"), ("road", "street"))
+CAPTIONS = [
+    f"a {colour} {who} {does} on the {where}"
+    for colour, who, does, where in [*_ANIMALS, *_VEHICLES]
+    for _ in range(2)
+]
+TRAIN = """
+import sys
+from pathlib import Path
+from workers.metrics.vectors.word2vec import VectorTrainingOptions, train_word_vectors
+train_word_vectors(sys.stdin.read().split("\\n"), Path(sys.argv[1]), VectorTrainingOptions(size=8))
+"""
+
+
+def _trained(path, *, environment=None, **options):
+    if environment is None:
+        word2vec.train_word_vectors(CAPTIONS, path, VectorTrainingOptions(**{"size": 8, **options}))
+    else:
+        command = [sys.executable, "-c", TRAIN, str(path)]
+        env = {**os.environ, **environment}
+        subprocess.run(command, input="\n".join(CAPTIONS), text=True, env=env, check=True)
+    return path.read_bytes()
+
+
+@pytest.mark.processes
+def test_two_processes_write_the_same_bytes_whatever_their_hashes(tmp_path):
+    first = _trained(tmp_path / "a", environment={"PYTHONHASHSEED": "1"})
+    assert _trained(tmp_path / "b", environment={"PYTHONHASHSEED": "2"}) == first
+    assert _trained(tmp_path / "c") == first
+
+
+def test_another_seed_gives_other_vectors_of_the_same_words(tmp_path):
+    assert _trained(tmp_path / "a") != _trained(tmp_path / "b", seed=1)
+    words = [
+        KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=True).index_to_key
+        for name in "ab"
+    ]
+    assert words[0] == words[1]
+    assert set(words[0]) == {word for caption in CAPTIONS for word in caption.split()}
+
+
+def test_words_of_one_kind_are_nearer_than_words_of_two(tmp_path):
+    _trained(tmp_path / "vectors", size=20, epochs=60)
+    found = KeyedVectors.load_word2vec_format(str(tmp_path / "vectors"), binary=True)
+    assert found.similarity("dog", "cat") > found.similarity("dog", "car") + 0.3
+    assert found.similarity("truck", "car") > found.similarity("truck", "horse") + 0.3
+
+
+def test_words_that_stand_seldom_get_no_vector(tmp_path):
+    captions = [*CAPTIONS, *["an owl"] * 4]
+    word2vec.train_word_vectors(captions, tmp_path / "vectors", VectorTrainingOptions(8))
+    found = KeyedVectors.load_word2vec_format(str(tmp_path / "vectors"), binary=True)
+    assert "owl" not in found.key_to_index
+    assert np.isfinite(found.vectors).all()
+
+
+@pytest.mark.parametrize(("captions", "words"), [([], 0), ([""], 0), (["a dog"] * 5, 2)])
+def test_too_few_words_are_refused_with_what_to_do(tmp_path, captions, words):
+    expected = f"at least 10 words .* found {words} in {len(captions)} captions: train on more"
+    with pytest.raises(AssetRefused, match=expected):
+        word2vec.train_word_vectors(captions, tmp_path / "vectors", VectorTrainingOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_counts_epochs(tmp_path):
+    told = []
+    word2vec.train_word_vectors(
+        CAPTIONS, tmp_path / "a", VectorTrainingOptions(8, epochs=3), lambda *at: told.append(at)
+    )
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.processes
+def test_gensim_is_imported_by_what_needs_it_alone():
+    """It takes a second."""
+    code = (
+        "import sys\n"
+        "import workers.cli.assets, workers.jobs.toolbox, workers.metrics.postgen\n"
+        "import workers.offline.assets, workers.metrics.vectors.word2vec\n"
+        "print([name for name in sys.modules if name.partition('.')[0] == 'gensim'])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

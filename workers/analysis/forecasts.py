@@ -1,0 +1,219 @@
+"""Forecasts of post-gen scores from pre-gen scores, and the ranks that a predictor must share.
+
+Over all evaluations, a predictor reaches a high rho if it only tells early checkpoints from late
+ones, or if architectures happen to be in the same order. Within a set (a training run; or one
+architecture, if runs have one evaluation each) the predictor has to rank evaluations that differ in
+nothing else.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from service.contract.metrics import catalogue
+from service.contract.metrics.forecasts import PREDICTORS, too_few
+from service.contract.results import PastEvaluation
+from service.contract.wording import counted
+from workers.analysis.forecast_validation import (
+    FITS,
+    Floats,
+    Ints,
+    LeftOutErrors,
+    MetricHistory,
+    leave_one_run_out,
+    restore_infinity,
+    select_history,
+    weigh_runs,
+)
+
+_SAME = 1e-12
+
+
+def correlate_ranks(left: Floats, right: Floats) -> float | None:
+    """Spearman's rho; None if one side is constant."""
+    return _correlation(_centred_ranks(left), _centred_ranks(right))
+
+
+def correlate_within_sets(left: Floats, right: Floats, sets: Ints) -> float | None:
+    """Spearman's rho with ranks taken within each set; a set of one evaluation says nothing."""
+    ranks = [
+        (_centred_ranks(left[sets == at]), _centred_ranks(right[sets == at])) for at in set(sets)
+    ]
+    sides = (np.concatenate([pair[side] for pair in ranks]) for side in (0, 1))
+    return _correlation(*sides)
+
+
+def find_comparable_sets(history: MetricHistory) -> Ints:
+    """Sets are runs; they are architectures if most evaluations are the only one of their run."""
+    sizes = np.bincount(history.runs)[history.runs]
+    return history.architectures if (sizes == 1).mean() > 0.5 else history.runs
+
+
+def _centred_ranks(values: Floats) -> Floats:
+    """Ranks as shares of their set, less their mean; ties get the middle rank. So an evaluation in
+    a large set does not weigh more.
+    """
+    _, of, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[of]
+    centred: Floats = (ranks - ranks.mean()) / len(values)
+    return centred
+
+
+def _correlation(left: Floats, right: Floats) -> float | None:
+    size = float(np.sqrt((left @ left) * (right @ right)))
+    return float(left @ right) / size if size > _SAME else None
+
+
+LEAST_RANK_AGREEMENT = 0.7
+MOST_ERROR_LEFT = 1 / 2
+
+# Scores over a captioner's perplexity are a curve; over its reciprocal (the geometric mean of the
+# words' probabilities) they are nearly a line. On each of these scales, more is better.
+_SCALES: Mapping[str, Callable[[Floats], Floats]] = {
+    name: np.reciprocal if name == "perplexity" else np.positive for name in PREDICTORS
+}
+
+
+@dataclass(frozen=True)
+class _ForecastCandidate:
+    predictor: str
+    fit: str
+    seen: LeftOutErrors
+
+
+def forecast_metrics(
+    evaluations: Sequence[PastEvaluation], metrics: Sequence[str], pregen: Mapping[str, float]
+) -> dict[str, Any]:
+    """Forecast metrics. By metric: `value`, `interval`, `card`, and `none_because` if there is no
+    value.
+
+    The scores in `evaluations` are those of metrics and of predictors.
+    """
+    return {
+        name: _forecast_metric(select_history(evaluations, name), name, pregen) for name in metrics
+    }
+
+
+def _forecast_metric(
+    history: MetricHistory, metric: str, pregen: Mapping[str, float]
+) -> dict[str, Any]:
+    thin = too_few(len(history.values), history.many_runs)
+    if thin is not None:
+        return _none(thin, None)
+    direction = _direction(history, metric)
+    best = _best(history, direction)
+    if best is None:
+        return _none(
+            "not enough evidence: training runs hardly overlap, too few evaluations of one lie "
+            "within the range of the others",
+            None,
+        )
+    card = _card(history, best, direction)
+    own = restore_infinity(pregen[catalogue.metric(best.predictor).name])
+    reason = _little_evidence(card) or _outside(own, best.predictor, *_range(history, best))
+    if reason is not None:
+        return _none(reason, card)
+    scale = _SCALES[best.predictor]
+    curve = FITS[best.fit](
+        scale(history.pregen[best.predictor]), direction * history.values, weigh_runs(history.runs)
+    )
+    place = scale(np.array([own]))
+    value = direction * float(curve(place)[0])
+    half = best.seen.half_width(float(place[0]))
+    lowest, highest = catalogue.metric(metric).range
+    found = [min(max(at, lowest), highest) for at in (value, value - half, value + half)]
+    return {"value": found[0], "interval": found[1:], "none_because": None, "card": card}
+
+
+def _none(reason: str, card: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"value": None, "interval": None, "none_because": reason, "card": card}
+
+
+def _direction(history: MetricHistory, metric: str) -> int:
+    """1 if better pre-gen scores mean more of the metric, else -1. For a metric that is neither
+    good nor bad, the history decides.
+    """
+    higher = catalogue.metric(metric).higher_is_better
+    if higher is None:
+        hits = history.pregen["mean_join_normcount_filter0"]
+        falls = (correlate_ranks(hits, history.values) or 0) < 0
+        return -1 if falls else 1
+    return 1 if higher else -1
+
+
+def _best(history: MetricHistory, direction: int) -> _ForecastCandidate | None:
+    candidates = [
+        _ForecastCandidate(
+            predictor,
+            fit,
+            leave_one_run_out(
+                FITS[fit],
+                _SCALES[predictor](history.pregen[predictor]),
+                direction * history.values,
+                history.runs,
+            ),
+        )
+        for predictor in PREDICTORS
+        for fit in FITS
+    ]
+    tried = [one for one in candidates if not too_few(len(one.seen.errors), one.seen.many_runs)]
+    return min(tried, key=lambda one: one.seen.left, default=None)
+
+
+def _card(history: MetricHistory, best: _ForecastCandidate, direction: int) -> dict[str, Any]:
+    better = _SCALES[best.predictor](history.pregen[best.predictor])
+    values = direction * history.values
+    within = correlate_within_sets(better, values, find_comparable_sets(history))
+    return {
+        "evaluations": len(values),
+        "runs": history.many_runs,
+        "predictor": best.predictor,
+        "fit": best.fit,
+        "range": [at if math.isfinite(at) else None for at in _range(history, best)],
+        "error": best.seen.error,
+        "error_without": best.seen.error_without,
+        "rank_agreement": correlate_ranks(better, values),
+        "rank_agreement_within": within,
+        "coverage": best.seen.coverage,
+    }
+
+
+def _little_evidence(card: Mapping[str, Any]) -> str | None:
+    runs = f"not enough evidence from {card['evaluations']} evaluations of "
+    runs += f"{counted(card['runs'], 'run')}: "
+    if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
+        return (
+            f"{runs}with {card['predictor']} the error about a run that was left out is "
+            f"{card['error']:.4f}, without it {card['error_without']:.4f}"
+        )
+    within = card["rank_agreement_within"]
+    if within is None or within < LEAST_RANK_AGREEMENT:
+        found = "nothing" if within is None else f"{within:+.2f}"
+        return (
+            f"{runs}{card['predictor']} does not rank evaluations of one run, or of one "
+            f"architecture, as this metric does (Spearman {found}, at least "
+            f"{LEAST_RANK_AGREEMENT} is needed)"
+        )
+    return None
+
+
+def _range(history: MetricHistory, best: _ForecastCandidate) -> tuple[float, float]:
+    """The range where at least two runs have been: one run alone is no evidence of how far runs
+    differ.
+    """
+    shown = history.pregen[best.predictor][best.seen.tested]
+    return float(shown.min()), float(shown.max())
+
+
+def _outside(own: float, predictor: str, low: float, high: float) -> str | None:
+    if low <= own <= high:
+        return None
+    below = own < low
+    return (
+        f"outside the fitted range: {predictor} is {own:.4g}, which is "
+        f"{low - own if below else own - high:.3g} {'below' if below else 'above'} the {low:.4g} "
+        f"to {high:.4g} where two training runs or more have been"
+    )

@@ -1,1 +1,0 @@
-"""Captions that are wrong by construction: what a metric makes of them, beside what people say."""

@@ -1,0 +1,1 @@
+"""Research tools on the engine: judgements, probes, studies, training of learned metrics."""

@@ -1,0 +1,233 @@
+"""Scores of all captions of a file of judgements, each against its own references.
+
+References and captions may repeat: each distinct reference set, and each distinct caption for it,
+is analysed once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.metrics import catalogue
+from service.contract.metrics.families import FAMILIES, kind_of
+from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
+from workers.metrics import postgen, references
+from workers.metrics.family import FamilyScores, Floats, Idf, IdfImages, ScoringInput
+from workers.metrics.java.jvm import Jvm
+from workers.metrics.ngrams import Ints
+from workers.metrics.references import PreparedReferences
+from workers.metrics.tokens import Tokenizer, tokenize
+from workers.progress import Progress, ignore_progress
+
+BringTools = Callable[[str, Progress], Mapping[str, Any]]  # a family, its progress -> its tools
+FamilyProgress = Callable[[str], Progress]  # the name of a family -> what receives its progress
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedCaptions:
+    """The captions to score: `texts[i]` belongs to the reference set `rows[i]`. `rated` and `pairs`
+    (n, 2) say which texts each line of judgements means.
+    """
+
+    reference_sets: Sequence[tuple[str, ...]]
+    texts: Sequence[str]
+    rows: Ints
+    rated: Ints
+    pairs: Ints
+
+
+@dataclass(frozen=True)
+class JudgedScores:
+    """By metric: the scores of `Captions.texts`, and how they were computed. `missing` says why
+    other metrics have no scores.
+    """
+
+    values: Mapping[str, Floats]
+    signatures: Mapping[str, str]
+    missing: Mapping[str, MetricFailed]
+
+
+def collect_captions(judgements: Judgements) -> JudgedCaptions:
+    """Collect the distinct captions and reference sets of judgements. Reference sets are equal if
+    they differ only in order.
+    """
+    sets: dict[tuple[str, ...], int] = {}
+    first: list[tuple[str, ...]] = []
+    places: dict[tuple[str, int], int] = {}
+
+    def place(texts: tuple[str, ...], people: tuple[str, ...]) -> list[int]:
+        row = sets.setdefault(tuple(sorted(people)), len(sets))
+        if row == len(first):
+            first.append(people)
+        return [places.setdefault((text, row), len(places)) for text in texts]
+
+    rated = [place((each.candidate,), each.references)[0] for each in judgements.rated]
+    pairs = [place((each.a, each.b), each.references) for each in judgements.pairs]
+    return JudgedCaptions(
+        reference_sets=first,
+        texts=[text for text, _ in places],
+        rows=np.array([row for _, row in places], np.int64),
+        rated=np.array(rated, np.int64),
+        pairs=np.array(pairs, np.int64).reshape(-1, 2),
+    )
+
+
+def choose_metrics(names: Iterable[str]) -> list[str]:
+    """The names of metrics, each once; groups become their members, and `all` becomes all metrics.
+    Raises UnknownMetric if captions and references are not enough to compute a metric.
+    """
+    scored = [name for row in FAMILIES.values() if row.is_judged for name in row.names]
+    found = catalogue.expand(
+        each for name in names for each in (scored if name == "all" else [name])
+    )
+    for name in found:
+        if kind_of(name) not in scored:
+            raise UnknownMetric(
+                f"{name} does not compare a caption with references; expected one of "
+                f"{', '.join(scored)}, or all"
+            )
+    return found
+
+
+def score_captions(
+    given: JudgedCaptions,
+    names: Sequence[str],
+    tokenizer: Tokenizer,
+    jvm: Jvm,
+    *,
+    bring: BringTools = lambda _family, _progress: {},
+    frequencies: Sequence[Sequence[str]] | None = None,
+    told: FamilyProgress = lambda _: ignore_progress,
+) -> JudgedScores:
+    """Score captions by metrics, named as `metrics` returns them. `bring` gives what a family needs
+    besides captions and references, by the names of its function's parameters: `parse`, `vectors`,
+    `encoder`, `model`. Document frequencies are those of the file's own reference sets, or of the
+    sets in `frequencies`. If a metric fails, the others are still computed.
+    """
+    bench = _CaptionBench(given, tokenizer, jvm, frequencies)
+    found: dict[str, FamilyScores] = {}
+    failed: dict[str, MetricFailed] = {}
+    families = catalogue.tasks_of(names)
+    for family in families:
+        if (expect := postgen.FAMILIES[kind_of(family)].expect) is not None:
+            with suppress(MetricFailed):  # it is reported when the family is measured
+                expect(jvm)
+    for family in families:
+        progress = told(family)
+        parts = FAMILIES[kind_of(family)].made_of
+        try:
+            if parts and found.keys() >= set(parts):
+                found[family] = bench.joined(family, {part: found[part] for part in parts})
+            else:
+                found[family] = bench.measured(family, bring(family, progress), progress)
+        except MetricFailed as error:
+            failed[family] = error
+    there = {name: found[task] for name in names if (task := catalogue.task_of(name)) in found}
+    return JudgedScores(
+        values={name: scores.captions[name] for name, scores in there.items()},
+        signatures={name: bench.signed(scores.signatures[name]) for name, scores in there.items()},
+        missing={name: failed[catalogue.task_of(name)] for name in names if name not in there},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _CaptionBench:
+    """Captions and references of a file, tokenised and indexed once, when a metric needs it."""
+
+    given: JudgedCaptions
+    tokenizer: Tokenizer
+    jvm: Jvm
+    frequencies: Sequence[Sequence[str]] | None
+
+    def measured(self, name: str, needs: Mapping[str, Any], progress: Progress) -> FamilyScores:
+        family = kind_of(name)
+        reads = FAMILIES[family].reads
+        task = self._texts if reads == "texts" else self._tokens
+        written = self._written if reads == "both" else {}
+        tools = {**task.tools, **written, **needs}
+        return postgen.score_family(family, replace(task, tools=tools, progress=progress))
+
+    def joined(self, family: str, parts: Mapping[str, FamilyScores]) -> FamilyScores:
+        return postgen.join_scores(family, parts, self._prepared)
+
+    def signed(self, signature: str) -> str:
+        """The signature with only the reference sets that captions belong to, without those that
+        only give document frequencies.
+        """
+        if self.frequencies is None:
+            return signature
+        offsets = self._prepared.offsets[: len(self.given.reference_sets) + 1]
+        own = replace(self._prepared, offsets=offsets)
+        return signature.replace(self._prepared.signature, own.signature)
+
+    @cached_property
+    def _known(self) -> Mapping[str, str]:
+        """Each distinct caption, with its tokens."""
+        texts = chain(self.given.texts, *self._people)
+        distinct = list(dict.fromkeys(texts))
+        tokens = tokenize(distinct, self.tokenizer, self.jvm)
+        return dict(zip(distinct, tokens, strict=True))
+
+    @property
+    def _people(self) -> list[Sequence[str]]:
+        return [*self.given.reference_sets, *(self.frequencies or ())]
+
+    @cached_property
+    def _prepared(self) -> PreparedReferences:
+        people = [[self._known[text] for text in texts] for texts in self._people]
+        return references.index_tokens(people, self.tokenizer)
+
+    @property
+    def _idf(self) -> Idf:
+        if self.frequencies is None:
+            return "dataset"
+        return IdfImages(np.arange(self._prepared.images) >= len(self.given.reference_sets))
+
+    @cached_property
+    def _tokens(self) -> ScoringInput:
+        return ScoringInput(
+            [self._known[text] for text in self.given.texts],
+            self.given.rows,
+            self._prepared,
+            self.jvm,
+            self._idf,
+            tokenizer=self.tokenizer,
+        )
+
+    @property
+    def _texts(self) -> ScoringInput:
+        return ScoringInput(self.given.texts, self.given.rows, None, self.jvm, tools=self._written)
+
+    @property
+    def _written(self) -> Mapping[str, Any]:
+        return {"people": self.given.reference_sets, "texts": self.given.texts}
+
+
+@dataclass(frozen=True)
+class ImageClusters:
+    """The number of each line's image, which it shares with others."""
+
+    rated: Ints
+    pairs: Ints
+
+
+def cluster_lines(judgements: Judgements, given: JudgedCaptions) -> ImageClusters:
+    lines: list[RatedCaption | JudgedPair] = [*judgements.rated, *judgements.pairs]
+    rows = np.concatenate([given.rows[given.rated], given.rows[given.pairs[:, 0]]]).tolist()
+    images: dict[int, str] = {}
+    for row, line in zip(rows, lines, strict=True):
+        if line.image is not None:
+            images.setdefault(row, line.image)
+    numbers: dict[str | int, int] = {}
+    found = [
+        numbers.setdefault(line.image or images.get(row, row), len(numbers))
+        for row, line in zip(rows, lines, strict=True)
+    ]
+    many = len(judgements.rated)
+    return ImageClusters(np.array(found[:many], np.int64), np.array(found[many:], np.int64))

@@ -1,0 +1,1 @@
+"""Probes of metrics on a dataset's references (Caglayan, Madhyastha and Specia 2020)."""

@@ -1,1 +1,0 @@
-"""Prescore's files: written completely or not at all, with the same bytes for equal content."""

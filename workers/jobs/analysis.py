@@ -1,0 +1,132 @@
+"""Jobs of analysis: comparisons of systems, estimates during decoding, forecasts."""
+
+import contextlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from prescore.models.comparisons import Compared
+from prescore.models.evaluations import Estimate, Forecast
+from service.contract import results
+from service.contract.errors import MetricFailed
+from service.contract.results import ForecastHistory, Forecasts, ScoreSummary
+from workers.jobs.request import JobRequest, JobResult, make_summary_result
+from workers.jobs.toolbox import Toolbox
+from workers.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from workers.analysis.comparison import PairedDifference
+    from workers.analysis.looks import LookBatch
+    from workers.metrics.family import FamilyScores, Statistics
+
+
+def compare_systems(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
+    """Compare two score files of the same images; with `pregen`, two columns files."""
+    from workers.analysis import comparison
+    from workers.analysis.pregen_intervals import PregenColumns
+    from workers.inference import columns as columns_file
+    from workers.metrics import postgen
+
+    a, b = request.inputs["a"], request.inputs["b"]
+    if "pregen" not in request.parameters:
+        return _result(
+            comparison.compare_scores(
+                postgen.read_scores(a), postgen.read_scores(b), progress=progress
+            )
+        )
+    mine, others = (PregenColumns.of(columns_file.read_columns(path)[0]) for path in (a, b))
+    names = request.parameters["pregen"]
+    return _result(comparison.compare_pregen(mine, others, names, progress=progress))
+
+
+def _result(found: "Mapping[str, PairedDifference]") -> JobResult:
+    from workers.analysis import resamples
+
+    return make_summary_result(
+        results.ComparisonSummary(
+            comparison={name: Compared(**asdict(each)) for name, each in found.items()},
+            resampling={"trials": resamples.TRIALS, "seed": resamples.SEED},
+        )
+    )
+
+
+def draw_order(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
+    """Draw an order of images, seeded by the columns: each checkpoint has its own order."""
+    from workers.analysis import image_order
+    from workers.inference import columns as columns_file
+
+    known = image_order.describe_images(columns_file.read_columns(request.inputs["columns"])[0])
+    seed = int(request.digests["columns"].removeprefix("sha256:"), 16)
+    found = image_order.ImageOrder(image_order.draw_image_order(known, seed), known)
+    return JobResult(lambda path: image_order.write_image_order(path, found))
+
+
+def take_look(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
+    """Estimate scores from all captions so far: the previous look's and the new ones.
+
+    A joined look is its last part, which has seen all captions.
+    """
+    from workers.analysis import image_order, looks
+
+    if request.parts:
+        seen = looks.read_looks(request.parts[-1])
+    else:
+        before = request.inputs.get("before")
+        names = [name for name in request.inputs if name.startswith("captions")]
+        batches = []
+        for name in names:
+            batches.append(_scored(request, toolbox, name))
+            progress(len(batches), len(names))
+        seen = looks.add_look(looks.read_looks(before) if before else None, batches)
+    known = image_order.read_image_order(request.inputs["order"]).known
+    estimates = looks.estimate_from_looks(seen, known, _baselines(request, len(known)))
+    summary = results.Estimated(
+        estimate={name: Estimate.model_validate(each) for name, each in estimates.items()},
+        signature={name: seen.signatures[name] for name in estimates},
+    )
+    return JobResult(lambda path: looks.write_looks(path, seen), summary)
+
+
+def _scored(request: JobRequest, toolbox: Toolbox, name: str) -> "LookBatch":
+    """Scores of new captions; a metric that fails is left out, since its own task reports why."""
+    import numpy as np
+
+    from workers.analysis.looks import LookBatch
+    from workers.metrics import postgen
+
+    digests, inputs = request.digests, request.inputs
+    prepared = toolbox.references(digests["references"], inputs["references"])
+    places, tokens = toolbox.tokens(digests[name], inputs[name], prepared.tokenizer)
+    images = np.array(places, np.int64)
+    found: list[FamilyScores] = []
+    for family in request.parameters["families"]:
+        with contextlib.suppress(MetricFailed):
+            found.append(postgen.score_tokens(family, tokens, prepared, images, toolbox.jvm()))
+    return LookBatch(images, found)
+
+
+def _baselines(request: JobRequest, images: int) -> "dict[str, Statistics]":
+    """The baseline's statistics by family, if they are of all images in the split's order."""
+    from workers.metrics import postgen
+
+    found = {
+        name.removeprefix("baseline."): postgen.read_scores(path).statistics
+        for name, path in request.inputs.items()
+        if name.startswith("baseline.")
+    }
+    return {
+        family: statistics
+        for family, statistics in found.items()
+        if {len(values) for values in statistics.values()} == {images}
+    }
+
+
+def forecast_scores(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
+    from workers.analysis import forecasts as forecasting
+
+    history = ForecastHistory.model_validate_json(request.inputs["history"].read_bytes())
+    pregen = ScoreSummary.model_validate_json(request.inputs["pregen"].read_bytes()).scores
+    found = forecasting.forecast_metrics(history.evaluations, history.metrics, pregen)
+    forecasts = {name: Forecast.model_validate(each) for name, each in found.items()}
+    return make_summary_result(Forecasts(forecast=forecasts))

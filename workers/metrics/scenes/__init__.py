@@ -1,1 +1,0 @@
-"""Scene graphs: what SPICE compares, parsed once and kept."""
