@@ -13,9 +13,9 @@ from hypothesis import settings
 import empty_record
 import sharing
 from outside import Absent
+from service.contract import assets
+from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable
-from service.contract.plan import assets
-from service.contract.plan.assets import Places
 from service.engine import database
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.tables import metadata
@@ -118,9 +118,11 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def spice_jars():
     """CoreNLP and its grammar: PRESCORE_ASSETS, or ../shared/assets."""
-    places = Places(Path("/nowhere"), Path(os.environ.get("PRESCORE_ASSETS", _SHARED / "assets")))
+    places = AssetFolders(
+        Path("/nowhere"), Path(os.environ.get("PRESCORE_ASSETS", _SHARED / "assets"))
+    )
     try:
-        return [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
+        return [assets.locate_asset(name, places).path for name in ("corenlp", "corenlp-grammar")]
     except MetricUnavailable as error:
         pytest.skip(f"no SPICE assets: {error.detail}")
 

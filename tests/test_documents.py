@@ -37,9 +37,9 @@ from documents import (
 )
 from prescore import commands
 from service.contract import limits
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from service.contract.limits import LimitsOut
 from service.contract.metrics import catalogue
 from service.contract.settings import Settings
@@ -255,11 +255,11 @@ def made(tmp_path, monkeypatch):
     names = ["a.jpg", "b.jpg"]
     for bundle in ("flickr8k", "shapes"):
         items = [
-            Item(f"{split}-{name}", split, ("w3 w4", "w5"))
+            BundleItem(f"{split}-{name}", split, ("w3 w4", "w5"))
             for split in ("val", "test")
             for name in names
         ]
-        bundles.write_folder(tmp_path / bundle, items)
+        bundles.write_bundle_folder(tmp_path / bundle, items)
         rows = np.ones((4, 5), np.float32)
         features.write_features(
             tmp_path / bundle / bundles.FEATURES, [item.image for item in items], rows, ENCODER
@@ -379,20 +379,20 @@ def test_the_table_of_pregen_names_says_what_the_catalogue_knows():
 def test_the_table_of_metrics_names_every_family_and_nothing_else():
     cells = [cell for row in table(read(f"{GUIDE}/metrics.md")) for cell in row]
     named = {word for cell in cells for word in spans(cell) if re.fullmatch(r"[a-z_0-9]+", word)}
-    groups = {catalogue.task_of(name) for name in catalogue.POSTGEN}
+    groups = {catalogue.find_metric_task(name) for name in catalogue.POSTGEN}
     assert named - {"…"} <= groups | set(catalogue.POSTGEN) | set(catalogue.GROUPS)
     assert groups <= named
 
 
 @pytest.mark.parametrize("name", catalogue.HEADLINE)
 def test_headline_metrics_exist(name):
-    assert catalogue.metric(name)
+    assert catalogue.find_metric(name)
 
 
 def test_everything_that_an_evaluation_may_ask_for_is_documented_with_its_default():
     rows = table(section(f"{GUIDE}/scoring.md", "What may be asked"))
     documented = {name: row[1] for row in rows for name in spans(row[0])}
-    fields = EvaluationIn.model_fields
+    fields = EvaluationRequest.model_fields
     scored = {"checkpoint", "captions", "columns"}
     assert documented.keys() == fields.keys() - scored - {"dataset"}
     for name in ("postgen", "precision", "decoding", "idf", "tokenizer", "subset", "deadline"):

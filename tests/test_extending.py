@@ -54,7 +54,7 @@ def _sum_up(statistics):
 @pytest.fixture
 def overlap(monkeypatch):
     """All that a new family is."""
-    row = families.Family((MetricRow("overlap", DEFINITION),), version=7)
+    row = families.MetricFamily((MetricRow("overlap", DEFINITION),), version=7)
     monkeypatch.setitem(families.FAMILIES, "overlap", row)
     monkeypatch.setitem(
         postgen.FAMILIES, "overlap", FamilyFunctions(_measure, _sum_up, lambda _: "case:kept")
@@ -231,7 +231,7 @@ def test_a_tokeniser_that_has_no_row_is_refused_with_those_that_have_one(ask):
 def test_every_row_has_its_function_and_every_function_its_row():
     assert list(postgen.FAMILIES) == list(families.FAMILIES)
     assert list(tokens.TOKENIZERS) == list(tokenizers.TOKENIZERS)
-    assert set(constant_search.OBJECTIVES) == set(families.searched())
+    assert set(constant_search.OBJECTIVES) == set(families.list_searched_metrics())
     for name, row in families.FAMILIES.items():
         functions = postgen.FAMILIES[name]
         assert (functions.join is not None) == bool(row.made_of)

@@ -60,7 +60,12 @@ _OTHERS_TOO = {"tokenizer", "features", "training"}
 
 
 def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
-    kept = (results.EvaluationKept, results.Past, results.ComparisonKept, results.StudyKept)
+    kept = (
+        results.StoredEvaluation,
+        results.StoredBaseline,
+        results.StoredComparison,
+        results.StoredStudy,
+    )
     keys = {key for model in kept for key in model.model_fields}
     of_tasks = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
     of_tasks |= {"tokenizer", "idf", "bertscore", "units"}
@@ -129,14 +134,14 @@ def test_a_kind_of_run_is_named_as_its_row_is(name):
 # Where a family of metrics may be named: its row, and how it is computed.
 _OF_FAMILIES = ("service/contract/metrics/", "workers/metrics/")
 _NAMED_ELSEWHERE = {
-    ("service/contract/plan/studies.py", "cider_d"): "strata are cut by it (SORTED_BY)",
+    ("service/contract/plan/planning.py", "cider_d"): "strata are cut by it (SORTED_BY)",
     ("service/contract/results.py", "bertscore"): "the field of a request with its options",
     ("service/http/routers/leaderboard.py", "cider_d"): "the metric of a board where none is asked",
     ("service/operate/demo.py", "cider_d"): "what the demo shows",
     ("workers/bench/probing/constant_search.py", "cider_d"): "the bound of this one formula",
     ("workers/bench/probing/constant_search.py", "rouge_l"): "the bound of this one formula",
     ("workers/bench/probing/constant_objectives.py", "cider_d"): "the bound of this one formula",
-    ("workers/bench/learned/accord_judgements.py", "cider_d"): "the usual one, beside what was learned",
+    ("workers/bench/learned/accord_judgements.py", "cider_d"): "beside the metric that was learned",
     ("workers/bench/study/tables.py", "meteor"): "a column of the published table",
     ("workers/bench/study/tables.py", "cider_d"): "a column of the published table",
     ("workers/bench/study/tables.py", "spice"): "a column of the published table",

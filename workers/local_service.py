@@ -44,7 +44,7 @@ def run_local_service(home: Path | None = None, folder: Path | None = None) -> I
 
     `home`: as for `prescore serve`; the service's own data are in `folder`, by default in it.
     """
-    chosen = settings.load().at(home)
+    chosen = settings.load_settings().at(home)
     folder = folder or chosen.home / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.ExitStack() as stack:

@@ -1,1 +1,1 @@
-"""What API and workers share: formats, plans, models, errors. Needs pydantic alone."""
+"""Contract of the API and the workers: formats, plans, models, errors. Needs pydantic alone."""

@@ -24,10 +24,10 @@
     │   │   ├── OffsetMismatch       bytes for another place of an upload than its end
     │   │   └── UploadComplete       bytes for an upload that has all of them
     │   ├── UploadRefused            an upload that was refused before, and is deleted
-    │   ├── OtherVersion             a version of a protocol that is not spoken here
+    │   ├── UnsupportedVersion       a version of a protocol that is not spoken here
     │   ├── PreconditionFailed       it has changed since what If-Match names
     │   ├── DigestMismatch           the bytes do not have the digest in the URL
-    │   ├── TooLarge                 a body above its limit
+    │   ├── BodyTooLarge             a body above its limit
     │   ├── MalformedJson            a body that is not JSON, or is ambiguous JSON
     │   ├── UnsupportedMedia         a body of another media type or character set
     │   ├── InvalidCursor            a cursor that this service did not give
@@ -35,7 +35,7 @@
     │   │   ├── QueueFull            as many runs are unfinished as may be
     │   │   ├── LimitReached         as much as a key or a team may ask for
     │   │   └── TooManyUploads       as many uploads are unfinished as may be
-    │   ├── Unavailable              the database or Redis does not answer: come back later
+    │   ├── ServiceUnavailable       the database or Redis does not answer: come back later
     │   ├── DiskFull                 no space left for what was sent
     │   ├── UrlRefused               a URL that the service may not ask:
     │   │   └── UrlFailed            it may, and got no answer that it could use
@@ -64,9 +64,9 @@
         │   └── BlobDamaged          its bytes are not those of its digest
         ├── StoreUnavailable         the object store does not answer, or refuses
         ├── WorkerLost               the process that ran the task died
-        ├── TimedOut                 the task's deadline passed
+        ├── TaskTimedOut             the task's deadline passed
         ├── OutOfMemory              the task's process grew beyond its limit
-        └── Canceled                 somebody canceled the run
+        └── RunCanceled              somebody canceled the run
 
 Errors carry no HTTP status, since workers raise them too.
 """
@@ -214,7 +214,7 @@ class UploadRefused(RequestRefused):
     code = "upload_refused"
 
 
-class OtherVersion(RequestRefused):
+class UnsupportedVersion(RequestRefused):
     code = "other_version"
 
 
@@ -226,7 +226,7 @@ class DigestMismatch(RequestRefused):
     code = "digest_mismatch"
 
 
-class TooLarge(RequestRefused):
+class BodyTooLarge(RequestRefused):
     code = "too_large"
 
 
@@ -264,7 +264,7 @@ class TooManyUploads(Overloaded):
     code = "too_many_uploads"
 
 
-class Unavailable(RequestRefused):
+class ServiceUnavailable(RequestRefused):
     code = "unavailable"
 
 
@@ -386,7 +386,7 @@ class WorkerLost(RunFailed):
     code = "worker_lost"
 
 
-class TimedOut(RunFailed):
+class TaskTimedOut(RunFailed):
     code = "timeout"
 
 
@@ -394,5 +394,5 @@ class OutOfMemory(RunFailed):
     code = "out_of_memory"
 
 
-class Canceled(RunFailed):
+class RunCanceled(RunFailed):
     code = "canceled"

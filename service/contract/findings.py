@@ -1,4 +1,4 @@
-"""The findings of `prescore doctor`: probes that run at the same time, each with a time limit."""
+"""Findings of `prescore doctor`: checks that run at once, each with a time limit."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ _HALF = 200  # characters of a long error that are kept at its beginning and at 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a probe found. `needed`: `prescore serve` does not work without it."""
+    """Result of a check. `needed`: `prescore serve` does not work without it."""
 
     name: str
     status: Status
@@ -22,7 +22,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Probe:
+class DoctorCheck:
     """One check; `advice` and `needed` are used if it fails or takes more than `seconds`."""
 
     name: str
@@ -32,23 +32,25 @@ class Probe:
     seconds: float = 5.0
 
 
-Told = Callable[[Finding], None]
+FindingListener = Callable[[Finding], None]
 
 
-def quiet(finding: Finding) -> None:
+def ignore_finding(finding: Finding) -> None:
     """Tell nobody."""
 
 
-def examine(probes: Sequence[Probe], told: Told = quiet) -> list[Finding]:
+def run_checks(
+    probes: Sequence[DoctorCheck], told: FindingListener = ignore_finding
+) -> list[Finding]:
     """Run all probes at the same time; their findings in order. A probe that hangs is given up.
     `told` gets each finding when it is there, from the probes' threads.
     """
     began = time.monotonic()
-    running = [_Running(probe, told) for probe in probes]
+    running = [_RunningCheck(probe, told) for probe in probes]
     return [finding for each in running for finding in each.wait(began)]
 
 
-def sentence(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error as one short sentence."""
     text = " ".join(str(error).split())
     if len(text) > 2 * _HALF:
@@ -57,9 +59,9 @@ def sentence(error: BaseException) -> str:
 
 
 @dataclass
-class _Running:
-    probe: Probe
-    told: Told
+class _RunningCheck:
+    probe: DoctorCheck
+    told: FindingListener
     findings: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class _Running:
             for finding in self.probe.find():
                 self._found(finding)
         except BaseException as error:  # noqa: BLE001  every error is a finding
-            self._found(self._without(sentence(error)))
+            self._found(self._without(describe_error(error)))
 
     def _found(self, finding: Finding) -> None:
         self.findings.append(finding)

@@ -1,4 +1,4 @@
-"""How much connections, requests and files may hold. More is refused before it costs.
+"""Limits of connections, requests and files. More is refused before it costs.
 
 `LimitsOut` tells every limit to those who ask: `GET /v1/limits`, and a table in the guide.
 """
@@ -56,9 +56,7 @@ JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of
 
 
 class LimitsOut(BaseModel):
-    """How much requests, files and connections may hold at most, unless a description says
-    otherwise.
-    """
+    """Limits of requests, files and connections, unless a description says otherwise."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 

@@ -1,4 +1,4 @@
-"""How much a key and a team may ask for: a file that the operator writes, read strictly.
+"""Quotas of teams and keys: a file that the operator writes, read strictly.
 
 [default]                  # of every team, and of every key
 requests = 60000           # a minute, of a key
@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from service.contract.asking import TEAM, Asker
+from service.contract.askers import TEAM, Asker
 from service.contract.errors import InvalidSetting
 
 REQUESTS = 60_000  # a minute, of a key: a thousand polls a second
@@ -32,7 +32,7 @@ _Whole = Annotated[float, Field(ge=0, le=1e18)]
 
 
 class Quotas(BaseModel):
-    """What may be asked for; None: as much as there is."""
+    """Quotas of a team or a key; None: as much as there is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ class Quotas(BaseModel):
     device_seconds: _Whole | None = None
 
 
-class _File(BaseModel):
+class _QuotaFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     default: Quotas = Quotas()
@@ -52,8 +52,8 @@ class _File(BaseModel):
 
 
 @dataclass(frozen=True)
-class Allowed:
-    """What each team and key may ask for."""
+class QuotaTable:
+    """Quotas by team and by key."""
 
     default: Quotas = field(default_factory=lambda: Quotas(requests=REQUESTS))
     teams: dict[str, Quotas] = field(default_factory=dict)
@@ -70,15 +70,15 @@ class Allowed:
         return Quotas(**found)
 
 
-def read(path: Path | None) -> Allowed:
+def read_quotas(path: Path | None) -> QuotaTable:
     """InvalidSetting names the place of what is wrong."""
     if path is None:
-        return Allowed()
+        return QuotaTable()
     try:
         content = path.read_bytes()
         if len(content) > _LONGEST:
             raise InvalidSetting(f"PRESCORE_LIMITS: {path} has more than {_LONGEST:,} bytes")
-        found = _File.model_validate(tomllib.loads(content.decode()))
+        found = _QuotaFile.model_validate(tomllib.loads(content.decode()))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSetting(f"PRESCORE_LIMITS: {path} cannot be read: {error}") from None
     except ValidationError as error:
@@ -86,4 +86,4 @@ def read(path: Path | None) -> Allowed:
         place = re.sub(r"\.\[key\]$", "", ".".join(map(str, first["loc"])))
         raise InvalidSetting(f"PRESCORE_LIMITS: {path}, {place}: {first['msg']}") from None
     default = Quotas(**{"requests": REQUESTS, **found.default.model_dump(exclude_unset=True)})
-    return Allowed(default, dict(found.teams), dict(found.keys))
+    return QuotaTable(default, dict(found.teams), dict(found.keys))

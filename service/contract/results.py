@@ -1,4 +1,4 @@
-"""Models of what the database keeps as JSON: summaries of tasks, and the requests of runs.
+"""Summaries of tasks and requests of runs, as the database stores them in JSON.
 
 Jobs return these models and readers parse them, so that no key is spelled anywhere else.
 """
@@ -14,11 +14,11 @@ from prescore.models.learned import AccordCard, ModelCard
 from prescore.models.metrics import MetricHealth, Score
 from prescore.models.probes import ProbeRow
 from prescore.models.studies import LeftOut, Remaining
-from service.contract.api.requests import Decoding
-from service.contract.formats.strict_json import finite
+from service.contract.api.evaluations import DecodingInput
+from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 
-Row = Mapping[str, Any]  # a task of a run, as selected from the database
+TaskRow = Mapping[str, Any]  # a task of a run, as selected from the database
 _Summary = TypeVar("_Summary", bound=BaseModel)
 _NONE = ("", "{}")
 
@@ -42,46 +42,42 @@ class ScoreSummary(_Frozen):
     signature: str | dict[str, str]
 
 
-class Converted(_Frozen):
-    """What the header of a converted checkpoint says (`formats.models`)."""
+class ConversionSummary(_Frozen):
+    """Facts in the header of a converted checkpoint (`formats.model_formats`)."""
 
     converted: dict[str, Any]
 
 
-class Decoded(_Frozen):
-    """How many captions were decoded, how many of them are different, and how many have no blanks
-    between words.
-    """
+class DecodingSummary(_Frozen):
+    """Numbers of decoded captions, of different ones, and of those without blanks between words."""
 
     decoded: int
     distinct: int
     unbroken: int = 0
 
 
-class Unseen(_Frozen):
+class UndecodedPicture(_Frozen):
     """A picture that could not be decoded."""
 
     image: str
     reason: str
 
 
-class Seen(_Frozen):
-    """Of how many pictures features or small forms were to be made, and how many could not be
-    decoded: the first of these are named.
-    """
+class PicturesSummary(_Frozen):
+    """Numbers of pictures that were tried, and of those that could not be decoded."""
 
     tried: int
     undecoded: int
-    unseen: list[Unseen]
+    unseen: list[UndecodedPicture]
 
 
-class Signed(_Frozen):
-    """Of scores, only how they were computed."""
+class SignatureSummary(_Frozen):
+    """Signatures of scores, without the scores."""
 
     signature: str | dict[str, str]
 
 
-class Estimated(_Frozen):
+class EstimateSummary(_Frozen):
     """Estimates by metric, from the captions that are decoded so far."""
 
     estimate: dict[str, Estimate]
@@ -95,44 +91,44 @@ class ComparisonSummary(_Frozen):
     resampling: dict[str, Any] = {}
 
 
-class Forecasts(_Frozen):
+class ForecastSummary(_Frozen):
     forecast: dict[str, Forecast]
 
 
-class ProbeTable(_Frozen):
+class ProbeSummary(_Frozen):
     rows: list[ProbeRow]
 
 
-class Health(_Frozen):
+class HealthSummary(_Frozen):
     health: dict[str, MetricHealth]
 
 
 # Kinds that are not named here have `ScoreSummary`, or no summary.
 SUMMARIES: Mapping[str, type[BaseModel]] = {
-    "checkpoint": Converted,
-    "captions": Decoded,
-    "features": Seen,
-    "thumbnails": Seen,
-    "look": Estimated,
+    "checkpoint": ConversionSummary,
+    "captions": DecodingSummary,
+    "features": PicturesSummary,
+    "thumbnails": PicturesSummary,
+    "look": EstimateSummary,
     "comparison": ComparisonSummary,
-    "forecast": Forecasts,
-    "probe": ProbeTable,
-    "health": Health,
+    "forecast": ForecastSummary,
+    "probe": ProbeSummary,
+    "health": HealthSummary,
     "learned": ModelCard,
     "learned_accord": AccordCard,
 }
 
 
-def score(
+def build_score(
     name: str,
     value: float | None,
     signature: str | Mapping[str, str],
     interval: tuple[float, float] | None = None,
 ) -> Score:
     """The score of a metric (or alias); `signature` is one for all scores, or one for each."""
-    spec = catalogue.metric(name)
+    spec = catalogue.find_metric(name)
     return Score(
-        value=finite(value),
+        value=replace_infinite(value),
         family=spec.family,
         higher_is_better=spec.higher_is_better,
         interval=interval,
@@ -140,17 +136,17 @@ def score(
     )
 
 
-def model_of(kind: str) -> type[BaseModel]:
-    """The model of the summaries of a kind of task."""
+def find_summary_model(kind: str) -> type[BaseModel]:
+    """Find the model of the summaries of a kind of task."""
     return SUMMARIES.get(kind, ScoreSummary)
 
 
-def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | None:
+def parse_summary(row: TaskRow, model: type[_Summary], *, partial: bool = False) -> _Summary | None:
     """A task's summary, parsed, if its kind has this model and the task is done; else None. With
     `partial`, also the summary of a running task, of the parts that are done.
     """
     text = row["summary"] or ""
-    if model_of(row["kind"]) is not model or text in _NONE:
+    if find_summary_model(row["kind"]) is not model or text in _NONE:
         return None
     if row["status"] != "done" and not partial:
         return None
@@ -158,9 +154,7 @@ def of(row: Row, model: type[_Summary], *, partial: bool = False) -> _Summary | 
 
 
 class PastEvaluation(_Frozen):
-    """What a forecast learns from one evaluation: its training run, and scores by metric (null:
-    infinite).
-    """
+    """Evaluation from which a forecast learns: its run, and scores by metric (null: infinite)."""
 
     run: str
     architecture: str
@@ -198,11 +192,11 @@ class StudyFile(_Frozen):
     metrics: dict[str, StudyMetric]
 
 
-class _Kept(_Frozen):
+class _StoredRequest(_Frozen):
     """Base of what runs keep of their requests; fields newer than the row have defaults."""
 
 
-class Past(_Kept):
+class StoredBaseline(_StoredRequest):
     """The baseline of one metric: an evaluation, or why there is none. `scored_on`: the version and
     split of its dataset; `label`: by which it was found; `result`: the digest of its scores of each
     image; `comparison`: the name of the task that compares with it.
@@ -221,13 +215,13 @@ class Past(_Kept):
     is_first: bool = False  # there is none because nothing has been scored that could be one
 
 
-class Unforeseen(_Kept):
+class MissingForecast(_StoredRequest):
     """A request without forecasts, and why."""
 
     none_because: str
 
 
-class EvaluationKept(_Kept):
+class StoredEvaluation(_StoredRequest):
     """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
 
     checkpoint: str | None = None
@@ -241,27 +235,27 @@ class EvaluationKept(_Kept):
     until: Literal["done", "verdict"] = "done"
     subset: bool = False
     precision: str = "fp32"
-    decoding: Decoding = Decoding()
+    decoding: DecodingInput = DecodingInput()
     tokenizer: str = "ptb"
     idf: str = "dataset"
     bertscore: dict[str, Any] = {}
-    baselines: dict[str, Past] = {}
+    baselines: dict[str, StoredBaseline] = {}
     health: dict[str, MetricHealth] | None = None
-    forecast: Unforeseen | None = None
+    forecast: MissingForecast | None = None
 
-    def is_computed_as(self, other: "EvaluationKept") -> bool:
-        """Whether both requests compute scores in the same way, so that these can be compared."""
+    def is_computed_as(self, other: "StoredEvaluation") -> bool:
+        """Tell whether both requests compute scores in the same, comparable way."""
         how = ("units", "precision", "decoding", "tokenizer", "idf", "bertscore")
         return all(getattr(self, name) == getattr(other, name) for name in how)
 
 
-class ComparisonKept(_Kept):
+class StoredComparison(_StoredRequest):
     a: str
     b: str
     metrics: list[str]
 
 
-class StudyKept(_Kept):
+class StoredStudy(_StoredRequest):
     idf: Literal["dataset", "stratum"]
     evaluations: list[str]
     left_out: list[LeftOut]

@@ -16,7 +16,7 @@ _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from s
 _CREDENTIALS = ("AWS_", "OTEL_")  # a collector's headers may hold a key
 _TASK_SHARE = 0.75
 MOST_RUNS = 2000
-PROTECTED = frozenset({"branch=main"})
+PROTECTED_LABELS = frozenset({"branch=main"})
 _CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -236,7 +236,7 @@ def machine_memory() -> int:
     return total
 
 
-def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
+def export_settings(settings: Settings) -> tuple[dict[str, str], bytes]:
     """The environment and the stdin that give these settings to a child process.
 
     URLs and credentials may contain passwords, and other programs can read an environment: they go
@@ -251,7 +251,7 @@ def hand_on(settings: Settings) -> tuple[dict[str, str], bytes]:
     return {**environment, _FROM: "stdin"}, json.dumps(document).encode()
 
 
-def load() -> Settings:
+def load_settings() -> Settings:
     """The settings of this process, from its environment or from its parent's `hand_on`.
 
     InvalidSetting names the variable.

@@ -1,10 +1,10 @@
-"""What is wrong with a field, in plain English, from pydantic's error: expected, and found."""
+"""Wording of messages: a field's fault from pydantic's error, counts, near names."""
 
+import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
-
-from service.contract import near
 
 _LONGEST = 60  # characters of what was found
 _KINDS: Mapping[str, str] = {
@@ -30,14 +30,14 @@ _CALLED: Mapping[str, tuple[str, ...]] = {  # fields by what others call them
     "beam": ("decoding",),
     "timeout": ("deadline",),
 }
-Told = Callable[[Mapping[str, Any], Any], str]  # from pydantic's context and what was found
+FieldWording = Callable[[Mapping[str, Any], Any], str]  # from pydantic's context and what was found
 
 
-def _bound(words: str, name: str) -> Told:
+def _bound(words: str, name: str) -> FieldWording:
     return lambda context, value: f"expected {words} {context[name]}, found {_found(value)}"
 
 
-def _length(words: str, name: str, of: str) -> Told:
+def _length(words: str, name: str, of: str) -> FieldWording:
     def tell(context: Mapping[str, Any], value: Any) -> str:
         bound, length = context[name], context.get("actual_length")
         many = of if bound == 1 else f"{of}s"
@@ -48,11 +48,11 @@ def _length(words: str, name: str, of: str) -> Told:
 
 def _one_of(context: Mapping[str, Any], value: Any) -> str:
     expected = str(context["expected"])
-    question = near.question(value, re.findall("'([^']*)'", expected)) if _is_text(value) else ""
+    question = suggest_names(value, re.findall("'([^']*)'", expected)) if _is_text(value) else ""
     return f"expected {expected}, found {_found(value)}{question}"
 
 
-_OTHERS: Mapping[str, Told] = {
+_OTHERS: Mapping[str, FieldWording] = {
     "missing": lambda *_: "expected a value, found none",
     "union_tag_invalid": lambda context, _: (
         f"expected {context['expected_tags']}, found {_found(context['tag'])}"
@@ -73,7 +73,7 @@ _OTHERS: Mapping[str, Told] = {
 }
 
 
-def told(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
+def describe_field_error(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
     """One sentence; pydantic's own where the type of the error has none here. `known`: the fields
     of the object, if they are known, in which an unknown one was found.
     """
@@ -87,25 +87,25 @@ def told(error: Mapping[str, Any], known: Collection[str] = ()) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def counted(number: int, one: str) -> str:
+def count_noun(number: int, one: str) -> str:
     """`1 image`, `2 images`."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
-def too_many_runs(owner: str, limit: str, count: int, most: float) -> str:
+def describe_too_many_runs(owner: str, limit: str, count: int, most: float) -> str:
     """`You have 1 unfinished run; your limit is 1. Wait until it ends, or cancel it.`, of the owner
     "You have" and the limit "your".
     """
     more = int(count - most) + 1
     which = "it" if count == 1 else "one" if more == 1 else str(more)
     ended = f"{which} end" if which.isdecimal() else f"{which} ends"
-    has = f"{owner} {counted(count, 'unfinished run')}; {limit} limit is {most:.0f}"
+    has = f"{owner} {count_noun(count, 'unfinished run')}; {limit} limit is {most:.0f}"
     return f"{has}. Wait until {ended}, or cancel {which}."
 
 
 def _unknown_field(name: str, known: Collection[str]) -> str:
     called = [field for field in _CALLED.get(name, ()) if field in known]
-    question = near.question(name, known) or near.asked(called)
+    question = suggest_names(name, known) or word_suggestion(called)
     expected = f"; expected one of {', '.join(known)}" if known else ""
     return f"unknown field{question or expected}"
 
@@ -125,3 +125,57 @@ def _found(value: Any) -> str:
     if isinstance(value, str):
         return repr(value[:_LONGEST])
     return f"{value!r:.{_LONGEST}}"
+
+
+QUESTION = "; did you mean"
+MOST_SUGGESTIONS = 3
+LEAST_ALIKE = 0.6
+LEAST_PART = 4  # characters of a part of a name
+LONGEST_NAME = 100  # characters that are compared; the search takes the square of them
+MOST_COMPARED = 2000  # names
+
+
+def suggest_names(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` with the most alike names, the most alike first; empty where none is.
+    Small and capital letters are alike.
+    """
+    return word_suggestion(_alike(name, known))
+
+
+def suggest_labels(wanted: str, known: Iterable[str]) -> str:
+    """The same for a label, NAME=VALUE: by its value, where its name is known, else by its name."""
+    name, _, value = wanted.partition("=")
+    values: dict[str, list[str]] = {}
+    for each in islice(known, MOST_COMPARED):
+        values.setdefault(each.partition("=")[0], []).append(each.partition("=")[2])
+    if name in values:
+        return word_suggestion([f"{name}={one}" for one in _alike(value, values[name])])
+    return word_suggestion(
+        [
+            f"{near}={one}"
+            for near in _alike(name, values)
+            for one in _alike(value, values[near]) or values[near]
+        ][:MOST_SUGGESTIONS]
+    )
+
+
+def _alike(name: str, known: Iterable[str]) -> list[str]:
+    compared = {each.lower(): each for each in islice(known, MOST_COMPARED)}
+    found = difflib.get_close_matches(
+        name[:LONGEST_NAME].lower(), compared, MOST_SUGGESTIONS, LEAST_ALIKE
+    )
+    return [compared[each] for each in found]
+
+
+def suggest_longer_names(name: str, known: Iterable[str]) -> str:
+    """The same with the first names of which the name is a part."""
+    if not LEAST_PART <= len(name) <= LONGEST_NAME:
+        return ""
+    return word_suggestion(
+        list(dict.fromkeys(each for each in known if name.lower() in each))[:MOST_SUGGESTIONS]
+    )
+
+
+def word_suggestion(names: Sequence[str]) -> str:
+    """The question with these names; empty where there are none."""
+    return f"{QUESTION} {' or '.join(names)}?" if names else ""

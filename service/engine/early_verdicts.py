@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.results import EvaluationKept
+from service.contract.results import StoredEvaluation
 from service.engine import graph, history, verdicts
 from service.engine.kept import summaries
 from service.engine.tables import runs
@@ -28,7 +28,7 @@ def end_if_decided(connection: Connection, identity: str) -> None:
     ).scalar()
     if kept is None:
         return
-    request = EvaluationKept.model_validate_json(kept)
+    request = StoredEvaluation.model_validate_json(kept)
     if request.until != "verdict":
         return
     rows = history.task_statuses(connection, identity)

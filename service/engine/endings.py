@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.errors import TimedOut, WorkerLost
+from service.contract.errors import TaskTimedOut, WorkerLost
 from service.engine import graph, history, leases, presence
 from service.engine.records import Records, in_batches
 from service.engine.tables import runs, task_rows
@@ -54,7 +54,7 @@ def expire_deadlines(records: Records) -> int:
     query = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.deadline < time.time())
     with records.reading() as connection:
         late = connection.execute(query).scalars().all()
-    error = json.dumps({"code": TimedOut.code, "detail": "the evaluation's deadline passed"})
+    error = json.dumps({"code": TaskTimedOut.code, "detail": "the evaluation's deadline passed"})
     for identity in late:
         with records.transaction() as connection:
             unfinished = task_rows.c.status.in_(("waiting", "ready", "running"))
@@ -67,6 +67,6 @@ def expire_deadlines(records: Records) -> int:
                     .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
                     .returning(task_rows.c.key)
                 )
-                graph.end_attempts(connection, ended.scalars().all(), TimedOut.code)
+                graph.end_attempts(connection, ended.scalars().all(), TaskTimedOut.code)
             history.update_runs(connection, mine)
     return len(late)

@@ -73,7 +73,7 @@ def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
     summaries.fill(connection, [row for row in touched if row["status"] == "done"])
     for row in touched:
         add_event(connection, identity, "task", _task_event(row).model_dump_json())
-        scored = results.of(row, ScoreSummary)
+        scored = results.parse_summary(row, ScoreSummary)
         if scored is not None:
             add_event(connection, identity, "scores", summaries.scores_event(row, scored))
     _settle(connection, identity, rows)
@@ -114,7 +114,7 @@ def settle(connection: Connection, identity: str) -> None:
 def _settle(
     connection: Connection, identity: str, rows: Sequence[MutableMapping[str, Any]]
 ) -> None:
-    status = tasks.derive(row["status"] for row in rows)
+    status = tasks.derive_run_status(row["status"] for row in rows)
     if status in ENDED:
         _end(connection, identity, status, rows)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.asking import LOCAL
+from service.contract.askers import LOCAL
 from service.contract.plan import tasks
 from service.contract.plan.prices import SHORT_SECONDS
 from service.contract.plan.tasks import Task
@@ -98,7 +98,7 @@ def _add(
         key=key,
         kind=task.kind,
         queue=tasks.KINDS[task.kind].queue,
-        inputs=json.dumps({k: tasks.reference(v) for k, v in task.inputs.items()}),
+        inputs=json.dumps({k: tasks.name_input(v) for k, v in task.inputs.items()}),
         parameters=json.dumps(dict(task.parameters)),
         created_at=now,
         **fresh,

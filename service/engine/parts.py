@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from service.contract.asking import EVERYBODY, Asker
-from service.contract.plan.assets import Places
-from service.contract.settings import PROTECTED, Settings
+from service.contract.askers import EVERYBODY, Asker
+from service.contract.assets import AssetFolders
+from service.contract.settings import PROTECTED_LABELS, Settings
 from service.engine import database, queueing
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.queueing import RedisQueue, WakeUpQueue
@@ -17,10 +17,10 @@ class Parts:
     records: Records
     blobs: Blobs
     queue: WakeUpQueue
-    places: Places  # of assets
+    places: AssetFolders  # of assets
     speed: float = field(default=1.0, kw_only=True)  # of the workers' models, as settings say
     asker: Asker = field(default=EVERYBODY, kw_only=True)
-    protected: frozenset[str] = field(default=PROTECTED, kw_only=True)  # labels NAME=VALUE
+    protected: frozenset[str] = field(default=PROTECTED_LABELS, kw_only=True)  # labels NAME=VALUE
     public_url: str | None = field(default=None, kw_only=True)  # where people reach the page
 
     def asked_by(self, asker: Asker) -> Self:
@@ -40,7 +40,7 @@ def connect(settings: Settings, *, hurried: bool = False) -> Parts:
         Records(engine),
         open_blobs(settings.blob_url, settings.home, settings.blob_public_url, hurried=hurried),
         RedisQueue(connection),
-        Places.of(settings),
+        AssetFolders.of(settings),
         speed=settings.inference_speed,
         protected=settings.protected,
         public_url=settings.public_url,

@@ -9,35 +9,35 @@ from prescore.models.runs import RunStatus
 from service.contract import results
 from service.contract.gates import gates
 from service.contract.gates.gates import (
-    Baseline,
     BaselineDifference,
+    BaselineScore,
     Decision,
-    Evidence,
-    Measured,
-    NoDrop,
+    GateEvidence,
+    NoDropGate,
     ParsedGate,
+    ScoreBounds,
 )
 from service.contract.metrics import catalogue
 from service.contract.plan.tasks import TERMINAL
-from service.contract.results import EvaluationKept, Past, Row
+from service.contract.results import StoredBaseline, StoredEvaluation, TaskRow
 from service.engine import scores
 
 NOT_FINITE = "its value is infinite or undefined"
 
 
-def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[Gate], Verdict | None]:
+def of(rows: Sequence[TaskRow], request: StoredEvaluation) -> tuple[list[Gate], Verdict | None]:
     """Each gate with its verdict, and the verdict on all gates."""
-    asked = [gates.parse(text) for text in request.gates]
+    asked = [gates.parse_gate(text) for text in request.gates]
     if not asked:
         return [], None
     names = list(dict.fromkeys(name for gate in asked for name in gate.metrics))
-    found = scores.brought(rows, {catalogue.metric(name).name for name in names})
+    found = scores.brought(rows, {catalogue.find_metric(name).name for name in names})
     expected = scores.expected(rows)
     known = _evidence(rows, request, names, found, expected)
     shown = {**expected, **found}
     out = []
     for gate in asked:
-        decision = gates.decide(gate, known)
+        decision = gates.decide_gate(gate, known)
         has_none = decision[0] == "not_comparable" and _is_first(gate, request)
         verdict, detail = _without_baseline(decision, request) if has_none else decision
         out.append(
@@ -50,17 +50,17 @@ def of(rows: Sequence[Row], request: EvaluationKept) -> tuple[list[Gate], Verdic
                 scores=_scores(gate, known, shown),
             )
         )
-    return out, gates.overall(gate.verdict for gate in out)
+    return out, gates.combine_verdicts(gate.verdict for gate in out)
 
 
-def may_be_baseline(status: RunStatus, rows: Sequence[Row], request: EvaluationKept) -> bool:
+def may_be_baseline(status: RunStatus, rows: Sequence[TaskRow], request: StoredEvaluation) -> bool:
     """Whether a search for a baseline, by label or for the best, may find an evaluation that ended
     like this: it succeeded, and its gates passed or it has none.
     """
     return status == "succeeded" and (not request.gates or of(rows, request)[1] == "passed")
 
 
-def _without_baseline(decision: Decision, request: EvaluationKept) -> Decision:
+def _without_baseline(decision: Decision, request: StoredEvaluation) -> Decision:
     """The decision on a gate that has no baseline yet, as the request says."""
     if request.if_no_baseline == "undecided":
         return decision
@@ -68,45 +68,45 @@ def _without_baseline(decision: Decision, request: EvaluationKept) -> Decision:
     return verdict, f"{decision[1]}; counted as {verdict}"
 
 
-def _is_first(gate: ParsedGate, request: EvaluationKept) -> bool:
+def _is_first(gate: ParsedGate, request: StoredEvaluation) -> bool:
     kept = (request.baselines.get(name) for name in gate.metrics)
     return gate.needs_baseline and any(past is not None and past.is_first for past in kept)
 
 
-def _is_against_failed(gate: ParsedGate, request: EvaluationKept) -> bool:
+def _is_against_failed(gate: ParsedGate, request: StoredEvaluation) -> bool:
     kept = (request.baselines.get(name) for name in gate.metrics)
     return gate.needs_baseline and any(past is not None and past.failed for past in kept)
 
 
 def _evidence(
-    rows: Sequence[Row],
-    request: EvaluationKept,
+    rows: Sequence[TaskRow],
+    request: StoredEvaluation,
     names: Sequence[str],
     found: Mapping[str, Score],
     expected: Mapping[str, Score],
-) -> Evidence:
+) -> GateEvidence:
     """What is known so far of the metrics that gates name: scores or estimates, and baselines."""
     by_name = {row["name"]: row for row in rows}
     kept = request.baselines
-    measured: dict[str, Measured] = {}
+    measured: dict[str, ScoreBounds] = {}
     lost: dict[str, str] = {}
     compared: dict[str, BaselineDifference | str] = {}
     for name in names:
-        spec = catalogue.metric(name)
+        spec = catalogue.find_metric(name)
         score = found.get(spec.name)
         if score is not None and score.value is not None:
-            measured[name] = Measured(score.value, score.value, score.signature)
+            measured[name] = ScoreBounds(score.value, score.value, score.signature)
         elif (estimate := expected.get(spec.name)) and estimate.interval:
-            measured[name] = Measured(*estimate.interval, estimate.signature)
-        elif reason := _lost(score, by_name.get(catalogue.task_of(name))):
+            measured[name] = ScoreBounds(*estimate.interval, estimate.signature)
+        elif reason := _lost(score, by_name.get(catalogue.find_metric_task(name))):
             lost[name] = f"{name}: {reason}"
         test = by_name.get(kept[name].comparison or "") if name in kept else None
         if against := _compared(spec.name, test):
             compared[name] = against
-    return Evidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
+    return GateEvidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
 
 
-def _lost(score: Score | None, row: Row | None) -> str | None:
+def _lost(score: Score | None, row: TaskRow | None) -> str | None:
     """Why a metric has no value and never will; None while it may get one."""
     if score is not None:
         return NOT_FINITE
@@ -115,45 +115,45 @@ def _lost(score: Score | None, row: Row | None) -> str | None:
     return _end(row) if row["status"] in TERMINAL else None
 
 
-def _end(row: Row) -> str:
+def _end(row: TaskRow) -> str:
     if row["status"] == "done":
         return "it has no value for these captions"
     reason = f": {json.loads(row['error'])['detail']}" if row["error"] else ""
     return f"the task {row['name']} is {row['status']}{reason}"
 
 
-def _compared(metric: str, row: Row | None) -> BaselineDifference | str | None:
+def _compared(metric: str, row: TaskRow | None) -> BaselineDifference | str | None:
     if row is None:
         return "the scores of the baseline's single captions are no longer stored"
     if row["status"] != "done":
         return _end(row) if row["status"] in TERMINAL else None
-    summed = results.of(row, results.ComparisonSummary)
+    summed = results.parse_summary(row, results.ComparisonSummary)
     found = None if summed is None else summed.comparison.get(metric)
     if found is None or found.difference is None:
         return NOT_FINITE
     return BaselineDifference(found.difference, found.p, found.minimum_detectable)
 
 
-def _baselines(kept: Mapping[str, Past]) -> dict[str, Baseline | str]:
+def _baselines(kept: Mapping[str, StoredBaseline]) -> dict[str, BaselineScore | str]:
     return {name: past.none_because or _baseline(past) for name, past in kept.items()}
 
 
-def _baseline(past: Past) -> Baseline:
+def _baseline(past: StoredBaseline) -> BaselineScore:
     assert past.evaluation is not None
     assert past.value is not None
     assert past.signature is not None
-    return Baseline(
+    return BaselineScore(
         past.evaluation, past.value, past.signature, past.scored_on, past.label, past.failed
     )
 
 
-def _distrusted(names: Sequence[str], request: EvaluationKept) -> dict[str, str]:
+def _distrusted(names: Sequence[str], request: StoredEvaluation) -> dict[str, str]:
     """Metrics in which one sentence for all images scores better than people, with the reason."""
     health = request.health or {}
-    trusted = set(catalogue.expand(request.trust))
+    trusted = set(catalogue.expand_groups(request.trust))
     found = {}
     for name in names:
-        known = health.get(catalogue.metric(name).name)
+        known = health.get(catalogue.find_metric(name).name)
         if known is not None and name not in trusted and _is_poor(name, known):
             found[name] = (
                 f"{name} cannot gate on this split: of it one sentence for all images has "
@@ -166,24 +166,28 @@ def _is_poor(metric: str, health: MetricHealth) -> bool:
     constant, human = health.constant, health.human
     if constant is None or human is None:
         return False
-    return constant > human if catalogue.metric(metric).higher_is_better else constant < human
+    return constant > human if catalogue.find_metric(metric).higher_is_better else constant < human
 
 
-def _scores(gate: ParsedGate, known: Evidence, shown: Mapping[str, Score]) -> dict[str, GateScore]:
-    tested = known.compared if isinstance(gate, NoDrop) else {}
+def _scores(
+    gate: ParsedGate, known: GateEvidence, shown: Mapping[str, Score]
+) -> dict[str, GateScore]:
+    tested = known.compared if isinstance(gate, NoDropGate) else {}
     return {
         name: _score(
-            shown.get(catalogue.metric(name).name), known.baselines.get(name), tested.get(name)
+            shown.get(catalogue.find_metric(name).name), known.baselines.get(name), tested.get(name)
         )
         for name in gate.metrics
     }
 
 
 def _score(
-    score: Score | None, baseline: Baseline | str | None, tested: BaselineDifference | str | None
+    score: Score | None,
+    baseline: BaselineScore | str | None,
+    tested: BaselineDifference | str | None,
 ) -> GateScore:
     value = score.value if score is not None else None
-    past = baseline if isinstance(baseline, Baseline) else None
+    past = baseline if isinstance(baseline, BaselineScore) else None
     test = tested if isinstance(tested, BaselineDifference) else None
     alike = past is not None and score is not None and score.signature == past.signature
     return GateScore(

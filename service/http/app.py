@@ -12,7 +12,7 @@ from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.contract import quotas
-from service.contract.settings import load
+from service.contract.settings import load_settings
 from service.engine import logs
 from service.engine.keyring.oidc import trusted
 from service.engine.keyring.oidc.exchange import Exchange
@@ -95,13 +95,13 @@ def create_app(
 
 def from_environment() -> FastAPI:
     """The application with the settings of the environment; uvicorn calls this factory."""
-    settings = load()
+    settings = load_settings()
     logs.configure("api", settings.log_level)
     # What is imported stays, so that no collection looks through it while requests wait; and a body
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    allowed, jobs = quotas.read(settings.limits), Exchange(trusted.read(settings.oidc))
+    allowed, jobs = quotas.read_quotas(settings.limits), Exchange(trusted.read(settings.oidc))
     parts, outgoing = connect(settings, hurried=True), Client.of(settings)
     running = Running.on(parts, settings.most_runs, outgoing, allowed, jobs)
     tracer = choosing.tracer("api", os.environ)

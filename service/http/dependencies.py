@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from service.contract.asking import LOCAL, Asker, Scope
-from service.contract.quotas import Allowed
+from service.contract.askers import LOCAL, Asker, Scope
+from service.contract.quotas import QuotaTable
 from service.contract.settings import MOST_RUNS
 from service.engine.keyring.keys import is_valid
 from service.engine.keyring.oidc.exchange import Exchange
@@ -34,7 +34,7 @@ class Running(Parts):
     outgoing: Client = field(default_factory=Client)
     turns: Turns = field(default_factory=Turns)  # of uploads that go on after a cut
     endings: Endings = field(default_factory=Endings)
-    allowed: Allowed = field(default_factory=Allowed)
+    allowed: QuotaTable = field(default_factory=QuotaTable)
     jobs: Exchange = field(default_factory=Exchange)
 
     def has_valid_key(self) -> bool:
@@ -47,7 +47,7 @@ class Running(Parts):
         parts: Parts,
         most_runs: int = MOST_RUNS,
         outgoing: Client | None = None,
-        allowed: Allowed | None = None,
+        allowed: QuotaTable | None = None,
         jobs: Exchange | None = None,
     ) -> "Running":
         own = (
@@ -62,7 +62,7 @@ class Running(Parts):
             "protected": parts.protected,
             "public_url": parts.public_url,
             "outgoing": outgoing or Client(),
-            "allowed": allowed or Allowed(),
+            "allowed": allowed or QuotaTable(),
             "jobs": jobs or Exchange(),
         }
         return cls(*given, *own, **named)

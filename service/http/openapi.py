@@ -19,9 +19,9 @@ from service.contract.errors import (
     LimitReached,
     LongHeader,
     PrescoreError,
+    ServiceUnavailable,
     SlowRequest,
     Unauthorized,
-    Unavailable,
     UnknownHost,
 )
 from service.http import problems
@@ -168,7 +168,7 @@ def links(field: str, *operations: str) -> dict[str, Any]:
 
 def refusals(*kinds: type[PrescoreError]) -> Responses:
     """The answers of a route that may raise these errors; Unavailable is always added."""
-    every: list[type[PrescoreError]] = [*kinds, Unavailable]
+    every: list[type[PrescoreError]] = [*kinds, ServiceUnavailable]
     found: dict[int, dict[str, None]] = {}
     for kind in every:
         found.setdefault(problems.status_of(kind), {})[kind.code] = None

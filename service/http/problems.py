@@ -39,10 +39,10 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.UploadRefused: 410,
-    errors.OtherVersion: 412,
+    errors.UnsupportedVersion: 412,
     errors.PreconditionFailed: 412,
     errors.DigestMismatch: 422,
-    errors.TooLarge: 413,
+    errors.BodyTooLarge: 413,
     errors.MalformedJson: 400,
     errors.UnsupportedMedia: 415,
     errors.InvalidCursor: 400,
@@ -54,7 +54,7 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.LongHeader: 431,
     errors.LimitReached: 429,
     errors.Overloaded: 503,
-    errors.Unavailable: 503,
+    errors.ServiceUnavailable: 503,
     errors.DiskFull: 507,
     errors.RequestRefused: 400,
     errors.StoreUnavailable: 503,
@@ -142,13 +142,13 @@ def of_record(request: Request, error: Exception) -> Response | None:
 
 def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("the record is away", error=str(error))
-    return refused(request, errors.Unavailable("the database does not answer; try again"))
+    return refused(request, errors.ServiceUnavailable("the database does not answer; try again"))
 
 
 def _database_busy(request: Request, error: Exception) -> Response:
     """No connection to the database became free in time."""
     log.error("the record's connections are all in use", error=str(error))
-    return refused(request, errors.Unavailable("the database is busy; try again"))
+    return refused(request, errors.ServiceUnavailable("the database is busy; try again"))
 
 
 def _disk_full(request: Request, error: Exception) -> Response:
@@ -161,7 +161,7 @@ def _disk_full(request: Request, error: Exception) -> Response:
 def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     places = [
-        (_place(found, error.body), wording.told(found, _siblings(request, found)))
+        (_place(found, error.body), wording.describe_field_error(found, _siblings(request, found)))
         for found in error.errors()[: limits.PROBLEMS]
     ]
     detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
@@ -173,13 +173,13 @@ def _place(found: Mapping[str, Any], body: Any) -> str:
     """The JSON pointer of an error, without the types that pydantic's path contains."""
     origin, *path = found["loc"]
     if origin != "body":
-        return strict_json.pointer(found["loc"])
+        return strict_json.join_pointer(found["loc"])
     parts = []
     for part in path:
         if found["type"] == "missing" or part in _keys(body):
             parts.append(part)
             body = body[part] if part in _keys(body) else None
-    return strict_json.pointer(parts)
+    return strict_json.join_pointer(parts)
 
 
 def _siblings(request: Request, found: Mapping[str, Any]) -> Collection[str]:

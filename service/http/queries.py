@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.routing import APIRoute
 
-from service.contract import near
+from service.contract import wording
 from service.contract.errors import InvalidRequest
 from service.contract.formats import strict_json
 from service.http import csv_answers, openapi
@@ -30,8 +30,8 @@ async def only_known(request: Request) -> None:
                 advice = _of_label(name, value)
             raise InvalidRequest(
                 f"{_expected([*known, *(['label.NAME'] if labelled else [])])}, "
-                f"found {name!r:.100}{advice or near.question(name, known)}",
-                [(strict_json.pointer(["query", name]), "unknown")],
+                f"found {name!r:.100}{advice or wording.suggest_names(name, known)}",
+                [(strict_json.join_pointer(["query", name]), "unknown")],
             )
         if name == _FORMAT and advice:
             found = f"found {value!r:.100}{advice}"
@@ -42,7 +42,7 @@ def _of_label(name: str, value: str) -> str:
     """How a label is asked for, where it was given as `label=NAME=VALUE`."""
     named, sign, said = value.partition("=")
     meant = f"{_LABEL}{named}={said}" if named and sign else f"{_LABEL}NAME=VALUE"
-    return f"{near.QUESTION} {meant!r:.200}?" if name in ("label", "labels") else ""
+    return f"{wording.QUESTION} {meant!r:.200}?" if name in ("label", "labels") else ""
 
 
 def _of_csv(route: APIRoute, name: str, value: str) -> str:

@@ -38,7 +38,7 @@ def serve(
 
     with _errors():
         _check_port(host, port)
-        chosen = settings.load().at(home)
+        chosen = settings.load_settings().at(home)
         trusted.read(chosen.oidc)
         _serve(chosen, host, port)
 
@@ -101,7 +101,7 @@ def migrate() -> None:
     from service.engine import database, logs
 
     with _errors():
-        chosen = settings.load()
+        chosen = settings.load_settings()
         logs.configure("migrate", chosen.log_level)
         database.migrate(database.connect(chosen.database))
 
@@ -127,8 +127,10 @@ def doctor(
     from service.operate import findings_shown
 
     with _errors():
-        chosen = settings.load().at(home)
-        found = the_doctor.examine(chosen, url, findings.quiet if as_json else findings_shown.tell)
+        chosen = settings.load_settings().at(home)
+        found = the_doctor.examine(
+            chosen, url, findings.ignore_finding if as_json else findings_shown.tell
+        )
     findings_shown.show(found, as_json=as_json)
     raise typer.Exit(0 if findings_shown.is_fit(found) else 1)
 
@@ -151,7 +153,7 @@ def janitor() -> None:
     from service.runs.life.retention import Policy
 
     with _errors():
-        chosen = settings.load()
+        chosen = settings.load_settings()
         logs.configure("janitor", chosen.log_level)
         connected = parts.connect(chosen)
         over = threading.Event()

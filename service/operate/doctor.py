@@ -24,7 +24,13 @@ import httpx
 
 from service.contract import findings
 from service.contract.errors import PrescoreError
-from service.contract.findings import Finding, Probe, Told, quiet, sentence
+from service.contract.findings import (
+    DoctorCheck,
+    Finding,
+    FindingListener,
+    describe_error,
+    ignore_finding,
+)
 from service.contract.settings import Settings
 from service.operate import ci_jobs
 
@@ -39,24 +45,24 @@ _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
 
 
-def examine(settings: Settings, url: str, told: Told = quiet) -> list[Finding]:
-    return findings.examine(probes(settings, url), told)
+def examine(settings: Settings, url: str, told: FindingListener = ignore_finding) -> list[Finding]:
+    return findings.run_checks(probes(settings, url), told)
 
 
-def probes(settings: Settings, url: str) -> list[Probe]:
+def probes(settings: Settings, url: str) -> list[DoctorCheck]:
     writable = "give this user a PRESCORE_HOME that it may write to"
     return [
-        Probe("Python", _python),
-        Probe("packages", _packages, _INSTALL),
-        Probe("home", lambda: _home(settings.home), writable),
-        Probe("record", lambda: _record(settings)),
-        Probe("record's pages", lambda: _pages(settings.database), seconds=_PAGES_SECONDS),
-        Probe("Redis", lambda: _redis(settings.redis_url)),
-        Probe("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
-        Probe("parts", lambda: _parts(settings), needed=False, seconds=_STORE_SECONDS),
-        Probe("CI jobs", lambda: ci_jobs.look(settings.oidc)),
-        Probe("service", lambda: _service(url), needed=False),
-        Probe("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
+        DoctorCheck("Python", _python),
+        DoctorCheck("packages", _packages, _INSTALL),
+        DoctorCheck("home", lambda: _home(settings.home), writable),
+        DoctorCheck("record", lambda: _record(settings)),
+        DoctorCheck("record's pages", lambda: _pages(settings.database), seconds=_PAGES_SECONDS),
+        DoctorCheck("Redis", lambda: _redis(settings.redis_url)),
+        DoctorCheck("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
+        DoctorCheck("parts", lambda: _parts(settings), needed=False, seconds=_STORE_SECONDS),
+        DoctorCheck("CI jobs", lambda: ci_jobs.look(settings.oidc)),
+        DoctorCheck("service", lambda: _service(url), needed=False),
+        DoctorCheck("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
     ]
 
 
@@ -357,7 +363,7 @@ def _place(url: str) -> str:
 
 def _discreet(error: Exception, url: str) -> str:
     """An error's text without the URL's password, or parts of it (drivers may split it)."""
-    text = error.detail if isinstance(error, PrescoreError) else sentence(error)
+    text = error.detail if isinstance(error, PrescoreError) else describe_error(error)
     rest = url.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
     options = [value for name, value in parse_qsl(rest.partition("?")[2]) if "pass" in name]

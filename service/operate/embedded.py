@@ -47,7 +47,7 @@ class Embedded:
         url = chosen.redis_url if self._redis is None else self._redis.url
         self._settings = chosen.model_copy(update={"redis_url": url})
         self._stopping = False
-        handed = settings.hand_on(self._settings)
+        handed = settings.export_settings(self._settings)
         self._members = [
             _Member(name, [sys.executable, "-m", *words], handed)
             for name, words in _commands(host, port).items()

@@ -12,8 +12,8 @@ import typer
 
 from prescore import plain_text
 from service.contract import settings
-from service.contract.api.texts import rfc3339, rfc3339_or_none
-from service.contract.asking import TEAM, Scope
+from service.contract.api.field_types import rfc3339, rfc3339_or_none
+from service.contract.askers import TEAM, Scope
 from service.contract.errors import PrescoreError
 
 app = typer.Typer(
@@ -160,7 +160,7 @@ def _record(home: Path | None) -> "Iterator[Records]":
     from service.operate.backups import making
 
     try:
-        chosen = settings.load().at(home)
+        chosen = settings.load_settings().at(home)
         making.expect_record(chosen)
         engine = database.connect(chosen.database)
         try:

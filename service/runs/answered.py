@@ -9,7 +9,7 @@ from pathlib import Path
 from prescore.models.captions import Caption
 from prescore.models.evaluations import Evaluation
 from service.contract.errors import NotFound
-from service.contract.formats.strict_json import finite
+from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics.families import FAMILIES
 from service.engine.parts import Parts
 from service.runs import base, evaluations, lacking, pairs
@@ -80,7 +80,7 @@ class Answered:
             Caption(
                 image=image,
                 caption=pair.caption,
-                scores={name: finite(values[at]) for name, values in scores.items()},
+                scores={name: replace_infinite(values[at]) for name, values in scores.items()},
             )
             for at, (pair, (image, _)) in enumerate(zip(found, names, strict=True))
         ]

@@ -16,12 +16,12 @@ from prescore.models import runs as answers
 from prescore.models.base import RunProblem
 from prescore.models.identifiers import RUN_ID
 from prescore.models.runs import ENDED, DatasetPinned, Oddity, Progress, Run
-from service.contract.api.texts import moment
-from service.contract.asking import LOCAL
+from service.contract.api.field_types import moment
+from service.contract.askers import LOCAL
 from service.contract.errors import NotFound
 from service.contract.plan import prices
 from service.contract.plan.planning import Plan
-from service.contract.plan.prices import Sizes
+from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import Task
 from service.engine import early_verdicts, endings, history, intake
 from service.engine.history import settle
@@ -107,13 +107,13 @@ class NewRun:
     labels: Mapping[str, str] = field(default_factory=dict)
     others: Collection[str] = ()  # ids of the runs that it names
     columns: str | None = None  # the digest of those that were brought
-    sizes: Sizes | None = None  # by which its tasks are priced; else by the split's
+    sizes: TaskSizes | None = None  # by which its tasks are priced; else by the split's
 
     @property
     def tasks(self) -> list[Task]:
         """All its tasks, with their prices."""
         sizes = self.sizes or self.dataset.sizes
-        return prices.priced(self.plan.everything(), sizes)
+        return prices.price_tasks(self.plan.everything(), sizes)
 
 
 @contextmanager

@@ -14,10 +14,16 @@ from prescore.models.captions import (
     TopWord,
 )
 from service.contract.errors import BlobDamaged, InvalidCursor, NotFound
-from service.contract.formats import checkpoint_header, models, onnx_bundles, packages, plugins
-from service.contract.formats.columns import header
-from service.contract.formats.strict_json import finite
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats import (
+    checkpoint_header,
+    columns_header,
+    model_formats,
+    onnx_bundles,
+    packages,
+    plugins,
+)
+from service.contract.formats.strict_json import replace_infinite
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.engine.parts import Parts
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
 from service.runs.browsing import chosen
@@ -146,8 +152,8 @@ class _Words:
         """The words of a reference, which are None where nothing tells them, as where one of them
         had no piece.
         """
-        if self.tokenizer in TOKENIZERS:
-            found: list[str | None] = [*TOKENIZERS[self.tokenizer](text), _END]
+        if self.tokenizer in MODEL_TOKENIZERS:
+            found: list[str | None] = [*MODEL_TOKENIZERS[self.tokenizer](text), _END]
             if len(found) == stop - start:
                 return found
         if "ids" not in columns.names:
@@ -161,26 +167,26 @@ class _Words:
 def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
     if scored.header.metadata.get("units") is not None:  # of a model of pieces
         return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
-    form = models.format_of(path)
+    form = model_formats.detect_format(path)
     if form == "onnx":
         return _of_onnx(path)
     if form == "plugin":
-        words = plugins.read(path).tokens
-        assert isinstance(words, plugins.Words)
+        words = plugins.read_plugin_header(path).tokens
+        assert isinstance(words, plugins.PluginWords)
         return _Words(words.tokenizer, words.vocabulary, checkpoint_header.EDGE)
-    description = checkpoint_header.read(path).description
+    description = checkpoint_header.read_checkpoint_header(path).description
     return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
 
 
 def _of_onnx(path: Path) -> _Words:
-    with packages.opened(path) as package:
-        manifest, words = onnx_bundles.words_of(package)
+    with packages.open_package(path) as package:
+        manifest, words = onnx_bundles.read_manifest_and_words(package)
     return _Words(manifest.tokenizer or "", words, manifest.tokens.end)
 
 
 def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
     """The columns that are shown: what was brought, or what a task made of its pieces."""
-    found = header.read(path)
+    found = columns_header.read_columns_header(path)
     units = scored.header.metadata.get("units")
     if units == "words":
         return scored, _Words(found.tokenizer, (), None)
@@ -197,12 +203,12 @@ def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str
     return [
         Token(
             word=word,
-            logp=finite(logp[at]),
+            logp=replace_infinite(logp[at]),
             rank=rank[at],
             top=tops[at * k].word if k else None,
             top_logp=tops[at * k].logp if k else None,
             tops=tops[at * k : (at + 1) * k],
-            entropy=finite(entropy[at]),
+            entropy=replace_infinite(entropy[at]),
         )
         for at, word in enumerate(words.of(columns, start, stop, text))
     ]
@@ -215,4 +221,4 @@ def _tops(columns: TensorFile, start: int, stop: int, words: _Words) -> list[Top
     pairs = zip(
         columns.rows("top_ids", start, stop), columns.rows("top_logp", start, stop), strict=True
     )
-    return [TopWord(word=words.shown(word), logp=finite(logp)) for word, logp in pairs]
+    return [TopWord(word=words.shown(word), logp=replace_infinite(logp)) for word, logp in pairs]

@@ -13,14 +13,14 @@ from prescore.models.evaluations import Evaluation
 from prescore.models.identifiers import COMPARISON
 from prescore.models.metrics import Score
 from service.contract import results
-from service.contract.api.analyses import ComparisonIn
+from service.contract.api.analyses import ComparisonRequest
 from service.contract.errors import InvalidRequest, NotFound
-from service.contract.formats.strict_json import finite
+from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
-from service.contract.results import ComparisonKept, ComparisonSummary
+from service.contract.results import ComparisonSummary, StoredComparison
 from service.engine.parts import Parts
 from service.runs import answered, base, evaluations, lacking, pairs
 from service.runs.base import Kind, Looked, NewRun
@@ -39,7 +39,7 @@ class _Side:
     scores: Mapping[str, Score]
 
 
-def begin(parts: Parts, request: ComparisonIn) -> NewRun:
+def begin(parts: Parts, request: ComparisonRequest) -> NewRun:
     sides = [
         _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
         for name, id_ in (("a", request.a), ("b", request.b))
@@ -50,7 +50,7 @@ def begin(parts: Parts, request: ComparisonIn) -> NewRun:
     for place, name in enumerate(names):
         pointer = f"/metrics/{place}" if request.metrics is not None else ""
         _check_metric(name, sides, pointer)
-    if any(catalogue.metric(name).family == "postgen" for name in names):
+    if any(catalogue.find_metric(name).family == "postgen" for name in names):
         _check_images(parts, request)
     plan = _plan(parts, names, sides)
     kept = {**request.model_dump(), "metrics": names}
@@ -59,12 +59,12 @@ def begin(parts: Parts, request: ComparisonIn) -> NewRun:
 
 
 def _answer(parts: Parts, looked: Looked) -> Comparison:
-    request = looked.request(ComparisonKept)
+    request = looked.request(StoredComparison)
     found: dict[str, Compared] = {}
     for at in looked.tasks:
-        summed = results.of(at, ComparisonSummary)
+        summed = results.parse_summary(at, ComparisonSummary)
         found |= {} if summed is None else summed.comparison
-    full = {name: catalogue.metric(name).name for name in request.metrics}
+    full = {name: catalogue.find_metric(name).name for name in request.metrics}
     scores = {name: _compared(found[of]) for name, of in full.items() if of in found}
     over = looked.row.status == "succeeded" and looked.whole
     return Comparison(
@@ -87,9 +87,9 @@ def _check_dataset(a: Pinned, b: Pinned) -> None:
     )
 
 
-def _names(request: ComparisonIn, sides: Sequence[_Side]) -> list[str]:
+def _names(request: ComparisonRequest, sides: Sequence[_Side]) -> list[str]:
     if request.metrics is not None:
-        return catalogue.expand(request.metrics)
+        return catalogue.expand_groups(request.metrics)
     a, b = (side.evaluation.scores for side in sides)
     names = [name for name in a if name in b and catalogue.is_summed(name)]
     if not names:
@@ -110,16 +110,20 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
             f"{name} cannot be compared: it is no sum or mean over images",
             [(pointer, f"expected a post-gen metric, or one of {', '.join(catalogue.SUMMED)}")],
         )
-    full = catalogue.metric(name).name
+    full = catalogue.find_metric(name).name
     for side in sides:
         if full not in side.scores:
             raise InvalidRequest(
-                lacking.told(side.evaluation, f"score {name}", task=catalogue.task_of(full)),
+                lacking.told(
+                    side.evaluation, f"score {name}", task=catalogue.find_metric_task(full)
+                ),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
             )
     a, b = sides
     names = a.name, b.name
-    differs = signatures.difference(a.scores[full].signature, b.scores[full].signature, names)
+    differs = signatures.describe_signature_difference(
+        a.scores[full].signature, b.scores[full].signature, names
+    )
     if differs is not None:
         advice = ("/metrics", "expected the names of metrics that were computed alike in both")
         raise InvalidRequest(
@@ -128,7 +132,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
         )
 
 
-def _check_images(parts: Parts, request: ComparisonIn) -> None:
+def _check_images(parts: Parts, request: ComparisonRequest) -> None:
     paths = [answered.path_of(parts, of) for of in (request.a, request.b)]
     every = zip_longest(*map(pairs.read, paths))
     if any(a is None or b is None or a.place != b.place for a, b in every):
@@ -142,14 +146,14 @@ def _check_images(parts: Parts, request: ComparisonIn) -> None:
 
 def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
     """The plan: a task for each post-gen family, and one for all pre-gen metrics."""
-    specs = [catalogue.metric(name) for name in names]
+    specs = [catalogue.find_metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
-    families = catalogue.tasks_of(spec.name for spec in specs if spec.family == "postgen")
+    families = catalogue.list_metric_tasks(spec.name for spec in specs if spec.family == "postgen")
     named: dict[str, Task] = {}
     for family in [*families, *([_COLUMNS] if pregen else [])]:
         found = [base.result_of(parts.records, side.evaluation.id, family) for side in sides]
         a, b = (_blob_of(digest, family, side) for digest, side in zip(found, sides, strict=True))
-        named[family] = planning.comparison(a, b, pregen if family == _COLUMNS else ())
+        named[family] = planning.plan_comparison(a, b, pregen if family == _COLUMNS else ())
     return Plan(named)
 
 
@@ -163,11 +167,11 @@ def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
 
 
 def _compared(found: Compared) -> Compared:
-    return found.model_copy(update={"a": finite(found.a), "b": finite(found.b)})
+    return found.model_copy(update={"a": replace_infinite(found.a), "b": replace_infinite(found.b)})
 
 
-def _images(parts: Parts, request: ComparisonKept, names: Sequence[str]) -> list[Moved]:
-    if all(catalogue.metric(name).family == "pregen" for name in names):
+def _images(parts: Parts, request: StoredComparison, names: Sequence[str]) -> list[Moved]:
+    if all(catalogue.find_metric(name).family == "pregen" for name in names):
         return []
     try:
         a, b = (answered.of(parts, side) for side in (request.a, request.b))

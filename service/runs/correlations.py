@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Row
 from prescore.models.base import RunProblem
 from prescore.models.runs import Progress
 from prescore.models.studies import Correlations, Study, StudyIdf, StudyUnderWay
-from service.contract.api.texts import moment
+from service.contract.api.field_types import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.engine.kept import summaries

@@ -16,8 +16,15 @@ from service.contract.gates import gates
 from service.contract.metrics import catalogue, tokenizers
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan import tasks
-from service.contract.results import Decoded, EvaluationKept, Forecasts, Row, ScoreSummary, Seen
-from service.contract.wording import counted
+from service.contract.results import (
+    DecodingSummary,
+    ForecastSummary,
+    PicturesSummary,
+    ScoreSummary,
+    StoredEvaluation,
+    TaskRow,
+)
+from service.contract.wording import count_noun
 from service.engine import scores, verdicts
 from service.engine.parts import Parts
 from service.engine.tables import run_tasks, task_rows
@@ -45,7 +52,7 @@ def pregen(parts: Parts, identity: str) -> dict[str, Score]:
     return {
         name: score
         for name, score in brought(parts, identity).items()
-        if catalogue.metric(name).family == "pregen"
+        if catalogue.find_metric(name).family == "pregen"
     }
 
 
@@ -89,7 +96,7 @@ def captions_of(parts: Parts, identity: str) -> str | None:
 
 
 def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
-    row, rows, request = looked.row, looked.tasks, looked.request(EvaluationKept)
+    row, rows, request = looked.row, looked.tasks, looked.request(StoredEvaluation)
     judged, verdict = verdicts.of(rows, request)
     shown = scores.shown(rows, request)
     odd = (
@@ -113,25 +120,27 @@ def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of 
     )
 
 
-def _odd_captions(rows: Sequence[Row], request: EvaluationKept) -> list[Oddity]:
+def _odd_captions(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:
     """What is odd about captions that were decoded here."""
     found = []
     for row in rows:
-        if row["name"] == "captions" and (one := results.of(row, Decoded)):
-            found.append(outputs.few_distinct(one.decoded, one.distinct))
+        if row["name"] == "captions" and (one := results.parse_summary(row, DecodingSummary)):
+            found.append(outputs.warn_of_few_captions(one.decoded, one.distinct))
             if tokenizers.needs_blanks(request.tokenizer):
                 side = "caption", one.unbroken, one.decoded
-                found.append(outputs.no_words(request.tokenizer, side))
+                found.append(outputs.warn_of_no_words(request.tokenizer, side))
     return [Oddity(**warning) for warning in found if warning]
 
 
-def _undecoded(rows: Sequence[Row]) -> list[Oddity]:
+def _undecoded(rows: Sequence[TaskRow]) -> list[Oddity]:
     """The first images whose pictures could not be decoded, and how many there are."""
-    seen = (results.of(row, Seen) for row in rows if row["name"] == "features")
+    seen = (
+        results.parse_summary(row, PicturesSummary) for row in rows if row["name"] == "features"
+    )
     found: list[Oddity] = []
     for one in seen:
         if one is not None and one.undecoded:
-            of = f"{one.undecoded:,} of {counted(one.tried, 'picture')} cannot be decoded"
+            of = f"{one.undecoded:,} of {count_noun(one.tried, 'picture')} cannot be decoded"
             found.append(Oddity(code="undecoded", image=None, detail=of))
             found += [
                 Oddity(code="undecoded", image=each.image, detail=each.reason)
@@ -140,26 +149,32 @@ def _undecoded(rows: Sequence[Row]) -> list[Oddity]:
     return found
 
 
-def _flat(rows: Sequence[Row], shown: Container[str]) -> list[Oddity]:
+def _flat(rows: Sequence[TaskRow], shown: Container[str]) -> list[Oddity]:
     """Each metric of those shown that says the same of all captions."""
-    scored = (results.of(row, ScoreSummary) for row in rows if row["kind"] in FAMILIES)
+    scored = (results.parse_summary(row, ScoreSummary) for row in rows if row["kind"] in FAMILIES)
     flat = {name: many for one in scored if one for name, many in one.flat.items()}
-    return [Oddity(**outputs.flat(name, flat[name])) for name in flat if name in shown]
+    return [
+        Oddity(**outputs.warn_of_flat_scores(name, flat[name])) for name in flat if name in shown
+    ]
 
 
-def _unavailable(rows: Sequence[Row], request: EvaluationKept) -> list[Oddity]:
+def _unavailable(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:
     """Each metric of captions that was asked for and cannot be computed, with the reason."""
     reasons = {
         row["name"]: json.loads(row["error"])["detail"]
         for row in rows
         if row["status"] == "unavailable" and row["error"]
     }
-    asked = catalogue.expand([*request.postgen, *gates.names(request.gates)]) if reasons else []
+    asked = (
+        catalogue.expand_groups([*request.postgen, *gates.list_gate_metrics(request.gates)])
+        if reasons
+        else []
+    )
     return [
         Oddity(code="unavailable", image=None, detail=f"{name}: {reason}")
         for name in asked
-        if catalogue.metric(name).family == "postgen"
-        and (reason := reasons.get(catalogue.task_of(name)))
+        if catalogue.find_metric(name).family == "postgen"
+        and (reason := reasons.get(catalogue.find_metric_task(name)))
     ]
 
 
@@ -172,12 +187,12 @@ def _is_early_enough(evaluation: Evaluation) -> bool:
 
 
 def forecast_shown(
-    rows: Sequence[Row], request: EvaluationKept
+    rows: Sequence[TaskRow], request: StoredEvaluation
 ) -> dict[str, Forecast] | NoForecast | None:
     """The forecasts; None until they are computed, and where none were requested."""
     if request.forecast is not None:
         return NoForecast(none_because=request.forecast.none_because, metrics={})
-    found = next(filter(None, (results.of(row, Forecasts) for row in rows)), None)
+    found = next(filter(None, (results.parse_summary(row, ForecastSummary) for row in rows)), None)
     if found is None:
         return None
     metrics = found.forecast

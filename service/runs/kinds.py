@@ -16,11 +16,17 @@ from pydantic import BaseModel
 from sqlalchemy.engine import Connection
 
 from service.contract import limits
-from service.contract.api.analyses import ComparisonIn, ProbesIn, StudyIn
-from service.contract.api.learned import LearnedIn
-from service.contract.api.requests import EvaluationIn
-from service.contract.asking import LOCAL
-from service.contract.errors import Conflict, InvalidRequest, NotFound, Unavailable, UnknownMetric
+from service.contract.api.analyses import ComparisonRequest, ProbesRequest, StudyRequest
+from service.contract.api.evaluations import EvaluationRequest
+from service.contract.api.training import TrainingRequest
+from service.contract.askers import LOCAL
+from service.contract.errors import (
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    ServiceUnavailable,
+    UnknownMetric,
+)
 from service.contract.metrics import catalogue
 from service.engine.parts import Parts
 from service.engine.records import Records
@@ -45,11 +51,11 @@ class Offered:
 
 
 KINDS: dict[str, Offered] = {
-    "evaluation": Offered(evaluations.KIND, EvaluationIn, evaluation.begin, labelled=True),
-    "comparison": Offered(comparisons.KIND, ComparisonIn, comparisons.begin),
-    "probes": Offered(probes.KIND, ProbesIn, probes.begin),
-    "training": Offered(training.KIND, LearnedIn, training.begin),
-    "study": Offered(studies.KIND, StudyIn, studies.begin),
+    "evaluation": Offered(evaluations.KIND, EvaluationRequest, evaluation.begin, labelled=True),
+    "comparison": Offered(comparisons.KIND, ComparisonRequest, comparisons.begin),
+    "probes": Offered(probes.KIND, ProbesRequest, probes.begin),
+    "training": Offered(training.KIND, TrainingRequest, training.begin),
+    "study": Offered(studies.KIND, StudyRequest, studies.begin),
 }
 
 
@@ -83,7 +89,7 @@ def submit(
         with suppress(pinning.Gone):  # deleted just now: what begins anew finds it missing
             claim = None if key is None else (parts.asker.claimant, key, digest)
             return _insert(parts, run, claim, caller)
-    raise Unavailable("what the request names is being deleted again and again; try again")
+    raise ServiceUnavailable("what the request names is being deleted again and again; try again")
 
 
 def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
@@ -160,7 +166,9 @@ def _tell_all(error: UnknownMetric, request: BaseModel) -> None:
         if isinstance(names := getattr(request, field, None), list)
         for place, name in enumerate(names)
     ]
-    wrong = [(pointer, said) for pointer, name in given if (said := catalogue.unknown(name))]
+    wrong = [
+        (pointer, said) for pointer, name in given if (said := catalogue.explain_unknown_name(name))
+    ]
     if len(wrong) > 1:
         error.detail = f"{len(wrong)} of {len(given)} metrics are wrong"
         error.problems = tuple(wrong[: limits.PROBLEMS])

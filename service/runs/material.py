@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.models.studies import LeftOut, StudyIdf
-from service.contract.metrics.families import kind_of
-from service.contract.plan import studies
-from service.contract.plan.studies import FAMILIES, SORTED_BY, Studied
+from service.contract.metrics.families import find_family_name
+from service.contract.plan import planning
+from service.contract.plan.planning import SORTED_BY, STUDIED_FAMILIES, StudiedModel
 from service.contract.plan.tasks import Blob, Task
-from service.contract.results import Signed
+from service.contract.results import SignatureSummary
 from service.engine.kept import summaries
 from service.engine.records import in_batches
 from service.engine.tables import run_tasks, runs, task_rows
@@ -55,7 +55,7 @@ def find(connection: Connection, dataset: Pinned, idf: StudyIdf) -> Material:
     left_out: list[LeftOut] = []
     whole = [each for each in finished if _is_whole(each, left_out)]
     alike = list(_alike(whole, left_out))
-    strata = {each.id: studies.strata(_studied(each), idf) for each in alike}
+    strata = {each.id: planning.plan_strata(_studied(each), idf) for each in alike}
     broken = _failed(connection, [task.key for task in strata.values()])
     once: dict[str, tuple[str, Task]] = {}
     for identity, task in strata.items():
@@ -87,13 +87,13 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
         .join(task_rows, task_rows.c.key == run_tasks.c.task_key)
         .where(
             run_tasks.c.run_id.in_(identities),
-            task_rows.c.kind.in_([*_OTHERS, _BROUGHT, *FAMILIES]),
+            task_rows.c.kind.in_([*_OTHERS, _BROUGHT, *STUDIED_FAMILIES]),
         )
         .order_by(run_tasks.c.run_id, run_tasks.c.position)
     )
     rows = [dict(row._mapping) for row in connection.execute(tasks).all()]  # noqa: SLF001
     done = [row for row in rows if row["status"] == "done"]
-    summaries.fill(connection, [row for row in done if row["kind"] in FAMILIES])
+    summaries.fill(connection, [row for row in done if row["kind"] in STUDIED_FAMILIES])
     brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
     how = columns_store.signed(connection, brought)
     for row in done:
@@ -103,7 +103,11 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
         yield _Finished(
             identity,
             _sent_captions(rows) | {row["name"]: row["result"] for row in rows},
-            {row["name"]: _signature(row) for row in rows if kind_of(row["name"]) in FAMILIES}
+            {
+                row["name"]: _signature(row)
+                for row in rows
+                if find_family_name(row["name"]) in STUDIED_FAMILIES
+            }
             | {
                 row["name"]: how[_brought(row)] if row["kind"] == _BROUGHT else _precision(row)
                 for row in rows
@@ -136,7 +140,9 @@ def _sent_captions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _signature(row: Mapping[str, Any]) -> str:
     """The signatures of all metrics of a family, as one text."""
-    return json.dumps(Signed.model_validate_json(row["summary"]).signature, sort_keys=True)
+    return json.dumps(
+        SignatureSummary.model_validate_json(row["summary"]).signature, sort_keys=True
+    )
 
 
 def _precision(row: Mapping[str, Any]) -> str:
@@ -189,11 +195,13 @@ def _as_most(
             left_out.append(LeftOut(evaluation=each.id, metric=metric, reason=reason))
 
 
-def _studied(each: _Finished) -> Studied:
+def _studied(each: _Finished) -> StudiedModel:
     blobs = {name: Blob(result) for name, result in each.results.items()}
     columns, captions, references = (blobs[name] for name in _OTHERS)
-    scores = {name: blob for name, blob in blobs.items() if kind_of(name) in FAMILIES}
-    return Studied(columns, scores, captions, references)
+    scores = {
+        name: blob for name, blob in blobs.items() if find_family_name(name) in STUDIED_FAMILIES
+    }
+    return StudiedModel(columns, scores, captions, references)
 
 
 def _failed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:

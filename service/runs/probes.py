@@ -10,10 +10,10 @@ from prescore.models.identifiers import PROBES
 from prescore.models.metrics import MetricHealth
 from prescore.models.probes import Probes
 from service.contract import results
-from service.contract.api.analyses import ProbesIn
-from service.contract.asking import Scope
-from service.contract.plan import asked, planning
-from service.contract.results import Health, ProbeTable
+from service.contract.api.analyses import ProbesRequest
+from service.contract.askers import Scope
+from service.contract.plan import metric_requests, planning
+from service.contract.results import HealthSummary, ProbeSummary
 from service.engine.kept import summaries
 from service.engine.parts import Parts
 from service.engine.tables import labels, runs
@@ -31,12 +31,12 @@ _PRIVATE = {
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
-def begin(parts: Parts, request: ProbesIn) -> NewRun:
+def begin(parts: Parts, request: ProbesRequest) -> NewRun:
     pinned = datasets.pin(parts.records, request.dataset)
     captions, warnings = _captions(parts, request, pinned)
     metrics, models = training.models(parts, request.metrics, "/metrics")
     request = request.model_copy(update={"metrics": metrics})
-    wanted, reasons = asked.probing(
+    wanted, reasons = metric_requests.gather_probes(
         list(dict.fromkeys(request.probes)),
         request.metrics,
         parts.places,
@@ -69,8 +69,10 @@ def begin(parts: Parts, request: ProbesIn) -> NewRun:
 
 
 def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
-    tables = {at["name"]: results.of(at, ProbeTable) for at in looked.tasks}
-    health = next(filter(None, (results.of(at, Health) for at in looked.tasks)), None)
+    tables = {at["name"]: results.parse_summary(at, ProbeSummary) for at in looked.tasks}
+    health = next(
+        filter(None, (results.parse_summary(at, HealthSummary) for at in looked.tasks)), None
+    )
     return Probes(
         **looked.common,
         probes={name: table.rows for name, table in tables.items() if table is not None},
@@ -79,7 +81,7 @@ def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signat
 
 
 def _captions(
-    parts: Parts, request: ProbesIn, pinned: Pinned
+    parts: Parts, request: ProbesRequest, pinned: Pinned
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
     if request.captions is not None:
         return datasets.store_captions(
@@ -90,7 +92,7 @@ def _captions(
     return evaluations.captions_on(parts, request.evaluation, pinned, "/evaluation"), []
 
 
-def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
+def _options(request: ProbesRequest) -> dict[str, dict[str, Any]]:
     """The request's options by probe, without those that have their default."""
     given = request.options
     options: dict[str, dict[str, Any]] = {"single": {"objective": given.objective}}
@@ -101,11 +103,11 @@ def _options(request: ProbesIn) -> dict[str, dict[str, Any]]:
     return options
 
 
-def _marks(request: ProbesIn) -> dict[str, str]:
+def _marks(request: ProbesRequest) -> dict[str, str]:
     """Labels by which health finds the metrics of probes that anybody would run: the usual ones,
     without captions of one's own.
     """
-    usual = ProbesIn(dataset=request.dataset)
+    usual = ProbesRequest(dataset=request.dataset)
     same = ("tokenizer", "options", "evaluation", "captions")
     whole = set(request.probes) >= set(usual.probes)
     if whole and all(getattr(request, name) == getattr(usual, name) for name in same):
@@ -125,7 +127,7 @@ def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth
             sa.select(runs.c.snapshot).where(runs.c.id == identity)
         ).scalar()
         rows = [] if snapshot is None else summaries.unpack(snapshot)
-        told = next(filter(None, (results.of(row, Health) for row in rows)), None)
+        told = next(filter(None, (results.parse_summary(row, HealthSummary) for row in rows)), None)
         found = {**({} if told is None else told.health), **found}
     return found or None
 

@@ -143,7 +143,7 @@ def wanted_labels(query: Iterable[tuple[str, str]]) -> dict[str, str]:
         if "\0" in name + value:
             raise InvalidRequest(
                 f"expected a label without NUL, found {name!r:.100}",
-                [(strict_json.pointer(["query", name]), "with a NUL in it")],
+                [(strict_json.join_pointer(["query", name]), "with a NUL in it")],
             )
         found[name.removeprefix("label.")] = value
     if len(found) > limits.LABELS:

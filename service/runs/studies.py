@@ -8,14 +8,13 @@ from sqlalchemy.engine import Row
 
 from prescore.models.identifiers import STUDY
 from prescore.models.studies import Correlated, Correlation, Study, StudyRun
-from service.contract.api.analyses import StudyIn
-from service.contract.api.texts import moment
+from service.contract.api.analyses import StudyRequest
+from service.contract.api.field_types import moment
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.plan import studies
-from service.contract.plan.planning import Plan
-from service.contract.plan.studies import SORTED_BY, STRATA
-from service.contract.results import StudyFile, StudyKept, StudyMetric, StudyPair
+from service.contract.plan import planning
+from service.contract.plan.planning import SORTED_BY, STRATA, Plan
+from service.contract.results import StoredStudy, StudyFile, StudyMetric, StudyPair
 from service.engine.parts import Parts
 from service.engine.tables import runs
 from service.runs import material
@@ -25,11 +24,11 @@ from service.stored import datasets
 from service.stored.datasets import Pinned
 
 FEWEST = 3  # models; rank agreement needs so many
-_HEADLINE = frozenset(catalogue.metric(name).name for name in catalogue.HEADLINE)
+_HEADLINE = frozenset(catalogue.find_metric(name).name for name in catalogue.HEADLINE)
 _STUDY = "study"
 
 
-def begin(parts: Parts, request: StudyIn) -> NewRun:
+def begin(parts: Parts, request: StudyRequest) -> NewRun:
     """Plan a study; InvalidRequest if there are too few evaluations or images."""
     pinned = datasets.pin(parts.records, request.dataset)
     with parts.records.reading() as connection:
@@ -37,13 +36,13 @@ def begin(parts: Parts, request: StudyIn) -> NewRun:
     reason = hindrance(pinned, found)
     if reason is not None:
         raise InvalidRequest(reason, [("/dataset", "expected a split with more to study")])
-    kept = StudyKept(
+    kept = StoredStudy(
         idf=request.idf,
         evaluations=list(found.models),
         left_out=list(found.left_out),
         limit=request.limit,
     )
-    plan = Plan({_STUDY: studies.study(found.models, str(pinned))})
+    plan = Plan({_STUDY: planning.plan_study(found.models, str(pinned))})
     marks = {"idf": request.idf}
     return NewRun(
         KIND.new_id(),
@@ -61,7 +60,7 @@ def begin(parts: Parts, request: StudyIn) -> NewRun:
 def _answer(parts: Parts, looked: Looked) -> StudyRun:
     (task,) = looked.tasks
     done = task["status"] == "done"
-    kept = looked.request(StudyKept)
+    kept = looked.request(StoredStudy)
     return StudyRun(
         **looked.common,
         idf=kept.idf,
@@ -86,7 +85,7 @@ def hindrance(pinned: Pinned, given: Material) -> str | None:
 def read(parts: Parts, row: Row[Any], result: str, limit: int) -> Study:
     """The result that a study's task wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
-    kept = StudyKept.model_validate_json(row.request)
+    kept = StoredStudy.model_validate_json(row.request)
     named = [*kept.evaluations, *(each.evaluation for each in kept.left_out)]
     there = _still_there(parts, named)
     return Study(

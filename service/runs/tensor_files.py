@@ -26,7 +26,7 @@ class TensorFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         with path.open("rb") as stream:
-            self.header = safetensors_header.read(
+            self.header = safetensors_header.read_safetensors_header(
                 stream, path.stat().st_size, max_header_bytes=64_000_000
             )
 

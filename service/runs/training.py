@@ -9,15 +9,20 @@ import sqlalchemy as sa
 
 from prescore.models.identifiers import LEARNED
 from prescore.models.learned import AccordCard, Learned, ModelCard
-from service.contract import results
-from service.contract.api.learned import CaptionerIn, LearnedIn, PreferredIn, RatedIn
+from service.contract import assets, results
+from service.contract.api.training import (
+    CaptionerInput,
+    PreferenceInput,
+    RatingInput,
+    TrainingRequest,
+)
+from service.contract.assets import AssetFolders
 from service.contract.errors import Conflict, InvalidRequest
 from service.contract.metrics import catalogue, objectives
 from service.contract.metrics.objectives import TRAINERS
-from service.contract.plan import asked, assets, planning
-from service.contract.plan.asked import Named
-from service.contract.plan.assets import Places
-from service.contract.plan.planning import Captioner, Plan
+from service.contract.plan import metric_requests, planning
+from service.contract.plan.metric_requests import ModelName
+from service.contract.plan.planning import Plan, TrainingCaptioner
 from service.contract.plan.tasks import Blob
 from service.engine.blobs import Blobs
 from service.engine.parts import Parts
@@ -30,7 +35,7 @@ from service.stored.datasets import Pinned
 _RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
 
-def begin(parts: Parts, request: LearnedIn) -> NewRun:
+def begin(parts: Parts, request: TrainingRequest) -> NewRun:
     _check_objective(request)
     pinned = datasets.pin(parts.records, request.dataset)
     further = [datasets.pin(parts.records, each) for each in request.further]
@@ -49,11 +54,11 @@ def begin(parts: Parts, request: LearnedIn) -> NewRun:
     return NewRun(*common, others=given, sizes=sizes)
 
 
-def _check_objective(request: LearnedIn) -> None:
+def _check_objective(request: TrainingRequest) -> None:
     """Raise, with all of them, for fields of another objective, and for those that it lacks."""
     asked, given = request.objective, request.model_fields_set
     others = {
-        field: " or ".join(objectives.takers(asked, field))
+        field: " or ".join(objectives.list_takers(asked, field))
         for field in sorted(given)
         if getattr(request, field) is not None
     }
@@ -72,10 +77,10 @@ def _check_objective(request: LearnedIn) -> None:
 
 
 def _by_people(
-    parts: Parts, request: LearnedIn, pinned: Pinned, further: Sequence[Pinned]
+    parts: Parts, request: TrainingRequest, pinned: Pinned, further: Sequence[Pinned]
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     recipe = _recipe(parts.places, request)
-    captioners: list[Captioner] = []
+    captioners: list[TrainingCaptioner] = []
     warnings: list[Mapping[str, Any]] = []
     for place, given in enumerate(request.captioners or ()):
         captioner, odd = _captioner(parts, given, pinned, request.tokenizer, f"/captioners/{place}")
@@ -88,7 +93,7 @@ def _by_people(
 
 
 def _by_accord(
-    parts: Parts, request: LearnedIn, pinned: Pinned, further: Sequence[Pinned]
+    parts: Parts, request: TrainingRequest, pinned: Pinned, further: Sequence[Pinned]
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     told = request.judgements
     judged = None if told is None else _stored(parts.blobs, [*told.rated, *told.pairs])
@@ -106,8 +111,10 @@ def _answer(parts: Parts, looked: Looked) -> Learned:  # noqa: ARG001  the signa
     done = task["status"] == "done"
     return Learned(
         **looked.common,
-        metric=catalogue.learned(TRAINERS[task["kind"]], task["result"]) if done else None,
-        model=results.of(task, ModelCard) or results.of(task, AccordCard),
+        metric=catalogue.name_learned_metric(TRAINERS[task["kind"]], task["result"])
+        if done
+        else None,
+        model=results.parse_summary(task, ModelCard) or results.parse_summary(task, AccordCard),
     )
 
 
@@ -124,16 +131,16 @@ def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], d
     """The metrics of a request by their shown names, and the digests of the models that these tell,
     which are stored where tasks read them. UnknownMetric points into `field`.
     """
-    if not any(map(catalogue.model_of, names)):
+    if not any(map(catalogue.read_model_digits, names)):
         return list(names), {}
-    shown, found = asked.with_models(names, known(parts), field)
-    for (_, digest), path in assets.models(parts.places).items():
+    shown, found = metric_requests.resolve_models(names, known(parts), field)
+    for (_, digest), path in assets.list_registered_models(parts.places).items():
         if digest in found.values():
             parts.blobs.put_file(path)
     return shown, found
 
 
-def known(parts: Parts) -> dict[Named, str]:
+def known(parts: Parts) -> dict[ModelName, str]:
     """The models of learned metrics that requests can name, and where each comes from, as text."""
     query = (
         sa.select(runs, task_rows.c.kind.label("made_by"), task_rows.c.result)
@@ -142,20 +149,22 @@ def known(parts: Parts) -> dict[Named, str]:
         .where(runs.c.kind == KIND.name, task_rows.c.status == "done")
         .order_by(runs.c.created_at)
     )
-    found: dict[Named, str] = {}
+    found: dict[ModelName, str] = {}
     with parts.records.reading() as connection:
         for row in connection.execute(query):
             on = f"{row.dataset_name}@v{row.dataset_version}/{row.split}"
             name = TRAINERS[row.made_by], row.result
             found.setdefault(name, f"trained on {on} by {row.id}")
-    for name in assets.models(parts.places):
+    for name in assets.list_registered_models(parts.places):
         found.setdefault(name, "registered by `prescore assets add learned`")
     return found
 
 
-def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
+def _recipe(places: AssetFolders, request: TrainingRequest) -> dict[str, Any]:
     """The parameters of the training, which are part of its task's key."""
-    for place, reason in enumerate(assets.missing(name, places) for name in request.features):
+    for place, reason in enumerate(
+        assets.explain_missing(name, places) for name in request.features
+    ):
         if reason is not None:
             raise InvalidRequest(
                 f"{request.features[place]} cannot be computed here: {reason}",
@@ -163,12 +172,12 @@ def _recipe(places: Places, request: LearnedIn) -> dict[str, Any]:
             )
     recipe = request.model_dump(include={*_RECIPE, "features", "tokenizer", "leave_out_rated"})
     recipe["learner"] = "network"  # a constant, by which tasks have the keys that they had
-    return recipe | assets.of_features(request.features, places)
+    return recipe | assets.list_feature_parameters(request.features, places)
 
 
 def _captioner(
-    parts: Parts, given: CaptionerIn, pinned: Pinned, tokenizer: str, field: str
-) -> tuple[Captioner, Sequence[Mapping[str, Any]]]:
+    parts: Parts, given: CaptionerInput, pinned: Pinned, tokenizer: str, field: str
+) -> tuple[TrainingCaptioner, Sequence[Mapping[str, Any]]]:
     """A captioner with its captions stored, and warnings."""
     if given.captions is not None:
         captions, odd = datasets.store_captions(
@@ -184,16 +193,16 @@ def _captioner(
     warnings = [{**warning, "detail": f"{given.name}: {warning['detail']}"} for warning in odd]
     if given.trained_on is None:
         detail = f"nobody says what {given.name} was trained on"
-        return Captioner(given.name, Blob(captions)), [
+        return TrainingCaptioner(given.name, Blob(captions)), [
             {"code": "unstated_training", "image": None, "detail": detail},
             *warnings,
         ]
     known_to_it = datasets.pin(parts.records, given.trained_on)
     trained_on = Blob(known_to_it.captions), known_to_it.split
-    return Captioner(given.name, Blob(captions), trained_on), warnings
+    return TrainingCaptioner(given.name, Blob(captions), trained_on), warnings
 
 
-def _stored(blobs: Blobs, judged: Sequence[RatedIn | PreferredIn]) -> Blob:
+def _stored(blobs: Blobs, judged: Sequence[RatingInput | PreferenceInput]) -> Blob:
     """Store judgements as a file of JSON lines, one for each."""
     lines = [each.model_dump_json() for each in judged]
     return Blob(blobs.put("\n".join(lines).encode()))

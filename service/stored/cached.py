@@ -57,7 +57,7 @@ def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict
     for row in connection.execute(sa.select(datasets.c.digest, datasets.c.splits).distinct()):
         for name, counts in json.loads(row.splits).items():
             if (images := counts["images"]) == counts.get("pictures"):
-                task = planning.features(row.digest, name, images, sha256)
+                task = planning.plan_features(row.digest, name, images, sha256)
                 found[row.digest, name] = task
     return found
 

@@ -13,8 +13,8 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.base import RunProblem
 from prescore.models.checkpoints import Checkpoint
-from service.contract.api.texts import moment
-from service.contract.asking import LOCAL
+from service.contract.api.field_types import moment
+from service.contract.askers import LOCAL
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.tasks import Task
@@ -106,7 +106,7 @@ def file_of(records: Records, digest: str) -> str:
     if _found(records, digest).description.get("format") != _CONVERTED:
         return digest
     with records.reading() as connection:
-        result = conversions.look(connection, planning.conversion(digest)).result
+        result = conversions.look(connection, planning.plan_conversion(digest)).result
     if result is None:
         raise NotFound(f"checkpoint {digest} is not converted")
     return result
@@ -118,7 +118,7 @@ def get(records: Records, digest: str) -> Checkpoint:
         task = None if _is_ready(found.description) else _task(connection, found)
         conversion = _look(connection, task)
         used = _used(found, task, conversion)
-        model = planning.inputs_of_model(used.source, used.verified)
+        model = planning.build_model_inputs(used.source, used.verified)
         found_before = cached.of(connection, digest, model, used.description.get("encoder"))
     return Checkpoint(
         digest=digest,

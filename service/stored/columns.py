@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.models.checkpoints import Columns
-from service.contract.api.texts import moment
+from service.contract.api.field_types import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import signatures
 from service.engine.blobs import Blobs
@@ -63,8 +63,10 @@ def signed(connection: Connection, asked: Iterable[tuple[str, str]]) -> dict[tup
 def _signed(description: Mapping[str, Any], units: str) -> str:
     pieces = description.get("pieces")
     if pieces is None:
-        return signatures.brought(description["tokenizer"], None)
-    return signatures.brought(pieces if units == "pieces" else description["tokenizer"], units)
+        return signatures.sign_brought_columns(description["tokenizer"], None)
+    return signatures.sign_brought_columns(
+        pieces if units == "pieces" else description["tokenizer"], units
+    )
 
 
 class ColumnsFit(NamedTuple):

@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.base import RunProblem
 from service.contract import results
-from service.contract.asking import LOCAL
+from service.contract.askers import LOCAL
 from service.contract.plan import prices
 from service.contract.plan.tasks import Task
-from service.contract.results import Converted
+from service.contract.results import ConversionSummary
 from service.engine import intake
 from service.engine.kept import summaries
 from service.engine.parts import Parts
@@ -69,7 +69,7 @@ def facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, Mappin
         done = sa.select(task_rows).where(task_rows.c.key.in_(batch), task_rows.c.status == "done")
         rows = [dict(row) for row in connection.execute(done).mappings()]
         summaries.fill(connection, rows)
-        told = ((row["key"], results.of(row, Converted)) for row in rows)
+        told = ((row["key"], results.parse_summary(row, ConversionSummary)) for row in rows)
         found |= {keys[key]: of.converted for key, of in told if of is not None}
     return found
 
@@ -82,7 +82,7 @@ def begin(parts: Parts, task: Task, caller: str = LOCAL) -> None:
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
         if is_there and not look(connection, task).is_hopeless:
-            planned = prices.priced([task], prices.USUAL)
+            planned = prices.price_tasks([task], prices.USUAL)
             until = time.time() + _DEADLINE
             intake.add_tasks(parts.records, connection, planned, until, caller)
     parts.queue.flush(parts.records)

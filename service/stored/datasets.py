@@ -13,13 +13,13 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.datasets import Dataset, Features, Split
 from prescore.models.runs import DatasetPinned
-from service.contract import near
-from service.contract.api.captions import CaptionIn
-from service.contract.api.texts import moment
+from service.contract import wording
+from service.contract.api.field_types import moment
+from service.contract.api.request_parts import CaptionInput
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.metrics import tokenizers
-from service.contract.plan.prices import Sizes
+from service.contract.plan.prices import TaskSizes
 from service.engine.blobs import Blobs, place
 from service.engine.records import Records
 from service.engine.tables import datasets
@@ -62,9 +62,9 @@ class Pinned:
         return (self.captions, self.split) == (other.captions, other.split)
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> TaskSizes:
         """By which tasks on this split are priced."""
-        return Sizes(self.images, self.references / max(self.images, 1))
+        return TaskSizes(self.images, self.references / max(self.images, 1))
 
     @property
     def out(self) -> DatasetPinned:
@@ -138,7 +138,7 @@ def _pinned(row: Any, split: str) -> Pinned:
     if split not in splits:
         raise NotFound(
             f"dataset {row.name}@v{row.version} has no split {split!r:.100}; "
-            f"it has {', '.join(sorted(splits))}{near.question(split, splits)}",
+            f"it has {', '.join(sorted(splits))}{wording.suggest_names(split, splits)}",
             name=row.name,
         )
     features = json.loads(row.features) if row.features else None
@@ -244,7 +244,7 @@ def _images_of(captions: str) -> str:
 
 def store_captions(
     blobs: Blobs,
-    given: Sequence[CaptionIn],
+    given: Sequence[CaptionInput],
     pinned: Pinned,
     *,
     subset: bool | None,
@@ -261,10 +261,10 @@ def store_captions(
     references = ReferenceTexts(split.items)
     pairs = [(each.image, each.caption) for each in given]
     with split.places() as places:
-        found = outputs.arrange(
+        found = outputs.arrange_captions(
             *(pairs, places, references, str(pinned)),
             subset=bool(subset),
-            reader=outputs.Reader(tokenizer, partial(tokenizers.finds_words, tokenizer)),
+            reader=outputs.WordFinder(tokenizer, partial(tokenizers.finds_words, tokenizer)),
             advice="" if subset is None else outputs.SEND_SUBSET,
             named_by=lambda index: given[index].named_by,
             item=lambda index: f"{field}/{index}",
@@ -296,8 +296,8 @@ def _missing(connection: Connection, name: str, version: str) -> str:
     latest = sa.select(sa.func.max(columns.version)).where(columns.name == name)
     if there := connection.execute(latest).scalar():
         return f"dataset {name} has no version {version}; the latest is v{there}"
-    names = sa.select(columns.name).distinct().order_by(columns.name).limit(near.COMPARED)
-    question = near.question(name, connection.execute(names).scalars())
+    names = sa.select(columns.name).distinct().order_by(columns.name).limit(wording.MOST_COMPARED)
+    question = wording.suggest_names(name, connection.execute(names).scalars())
     return f"no dataset {name!r:.120}: add it with PUT /v1/datasets/{{name}}{question}"
 
 

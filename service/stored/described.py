@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from service.contract.errors import Unavailable
+from service.contract.errors import ServiceUnavailable
 from service.engine.blobs import Blobs
 from service.engine.kept import deleted
 from service.engine.records import Records
@@ -36,7 +36,7 @@ def add(
     """
     with records.transaction() as connection:
         if blobs is not None and not blobs.has(digest):
-            raise Unavailable("the file was removed while it was stored; send it again")
+            raise ServiceUnavailable("the file was removed while it was stored; send it again")
         deleted.forget(connection, [digest])
         records.add_new(
             connection,

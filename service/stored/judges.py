@@ -19,7 +19,7 @@ from threading import Event, Lock
 from typing import Any
 
 from service.contract import errors, limits
-from service.contract.errors import InvalidBundle, RequestRefused, Unavailable
+from service.contract.errors import InvalidBundle, RequestRefused, ServiceUnavailable
 from service.stored import refusals
 
 _SHORT = ("checkpoint", "beginning", "columns header", "columns of a split")  # questions
@@ -98,7 +98,9 @@ class Judges:
                 found = self._asked(asked, until, over, short=short)
             except Gone:
                 if last or over():
-                    raise Unavailable("the process that judges uploads ended; try again") from None
+                    raise ServiceUnavailable(
+                        "the process that judges uploads ended; try again"
+                    ) from None
             except TimeoutError:
                 kind = refusals.TOO_MUCH.get(asked["question"], InvalidBundle)
                 raise kind(f"judging this file takes more than {seconds:.0f} seconds") from None

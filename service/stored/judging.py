@@ -24,11 +24,11 @@ from typing import Any
 
 from service.contract import limits
 from service.contract.errors import InvalidBundle, RequestRefused
-from service.contract.formats import bundles, models
-from service.contract.formats.bundles import FeaturesHeader, judging, plain_tar, stored
-from service.contract.formats.bundles.content import content_of
-from service.contract.formats.columns import fitting, header, values
-from service.contract.formats.columns.header import ColumnsHeader
+from service.contract.formats import bundles, columns_values, model_formats
+from service.contract.formats import columns_header as header
+from service.contract.formats.bundles import FeaturesHeader, files, plain_tar, validation
+from service.contract.formats.bundles.files import compute_content_digests
+from service.contract.formats.columns_header import ColumnsHeader
 from service.engine import presence
 from service.stored import judges, refusals, splits
 
@@ -43,24 +43,28 @@ def checkpoint(asked: Asked) -> dict[str, Any]:
     """
     path, length = Path(asked["path"]), asked["bytes"]
     with path.open("rb") as stream:
-        if models.may_be_package(stream):
+        if model_formats.may_be_package(stream):
             if path.stat().st_size == length:
-                return models.of_package(path)
-            models.check_beginning(path, stream, math.inf if length is None else length)
+                return model_formats.read_package_facts(path)
+            model_formats.check_package_beginning(
+                path, stream, math.inf if length is None else length
+            )
             return judges.NOT_YET
-        return models.of_file(stream, math.inf if length is None else length)
+        return model_formats.read_file_facts(stream, math.inf if length is None else length)
 
 
 def columns_header(asked: Asked) -> dict[str, Any]:
     """The facts in the header of columns that were brought; `bytes` as for a checkpoint."""
     with Path(asked["path"]).open("rb") as stream:
         length = asked["bytes"]
-        return _of_columns(header.judge(stream, math.inf if length is None else length))
+        return _of_columns(
+            header.parse_columns_header(stream, math.inf if length is None else length)
+        )
 
 
 def columns(asked: Asked) -> dict[str, Any]:
     """The facts of columns that were brought, all values of which are looked at."""
-    return _of_columns(values.judge(Path(asked["path"])))
+    return _of_columns(columns_values.validate_columns(Path(asked["path"])))
 
 
 def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
@@ -84,10 +88,10 @@ def columns_of_a_split(asked: Asked) -> dict[str, Any]:
     """
     path = Path(asked["path"])
     items = splits.open_split(Path(asked["images"]), asked["split"]).items
-    found = header.read(path)
+    found = header.read_columns_header(path)
     return {
-        "difference": fitting.difference(path, items, len(items)),
-        "unknown": values.with_unknown_words(path, found),
+        "difference": columns_values.find_split_difference(path, items, len(items)),
+        "unknown": columns_values.count_references_with_unknown(path, found),
         "references": found.references,
     }
 
@@ -96,7 +100,7 @@ def dataset(asked: Asked) -> dict[str, Any]:
     """The facts of a bundle; writes the file of its images to `images`."""
     path = Path(asked["path"])
     with _written(path, Path(asked["images"])) as writer:
-        found = judging.judge(path, writer)
+        found = validation.validate_bundle(path, writer)
     return {"splits": found.splits, "features": found.features and _of_features(found.features)}
 
 
@@ -112,15 +116,15 @@ def content(asked: Asked) -> dict[str, Any]:
     """
     path, captions = Path(asked["path"]), asked["captions"]
     if captions is None:
-        return asdict(content_of(path))
+        return asdict(compute_content_digests(path))
     with Path(captions).open("wb") as copy:
-        return asdict(content_of(path, copy))
+        return asdict(compute_content_digests(path, copy))
 
 
 def beginning(asked: Asked) -> dict[str, Any]:
     """Refuse a file that does not begin as a tar does."""
     with Path(asked["path"]).open("rb") as stream:
-        plain_tar.check_beginning(stream)
+        plain_tar.check_tar_beginning(stream)
     return {}
 
 
@@ -129,9 +133,9 @@ def images(asked: Asked) -> dict[str, Any]:
     path = Path(asked["path"])
     with (
         _written(path, Path(asked["images"])) as writer,
-        stored.open_captions(path) as stream,
+        files.open_captions(path) as stream,
     ):
-        for _ in bundles.items_in(stream, writer):
+        for _ in bundles.parse_items(stream, writer):
             pass
     return {}
 
@@ -155,12 +159,12 @@ def _written(bundle: Path, path: Path) -> Iterator[splits.Writer]:
         yield writer
         twice = writer.end()
     if twice is not None:
-        with stored.open_captions(bundle) as stream:
-            splits.refuse_twice(bundles.items_in(stream, _Unnamed()), twice)
+        with files.open_captions(bundle) as stream:
+            splits.refuse_twice(bundles.parse_items(stream, _Unnamed()), twice)
 
 
 class _Unnamed:
-    def add(self, number: int, item: bundles.Item) -> None: ...
+    def add(self, number: int, item: bundles.BundleItem) -> None: ...
 
 
 def answer(asked: Asked) -> dict[str, Any]:

@@ -21,10 +21,10 @@ def task_of(
     """The task that converts or verifies it, or why there is none."""
     asked = description.get("plugin")
     if asked is None:
-        return planning.conversion(digest)
+        return planning.plan_conversion(digest)
     told = plugins.told(connection)
     if asked["name"] in told:
-        return planning.conversion(digest, told[asked["name"]].asdict())
+        return planning.plan_conversion(digest, told[asked["name"]].asdict())
     there = ", ".join(map(str, told.values())) or "none"
     detail = (
         f"no worker of this service has the plug-in {asked['name']!r}; plug-ins there: "

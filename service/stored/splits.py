@@ -15,7 +15,7 @@ from typing import overload
 
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 FORMAT = "1"  # of these files: another one is another file
 _BLOCK = 256  # images that are read together
@@ -41,7 +41,7 @@ class Writer:
         self._images: list[int] = []  # of each split so far
         self._rows: list[tuple[int, str, str | None, str]] = []
 
-    def add(self, number: int, item: Item) -> None:  # noqa: ARG002
+    def add(self, number: int, item: BundleItem) -> None:  # noqa: ARG002
         """Write an image, but not look whether its name is taken: `end` does, for all at once."""
         split = self._numbers.setdefault(item.split, len(self._numbers))
         if split == len(self._images):
@@ -78,17 +78,19 @@ class Writer:
         self._rows.clear()
 
 
-def refuse_twice(items: Iterator[Item], name: str) -> None:
+def refuse_twice(items: Iterator[BundleItem], name: str) -> None:
     """Raise InvalidBundle at the second image that has this name."""
     first = None
     for number, item in enumerate(items, start=1):
         if name in (item.image, item.id):
             if first is not None:
-                raise bundles.taken(number, "image" if item.image == name else "id", name, first)
+                raise bundles.name_taken_error(
+                    number, "image" if item.image == name else "id", name, first
+                )
             first = number
 
 
-class Items(Sequence[Item]):
+class Items(Sequence[BundleItem]):
     """A split's images in the bundle's order; a block of them is in memory at a time."""
 
     def __init__(self, path: Path, number: int, name: str, images: int) -> None:
@@ -97,16 +99,16 @@ class Items(Sequence[Item]):
         self._name = name
         self._images = images
         self._block_at = -1
-        self._block: list[Item] = []
+        self._block: list[BundleItem] = []
 
     def __len__(self) -> int:
         return self._images
 
     @overload
-    def __getitem__(self, place: int) -> Item: ...
+    def __getitem__(self, place: int) -> BundleItem: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Item]: ...
-    def __getitem__(self, place: int | slice) -> Item | list[Item]:
+    def __getitem__(self, place: slice) -> list[BundleItem]: ...
+    def __getitem__(self, place: int | slice) -> BundleItem | list[BundleItem]:
         if isinstance(place, slice):
             start, stop, _ = place.indices(self._images)
             return self._read(start, stop)
@@ -128,13 +130,14 @@ class Items(Sequence[Item]):
                 found = {key: (image, id_) for key, image, id_ in database.execute(query, keys)}
             yield from (found[key] for key in keys)
 
-    def _read(self, start: int, stop: int) -> list[Item]:
+    def _read(self, start: int, stop: int) -> list[BundleItem]:
         query = "SELECT image, id, people FROM images WHERE key >= ? AND key < ? ORDER BY key"
         keys = self._first_key + start, self._first_key + min(stop, self._images)
         with _opened(self._path) as database:
             rows = database.execute(query, keys).fetchall()
         return [
-            Item(image, self._name, tuple(json.loads(people)), id_) for image, id_, people in rows
+            BundleItem(image, self._name, tuple(json.loads(people)), id_)
+            for image, id_, people in rows
         ]
 
 

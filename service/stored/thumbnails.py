@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from prescore.models.datasets import Dataset
-from service.contract.asking import LOCAL
-from service.contract.errors import BlobUnreadable, NotFound, Unavailable, UnusableDataset
+from service.contract.askers import LOCAL
+from service.contract.errors import BlobUnreadable, NotFound, ServiceUnavailable, UnusableDataset
 from service.contract.formats import thumbnails
-from service.contract.formats.thumbnails import Digests
+from service.contract.formats.thumbnails import PictureDigests
 from service.contract.plan import planning, prices
 from service.contract.plan.tasks import RESTARTED, Task
 from service.engine import intake
@@ -58,7 +58,7 @@ def get(parts: Parts, reference: str, image: str, size: int, caller: str = LOCAL
     if picture is None:
         raise NotFound(f"dataset {pinned} has no picture of the image {image!r:.200}")
     wanted = _Forms(parts, pinned, caller, place - place % _BLOCK, digests, picture)
-    found = _read(parts, wanted, lambda path: thumbnails.read(path, picture, size))
+    found = _read(parts, wanted, lambda path: thumbnails.read_thumbnail(path, picture, size))
     if isinstance(found, str):
         raise NotFound(f"the picture of {image!r:.200} in {pinned} cannot be decoded: {found}")
     return found
@@ -114,7 +114,7 @@ class _Digests:
 
     @property
     def _task(self) -> Task:
-        return planning.picture_digests(self.pinned.digest, self.pinned.split)
+        return planning.plan_picture_digests(self.pinned.digest, self.pinned.split)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class _Forms:
                 del block[picture]
             if block:
                 places = sorted(block.values())
-                task = planning.thumbnails(self.pinned.digest, self.pinned.split, places)
+                task = planning.plan_thumbnails(self.pinned.digest, self.pinned.split, places)
                 _add(connection, self.parts, task, self.pinned, self.caller)
                 rows = [{"picture": at, "task_key": task.key, "looked_at": now} for at in block]
                 connection.execute(thumbnail_rows.insert(), rows)
@@ -156,7 +156,7 @@ class _Forms:
 def _block(path: Path, place: int) -> list[str | None]:
     """The digests of the block of images in which this one is."""
     start = place - place % _BLOCK
-    found = list(Digests(path).some(start, start + _BLOCK))
+    found = list(PictureDigests(path).some(start, start + _BLOCK))
     if len(found) <= place % _BLOCK:
         raise UnusableDataset("the file of the pictures' digests is damaged")
     return found
@@ -181,7 +181,7 @@ def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) ->
             with parts.records.transaction() as connection:
                 _forget(connection, row.key)
         wanted.begin()
-    raise Unavailable("the picture is made small just now; try again")
+    raise ServiceUnavailable("the picture is made small just now; try again")
 
 
 def _may_begin(row: Row[Any]) -> bool:
@@ -190,7 +190,9 @@ def _may_begin(row: Row[Any]) -> bool:
         return False
     if row.status != "canceled" and row.finished_at > time.time() - _AGAIN_SECONDS:
         why = json.loads(row.error)["detail"] if row.error else "it failed"
-        raise Unavailable(f"the picture could not be made small: {why}; it is tried again later")
+        raise ServiceUnavailable(
+            f"the picture could not be made small: {why}; it is tried again later"
+        )
     return True
 
 
@@ -212,5 +214,5 @@ def _forget(connection: Connection, key: str) -> None:
 
 
 def _add(connection: Connection, parts: Parts, task: Task, pinned: Pinned, caller: str) -> None:
-    planned = prices.priced([task], pinned.sizes)
+    planned = prices.price_tasks([task], pinned.sizes)
     intake.add_tasks(parts.records, connection, planned, time.time() + _DEADLINE, caller)

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from prescore.models.datasets import Dataset
-from service.contract.asking import EVERYBODY, Asker
-from service.contract.errors import Unavailable
-from service.contract.formats.bundles.content import Content
+from service.contract.askers import EVERYBODY, Asker
+from service.contract.errors import ServiceUnavailable
+from service.contract.formats.bundles.files import ContentDigests
 from service.engine.blobs import Arrived, Blobs
 from service.engine.kept import audit, deleted
 from service.engine.records import Records
@@ -30,7 +30,7 @@ class Bundle:
 
     upload: Arrived
     facts: Mapping[str, Any]
-    content: Content
+    content: ContentDigests
     captions: Path
     images: Path
 
@@ -65,7 +65,7 @@ def add(
     name: str,
     digest: str,
     facts: Mapping[str, Any],
-    content: Content,
+    content: ContentDigests,
     lost: Collection[str] = (),
     asker: Asker = EVERYBODY,
     blobs: Blobs | None = None,
@@ -84,7 +84,7 @@ def add(
         if kept is not None:
             return out(kept), False
         if blobs is not None and not all(map(blobs.has, (digest, captions))):
-            raise Unavailable("the dataset was removed while it was stored; send it again")
+            raise ServiceUnavailable("the dataset was removed while it was stored; send it again")
         before = deleted.last_version(connection, name)
         deleted.forget(connection, {digest, captions})
         new = {"version": before + 1, "created_at": time.time(), **values}
@@ -96,7 +96,9 @@ def add(
     return out(row), True
 
 
-def _same(connection: Connection, name: str, digest: str, content: Content) -> Sequence[Row[Any]]:
+def _same(
+    connection: Connection, name: str, digest: str, content: ContentDigests
+) -> Sequence[Row[Any]]:
     """The versions with this content: those of the same bytes first, then the latest first."""
     equal = sa.or_(datasets.c.digest == digest, datasets.c.content == content.whole)
     query = sa.select(datasets).where(datasets.c.name == name, equal)

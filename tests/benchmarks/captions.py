@@ -28,9 +28,9 @@ import encoders
 from oracles import coco_scorers
 from outside import Absent
 from parity import systems
+from service.contract import assets
+from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable
-from service.contract.plan import assets
-from service.contract.plan.assets import Places
 from workers.metrics import postgen, references, spice_tuples
 from workers.metrics.families import wmd
 from workers.metrics.families.wmd import STOP_WORDS
@@ -196,8 +196,8 @@ def _tuples(task: ScoringInput, jvm: Jvm) -> Iterator[Row]:
     tuples are made up. Beside it, what the captions alone cost where nobody has seen them.
     """
     try:
-        places = Places(Path("/nowhere"), ASSETS)
-        jars = [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
+        places = AssetFolders(Path("/nowhere"), ASSETS)
+        jars = [assets.locate_asset(name, places).path for name in ("corenlp", "corenlp-grammar")]
     except MetricUnavailable as error:
         print(f"no row for SPICE: {error.detail}")
         return

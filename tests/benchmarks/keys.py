@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 import httpx
 
 from fleet import Fleet, bundle
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 
 TURNS, SECONDS = 8, 2.0

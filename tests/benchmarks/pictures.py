@@ -8,12 +8,12 @@ import numpy as np
 from rows import Row  # beside this file
 
 import image_encoders
-from service.contract.formats.encoder_header import Preprocessing
+from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers.inference import mobilenet_v2, pictures
 from workers.inference import mobilenet_v2 as encoding
 
 _TURNS = 4
-_GIVEN = Preprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
+_GIVEN = EncoderPreprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
 _SIZES = ((224, 224), (500, 375), (640, 480))
 _PROMISED = 0.8  # of the encoder's own rate
 

@@ -71,7 +71,7 @@ def _record(home: Path, on: str) -> Iterator[str]:
 
 def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
     import seeding
-    from service.contract.asking import LOCAL, Scope
+    from service.contract.askers import LOCAL, Scope
     from service.engine import database
     from service.engine.keyring import keys
     from service.engine.records import Records
@@ -158,7 +158,7 @@ def _serve(home: Path, url: str, listener: socket.socket) -> None:
     """The application alone: no task is performed."""
     import uvicorn
 
-    from service.contract.plan.assets import Places
+    from service.contract.assets import AssetFolders
     from service.engine import database, logs
     from service.engine.blobs import open_blobs
     from service.engine.parts import Parts
@@ -169,7 +169,7 @@ def _serve(home: Path, url: str, listener: socket.socket) -> None:
 
     logs.configure("api", "warning")
     records = Records(database.connect(url))
-    parts = Parts(records, open_blobs(None, home), AtOnce(lambda _: None), Places(home))
+    parts = Parts(records, open_blobs(None, home), AtOnce(lambda _: None), AssetFolders(home))
     app = create_app(Running.on(parts))
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)

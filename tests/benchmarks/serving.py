@@ -32,7 +32,7 @@ from case import made_up  # beside this file
 from builders import ENCODER, model, tensors
 from fleet import Fleet, until, upload
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.inference import checkpoints, features
 
 IMAGES, DECODES = 1000, 10
@@ -198,10 +198,10 @@ def _bundle(case, folder: Path) -> bytes:
     ]
     bounds = references.image_offsets
     items = [
-        Item(name, "test", tuple(captions[bounds[at] : bounds[at + 1]]))
+        BundleItem(name, "test", tuple(captions[bounds[at] : bounds[at + 1]]))
         for at, name in enumerate(names)
     ]
-    bundles.write_folder(folder, items)
+    bundles.write_bundle_folder(folder, items)
     features.write_features(folder / bundles.FEATURES, names, case.features, ENCODER)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:

@@ -22,7 +22,7 @@ from prescore.client import job_key
 from prescore.http import job_tokens
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 from service_here import service_here
 

@@ -17,7 +17,7 @@ from fleet import bundle, checkpoint, digest
 from prescore.files import reading
 from prescore.http import parts, resumed
 from prescore.models.uploads import UploadPart
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 from service.http.resumable import routes
 from service.stored.unfinished import staging

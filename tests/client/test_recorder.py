@@ -16,17 +16,16 @@ from safetensors.numpy import load_file
 import prescore
 from builders import KINDS, encoded, model, random_references, tensors
 from prescore.recording.measuring import measure
-from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.columns import fitting, values
+from service.contract.formats import bundles, columns_values
+from service.contract.formats.bundles import BundleItem
 from workers.inference import scoring
 from workers.inference.packing import batch_captions, pack_captions
 
 WORDS = ("<edge>", "<unk>", "a", "cat", "sat", "dog", "ran")
 ITEMS = (
-    Item("a.jpg", "test", ("a cat", "sat"), id="7"),
-    Item("other.jpg", "train", ("a dog",)),
-    Item("b.jpg", "test", ("a cat sat", "a dog", "ran")),
+    BundleItem("a.jpg", "test", ("a cat", "sat"), id="7"),
+    BundleItem("other.jpg", "train", ("a dog",)),
+    BundleItem("b.jpg", "test", ("a cat sat", "a dog", "ran")),
 )
 TARGETS = {
     ("a.jpg", 0): [2, 3, 0],
@@ -39,7 +38,7 @@ TARGETS = {
 
 @pytest.fixture
 def bundle(tmp_path):
-    bundles.write_folder(tmp_path / "data", ITEMS)
+    bundles.write_bundle_folder(tmp_path / "data", ITEMS)
     return tmp_path / "data"
 
 
@@ -101,17 +100,17 @@ def test_what_is_recorded_follows_the_definitions(top, bundle, tmp_path):
 
 def test_the_service_takes_the_file_and_finds_it_of_its_split(bundle, tmp_path):
     path = written(bundle, tmp_path, vocabulary=WORDS, tokenizer="karpathy", model="my\nmodel")
-    header = values.judge(path)
+    header = columns_values.validate_columns(path)
     assert (header.images, header.vocabulary) == (("a.jpg", "b.jpg"), WORDS)
     assert (header.tokenizer, header.model) == ("karpathy", r"my\nmodel")
     split = bundles.read_split(bundle, "test")
-    assert fitting.difference(path, split, len(split)) is None
+    assert columns_values.find_split_difference(path, split, len(split)) is None
 
 
 def test_without_a_vocabulary_no_tokens_are_kept(bundle, tmp_path):
     path = written(bundle, tmp_path)
     assert set(load_file(path)) == {"logp", "rank", "caption_offsets", "image_offsets"}
-    assert values.judge(path).vocabulary is None
+    assert columns_values.validate_columns(path).vocabulary is None
 
 
 @pytest.mark.parametrize(
@@ -255,14 +254,14 @@ def test_tokens_with_control_characters_are_written_escaped(bundle, tmp_path):
     with prescore.Recorder(bundle, vocabulary=words) as recorder:
         recorded(recorder)
         recorder.write(tmp_path / "out")
-    shown = values.judge(tmp_path / "out").vocabulary
+    shown = columns_values.validate_columns(tmp_path / "out").vocabulary
     assert shown == (r"\n", r"\x1b[31m", "x" * 32 + "…", "", "ü", "Ġcat", "▁a")
 
 
 def test_no_matrix_of_probabilities_stays_in_memory(tmp_path):
     words, images = 20_000, 30
-    items = [Item(f"{at}.jpg", "test", ("a cat",)) for at in range(images)]
-    bundles.write_folder(tmp_path, items)
+    items = [BundleItem(f"{at}.jpg", "test", ("a cat",)) for at in range(images)]
+    bundles.write_bundle_folder(tmp_path, items)
     logits = np.zeros((3, words), np.float32)
     with prescore.Recorder(tmp_path) as recorder:
         recorder.add("0.jpg", 0, logits, [1, 2, 0])
@@ -277,7 +276,7 @@ def test_no_matrix_of_probabilities_stays_in_memory(tmp_path):
 
 def test_a_long_reference_is_measured_in_pieces(tmp_path):
     """Of 16 MB in float64: two pieces, and copies of no more than one."""
-    bundles.write_folder(tmp_path, ITEMS[2:])
+    bundles.write_bundle_folder(tmp_path, ITEMS[2:])
     logits = np.random.default_rng(1).normal(size=(100, 20_000))
     logits[:, 7] += np.arange(100) / 10
     targets = np.full(100, 7)
@@ -308,10 +307,10 @@ def test_logits_of_a_checkpoint_give_the_columns_that_a_worker_computes(
         captioner, features, given, scoring.ScoringOptions(entropy=True)
     )
     items = [
-        Item(f"{at}.jpg", "test", tuple(" ".join(map(str, one)) for one in each))
+        BundleItem(f"{at}.jpg", "test", tuple(" ".join(map(str, one)) for one in each))
         for at, each in enumerate(references)
     ]
-    bundles.write_folder(tmp_path, items)
+    bundles.write_bundle_folder(tmp_path, items)
     logits = np.zeros((len(given.tokens), 60), np.float32)
     with torch.inference_mode():
         images = captioner.look(torch.tensor(features))

@@ -7,16 +7,15 @@ from safetensors.torch import load_file
 from contract_files import line, tar, tar_entry
 from documents import fenced, read
 from prescore.recording import words
-from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.columns import values
+from service.contract.formats import bundles, columns_values
+from service.contract.formats.bundles import BundleItem
 
 PAGE = "deploy/guide/columns.md"
 NAME = "nlpconnect/vit-gpt2-image-captioning"
 ITEMS = (
-    Item("a.jpg", "test", ("Two dogs, one naïve cat.", "a dog")),
-    Item("other.jpg", "train", ("a dog",)),
-    Item("b.jpg", "test", ("x", "a child plays \u2026 with 2 dogs 🐕", "the dog")),
+    BundleItem("a.jpg", "test", ("Two dogs, one naïve cat.", "a dog")),
+    BundleItem("other.jpg", "train", ("a dog",)),
+    BundleItem("b.jpg", "test", ("x", "a child plays \u2026 with 2 dogs 🐕", "the dog")),
 )
 
 pytestmark = pytest.mark.slow
@@ -28,7 +27,7 @@ def folder(tmp_path, monkeypatch):
     images = pytest.importorskip("PIL.Image", reason="the page's program opens images with pillow")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # read when transformers is imported
-    bundles.write_folder(tmp_path / "flickr8k", ITEMS)
+    bundles.write_bundle_folder(tmp_path / "flickr8k", ITEMS)
     (tmp_path / "flickr8k/images").mkdir()
     for place, item in enumerate(ITEMS):
         picture = images.new("RGB", (20 + place, 10), (50 * place, 90, 200))
@@ -115,7 +114,7 @@ def test_the_pages_program_records_what_the_library_computes(folder, captioner, 
     ]
     torch.testing.assert_close(-found["logp"], torch.tensor(expected), atol=1e-4, rtol=0)
     assert len(set(found["rank"].tolist())) > 5
-    header = values.judge(folder / "model.columns.safetensors")
+    header = columns_values.validate_columns(folder / "model.columns.safetensors")
     assert (header.model, header.pieces, header.tokenizer) == (NAME, "gpt2", "blanks")
 
 

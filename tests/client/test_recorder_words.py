@@ -14,10 +14,9 @@ from tokenizers.trainers import UnigramTrainer, WordPieceTrainer
 
 import prescore
 from prescore.recording import words
-from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.columns import fitting, values
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats import bundles, columns_values
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.inference import columns
 
 TEXTS = (
@@ -27,7 +26,10 @@ TEXTS = (
     "don't  it's\ta man\u00a0who \ufb01nds \u00bd \u0130stanbul \u2163 \u00df",
     "zero\u200bwidth soft\u00adhyphen right\u200fleft \ufdfa \u00a8x",
 )
-ITEMS = (Item("a.jpg", "test", TEXTS[:4]), Item("b.jpg", "test", (TEXTS[4], "...", "a")))
+ITEMS = (
+    BundleItem("a.jpg", "test", TEXTS[:4]),
+    BundleItem("b.jpg", "test", (TEXTS[4], "...", "a")),
+)
 
 
 def byte_level():
@@ -74,7 +76,7 @@ def word_by_word(kind, text):
 @given(reference=TEXT, tokenizer=st.sampled_from(["blanks", "karpathy"]))
 def test_each_word_has_the_pieces_that_it_adds(kind, reference, tokenizer):
     text = words.text_of(reference, tokenizer)
-    assert text.split() == TOKENIZERS[tokenizer](reference)
+    assert text.split() == MODEL_TOKENIZERS[tokenizer](reference)
     made = KINDS[kind].encode(text)
     expected = word_by_word(kind, text)
     if 0 in expected:  # signs that this kind leaves out
@@ -86,9 +88,9 @@ def test_each_word_has_the_pieces_that_it_adds(kind, reference, tokenizer):
 
 @given(text=TEXT)
 def test_references_become_words_as_in_the_service(text):
-    assert words.TOKENIZERS.keys() == TOKENIZERS.keys()
+    assert words.TOKENIZERS.keys() == MODEL_TOKENIZERS.keys()
     for name, split in words.TOKENIZERS.items():
-        assert split(text) == TOKENIZERS[name](text)
+        assert split(text) == MODEL_TOKENIZERS[name](text)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_offsets_fit_the_text_or_are_refused(text, offsets, told):
 
 @pytest.fixture
 def bundle(tmp_path):
-    bundles.write_folder(tmp_path / "data", ITEMS)
+    bundles.write_bundle_folder(tmp_path / "data", ITEMS)
     return tmp_path / "data"
 
 
@@ -157,9 +159,9 @@ def test_words_and_pieces_are_written_and_read(kind, tokenizer, by, bundle, tmp_
                     [(logs[a:b].sum().item(), ranks[a:b].max().item()) for a, b in pairwise(ends)]
                 )
         recorder.write(path)
-    header = values.judge(path)
+    header = columns_values.validate_columns(path)
     assert (header.tokenizer, header.pieces) == (tokenizer, kind)
-    assert fitting.difference(path, ITEMS, 2) is None
+    assert columns_values.find_split_difference(path, ITEMS, 2) is None
     of_words, _ = columns.read_uploaded_columns(path)
     assert np.diff(of_words.caption_offsets).tolist() == [len(each) for each in expected]
     logp, rank = zip(*(pair for each in expected for pair in each), strict=True)
@@ -176,7 +178,7 @@ def test_words_and_pieces_are_written_and_read(kind, tokenizer, by, bundle, tmp_
 
 
 def test_references_of_pieces_come_in_any_order(tmp_path):
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("a b", "c"))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", ("a b", "c"))])
     given = [(0, [1, 2, 3, 0], [2, 1]), (1, [1, 0], [1])]
     for name, order in (("one", given), ("other", given[::-1])):
         with prescore.Recorder(tmp_path, pieces="bpe") as recorder:
@@ -188,7 +190,7 @@ def test_references_of_pieces_come_in_any_order(tmp_path):
 
 
 def test_without_pieces_no_words_are_written(tmp_path):
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("a",))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", ("a",))])
     with prescore.Recorder(tmp_path) as recorder:
         recorder.add("a.jpg", 0, np.zeros((2, 3)), [1, 0])
         recorder.write(tmp_path / "out")
@@ -216,7 +218,7 @@ def test_without_pieces_no_words_are_written(tmp_path):
     ],
 )
 def test_words_that_cannot_be_told_are_refused_at_once(options, added, told, tmp_path):
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", (" a  b",))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", (" a  b",))])
     with pytest.raises(prescore.InvalidArgument, match=told):  # noqa: PT012
         recorder = prescore.Recorder(tmp_path, **options)
         recorder.add("a.jpg", 0, np.zeros((3, 3)), [1, 2, 0], **added)
@@ -260,7 +262,7 @@ def test_small_letters_for_a_model_of_capital_ones_are_warned_of(
     vocabulary, options, is_told, tmp_path
 ):
     """Warnings are errors here."""
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("A dog runs",))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", ("A dog runs",))])
     told = (
         pytest.warns(UserWarning, match='2 of 8 words .* capital letters.*tokenizer="blanks"')
         if is_told
@@ -275,7 +277,9 @@ def test_small_letters_for_a_model_of_capital_ones_are_warned_of(
 def test_references_that_mostly_hold_unknown_words_are_warned_of(
     unknown, is_told, tokenizer, tmp_path
 ):
-    bundles.write_folder(tmp_path / "d", [Item("a.jpg", "test", ("a dog", "a cat", "a man"))])
+    bundles.write_bundle_folder(
+        tmp_path / "d", [BundleItem("a.jpg", "test", ("a dog", "a cat", "a man"))]
+    )
     words_ = ("<edge>", "<UNK>", "a", "dog")
     recorder = prescore.Recorder(tmp_path / "d", vocabulary=words_, tokenizer=tokenizer)
     for place in range(3):

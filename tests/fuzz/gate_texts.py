@@ -10,12 +10,12 @@ from fuzz import refusals
 from service.contract.errors import RequestRefused
 from service.contract.gates import gates, ranges
 from service.contract.gates.gates import (
-    Baseline,
     BaselineDifference,
-    Evidence,
-    Measured,
+    BaselineScore,
+    GateEvidence,
     ParsedGate,
-    Threshold,
+    ScoreBounds,
+    ThresholdGate,
 )
 from service.contract.metrics import catalogue
 
@@ -36,29 +36,29 @@ TEXTS = st.lists(st.sampled_from((*_NAMES, *_PARTS)), max_size=12).map(
 
 def check(data: bytes) -> None:
     text = data.decode("utf-8", "ignore")
-    found = refusals.refused_or(lambda: gates.parse(text))
+    found = refusals.refused_or(lambda: gates.parse_gate(text))
     if isinstance(found, RequestRefused):
         _check_question(found)
         return
-    assert gates.parse(text) == found
-    assert gates.names([text]) == [*dict.fromkeys(found.metrics)]
-    refused = refusals.refused_or(lambda: ranges.check(found))
-    if isinstance(found, Threshold):
+    assert gates.parse_gate(text) == found
+    assert gates.list_gate_metrics([text]) == [*dict.fromkeys(found.metrics)]
+    refused = refusals.refused_or(lambda: ranges.check_gate_range(found))
+    if isinstance(found, ThresholdGate):
         _check_bound(found)
     for value, past in product(_VALUES, repeat=2):
         _check_decided(found, value, past)
     if isinstance(refused, RequestRefused):
-        assert isinstance(found, Threshold)
+        assert isinstance(found, ThresholdGate)
 
 
 def _check_question(refused: RequestRefused) -> None:
     """A gate that is offered can be read."""
     asked = _ASKED.search(refused.detail)
     if asked is not None and "\\" not in asked["text"]:
-        gates.parse(asked["text"])
+        gates.parse_gate(asked["text"])
 
 
-def _check_bound(gate: Threshold) -> None:
+def _check_bound(gate: ThresholdGate) -> None:
     """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
     expression = re.split("[<>]=?", gate.text, maxsplit=1)[1].strip()
     exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
@@ -68,15 +68,15 @@ def _check_bound(gate: Threshold) -> None:
 
 
 def _check_decided(gate: ParsedGate, value: float, past: float) -> None:
-    score = {name: Measured(value, value, "a|v:1") for name in gate.metrics}
-    beside = {name: Baseline("ev_1", past, "a|v:1") for name in gate.metrics}
+    score = {name: ScoreBounds(value, value, "a|v:1") for name in gate.metrics}
+    beside = {name: BaselineScore("ev_1", past, "a|v:1") for name in gate.metrics}
     compared = {name: BaselineDifference(value, 0.01, None) for name in gate.metrics}
     for evidence in (
-        Evidence({}, {}, {}, {}, {}),
-        Evidence(score, {}, beside, {}, {}),
-        Evidence(score, {}, beside, compared, {}),
-        Evidence({}, dict.fromkeys(gate.metrics, "lost"), {}, {}, {}),
+        GateEvidence({}, {}, {}, {}, {}),
+        GateEvidence(score, {}, beside, {}, {}),
+        GateEvidence(score, {}, beside, compared, {}),
+        GateEvidence({}, dict.fromkeys(gate.metrics, "lost"), {}, {}, {}),
     ):
-        verdict, reason = gates.decide(gate, evidence)
+        verdict, reason = gates.decide_gate(gate, evidence)
         assert verdict in _VERDICTS
         refusals.check(reason or "", None)

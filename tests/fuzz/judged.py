@@ -20,12 +20,12 @@ from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import (
     bundles,
     checkpoint_header,
-    models,
+    columns_header,
+    model_formats,
     packages,
     safetensors_header,
 )
 from service.contract.formats.bundles import plain_tar
-from service.contract.formats.columns import header as columns_header
 from service.stored import judges, judging
 
 _REWRITTEN = "prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder"
@@ -35,7 +35,9 @@ def checkpoint(data: bytes) -> None:
     """A model of one file or of several."""
     with lying(data) as path:
         found = _asked("checkpoint", path, bytes=len(data))
-        _check_early("checkpoint", path, data, models.needed(data[:512]), found)
+        _check_early(
+            "checkpoint", path, data, model_formats.count_model_header_bytes(data[:512]), found
+        )
         if "facts" not in found:
             return
         format = found["facts"].get("format", "canonical")  # noqa: A001  the contract's name
@@ -52,7 +54,9 @@ def columns(data: bytes) -> None:
     with lying(data) as path:
         found = _asked("columns header", path, bytes=len(data))
         whole = _asked("columns", path)
-        _check_early("columns header", path, data, columns_header.needed(data[:8]), found)
+        _check_early(
+            "columns header", path, data, columns_header.count_columns_header_bytes(data[:8]), found
+        )
         if "facts" in whole:
             assert found == whole
             _check_official(data)
@@ -111,7 +115,7 @@ def _check_early(
 
 def _check_official(data: bytes) -> None:
     """The official library sees the same tensors."""
-    header = safetensors_header.read(io.BytesIO(data), len(data), 10**8, 10**7)
+    header = safetensors_header.read_safetensors_header(io.BytesIO(data), len(data), 10**8, 10**7)
     theirs = dict(safetensors.deserialize(data))
     assert theirs.keys() == header.tensors.keys()
     for name, tensor in header.tensors.items():
@@ -122,20 +126,23 @@ def _check_official(data: bytes) -> None:
 
 def _check_written_again(data: bytes) -> None:
     """What was read of a canonical checkpoint, written, is read as the same."""
-    found = checkpoint_header.judge(io.BytesIO(data), len(data))
+    found = checkpoint_header.parse_checkpoint_header(io.BytesIO(data), len(data))
     header: dict[str, Any] = {
         name: {"dtype": each.dtype, "shape": each.shape, "data_offsets": [each.start, each.end]}
         for name, each in found.tensors.items()
     }
-    header["__metadata__"] = checkpoint_header.metadata_of(found.description)
+    header["__metadata__"] = checkpoint_header.dump_checkpoint_metadata(found.description)
     text = json.dumps(header).encode()
     again = len(text).to_bytes(8, "little") + text + data[found.data_start :]
-    assert checkpoint_header.judge(io.BytesIO(again), math.inf).description == found.description
+    assert (
+        checkpoint_header.parse_checkpoint_header(io.BytesIO(again), math.inf).description
+        == found.description
+    )
 
 
 def _check_package(path: Path) -> None:
     """Where a file is said to lie in a package, its bytes lie."""
-    with packages.opened(path) as package:
+    with packages.open_package(path) as package:
         for name, inside in package.files.items():
             with suppress(RequestRefused):
                 whole = package.read(name, 1 << 24)
@@ -150,12 +157,12 @@ def _check_package(path: Path) -> None:
 
 def _check_tar(data: bytes) -> None:
     """What we take for the files of a tar, Python's reader does."""
-    found = refusals.refused_or(lambda: plain_tar.members(io.BytesIO(data), 1000))
+    found = refusals.refused_or(lambda: plain_tar.read_tar_members(io.BytesIO(data), 1000))
     if isinstance(found, RequestRefused):
         return
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:", errorlevel=2) as archive:
         theirs = {
-            plain_tar.plain_name(each.name): (each.offset_data, each.size)
+            plain_tar.clean_member_name(each.name): (each.offset_data, each.size)
             for each in archive.getmembers()
             if each.isreg()
         }
@@ -173,7 +180,7 @@ def _check_items(data: bytes, path: Path, splits: Mapping[str, Any], folder: Pat
     ]
     assert sum(each["images"] for each in splits.values()) == len(items)
     made = folder / "again"
-    bundles.write_folder(made, items)
+    bundles.write_bundle_folder(made, items)
     try:
         assert list(bundles.read_items(made)) == items
         with suppress(InvalidBundle):

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 from builders import ENCODER
-from service.contract.formats.checkpoint_header import (
+from service.contract.formats.architectures import (
     AttentionConfig,
-    Description,
     TransformerConfig,
-    shapes,
+    list_tensor_shapes,
 )
+from service.contract.formats.checkpoint_header import CheckpointDescription
 from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner
 
 NAMES = ("soft_attention", "adaptive_attention", "bottom_up_top_down", "transformer")
@@ -25,25 +25,25 @@ REGIONS = [3, 0, 1, 4, 2, 4, 1]  # of images
 
 def description(
     architecture: str, size: int = 8, features: int = FEATURES, words: int = WORDS, **config: object
-) -> Description:
+) -> CheckpointDescription:
     given = {"inputs": "regions", "size": size, "feature_size": features, **config}
     if architecture == "transformer":
         found = TransformerConfig(**{"layers": 2, "heads": HEADS, "inner_size": 12, **given})
     else:
         found = AttentionConfig(**{"embedding_size": 6, "attention_size": 7, **given})
     vocabulary = ("<edge>", "<unk>", *(f"w{index}" for index in range(2, words)))
-    return Description(architecture, found, vocabulary, "blanks", ENCODER)
+    return CheckpointDescription(architecture, found, vocabulary, "blanks", ENCODER)
 
 
-def arrays(of: Description, seed: int = 0, scale: float = 0.5) -> dict[str, np.ndarray]:
+def arrays(of: CheckpointDescription, seed: int = 0, scale: float = 0.5) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    named = shapes(of.architecture, of.config, len(of.vocabulary))
+    named = list_tensor_shapes(of.architecture, of.config, len(of.vocabulary))
     return {
         name: (scale * rng.normal(size=shape)).astype(np.float32) for name, shape in named.items()
     }
 
 
-def model(of: Description, tensors: dict[str, np.ndarray]) -> CanonicalCaptioner:
+def model(of: CheckpointDescription, tensors: dict[str, np.ndarray]) -> CanonicalCaptioner:
     weights = {name: torch.from_numpy(array) for name, array in tensors.items()}
     return ARCHITECTURES[of.architecture](of, weights)
 

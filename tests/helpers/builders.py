@@ -7,12 +7,13 @@ import torch
 from numpy.typing import NDArray
 
 from oracles import captioner as oracle
-from service.contract.formats.checkpoint_header import Config, Description, Encoder
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointDescription, FeatureEncoder
 from workers.inference.captioners import ARCHITECTURES, RecurrentCaptioner
 from workers.inference.vocabulary import EncodedCaptions
 
 KINDS = [(architecture, cell) for architecture in oracle.ARCHITECTURES for cell in ("gru", "lstm")]
-ENCODER = Encoder(name="random", digest="none")
+ENCODER = FeatureEncoder(name="random", digest="none")
 
 
 TORCH_GRUS = [(architecture, "torch_gru") for architecture in oracle.ARCHITECTURES]
@@ -31,19 +32,19 @@ def model(
     architecture: str,
     cell: str,
     arrays: dict[str, NDArray[np.float32]],
-    encoder: Encoder = ENCODER,
+    encoder: FeatureEncoder = ENCODER,
 ) -> RecurrentCaptioner:
     size = len(arrays["gates.bias"]) // (4 if cell == "lstm" else 2)
     words, embedded = arrays["embedding.weight"].shape
     seen = len(arrays["image.bias"])
-    config = Config(
+    config = RecurrentConfig(
         cell=cell,
         size=size,
         feature_size=len(arrays["image.weight"]),
         embedding_size=None if embedded == size else embedded,
         image_size=seen if seen != size and "initial" in arrays else None,
     )
-    description = Description(
+    description = CheckpointDescription(
         architecture,
         config,
         ("<edge>", "<unk>", *(f"w{index}" for index in range(2, words))),

@@ -170,16 +170,15 @@ _SERVER = """
 import json, os, resource, sys, time
 from pathlib import Path
 from service.contract import errors
-from service.contract.formats import bundles, checkpoint_header
-from service.contract.formats.columns import values
+from service.contract.formats import bundles, checkpoint_header, columns_values
 
 def read_all(path):
     for _ in bundles.read_items(path):
         pass
     bundles.read_features_header(path)
 
-ACTS = {"checkpoint": checkpoint_header.read, "bundle": read_all}
-ACTS["columns"] = values.judge
+ACTS = {"checkpoint": checkpoint_header.read_checkpoint_header, "bundle": read_all}
+ACTS["columns"] = columns_values.validate_columns
 
 def told(what, path, more):
     pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from workers.progress import Progress
 
 
 def ends(done: int, total: int) -> None:
     """A Progress that ends the task when it is first told."""
-    raise Canceled(f"stopped after {done} of {total}")
+    raise RunCanceled(f"stopped after {done} of {total}")
 
 
 def ends_when(over: Callable[[int], bool]) -> Progress:

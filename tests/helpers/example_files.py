@@ -15,14 +15,15 @@ import torch
 import said_images
 from oracles import captioner
 from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import Config, Description, Encoder
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointDescription, FeatureEncoder
 from workers import tensor_files
 from workers.inference import checkpoints, features
 from workers.inference.captioners import ARCHITECTURES
 
 FOLDER = Path(__file__).resolve().parents[2] / "openapi" / "examples"
 CAPTIONS = FOLDER / "files" / bundles.CAPTIONS
-ENCODER = Encoder(name="example", digest="none")
+ENCODER = FeatureEncoder(name="example", digest="none")
 SIZE, FEATURE_SIZE = 4, 3
 
 
@@ -89,14 +90,14 @@ def _taught() -> bytes:
 
 
 def _model(number: int = 0):
-    config = Config(cell="gru", size=SIZE, feature_size=FEATURE_SIZE)
+    config = RecurrentConfig(cell="gru", size=SIZE, feature_size=FEATURE_SIZE)
     vocabulary = ("<edge>", "<unk>", *_words())
     shapes = captioner.shapes("merge", "gru", SIZE, FEATURE_SIZE, len(vocabulary))
     weights = {
         name: torch.from_numpy(_numbers(shape, place + 100 * number))
         for place, (name, shape) in enumerate(shapes.items())
     }
-    description = Description("merge", config, vocabulary, "blanks", ENCODER)
+    description = CheckpointDescription("merge", config, vocabulary, "blanks", ENCODER)
     return ARCHITECTURES["merge"](description, weights)
 
 

@@ -26,8 +26,8 @@ from obstore.store import S3Store
 import interface
 from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine import database
 from service.engine.records import Records
 from waiting import free_port, until
@@ -184,7 +184,7 @@ def bundle_of(
     people: Mapping[str, Sequence[str]],
     rows: NDArray[np.float32] | None = None,
     training: Sequence[str] = (),
-    encoder: Encoder = ENCODER,
+    encoder: FeatureEncoder = ENCODER,
     counts: NDArray[np.integer] | None = None,
 ) -> bytes:
     """A dataset with given references by image, as a tar; `rows` are its features by `encoder`, if
@@ -192,13 +192,13 @@ def bundle_of(
     """
     names = list(people)
     items = [
-        Item(name, "test", tuple(captions), str(900 + index))
+        BundleItem(name, "test", tuple(captions), str(900 + index))
         for index, (name, captions) in enumerate(people.items())
     ]
-    items += [Item(f"seen{at}.jpg", "train", (text,)) for at, text in enumerate(training)]
+    items += [BundleItem(f"seen{at}.jpg", "train", (text,)) for at, text in enumerate(training)]
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
-        bundles.write_folder(folder, items)
+        bundles.write_bundle_folder(folder, items)
         if rows is not None:
             features.write_features(folder / bundles.FEATURES, names, rows, encoder, counts)
         for file in sorted(folder.iterdir()):
@@ -220,7 +220,7 @@ def _folder():
         yield Path(name)
 
 
-def checkpoint(seed: int = 0, encoder: Encoder = ENCODER, **sizes: int) -> bytes:
+def checkpoint(seed: int = 0, encoder: FeatureEncoder = ENCODER, **sizes: int) -> bytes:
     arrays = tensors("merge", "gru", seed=seed, **sizes)
     with _folder() as folder:
         path = folder / "model.safetensors"

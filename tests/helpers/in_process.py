@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 import empty_record
 from service.contract import results
+from service.contract.assets import AssetFolders
 from service.contract.metrics import draws as packing
-from service.contract.plan.assets import Places
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.kept import boards, drawn
 from service.engine.parts import Parts
@@ -29,7 +29,7 @@ NO_BLOBS = cast("Blobs", object())  # every use fails; a store would create its 
 def parts_on(records: Records, blobs: Blobs | None = None) -> Parts:
     """Parts for tests of rules: tasks are queued but never performed."""
     nobody = AtOnce(lambda key: None)
-    return Parts(records, blobs or NO_BLOBS, nobody, Places(NOWHERE))
+    return Parts(records, blobs or NO_BLOBS, nobody, AssetFolders(NOWHERE))
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
     """Parts on SQLite in `folder`, with which tasks are done before a submission returns."""
     engine = empty_record.at(folder)
     records, blobs = Records(engine), open_blobs(None, folder)
-    places = Places(folder)
+    places = AssetFolders(folder)
     toolbox = toolbox or Toolbox("cpu", places)
     queue = in_process.open_queue(records, blobs, folder / "attempts", toolbox)
     try:
@@ -63,13 +63,13 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
     resamples, by metric.
     """
     packed = {
-        metric: base64.b64encode(packing.pack(each)).decode()
+        metric: base64.b64encode(packing.pack_draws(each)).decode()
         for metric, each in (draws or {}).items()
     }
     drawn.take(connection, f"key of {identity}", {"draws": packed})
     run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
     shown = {
-        metric: results.score(metric, value, signature, None if low is None else (low, high))
+        metric: results.build_score(metric, value, signature, None if low is None else (low, high))
         for metric, (value, low, high) in scores.items()
     }
     partial = json.loads(run.request).get("subset", False)

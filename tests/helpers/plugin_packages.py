@@ -12,7 +12,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from builders import ENCODER
 from documents import fenced, read
-from service.contract.formats.checkpoint_header import Config, Description, metadata_of
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import (
+    CheckpointDescription,
+    dump_checkpoint_metadata,
+)
 from workers.inference.plugins import registry
 
 PAGE = "deploy/guide/plugins.md"
@@ -106,9 +110,9 @@ def canonical(arrays):
     gates = slice(0, 2 * size)  # reset, update
     new = slice(2 * size, 3 * size)
     words = len(arrays["words.bias"])
-    described = Description(
+    described = CheckpointDescription(
         "init",
-        Config(cell="torch_gru", size=size, feature_size=features, normalize="none"),
+        RecurrentConfig(cell="torch_gru", size=size, feature_size=features, normalize="none"),
         ("<edge>", "<unk>", *(f"w{at}" for at in range(2, words))),
         "blanks",
         ENCODER,
@@ -126,7 +130,7 @@ def canonical(arrays):
         "output.bias": arrays["words.bias"],
     }
     held = {name: np.ascontiguousarray(each) for name, each in tensors.items()}
-    return save(held, metadata_of(described))
+    return save(held, dump_checkpoint_metadata(described))
 
 
 @contextmanager

@@ -42,7 +42,7 @@ CHECKPOINTS = [
 SPLIT = "right/test"
 OF_COLUMNS = "brought@v1/test"  # of which others may bring a second version
 STUDIED = "studied/test"  # with the evaluations that a study needs, and no others
-FEATURES = families.usual_features()
+FEATURES = families.list_usual_features()
 
 
 def _images() -> list[str]:
@@ -176,7 +176,7 @@ def _evaluation(case: Case) -> None:
 
 def _of_shipped_models(metrics: list[str]) -> list[str]:
     """Without those that name a model, which the service has not got."""
-    return [name for name in metrics if catalogue.model_of(name) is None]
+    return [name for name in metrics if catalogue.read_model_digits(name) is None]
 
 
 def _answer_the_images(body: dict[str, Any]) -> None:

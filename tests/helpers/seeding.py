@@ -170,7 +170,7 @@ def _shown(connection: sa.Connection, identity: str) -> dict[str, Score]:
         .where(score_rows.c.run_id == identity)
     )
     return {
-        row.metric: results.score(
+        row.metric: results.build_score(
             row.metric,
             row.value,
             row.signature,
@@ -219,10 +219,10 @@ def _draw(
     for key, drawn_ in template.drawn.items():
         texts = {}
         for metric, packed in drawn_.items():
-            known = packing.unpack(packed).values
+            known = packing.unpack_draws(packed).values
             width = math.hypot(*known) / math.sqrt(packing.DRAWS)
             moved = [each + random.gauss(0, width) for each in known]
-            texts[metric] = base64.b64encode(packing.pack(moved)).decode()
+            texts[metric] = base64.b64encode(packing.pack_draws(moved)).decode()
         drawn.take(connection, new[key], {"draws": texts})
     return drawn.named(connection, [new[key] for key in template.drawn])
 
@@ -263,8 +263,8 @@ def _packed(data: bytes, change: Callable[[str], str], long: Mapping[int, int]) 
 
 def _score(name: str, score: Score, number: int) -> Score:
     value, interval = score.value, score.interval
-    return results.score(
-        catalogue.metric(name).name,
+    return results.build_score(
+        catalogue.find_metric(name).name,
         None if value is None else float(_moved(repr(value), number)),
         score.signature,
         interval and (float(_moved(repr(interval[0]), number)), interval[1]),

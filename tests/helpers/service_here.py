@@ -17,8 +17,8 @@ import uvicorn
 
 import empty_record
 from fleet import Served, until
-from service.contract.plan.assets import Places
-from service.contract.quotas import Allowed
+from service.contract.assets import AssetFolders
+from service.contract.quotas import QuotaTable
 from service.contract.settings import MOST_RUNS
 from service.engine import database
 from service.engine.blobs import open_blobs
@@ -125,7 +125,7 @@ def service_here(
     speed: float = 1.0,
     outgoing: Client | None = None,
     tracer: Tracer = OFF,
-    allowed: Allowed | None = None,
+    allowed: QuotaTable | None = None,
     jobs: Exchange | None = None,
     pages: str | None = None,
 ) -> Iterator[ServiceHere]:
@@ -134,7 +134,7 @@ def service_here(
     engine = database.connect(url) if url else empty_record.at(home)
     database.migrate(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
-    toolbox = Toolbox("cpu", Places(home, assets), _jvm=jvm)
+    toolbox = Toolbox("cpu", AssetFolders(home, assets), _jvm=jvm)
     turns = Turns(in_process.open_queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = Parts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
     running = Running.on(parts, most_runs, outgoing, allowed, jobs)

@@ -1,9 +1,9 @@
 """Versions of datasets in the record, for tests that need no bundle."""
 
-from service.contract.formats.bundles.content import Content
+from service.contract.formats.bundles.files import ContentDigests
 from service.stored import versions
 
 
 def add(records, name, digest, facts, captions=None):
     """Add a version; its captions have the digest of its bundle, or that of `captions`."""
-    return versions.add(records, name, digest, facts, Content(digest, captions or digest))
+    return versions.add(records, name, digest, facts, ContentDigests(digest, captions or digest))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from service.contract.formats import encoder_header
-from service.contract.formats.encoder_header import Preprocessing
+from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers import tensor_files
 
 _TYPES = {2: np.dtype("<i4"), 3: np.dtype(np.uint8)}
@@ -66,15 +66,19 @@ def convert(source: Path, target: Path) -> None:
         inputs = operator.array(1, "<i4")
         if len(inputs) == 3:  # a layer with weight and bias
             found.append([_values(tensors[place], buffers) for place in inputs[1:]])
-    names = [name.removesuffix(".weight") for name in encoder_header.shapes() if "weight" in name]
+    names = [
+        name.removesuffix(".weight")
+        for name in encoder_header.list_encoder_shapes()
+        if "weight" in name
+    ]
     arrays = {}
     for name, (weight, bias) in zip(names, found, strict=False):  # the classifier is left out
         depthwise = name.endswith("depthwise")
         order = (3, 0, 1, 2) if depthwise else (0, 3, 1, 2)
         arrays[f"{name}.weight"] = weight.transpose(order).astype(np.float32)
         arrays[f"{name}.bias"] = bias.astype(np.float32)
-    given = Preprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
-    metadata = encoder_header.metadata_of("mobilenet_v2_1.0_224", "same", given)
+    given = EncoderPreprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
+    metadata = encoder_header.dump_encoder_metadata("mobilenet_v2_1.0_224", "same", given)
     tensor_files.write_tensors(target, arrays, metadata)
 
 

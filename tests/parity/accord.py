@@ -93,7 +93,7 @@ def scored(
     prepared = references.index_tokens(list(places), "ptb")
     rows = np.array([places[each] for each in sets])
     found: dict[str, np.ndarray] = {}
-    for task in dict.fromkeys(catalogue.task_of(name) for name in names):
+    for task in dict.fromkeys(catalogue.find_metric_task(name) for name in names):
         found |= postgen.score_tokens(task, list(captions), prepared, rows, jvm).captions
     return {name: found[name] for name in names}
 

@@ -7,14 +7,14 @@ import numpy as np
 from pycocoevalcap.cider.cider import Cider
 
 from service.contract.formats import bundles, importers
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.checkpoint_header import FeatureEncoder
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.inference import columns as columns_file
 from workers.inference import decoding, features, prefix, scoring, vocabulary
 from workers.inference.captioners import RecurrentCaptioner
 from workers.metrics import pregen
 
-ENCODER = Encoder(name="mobilenetv2-1.0-224-quant", digest="pool1280-uint8")
+ENCODER = FeatureEncoder(name="mobilenetv2-1.0-224-quant", digest="pool1280-uint8")
 BF16 = scoring.ScoringOptions("bf16")
 
 
@@ -22,7 +22,9 @@ def make_bundle(data: Path, folder: Path) -> Path:
     source = data / "flickr8k"
     lists = {"train": "train", "val": "dev", "test": "test"}
     splits = {ours: source / f"Flickr_8k.{theirs}Images.txt" for ours, theirs in lists.items()}
-    bundles.write_folder(folder, importers.flickr8k(source / "Flickr8k.token.txt.gz", splits))
+    bundles.write_bundle_folder(
+        folder, importers.read_flickr8k(source / "Flickr8k.token.txt.gz", splits)
+    )
     stored = np.load(source / "mobilenetv2_pool1280_uint8.npz")
     rows = stored["q"].astype(np.float32) * stored["scale"]
     names = [str(name) for name in stored["filenames"]]
@@ -32,7 +34,7 @@ def make_bundle(data: Path, folder: Path) -> Path:
 
 def cider_d(captions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """The published scorer on Karpathy's tokens, without PTB."""
-    tokens = TOKENIZERS["karpathy"]
+    tokens = MODEL_TOKENIZERS["karpathy"]
     hypotheses = {index: [caption] for index, caption in enumerate(captions)}
     gts = {
         index: [" ".join(tokens(reference)) for reference in image]

@@ -16,8 +16,8 @@ import numpy as np
 from histories import HITS, PREFIX, evaluation, pregen
 from parity import flickr8k
 from service.contract.formats import bundles
-from service.contract.formats.words import TOKENIZERS
-from service.contract.metrics.forecasts import PREDICTORS
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
+from service.contract.plan.estimates import PREDICTORS
 from workers.analysis.forecasts import forecast_metrics
 from workers.inference import decoding, features, scoring, vocabulary
 from workers.inference.captioners import RecurrentCaptioner
@@ -189,7 +189,7 @@ def _seen(
 
 class _Scorer:
     def __init__(self, people: Sequence[Sequence[str]]) -> None:
-        words = TOKENIZERS[training_runs.TOKENIZER]
+        words = MODEL_TOKENIZERS[training_runs.TOKENIZER]
         tokens = [[" ".join(words(text)) for text in image] for image in people]
         self._prepared = references.prepare_references(tokens, "none", None)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from parity.systems import NAMES, lines
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.bench.learned import training_sets
 from workers.bench.learned.training_sets import CaptionerOutputs, NNEvalExamples, identify_photo
 from workers.metrics import frequencies, references
@@ -64,13 +64,15 @@ def write_training(data: Path, folder: Path) -> list[str]:
     that trains the shipped model on them.
     """
     said = flickr30k(data, "test_2016").items()
-    bundles.write_folder(folder / "flickr30k", [Item(image, "test", each) for image, each in said])
+    bundles.write_bundle_folder(
+        folder / "flickr30k", [BundleItem(image, "test", each) for image, each in said]
+    )
     items = [
-        Item(image, split, each)
+        BundleItem(image, split, each)
         for split in ("test", "val")
         for image, each in coco(data, split).items()
     ]
-    bundles.write_folder(folder / "coco", items)
+    bundles.write_bundle_folder(folder / "coco", items)
     _write_ratings(expert(data), folder / "expert.jsonl")
     arguments = ["flickr30k/test", "--leave-out-rated", "--ratings", "expert.jsonl"]
     arguments += ["--further", "coco/test", "--further", "coco/val"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from parity import systems
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.bench.probing import probes, scoring
 from workers.bench.probing.health import derive_health
 from workers.bench.probing.inputs import ProbeMaterial, prepare_material
@@ -76,7 +76,7 @@ def flickr30k(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:
 
 
 def karpathy(texts: Iterable[str]) -> list[str]:
-    return [" ".join(TOKENIZERS["karpathy"](text)) for text in texts]
+    return [" ".join(MODEL_TOKENIZERS["karpathy"](text)) for text in texts]
 
 
 def german(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 
 DATASETS = ("flickr8k", "flickr30k", "mscoco")
 NAMES = tuple(
@@ -36,7 +36,7 @@ class System:
 
 def references(data: Path, dataset: str) -> list[list[str]]:
     """Image by image, in the systems' order, as Karpathy's tokens."""
-    tokens = TOKENIZERS["karpathy"]
+    tokens = MODEL_TOKENIZERS["karpathy"]
     return [[" ".join(tokens(caption)) for caption in image] for image in raw(data, dataset)]
 
 

@@ -9,7 +9,7 @@ from fleet import until_ended
 from oracles import coco_scorers
 from parity import systems
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 SECONDS = 300
 QUICK = "init_1"
@@ -27,8 +27,8 @@ def service(tmp_path_factory, serve_here):
 
 def _upload(service, folder, name, people):
     """A test split, by image names."""
-    items = [Item(image, "test", tuple(captions)) for image, captions in people.items()]
-    bundles.write_folder(folder, items)
+    items = [BundleItem(image, "test", tuple(captions)) for image, captions in people.items()]
+    bundles.write_bundle_folder(folder, items)
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(folder / bundles.CAPTIONS, bundles.CAPTIONS)

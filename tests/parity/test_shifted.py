@@ -42,5 +42,5 @@ def _codes(captions, references):
     given = [(str(place), caption) for place, caption in enumerate(captions)]
     return {
         one["code"]
-        for one in outputs.arrange(given, places, references, "d", subset=False).warnings
+        for one in outputs.arrange_captions(given, places, references, "d", subset=False).warnings
     }

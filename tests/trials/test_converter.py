@@ -12,10 +12,10 @@ import converters
 import image_encoders
 import prescore
 from fleet import Fleet, checkpoint, digest, until, until_ended, upload
+from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import attempts, task_rows
 from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
 from workers.conversion import canonical_checkpoints
@@ -41,7 +41,7 @@ def converter(tmp_path_factory):
 def served(converter, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     encoder = image_encoders.write(home / "encoder.safetensors", seed=3)
-    assets.add_asset("image-encoder", encoder, Places(home))
+    assets.add_asset("image-encoder", encoder, AssetFolders(home))
     fleet = Fleet(home, PRESCORE_CONVERTER=str(converter.socket)).start()
     yield fleet
     fleet.stop()
@@ -110,18 +110,18 @@ def seen(served, tmp_path_factory):
     """A dataset of pictures at the service, one of which is cut off, and its folder."""
     folder = tmp_path_factory.mktemp("b")
     (folder / "images").mkdir()
-    items = [Item(f"{place}.jpg", "test", ("w2 w3",)) for place in range(30)]
+    items = [BundleItem(f"{place}.jpg", "test", ("w2 w3",)) for place in range(30)]
     for place, item in enumerate(items):
         content = image_encoders.photo(place)
         (folder / "images" / item.image).write_bytes(content[:-200] if place == 4 else content)
-    bundles.write_folder(folder, items)
+    bundles.write_bundle_folder(folder, items)
     with prescore.Client(served.url) as client:
         return str(client.add_dataset("seen", folder)), folder
 
 
 def _submit(client, served, name, seed):
-    path = assets.locate("image-encoder", Places(served.home))
-    encoder = Encoder(name="random 3", digest=f"sha256:{path.sha256}")
+    path = assets.locate_asset("image-encoder", AssetFolders(served.home))
+    encoder = FeatureEncoder(name="random 3", digest=f"sha256:{path.sha256}")
     model = upload(client, checkpoint(features=1280, encoder=encoder, seed=seed))
     request = {"dataset": f"{name}/test", "checkpoint": model, "pregen": ["perplexity"]}
     answer = client.post("/v1/evaluations", json=request)
@@ -178,7 +178,7 @@ def test_what_a_killed_converter_was_at_is_done_again_when_it_is_back(served, co
 def test_a_canceled_task_ends_the_converters_child(served, converter, tmp_path):
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.jpg").write_bytes(image_encoders.photo(77))
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("w2 w3",))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", ("w2 w3",))])
     with prescore.Client(served.url) as other:
         name = str(other.add_dataset("canceled", tmp_path))
     with served.client() as client:

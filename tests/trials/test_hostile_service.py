@@ -259,14 +259,14 @@ def test_captions_that_are_not_those_that_the_service_tells_are_refused(
 
 
 def test_captions_that_are_kept_are_held_against_what_the_service_tells(hostile, tmp_path):
-    from service.contract.plan.assets import Places
+    from service.contract.assets import AssetFolders
     from workers.offline import sources
 
     right = f"sha256:{sha256(CAPTIONS).hexdigest()}"
 
     def find():
         _serving(hostile, CAPTIONS, captions=right)
-        return sources.find_source("x/test", Places(tmp_path), _url(hostile))
+        return sources.find_source("x/test", AssetFolders(tmp_path), _url(hostile))
 
     first = find()
     assert first.digest == right

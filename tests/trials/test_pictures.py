@@ -13,8 +13,8 @@ import pytest
 import image_encoders
 import prescore
 from fleet import checkpoint
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.offline import assets
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -31,8 +31,8 @@ SUBMIT = "prescore submit model.safetensors --dataset mine/test --bundle mine/ -
 @pytest.mark.slow
 def test_a_folder_of_pictures_and_a_table_of_captions_are_scored_by_two_commands(fleet, tmp_path):
     path = image_encoders.write(tmp_path / "encoder.safetensors", seed=3)
-    found = assets.add_asset("image-encoder", path, Places(fleet.home))["image-encoder"]
-    encoder = Encoder(name="random 3", digest=f"sha256:{found.sha256}")
+    found = assets.add_asset("image-encoder", path, AssetFolders(fleet.home))["image-encoder"]
+    encoder = FeatureEncoder(name="random 3", digest=f"sha256:{found.sha256}")
     (tmp_path / "model.safetensors").write_bytes(checkpoint(features=1280, encoder=encoder))
     (tmp_path / "captions.csv").write_text(TABLE)
     (tmp_path / "photos").mkdir()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleet import ROOT
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 
 SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "150"))

@@ -7,7 +7,7 @@ import pytest
 
 import outside
 from fleet import Fleet, bundle, checkpoint, until, upload
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 
 PASSWORDS = {

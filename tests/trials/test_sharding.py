@@ -7,8 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, digest, until, upload
-from service.contract.plan.sharding import BLOCK_IMAGES
-from service.contract.plan.tasks import Blob, Task
+from service.contract.plan.tasks import BLOCK_IMAGES, Blob, Task
 from service.engine import intake
 from service.engine.tables import attempts, task_rows
 

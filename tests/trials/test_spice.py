@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from fleet import Fleet, bundle, until
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from workers.offline import assets
 
 CAPTIONS = [
@@ -51,7 +51,7 @@ def _parser_of(fleet):
 @pytest.mark.slow
 def test_once_they_are_there_it_is_computed_though_its_java_is_killed(bare, spice_jars):
     """In the running service. What was parsed before the kill is not parsed again."""
-    assets.add_folder(spice_jars[0].parent, Places(bare.home))
+    assets.add_folder(spice_jars[0].parent, AssetFolders(bare.home))
     with bare.client() as client:
         started = client.post("/v1/evaluations", json=REQUEST).json()
     victim = until(lambda: _parser_of(bare), 120, "a Java that parses")

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, digest, until, until_ended, upload
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 from service.engine.tables import runs, task_rows
 from storms import VICTIMS, Pieces, answers, blow, golden_scores, post

@@ -24,8 +24,8 @@ from columns_files import WITH_WORDS, columns
 from contract_files import line, tar, tar_entry
 from fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_ended
 from pieces import Pieces
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine import database
 from service.engine.kept import plugins
 from service.engine.records import Records
@@ -60,9 +60,9 @@ class Registered:
     def variables(self) -> dict[str, str]:
         return {"PYTHONPATH": os.pathsep.join([str(self.site), os.environ.get("PYTHONPATH", "")])}
 
-    def at(self, home: Path) -> Encoder:
-        found = assets.add_asset("image-encoder", self._file, Places(home))["image-encoder"]
-        return Encoder(name="random 0", digest=f"sha256:{found.sha256}")
+    def at(self, home: Path) -> FeatureEncoder:
+        found = assets.add_asset("image-encoder", self._file, AssetFolders(home))["image-encoder"]
+        return FeatureEncoder(name="random 0", digest=f"sha256:{found.sha256}")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import prescore
 from builders import ENCODER, model, tensors
 from fleet import until
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from service.engine import database
 from service.engine.tables import runs
 from workers import local_service
@@ -33,8 +33,10 @@ USUAL = {"tokenizer": "none", "postgen": ["bleu", "cider_d"]}
 def folder(tmp_path_factory):
     """A dataset with features, and a checkpoint."""
     folder = tmp_path_factory.mktemp("files")
-    items = [Item(image, "test", (f"w{at} w3", "w2 w3 w4")) for at, image in enumerate(IMAGES)]
-    bundles.write_folder(folder / "data", items)
+    items = [
+        BundleItem(image, "test", (f"w{at} w3", "w2 w3 w4")) for at, image in enumerate(IMAGES)
+    ]
+    bundles.write_bundle_folder(folder / "data", items)
     rows = np.random.default_rng(0).normal(size=(len(IMAGES), 5))
     features.write_features(
         folder / "data" / bundles.FEATURES, IMAGES, rows.astype("float32"), ENCODER

@@ -170,7 +170,7 @@ def _less(a: Corpus, b: Corpus) -> Corpus:
 
 def _check(a: FamilyScores, b: FamilyScores, names: list[str]) -> None:
     for name in names:
-        differs = signatures.difference(a.signatures[name], b.signatures[name])
+        differs = signatures.describe_signature_difference(a.signatures[name], b.signatures[name])
         if differs:
             raise MetricUnavailable(f"{name} was computed in two ways: {differs}")
     rows = [len(next(iter(side.captions.values()))) for side in (a, b)]

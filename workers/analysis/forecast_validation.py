@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from service.contract.metrics.forecasts import PREDICTORS
+from service.contract.plan.estimates import PREDICTORS
 from service.contract.results import PastEvaluation
 
 Floats = NDArray[np.float64]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from service.contract.metrics import catalogue
-from service.contract.metrics.forecasts import PREDICTORS, too_few
+from service.contract.plan.estimates import PREDICTORS, explain_too_few
 from service.contract.results import PastEvaluation
-from service.contract.wording import counted
+from service.contract.wording import count_noun
 from workers.analysis.forecast_validation import (
     FITS,
     Floats,
@@ -100,7 +100,7 @@ def forecast_metrics(
 def _forecast_metric(
     history: MetricHistory, metric: str, pregen: Mapping[str, float]
 ) -> dict[str, Any]:
-    thin = too_few(len(history.values), history.many_runs)
+    thin = explain_too_few(len(history.values), history.many_runs)
     if thin is not None:
         return _none(thin, None)
     direction = _direction(history, metric)
@@ -112,7 +112,7 @@ def _forecast_metric(
             None,
         )
     card = _card(history, best, direction)
-    own = restore_infinity(pregen[catalogue.metric(best.predictor).name])
+    own = restore_infinity(pregen[catalogue.find_metric(best.predictor).name])
     reason = _little_evidence(card) or _outside(own, best.predictor, *_range(history, best))
     if reason is not None:
         return _none(reason, card)
@@ -123,7 +123,7 @@ def _forecast_metric(
     place = scale(np.array([own]))
     value = direction * float(curve(place)[0])
     half = best.seen.half_width(float(place[0]))
-    lowest, highest = catalogue.metric(metric).range
+    lowest, highest = catalogue.find_metric(metric).range
     found = [min(max(at, lowest), highest) for at in (value, value - half, value + half)]
     return {"value": found[0], "interval": found[1:], "none_because": None, "card": card}
 
@@ -136,7 +136,7 @@ def _direction(history: MetricHistory, metric: str) -> int:
     """1 if better pre-gen scores mean more of the metric, else -1. For a metric that is neither
     good nor bad, the history decides.
     """
-    higher = catalogue.metric(metric).higher_is_better
+    higher = catalogue.find_metric(metric).higher_is_better
     if higher is None:
         hits = history.pregen["mean_join_normcount_filter0"]
         falls = (correlate_ranks(hits, history.values) or 0) < 0
@@ -159,7 +159,9 @@ def _best(history: MetricHistory, direction: int) -> _ForecastCandidate | None:
         for predictor in PREDICTORS
         for fit in FITS
     ]
-    tried = [one for one in candidates if not too_few(len(one.seen.errors), one.seen.many_runs)]
+    tried = [
+        one for one in candidates if not explain_too_few(len(one.seen.errors), one.seen.many_runs)
+    ]
     return min(tried, key=lambda one: one.seen.left, default=None)
 
 
@@ -183,7 +185,7 @@ def _card(history: MetricHistory, best: _ForecastCandidate, direction: int) -> d
 
 def _little_evidence(card: Mapping[str, Any]) -> str | None:
     runs = f"not enough evidence from {card['evaluations']} evaluations of "
-    runs += f"{counted(card['runs'], 'run')}: "
+    runs += f"{count_noun(card['runs'], 'run')}: "
     if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
         return (
             f"{runs}with {card['predictor']} the error about a run that was left out is "

@@ -116,7 +116,7 @@ def compute_pregen_intervals(
 
 def pack_pregen_draws(material: PregenColumns, names: Sequence[str]) -> dict[str, str]:
     """Pack the resampled scores that boards need, `corpus_perplexity` among them."""
-    full = [catalogue.metric(name).name for name in (*catalogue.HEADLINE, catalogue.CORPUS)]
+    full = [catalogue.find_metric(name).name for name in (*catalogue.HEADLINE, catalogue.CORPUS)]
     return packed(
         resample_sums(sum_pregen_scores(material, [name for name in full if name in names]))
     )
@@ -129,7 +129,7 @@ def sum_pregen_scores(material: PregenColumns, names: Iterable[str]) -> ImageSum
     for name in names:
         if not catalogue.is_summed(name):
             continue
-        last, of = catalogue.metric(name).name.split("_", 1)
+        last, of = catalogue.find_metric(name).name.split("_", 1)
         needed = _needed(last, of)
         for key in needed:
             columns.setdefault(key, material.column(*key))

@@ -154,7 +154,7 @@ def pack_draws(found: Corpus) -> dict[str, str]:
     """The first resamples' scores by metric, packed for a board, in base64."""
     some = {name: values[: packing.DRAWS] for name, values in found.items()}
     return {
-        name: base64.b64encode(packing.pack(values.tolist())).decode("ascii")
+        name: base64.b64encode(packing.pack_draws(values.tolist())).decode("ascii")
         for name, values in some.items()
         if len(values) == packing.DRAWS and np.isfinite(found[name]).all()
     }

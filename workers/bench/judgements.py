@@ -122,7 +122,7 @@ def _object(number: int, line: bytes) -> Mapping[str, Any]:
                 "line 1: expected a JSON object, found the beginning of an array: write each of "
                 "its objects on a line of its own, as `jq -c '.[]' FILE` does"
             )
-    return strict_json.line_object(number, line, RequestRefused)
+    return strict_json.parse_json_line(number, line, RequestRefused)
 
 
 def _judgement(number: int, value: Mapping[str, Any]) -> RatedCaption | JudgedPair:

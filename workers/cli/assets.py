@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from service.contract import settings
+from service.contract.formats.digests import MeasuredFile
 from service.contract.metrics import tokenizers
-from service.contract.plan.measured import Found
 from service.contract.settings import Settings
 from workers.cli.console import (
     AsJson,
@@ -39,11 +39,11 @@ assets.add_typer(train, name="train")
 @assets.command("list")
 def list_assets(home: Home = None, as_json: AsJson = False) -> None:
     """List the files that metrics need: size, licence, and whether they are on this machine."""
-    from service.contract.plan.assets import ASSETS, Places, size
+    from service.contract.assets import ASSETS, AssetFolders, format_size
     from workers.offline.assets import describe_asset
 
     with report_errors():
-        places = Places.of(settings.load().at(home))
+        places = AssetFolders.of(settings.load_settings().at(home))
         rows = [row for asset in ASSETS.values() for row in describe_asset(asset, places)]
     if as_json:
         print_json(rows)
@@ -51,7 +51,7 @@ def list_assets(home: Home = None, as_json: AsJson = False) -> None:
     for row in rows:
         print_lines(f"{row['status']:11}  {row['name']}: {row['what']}")
         needed = ", ".join(row["metrics"]) or "pictures"
-        print_lines(f"{'':13}for {needed}; {size(row['bytes'])}; licence: {row['licence']}")
+        print_lines(f"{'':13}for {needed}; {format_size(row['bytes'])}; licence: {row['licence']}")
         print_lines(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
         print_lines(f"{'':13}{row['path'] or row['reason']}")
     print_note(f"searched in {' and '.join(str(each.absolute()) for each in places.folders)}")
@@ -82,12 +82,12 @@ def add(
     A service sees what is in its own home: after `prescore serve --home ./prescore-data`, add
     --home ./prescore-data here too.
     """
-    from service.contract.plan.assets import Places
+    from service.contract.assets import AssetFolders
     from workers.offline import assets as bring
 
     with report_errors():
-        chosen = settings.load().at(home)
-        for name, found in bring.add_asset(what, path, Places.of(chosen), layer).items():
+        chosen = settings.load_settings().at(home)
+        for name, found in bring.add_asset(what, path, AssetFolders.of(chosen), layer).items():
             _show_found(name, found)
         _say_home(home, chosen)
 
@@ -98,17 +98,17 @@ def fetch(home: Home = None) -> None:
 
     The grammar is one file of CoreNLP's models: 378 MB are downloaded, 2 MB stored.
     """
-    from service.contract.plan.assets import Places
+    from service.contract.assets import AssetFolders
     from workers.offline import assets as bring
 
     with report_errors(), show_progress("") as (bar, task):
-        chosen = settings.load().at(home)
+        chosen = settings.load_settings().at(home)
         for asset in bring.list_maven_assets():
             bar.update(task, description=asset.name, completed=0)
             found = bring.fetch_asset(
                 asset,
                 chosen.maven_url,
-                Places.of(chosen),
+                AssetFolders.of(chosen),
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
             print_above(bar, f"{asset.name}: {found.path}")
@@ -151,7 +151,7 @@ def train_vectors(
     Exit 0: registered. 2: usage, or refused. 3: it failed. 130: Ctrl-C; what was
     registered before stays.
     """
-    from service.contract.plan.assets import ASSETS
+    from service.contract.assets import ASSETS
     from workers.jobs.toolbox import Toolbox
     from workers.metrics.vectors import word_vectors
     from workers.metrics.vectors.word2vec import VectorTrainingOptions
@@ -159,7 +159,7 @@ def train_vectors(
     from workers.offline import sources
 
     with report_errors(), catch_interrupts() as heed, show_progresses() as begin:
-        chosen = settings.load().at(home)
+        chosen = settings.load_settings().at(home)
         with closing(Toolbox.of(chosen)) as toolbox:
             named = dataset if split is None else f"{dataset.rstrip('/')}/{split}"
             given = sources.find_training_sources(named, toolbox.places, url, key_file)
@@ -194,7 +194,7 @@ def _heeding(heed: Progress, begin: Callable[[str], Progress]) -> Callable[[str]
     return told
 
 
-def _show_found(name: str, found: Found) -> None:
+def _show_found(name: str, found: MeasuredFile) -> None:
     print_lines(f"{name}: {found.path} ({found.bytes:,} bytes, SHA-256 {found.sha256})")
 
 

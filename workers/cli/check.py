@@ -11,15 +11,14 @@ from prescore import exit_codes, foreign
 from prescore.files import captions
 from prescore.files.models import is_package
 from service.contract import settings
+from service.contract.assets import AssetFolders
 from service.contract.errors import (
     RequestRefused,
     SandboxUnavailable,
     UnusableCheckpoint,
     UnusableDataset,
 )
-from service.contract.formats import models
-from service.contract.formats.columns import fitting, header, values
-from service.contract.plan.assets import Places
+from service.contract.formats import columns_header, columns_values, model_formats
 from workers.cli.console import (
     AsJson,
     KeyFile,
@@ -135,9 +134,9 @@ def _facts(path: Path, begin: Begin) -> dict[str, Any] | None:
         return file_facts.describe_package(path)
     serves = None if found is None else found.serves
     if serves == foreign.CHECKPOINT or (found is None and path.suffix == ".safetensors"):
-        if header.is_one(path):
+        if columns_header.is_columns_file(path):
             return _columns_facts(path)
-        is_of_plugin = models.format_of(path) == "plugin"
+        is_of_plugin = model_formats.detect_format(path) == "plugin"
         return (
             file_facts.describe_plugin_checkpoint(path)
             if is_of_plugin
@@ -171,7 +170,7 @@ def _unfit(path: Path, found: foreign.Format | None) -> tuple[str, str]:
 def _source(dataset: str, url: str | None, key_file: Path | None) -> "DatasetSource":
     from workers.offline import sources
 
-    return sources.find_source(dataset, Places.of(settings.load()), url, key_file)
+    return sources.find_source(dataset, AssetFolders.of(settings.load_settings()), url, key_file)
 
 
 def _captions_facts(path: Path, source: "DatasetSource | None", *, subset: bool) -> dict[str, Any]:
@@ -181,7 +180,7 @@ def _captions_facts(path: Path, source: "DatasetSource | None", *, subset: bool)
 
 
 def _columns_facts(path: Path) -> dict[str, Any]:
-    found = values.judge(path)
+    found = columns_values.validate_columns(path)
     return {
         _OF: found.model,
         "tokenizer": found.tokenizer,
@@ -195,7 +194,7 @@ def _columns_facts(path: Path) -> dict[str, Any]:
 
 def _fitting(path: Path, source: "DatasetSource") -> dict[str, Any]:
     """Raise if columns are not of the images and references of the source, in order."""
-    different = fitting.difference(path, source.items, len(source.items))
+    different = columns_values.find_split_difference(path, source.items, len(source.items))
     if different is not None:
         raise RequestRefused(different)
     return {"split": f"all of {source}"}
@@ -209,7 +208,7 @@ def _decoded(path: Path, splits: Mapping[str, Mapping[str, int]], begin: Begin) 
     if not with_pictures:
         return {}
     try:
-        sandbox = settings.load().sandbox
+        sandbox = settings.load_settings().sandbox
         bundle_folders.check_pictures_decode(path, with_pictures, sandbox, begin("pictures"))
     except SandboxUnavailable as unavailable:
         return file_facts.describe_unseen(

@@ -22,7 +22,7 @@ from prescore import PrescoreClientError, ServiceError, exit_codes, plain_text
 from prescore.cli import console as of_client
 from prescore.cli import telling
 from prescore.cli.options import file_to_write
-from service.contract.errors import Canceled, PrescoreError, RequestRefused
+from service.contract.errors import PrescoreError, RequestRefused, RunCanceled
 from service.contract.metrics import families, tokenizers
 from workers.progress import EVERY_SECONDS, Progress, ignore_progress, watch_step
 
@@ -100,14 +100,17 @@ Home = Annotated[
     Path | None,
     typer.Option(help="The folder of all data, as for `prescore serve`. Default: PRESCORE_HOME."),
 ]
-USUAL = ",".join(families.usual())
+USUAL = ",".join(families.list_usual_families())
 NAMES = "Names, separated by commas or given one by one"
 Metrics = Annotated[
     list[str] | None,
     typer.Option(help=f"{NAMES}; or `all` that are available here.", show_default=USUAL),
 ]
 Tokens = Annotated[
-    str, option_of_names(tokenizers.scored, "none: the text is tokens already.", "--tokenizer")
+    str,
+    option_of_names(
+        tokenizers.list_scored_tokenizers, "none: the text is tokens already.", "--tokenizer"
+    ),
 ]
 JsonOut = Annotated[Path | None, file_to_write("Write the JSON to a file.", "--json-out")]
 TableOut = Annotated[Path | None, file_to_write("Write the table to a CSV file.", "--csv")]
@@ -162,7 +165,7 @@ def report_errors() -> Iterator[None]:
     """
     try:
         yield
-    except Canceled as error:
+    except RunCanceled as error:
         print_note(f"stopped: {error.detail}")
         raise typer.Exit(exit_codes.INTERRUPTED) from None
     except KeyboardInterrupt:
@@ -196,7 +199,7 @@ def catch_interrupts() -> Iterator[Progress]:
 
     def heed(_done: int, _total: int) -> None:
         if asked:
-            raise Canceled("the training was stopped")
+            raise RunCanceled("the training was stopped")
 
     before = signal.signal(signal.SIGINT, ask)
     try:

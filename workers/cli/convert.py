@@ -11,9 +11,10 @@ from prescore.cli.options import file_to_write
 from service.contract import settings
 from service.contract.errors import InvalidCheckpoint, RequestRefused, UnusableCheckpoint
 from service.contract.formats import bundles, importers
+from service.contract.formats.architectures import RecurrentConfig
 from service.contract.formats.bundles import FeaturesHeader
-from service.contract.formats.bundles.features import check_fits
-from service.contract.formats.checkpoint_header import Config, Encoder
+from service.contract.formats.bundles.features import check_features_fit
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.cli.console import (
     Out,
     OutFirst,
@@ -24,7 +25,7 @@ from workers.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from service.contract.formats.state_dicts.maps import Map
+    from service.contract.formats.map_files import AnyMap
     from workers.conversion.layers import Arrays
 
 convert = typer.Typer(
@@ -62,7 +63,7 @@ def flickr8k(
     splits = {split: listing for split, listing in listings.items() if listing is not None}
     if not splits:
         raise typer.BadParameter("give at least one of --train, --val, --test")
-    _write(out, lambda: importers.flickr8k(tokens, splits), images)
+    _write(out, lambda: importers.read_flickr8k(tokens, splits), images)
 
 
 @convert.command()
@@ -72,7 +73,7 @@ def karpathy(
     images: Images = None,
 ) -> None:
     """Convert Karpathy's JSON, with its splits."""
-    _write(out, lambda: importers.karpathy(source), images)
+    _write(out, lambda: importers.read_karpathy(source), images)
 
 
 @convert.command()
@@ -83,7 +84,7 @@ def coco(
     images: Images = None,
 ) -> None:
     """Convert COCO's caption annotations. Other splits that the folder has are kept."""
-    _write_split(out, split, lambda: importers.coco(source, split), images)
+    _write_split(out, split, lambda: importers.read_coco(source, split), images)
 
 
 @convert.command()
@@ -145,7 +146,7 @@ def checkpoint(
 
     Afterwards `prescore verify` compares it with numbers of your own code.
     """
-    from service.contract.formats.state_dicts import maps, vocabularies
+    from service.contract.formats import map_files, state_dicts
     from workers.conversion import canonical_checkpoints, proposal
 
     with report_errors(), show_progress_steps() as begin:
@@ -153,12 +154,12 @@ def checkpoint(
         arrays, left_out = _opened(model)
         if left_out:
             print_note(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
-        words = vocabularies.parse(_text(vocabulary, vocabularies.MAX_BYTES))
+        words = state_dicts.parse_words(_text(vocabulary, state_dicts.MAX_VOCABULARY_BYTES))
         if map_file is None:
             typer.echo(proposal.propose_map(arrays, words), nl=False)
             print_note("Proposed. Look at each line, write it to a file, and give that as --map.")
             return
-        given = maps.parse(_text(map_file, maps.MAX_BYTES))
+        given = map_files.parse_map(_text(map_file, map_files.MAX_MAP_BYTES))
         if out is None:
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
         begin("the checkpoint")
@@ -169,12 +170,12 @@ def checkpoint(
         )
         if features is not None:
             config = description.config
-            check_fits(features, config.feature_size, config.inputs)
+            check_features_fit(features, config.feature_size, config.inputs)
         header = canonical_checkpoints.write_canonical(out, description, tensors)
         remark = dataset and canonical_checkpoints.remark_on_unknown_words(dataset, description)
         if remark:
             print_note(f"warning: {remark}")
-    cell = f"{description.config.cell}, " if isinstance(description.config, Config) else ""
+    cell = f"{description.config.cell}, " if isinstance(description.config, RecurrentConfig) else ""
     print_lines(
         f"{out}: {given.architecture}, {cell}"
         f"{len(description.vocabulary):,} words, {header.parameters:,} parameters"
@@ -201,17 +202,17 @@ def encoder(
     prescore assets add image-encoder mobilenet.safetensors
     """
     from service.contract.formats import encoder_header
-    from service.contract.formats.digests import digest_of
+    from service.contract.formats.digests import compute_digest
     from workers.conversion import encoders
 
     with report_errors(), show_progress_steps() as begin:
         begin("the tensors")
         arrays, _ = _opened(model, encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
-        asked = None if given is None else encoder_header.preprocessing_in(given)
+        asked = None if given is None else encoder_header.parse_encoder_preprocessing(given)
         header = encoders.write_image_encoder(out, arrays, name, asked)
     print_lines(
-        f"{out}: {header.identity(digest_of(out).removeprefix('sha256:'))}, size {header.size}"
+        f"{out}: {header.identity(compute_digest(out).removeprefix('sha256:'))}, size {header.size}"
     )
 
 
@@ -232,12 +233,14 @@ def _opened(model: Path, wanted: str | None = None) -> "tuple[Arrays, Sequence[s
     from workers.conversion.foreign_files import ConversionLimits
 
     try:
-        return foreign_files.read_tensors(model, ConversionLimits.of(settings.load()), wanted)
+        return foreign_files.read_tensors(
+            model, ConversionLimits.of(settings.load_settings()), wanted
+        )
     except UnusableCheckpoint as error:
         raise InvalidCheckpoint(error.detail) from None
 
 
-def _encoder(given: "Map", features: FeaturesHeader | None) -> Encoder:
+def _encoder(given: "AnyMap", features: FeaturesHeader | None) -> FeatureEncoder:
     if features is not None:
         return features.encoder
     if given.encoder is None:
@@ -249,7 +252,7 @@ def _encoder(given: "Map", features: FeaturesHeader | None) -> Encoder:
 
 
 def _write_split(
-    out: Path, split: str, items: Callable[[], Iterator[bundles.Item]], images: Path | None
+    out: Path, split: str, items: Callable[[], Iterator[bundles.BundleItem]], images: Path | None
 ) -> None:
     from workers.offline import bundle_folders
 
@@ -262,9 +265,9 @@ def _write_split(
 
 def _write(
     out: Path,
-    items: Callable[[], Iterator[bundles.Item]],
+    items: Callable[[], Iterator[bundles.BundleItem]],
     images: Path | None = None,
-    others: Sequence[bundles.Item] = (),
+    others: Sequence[bundles.BundleItem] = (),
 ) -> None:
     """`others`: of splits that the folder has, and keeps."""
     from workers.offline import bundle_folders, file_facts
@@ -274,7 +277,7 @@ def _write(
             pictured = [] if images is None else [item.image for item in items()]
             if images is not None:
                 bundle_folders.check_pictures(images, pictured)
-            bundles.write_folder(out, bundle_folders.join_splits(items(), others))
+            bundles.write_bundle_folder(out, bundle_folders.join_splits(items(), others))
             if images is not None:
                 bundle_folders.copy_pictures(images, out, pictured)
         except FileNotFoundError as error:

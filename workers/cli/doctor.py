@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from service.contract import settings
-from service.contract.findings import Finding, quiet
+from service.contract.findings import Finding, ignore_finding
 from workers.cli.console import AsJson, print_json, print_lines, report_errors
 
 
@@ -21,7 +21,7 @@ def doctor(
     from workers.offline import doctor as engine
 
     with report_errors():
-        found = engine.examine_workers(settings.load(), _tell if lines else quiet)
+        found = engine.examine_workers(settings.load_settings(), _tell if lines else ignore_finding)
     if lines:
         return
     if as_json:

@@ -9,8 +9,8 @@ import typer
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
-from service.contract.formats.bundles.features import check_fits
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.bundles.features import check_features_fit
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.cli.console import folder_option, print_lines, report_errors, show_progress_steps
 
 
@@ -75,11 +75,11 @@ def _found(function: str) -> Any:
     return found
 
 
-def _encoder(dataset: Path | None, size: int | None) -> Encoder | None:
+def _encoder(dataset: Path | None, size: int | None) -> FeatureEncoder | None:
     """Raises RequestRefused where its features have another size. `size`: None for pictures."""
     features = None if dataset is None else bundles.read_features_header(dataset)
     if dataset is not None and features is None:
         raise RequestRefused(f"{dataset}: expected a dataset bundle with {bundles.FEATURES}")
     if features is not None and size is not None:
-        check_fits(features, size)
+        check_features_fit(features, size)
     return None if features is None else features.encoder

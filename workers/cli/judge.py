@@ -11,14 +11,13 @@ import typer
 
 from prescore.cli.options import file_to_write
 from prescore.files import captions
-from service.contract import settings
+from service.contract import assets, settings
+from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable, RequestRefused
 from service.contract.metrics import tokenizers
-from service.contract.metrics.families import kind_of
-from service.contract.plan import assets
-from service.contract.plan.asked import with_models
-from service.contract.plan.assets import Places
-from service.contract.wording import counted
+from service.contract.metrics.families import find_family_name
+from service.contract.plan.metric_requests import resolve_models
+from service.contract.wording import count_noun
 from workers.cli.console import (
     USUAL,
     AsJson,
@@ -40,7 +39,7 @@ from workers.jobs.toolbox import Toolbox
 from workers.offline import sources
 
 if TYPE_CHECKING:
-    from service.contract.formats.bundles import Item
+    from service.contract.formats.bundles import BundleItem
     from workers.bench.judgements import JudgedPair, Judgements
     from workers.bench.judging.scoring import JudgedScores
     from workers.progress import Progress
@@ -128,8 +127,8 @@ def judge(
     if not (asked := split_names(*metrics or [USUAL])):
         raise typer.BadParameter("expected names of metrics separated by commas, or all")
     asked += [against] if against else []
-    with report_errors(), closing(Toolbox.of(settings.load().at(home))) as toolbox:
-        asked, models = with_models(asked, assets.models(toolbox.places))
+    with report_errors(), closing(Toolbox.of(settings.load_settings().at(home))) as toolbox:
+        asked, models = resolve_models(asked, assets.list_registered_models(toolbox.places))
         against = asked[-1] if against else None
         wanted = scoring.choose_metrics(asked)
         if against is not None and against not in wanted:
@@ -172,12 +171,12 @@ def judge(
 
 
 def _items(
-    dataset: str, places: Places, url: str | None, key_file: Path | None
-) -> Sequence["Item"]:
+    dataset: str, places: AssetFolders, url: str | None, key_file: Path | None
+) -> Sequence["BundleItem"]:
     return sources.find_source(dataset, places, url, key_file).items
 
 
-def _make(file: Path, items: Sequence["Item"], seed: int) -> None:
+def _make(file: Path, items: Sequence["BundleItem"], seed: int) -> None:
     from workers.bench import judgements
     from workers.bench.judging import distractors
 
@@ -188,13 +187,13 @@ def _make(file: Path, items: Sequence["Item"], seed: int) -> None:
     if not pairs:
         raise RequestRefused(
             "expected images with several captions, in English, that name people or scenes; found "
-            f"none among {counted(len(items), 'image')}"
+            f"none among {count_noun(len(items), 'image')}"
         )
     judgements.write_pairs(file, pairs, seed=seed)
 
 
 def _tasks(
-    judged: "Judgements", source: Sequence["Item"] | None, seed: int, machine: Path | None
+    judged: "Judgements", source: Sequence["BundleItem"] | None, seed: int, machine: Path | None
 ) -> "list[JudgedPair]":
     """Of the dataset's images, else of those of the file."""
     from workers.bench.judging import robustness
@@ -219,10 +218,10 @@ def _tasks(
 def _bring(
     task: str, progress: "Progress", toolbox: Toolbox, models: Mapping[str, str]
 ) -> dict[str, Any]:
-    asked, family = assets.parameters(task, toolbox.places), kind_of(task)
+    asked, family = assets.list_asset_parameters(task, toolbox.places), find_family_name(task)
     if task not in models:
         return toolbox.bring(family, asked, progress)
-    path = assets.models(toolbox.places)[family, models[task]]
+    path = assets.list_registered_models(toolbox.places)[family, models[task]]
     return toolbox.named(family, models[task], path, asked, progress)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.contract import settings
-from service.contract.wording import counted
+from service.contract.wording import count_noun
 from workers.cli.console import (
     Out,
     catch_interrupts,
@@ -43,7 +43,7 @@ def shapes(
 
     with report_errors():
         dataset.make_shapes(out, images, seed, places)
-    print_lines(f"{out}: {counted(images, 'image')}")
+    print_lines(f"{out}: {count_noun(images, 'image')}")
 
 
 @lab.command()
@@ -98,7 +98,7 @@ def train(
             sizes={"cell": cell, "size": size, "layers": layers, "heads": heads},
             at_least=at_least,
             splits=(train_split, val_split),
-            device=device or settings.load().device,
+            device=device or settings.load_settings().device,
         )
         out.mkdir(parents=True, exist_ok=True)
         line = begin("epoch 0")

@@ -42,7 +42,7 @@ def converter(
     from workers.sandbox import converter_server as running
 
     with report_errors():
-        chosen = settings.load()
+        chosen = settings.load_settings()
         place = socket or chosen.converter
         if place is None:
             raise InvalidSetting("expected --socket or PRESCORE_CONVERTER: where to listen")
@@ -55,6 +55,6 @@ def _task(role: str) -> None:
     from workers.runtime.worker import run_worker
 
     with report_errors():
-        chosen = settings.load()
+        chosen = settings.load_settings()
         logs.configure(f"{role} worker", chosen.log_level)
         run_worker(role, chosen, choosing.tracer(role, os.environ))

@@ -11,23 +11,24 @@ from numpy.typing import NDArray
 
 from service.contract.errors import InvalidPackage, RequestRefused
 from service.contract.formats import bundles, checkpoint_header, packages, state_dicts
+from service.contract.formats import state_dicts as vocabularies
+from service.contract.formats.architectures import list_tensor_shapes
 from service.contract.formats.checkpoint_header import (
     UNK,
+    CheckpointDescription,
     CheckpointHeader,
-    Description,
-    Encoder,
-    shapes,
+    FeatureEncoder,
 )
-from service.contract.formats.packages import Package
-from service.contract.formats.state_dicts import StateDict, vocabularies
-from service.contract.formats.state_dicts.maps import Map
-from service.contract.formats.state_dicts.places import (
+from service.contract.formats.map_files import (
     AdaptiveMap,
+    AnyMap,
     BottomUpMap,
     SoftMap,
     TransformerMap,
 )
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.packages import ModelPackage
+from service.contract.formats.state_dicts import StateDict
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers import files as atomic
 from workers import tensor_files
 from workers.conversion import foreign_files as files
@@ -40,15 +41,15 @@ _MOST_NAMED = 10
 
 
 def convert_tensors(
-    arrays: Arrays, by_id: Sequence[str], given: Map, encoder: Encoder
-) -> tuple[Description, Tensors]:
+    arrays: Arrays, by_id: Sequence[str], given: AnyMap, encoder: FeatureEncoder
+) -> tuple[CheckpointDescription, Tensors]:
     """Raises RequestRefused where a layer is missing, has other shapes than the captioner needs, or
     tensors are left over that the map does not ignore.
     """
     state = ModelTensors(arrays)
-    words = vocabularies.ordered(by_id, given.words)
+    words = vocabularies.order_words(by_id, given.words)
     made = _make_captioner(SourceModel(state, words, len(by_id)), given)
-    description = Description(
+    description = CheckpointDescription(
         given.architecture, made.config, words.words, given.tokenizer, encoder
     )
     _check_shapes(description, made.tensors)
@@ -56,7 +57,7 @@ def convert_tensors(
     return description, {name: tensor.astype(np.float32) for name, tensor in made.tensors.items()}
 
 
-def _make_captioner(source: SourceModel, given: Map) -> ConvertedCaptioner:
+def _make_captioner(source: SourceModel, given: AnyMap) -> ConvertedCaptioner:
     match given:
         case SoftMap():
             return recurrent_captioners.make_soft_attention(source, given)
@@ -70,21 +71,25 @@ def _make_captioner(source: SourceModel, given: Map) -> ConvertedCaptioner:
             return recurrent_captioners.make_recurrent(source, given)
 
 
-def write_canonical(path: Path, description: Description, tensors: Tensors) -> CheckpointHeader:
+def write_canonical(
+    path: Path, description: CheckpointDescription, tensors: Tensors
+) -> CheckpointHeader:
     """Write the checkpoint, or nothing where it is none: words, too, have rules."""
 
     def save(partial: Path) -> CheckpointHeader:
         tensor_files.write_tensors_into(
-            partial, tensors, checkpoint_header.metadata_of(description)
+            partial, tensors, checkpoint_header.dump_checkpoint_metadata(description)
         )
-        return checkpoint_header.read(partial)
+        return checkpoint_header.read_checkpoint_header(partial)
 
     return atomic.write_atomically(path, save)
 
 
-def _check_shapes(description: Description, tensors: Mapping[str, Floats]) -> None:
+def _check_shapes(description: CheckpointDescription, tensors: Mapping[str, Floats]) -> None:
     words = len(description.vocabulary)
-    for name, expected in shapes(description.architecture, description.config, words).items():
+    for name, expected in list_tensor_shapes(
+        description.architecture, description.config, words
+    ).items():
         found = tensors[name].shape
         if found != expected:
             raise RequestRefused(
@@ -94,7 +99,7 @@ def _check_shapes(description: Description, tensors: Mapping[str, Floats]) -> No
             )
 
 
-def _check_left_over(given: Map, state: ModelTensors) -> None:
+def _check_left_over(given: AnyMap, state: ModelTensors) -> None:
     left = [name for name in state.left_over() if not given.ignores(name)]
     if left:
         more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
@@ -108,7 +113,7 @@ def _check_left_over(given: Map, state: ModelTensors) -> None:
 _CHUNK = 1 << 24
 
 
-def convert_package(path: Path, box: ConversionLimits) -> tuple[Description, Tensors]:
+def convert_package(path: Path, box: ConversionLimits) -> tuple[CheckpointDescription, Tensors]:
     """Raises RequestRefused, or UnusableCheckpoint, where the tensors are not those of the map."""
     with _taken_out(path) as (found, tensors):
         arrays, _ = files.read_tensors(tensors, box)
@@ -119,14 +124,14 @@ def convert_package(path: Path, box: ConversionLimits) -> tuple[Description, Ten
 def _taken_out(path: Path) -> Iterator[tuple[StateDict, Path]]:
     """Yield the state dict of a package with its map, and a file with its tensors."""
     with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
-        with packages.opened(path) as package:
-            found = state_dicts.read(package)
+        with packages.open_package(path) as package:
+            found = state_dicts.read_state_dict(package)
             tensors = Path(folder) / "tensors"
             _take_out(package, found.tensors, tensors)
         yield found, tensors
 
 
-def _take_out(package: Package, name: str, path: Path) -> None:
+def _take_out(package: ModelPackage, name: str, path: Path) -> None:
     size = package.file(name).size
     with package.file(name).open() as stream, path.open("wb") as out:
         while chunk := stream.read(_CHUNK):
@@ -139,7 +144,7 @@ _CAPTIONS = 10_000  # that are looked at
 _MUCH, _LESS = 0.02, 0.5  # of all words; of the share by the tokenizer that is chosen
 
 
-def remark_on_unknown_words(bundle: Path, description: Description) -> str | None:
+def remark_on_unknown_words(bundle: Path, description: CheckpointDescription) -> str | None:
     """A sentence if another tokenizer leaves fewer than half as many words of a bundle's references
     unknown to the model.
     """
@@ -147,7 +152,7 @@ def remark_on_unknown_words(bundle: Path, description: Description) -> str | Non
     split = next(iter(bundles.count_splits(bundle)))
     items = bundles.read_split(bundle, split)
     captions = [*islice((text for item in items for text in item.references), _CAPTIONS)]
-    shares = {name: _share(captions, name, known) for name in TOKENIZERS}
+    shares = {name: _share(captions, name, known) for name in MODEL_TOKENIZERS}
     own = shares[description.tokenizer]
     best = min(shares, key=lambda name: shares[name])
     if own < _MUCH or shares[best] > _LESS * own:
@@ -160,5 +165,5 @@ def remark_on_unknown_words(bundle: Path, description: Description) -> str | Non
 
 
 def _share(captions: Iterable[str], tokenizer: str, known: set[str]) -> float:
-    words: Sequence[str] = [word for text in captions for word in TOKENIZERS[tokenizer](text)]
+    words: Sequence[str] = [word for text in captions for word in MODEL_TOKENIZERS[tokenizer](text)]
     return sum(word not in known for word in words) / max(1, len(words))

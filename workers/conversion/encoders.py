@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import encoder_header
-from service.contract.formats.encoder_header import EncoderHeader, Padding, Preprocessing
+from service.contract.formats.encoder_header import EncoderHeader, EncoderPreprocessing, Padding
 from workers import files, tensor_files
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -31,20 +31,20 @@ class _Layout:
     first: str  # a tensor by which it is known
     epsilon: float
     padding: Padding
-    preprocessing: Preprocessing
+    preprocessing: EncoderPreprocessing
 
 
 _TRANSFORMERS = _Layout(
     "conv_stem.first_conv.convolution.weight",
     1e-3,
     "same",
-    Preprocessing(shorter=256, cropped=(224, 224), mean=_HALF, deviation=_HALF),
+    EncoderPreprocessing(shorter=256, cropped=(224, 224), mean=_HALF, deviation=_HALF),
 )
 _TORCHVISION = _Layout(
     "features.0.0.weight",
     1e-5,
     "symmetric",
-    Preprocessing(
+    EncoderPreprocessing(
         shorter=256,
         cropped=(224, 224),
         mean=(123.675, 116.28, 103.53),
@@ -54,7 +54,7 @@ _TORCHVISION = _Layout(
 
 
 def write_image_encoder(
-    path: Path, arrays: Arrays, name: str, preprocessing: Preprocessing | None = None
+    path: Path, arrays: Arrays, name: str, preprocessing: EncoderPreprocessing | None = None
 ) -> EncoderHeader:
     """Write the encoder. Raises RequestRefused where the tensors are not those of a MobileNetV2 of
     width 1; its classifier is left out.
@@ -66,11 +66,11 @@ def write_image_encoder(
         weight, bias = _folded(arrays, prefix + convolution, prefix + normalisation, layout.epsilon)
         tensors |= {f"{ours}.weight": weight, f"{ours}.bias": bias}
     given = preprocessing or layout.preprocessing
-    metadata = encoder_header.metadata_of(name, layout.padding, given)
+    metadata = encoder_header.dump_encoder_metadata(name, layout.padding, given)
 
     def save(partial: Path) -> EncoderHeader:
         tensor_files.write_tensors_into(partial, tensors, metadata)
-        return encoder_header.read(partial)
+        return encoder_header.read_encoder_header(partial)
 
     return files.write_atomically(path, save)
 
@@ -102,7 +102,7 @@ def _of_transformers() -> Iterator[tuple[str, str, str]]:
 
 def _of_torchvision() -> Iterator[tuple[str, str, str]]:
     yield "stem", "features.0.0", "features.0.1"
-    for place, block in enumerate(encoder_header.blocks()):
+    for place, block in enumerate(encoder_header.list_mobilenet_blocks()):
         within = f"features.{place + 1}.conv"
         parts = ["expand", "depthwise"] if block.inner != block.given else ["depthwise"]
         for at, part in enumerate(parts):

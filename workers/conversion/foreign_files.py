@@ -103,7 +103,7 @@ def _judge(made: Path) -> None:
     """With the reader for strangers' files: whoever wrote the source may have written this."""
     try:
         with made.open("rb") as stream:
-            safetensors_header.read(stream, made.stat().st_size)
+            safetensors_header.read_safetensors_header(stream, made.stat().st_size)
     except InvalidCheckpoint as error:
         raise UnusableCheckpoint(f"what was made of it is wrong: {error.detail}") from None
 
@@ -143,7 +143,7 @@ def _told(found: foreign.Format | None, path: Path) -> str:
 
 def _tensors(path: Path) -> Arrays:
     with path.open("rb") as stream:
-        header = safetensors_header.read(stream, path.stat().st_size)
+        header = safetensors_header.read_safetensors_header(stream, path.stat().st_size)
     try:
         with safe_open(path, framework="pt") as file:
             return {

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from service.contract import near
+from service.contract import wording
 from service.contract.errors import RequestRefused
-from service.contract.formats.checkpoint_header import AnyConfig
-from service.contract.formats.state_dicts.vocabularies import Ordered
-from service.contract.wording import told
+from service.contract.formats.architectures import AnyConfig
+from service.contract.formats.state_dicts import WordOrder
+from service.contract.wording import describe_field_error
 
 Arrays = Mapping[str, NDArray[np.floating]]
 Floats = NDArray[np.float64]
@@ -56,7 +56,9 @@ class ModelTensors:
 
     def tensor(self, name: str, dimensions: int) -> Floats:
         if name not in self.arrays:
-            raise RequestRefused(f"no tensor {name!r:.100}{near.question(name, self.arrays)}")
+            raise RequestRefused(
+                f"no tensor {name!r:.100}{wording.suggest_names(name, self.arrays)}"
+            )
         found = self.arrays[name]
         if found.ndim != dimensions:
             raise RequestRefused(
@@ -152,7 +154,7 @@ class SourceModel:
     """A model's tensors, how many words it has, and which of its ids are a captioner's."""
 
     state: ModelTensors
-    words: Ordered
+    words: WordOrder
     size: int
 
     def embedding(self, name: str) -> Floats:
@@ -185,7 +187,7 @@ def build_config(make: Callable[[], AnyConfig]) -> AnyConfig:
     except ValidationError as error:
         first = error.errors()[0]
         where = first["loc"][0] if first["loc"] else "config"
-        raise RequestRefused(f"the model's {where}: {told(first)}") from None
+        raise RequestRefused(f"the model's {where}: {describe_field_error(first)}") from None
 
 
 def name_layer(name: str, layer: Affine) -> dict[str, Floats]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from service.contract.formats.state_dicts.tables import IGNORED
+from service.contract.formats.map_files import IGNORED
 from workers.conversion import public_code_maps
 from workers.conversion.layers import Arrays
 from workers.conversion.public_codes import MapLine, PublicCode

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from service.contract.errors import RequestRefused
-from service.contract.formats import checkpoint_header
-from service.contract.formats.checkpoint_header import AnyConfig, AttentionConfig, Config
-from service.contract.formats.state_dicts.maps import RecurrentMap
-from service.contract.formats.state_dicts.places import (
+from service.contract.formats import architectures
+from service.contract.formats.architectures import AnyConfig, AttentionConfig, RecurrentConfig
+from service.contract.formats.map_files import (
     AdaptiveMap,
     BottomUpMap,
+    RecurrentMap,
     SoftMap,
+    list_layer_names,
 )
-from service.contract.formats.state_dicts.tables import listed
 from workers.conversion import layers
 from workers.conversion.layers import (
     Affine,
@@ -37,8 +37,8 @@ _OPEN = 100.0  # of a gate that is not there: the sigmoid of it is 1 exactly, in
 def make_soft_attention(source: SourceModel, given: SoftMap) -> ConvertedCaptioner:
     state, names = source.state, given.layers
     embedding, output = source.embedding(names.embedding), source.output(names.output)
-    first = layers.read_affine(state, listed(names.state))
-    memory = layers.read_affine(state, listed(names.memory))
+    first = layers.read_affine(state, list_layer_names(names.state))
+    memory = layers.read_affine(state, list_layer_names(names.memory))
     seen, size, word = len(first.weight), len(first.bias), embedding.shape[1]
     key, attention = _attention(state, names.key, names.query, names.score)
     if names.gate is None:
@@ -78,9 +78,9 @@ def make_soft_attention(source: SourceModel, given: SoftMap) -> ConvertedCaption
 def make_adaptive_attention(source: SourceModel, given: AdaptiveMap) -> ConvertedCaptioner:
     state, names = source.state, given.layers
     embedding, output = source.embedding(names.embedding), source.output(names.output)
-    places = layers.read_affine(state, listed(names.places))
+    places = layers.read_affine(state, list_layer_names(names.places))
     size, word = len(places.bias), embedding.shape[1]
-    image = layers.read_affine(state, listed(names.image))
+    image = layers.read_affine(state, list_layer_names(names.image))
     short = size - len(image.bias)
     if short < 0:
         raise RequestRefused(
@@ -89,7 +89,7 @@ def make_adaptive_attention(source: SourceModel, given: AdaptiveMap) -> Converte
             "(deploy/guide/onnx.md)"
         )
     key, attention = _attention(state, names.key, names.query, names.score)
-    rival = layers.read_affine(state, listed(names.sentinel_key))
+    rival = layers.read_affine(state, list_layer_names(names.sentinel_key))
     asked = layers.read_linear(state, names.query)
     widths, order = {"word": word, "image": len(image.bias)}, given.order.cell
     cell = _lstm(state, names.cell, order, widths, ("word", "image"))
@@ -127,8 +127,8 @@ def make_bottom_up_top_down(source: SourceModel, given: BottomUpMap) -> Converte
     made: dict[str, Floats] = {}
     seen = whole = features = len(key.weight)
     if names.places is not None and names.image is not None:
-        places = layers.read_affine(state, listed(names.places))
-        image = layers.read_affine(state, listed(names.image))
+        places = layers.read_affine(state, list_layer_names(names.places))
+        image = layers.read_affine(state, list_layer_names(names.image))
         made = {**name_layer("places", places), **name_layer("image", image)}
         seen, whole, features = len(places.bias), len(image.bias), len(places.weight)
     widths = {"state": size, "image": whole, "word": word}
@@ -180,7 +180,7 @@ def _attention(
 ) -> tuple[Affine, dict[str, Floats]]:
     """The layer of keys, with the query's bias, and the other tensors."""
     keys, asked, last = (
-        layers.read_affine(state, listed(key)),
+        layers.read_affine(state, list_layer_names(key)),
         layers.read_linear(state, query),
         layers.read_linear(state, score),
     )
@@ -275,10 +275,10 @@ def make_recurrent(source: SourceModel, given: RecurrentMap) -> ConvertedCaption
 
 def _recurrent_config(
     given: RecurrentMap, image: Affine, cell: CellWeights, embedding: Floats
-) -> Config:
+) -> RecurrentConfig:
     embedded, seen = embedding.shape[1], len(image.bias)
-    own = given.architecture in checkpoint_header.WITH_IMAGE_SIZE and seen != cell.size
-    return Config(
+    own = given.architecture in architectures.WITH_IMAGE_SIZE and seen != cell.size
+    return RecurrentConfig(
         cell=cell.kind,
         size=cell.size,
         embedding_size=None if embedded == cell.size else embedded,
@@ -295,7 +295,7 @@ def _output(given: RecurrentMap, output: Affine, image: Affine) -> Affine:
 
 
 def _initial(given: RecurrentMap, state: ModelTensors, cell: CellWeights) -> dict[str, Floats]:
-    if given.architecture not in checkpoint_header.WITH_IMAGE_SIZE:
+    if given.architecture not in architectures.WITH_IMAGE_SIZE:
         return {}
     name = given.layers.initial
     if name is None:

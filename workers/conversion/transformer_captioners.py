@@ -5,9 +5,8 @@ import re
 import numpy as np
 
 from service.contract.errors import RequestRefused
-from service.contract.formats.checkpoint_header import TransformerConfig
-from service.contract.formats.state_dicts.places import TransformerMap
-from service.contract.formats.state_dicts.tables import listed
+from service.contract.formats.architectures import TransformerConfig
+from service.contract.formats.map_files import TransformerMap, list_layer_names
 from workers.conversion import layers
 from workers.conversion.layers import (
     Affine,
@@ -31,7 +30,7 @@ def make_transformer(source: SourceModel, given: TransformerMap) -> ConvertedCap
     if names.image is None:
         image = Affine(np.eye(size), np.zeros(size))
     else:
-        image = layers.read_affine(state, listed(names.image))
+        image = layers.read_affine(state, list_layer_names(names.image))
     if names.positions is not None:
         _check_positions(state, names.positions, size)
     count = _layers(state, names.decoder)

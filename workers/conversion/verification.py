@@ -75,9 +75,9 @@ def verify_tokenizer(
 
 
 def _opened(path: Path) -> PieceTokens:
-    if plugins.is_one_at(path):
-        return pieces.read_plugin_pieces(plugins.read(path))
-    with packages.opened(path) as package:
-        said = onnx_bundles.judge(package).manifest.pieces
+    if plugins.is_plugin_file(path):
+        return pieces.read_plugin_pieces(plugins.read_plugin_header(path))
+    with packages.open_package(path) as package:
+        said = onnx_bundles.validate_onnx_bundle(package).manifest.pieces
         assert said is not None
         return pieces.read_bundle_pieces(package, said)

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import onnx_bundles, packages
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.onnx_bundles import Bundle
+from service.contract.formats.checkpoint_header import FeatureEncoder
+from service.contract.formats.onnx_bundles import OnnxBundle
 from workers.export import manifests, modules
 from workers.export.captioner import ExportedCaptioner
 from workers.export.modules import CaptionerModules, ExampleInputs, Tensors, copy_tensors
@@ -39,9 +39,9 @@ def check_packages() -> None:
 def write_bundle(
     folder: Path,
     given: ExportedCaptioner,
-    encoder: Encoder | None = None,
+    encoder: FeatureEncoder | None = None,
     begin: Callable[[str], object] = lambda _: None,
-) -> Bundle:
+) -> OnnxBundle:
     """`folder` does not exist yet, or is empty. Nothing is written where anything is wrong: raises
     RequestRefused (also: InvalidCheckpoint), which says of which module. `begin` is told each step.
     """
@@ -69,7 +69,7 @@ def _write_files(
     given: ExportedCaptioner,
     found: CaptionerModules,
     examples: ExampleInputs,
-    encoder: Encoder | None,
+    encoder: FeatureEncoder | None,
     begin: Callable[[str], object],
 ) -> None:
     tokens = manifests.describe_tokens(given, found.size)
@@ -104,12 +104,12 @@ def _write_files(
             (["words", *images, *before], ["logits"]),
         )
     (made / tokens.file).write_text(tokens.content, "utf-8")
-    (made / onnx_bundles.FILE).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
+    (made / onnx_bundles.MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
 
 
-def _judged(made: Path) -> Bundle:
-    with packages.opened(made) as package:
-        bundle = onnx_bundles.judge(package)
+def _judged(made: Path) -> OnnxBundle:
+    with packages.open_package(made) as package:
+        bundle = onnx_bundles.validate_onnx_bundle(package)
         if bundle.manifest.pieces is not None:
             pieces.read_bundle_pieces(package, bundle.manifest.pieces)
     return bundle
@@ -168,7 +168,7 @@ _NOISE = 0.1
 
 
 @torch.no_grad()
-def check_bundle(folder: Path, bundle: Bundle, modules: CaptionerModules) -> None:
+def check_bundle(folder: Path, bundle: OnnxBundle, modules: CaptionerModules) -> None:
     """Raises RequestRefused with the module, and where it differs most."""
     import onnxruntime
 
@@ -191,7 +191,7 @@ class _BundleCheck:
     def __init__(
         self,
         sessions: dict[str, Any],
-        bundle: Bundle,
+        bundle: OnnxBundle,
         modules: CaptionerModules,
         generator: torch.Generator,
     ) -> None:

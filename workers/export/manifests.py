@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.contract.errors import RequestRefused
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.huggingface import image_processors
-from service.contract.formats.huggingface.reading import checked
-from service.contract.formats.onnx_bundles import Pictures
-from service.contract.formats.preprocessing import Preprocessing
+from service.contract.formats.huggingface.schemas import validate_part
+from service.contract.formats.onnx_bundles import OnnxPreprocessing
+from service.contract.formats.preprocessing import PicturePreprocessing
 from workers.export.captioner import ExportedCaptioner
 
 LOOK, STEP, SCORE = "look.onnx", "step.onnx", "score.onnx"
@@ -28,15 +28,15 @@ class BundleTokens:
     content: str
 
 
-def read_preprocessing(given: ExportedCaptioner) -> Pictures | None:
+def read_preprocessing(given: ExportedCaptioner) -> OnnxPreprocessing | None:
     """Read the preprocessing of pictures; None: it looks at features."""
     if given.preprocessing is None:
         return None
     found = json.loads(json.dumps(dict(given.preprocessing)))  # without enums and tuples
     if _OF_TRANSFORMERS in found:
-        processor = image_processors.read(found, "preprocessing")
-        found = processor.model_dump(mode="json", include={*Preprocessing.model_fields})
-    return checked(Pictures, found, "preprocessing")
+        processor = image_processors.parse_image_processor(found, "preprocessing")
+        found = processor.model_dump(mode="json", include={*PicturePreprocessing.model_fields})
+    return validate_part(OnnxPreprocessing, found, "preprocessing")
 
 
 def read_image_shape(given: ExportedCaptioner) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ def build_manifest(
     images: int,
     states: int,
     tokens: BundleTokens,
-    encoder: Encoder | None,
+    encoder: FeatureEncoder | None,
 ) -> dict[str, Any]:
     """`images` and `states`: how many tensors of them there are."""
     seen = [f"image_{at}" for at in range(images)]
@@ -120,7 +120,7 @@ def build_manifest(
     }
 
 
-def _inputs(given: ExportedCaptioner, of_dataset: Encoder | None) -> dict[str, Any]:
+def _inputs(given: ExportedCaptioner, of_dataset: FeatureEncoder | None) -> dict[str, Any]:
     pictures = read_preprocessing(given)
     if pictures is not None:
         return {
@@ -134,7 +134,7 @@ def _inputs(given: ExportedCaptioner, of_dataset: Encoder | None) -> dict[str, A
     }
 
 
-def _encoder(own: Mapping[str, str] | None, of_dataset: Encoder | None) -> Mapping[str, str]:
+def _encoder(own: Mapping[str, str] | None, of_dataset: FeatureEncoder | None) -> Mapping[str, str]:
     if of_dataset is not None:
         return {"name": of_dataset.name, "digest": of_dataset.digest}
     if own is None:

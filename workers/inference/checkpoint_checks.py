@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
-from service.contract.formats.checkpoint_header import CheckpointHeader, Config
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointHeader
 from workers.inference.captioners import CanonicalCaptioner, Captioner
 from workers.inference.captioners.recurrent import MAX_TABLE_BYTES
 from workers.inference.features import Inputs
@@ -32,7 +33,7 @@ def estimate_memory(header: CheckpointHeader, device: torch.device) -> int:
         return weights + _PROGRAM
     copies = [sizes.get(name, 0) for name in _multiplied(header)]
     read = [each.shape[1] for name, each in header.tensors.items() if name in _READ]
-    has_table = isinstance(header.description.config, Config)
+    has_table = isinstance(header.description.config, RecurrentConfig)
     table = _FLOAT32 * len(header.description.vocabulary) * sum(read) * has_table
     stored = sum(each.end - each.start for each in header.tensors.values())
     kept = table if table <= MAX_TABLE_BYTES else 0
@@ -41,7 +42,7 @@ def estimate_memory(header: CheckpointHeader, device: torch.device) -> int:
 
 def _multiplied(header: CheckpointHeader) -> Sequence[str]:
     """The tensors of which a copy is made for products."""
-    if isinstance(header.description.config, Config):
+    if isinstance(header.description.config, RecurrentConfig):
         return _MULTIPLIED
     matrices = [name for name, each in header.tensors.items() if len(each.shape) == 2]
     return [name for name in matrices if name != "embedding.weight"]

@@ -6,7 +6,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
-from service.contract.formats import checkpoint_header, models
+from service.contract.formats import checkpoint_header, model_formats
 from service.contract.settings import Sandbox
 from workers import tensor_files
 from workers.inference import checkpoint_checks
@@ -25,7 +25,7 @@ def read_checkpoint(
     path = Path(path)
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint file, found nothing at {path}")
-    header = checkpoint_header.read(path)
+    header = checkpoint_header.read_checkpoint_header(path)
     checkpoint_checks.check_header_fits(header, torch.device(device), limit)
     tensors = {}
     try:
@@ -54,7 +54,7 @@ def open_captioner(
     from workers.inference.onnx import captioner
     from workers.inference.plugins import loader as of_plugins
 
-    match models.format_of(path) if path.exists() else None:
+    match model_formats.detect_format(path) if path.exists() else None:
         case "onnx":
             return captioner.read_onnx_captioner(path, limit, sandbox=sandbox)
         case "huggingface":
@@ -77,5 +77,5 @@ def write_checkpoint(
         tensors = {name: tensor.view(torch.uint16) for name, tensor in tensors.items()}
         dtypes = dict.fromkeys(tensors, "BF16")
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-    metadata = checkpoint_header.metadata_of(model.description)
+    metadata = checkpoint_header.dump_checkpoint_metadata(model.description)
     tensor_files.write_tensors(Path(path), arrays, metadata, dtypes)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from service.contract.errors import UnusableCheckpoint
-from service.contract.plan.sharding import decoding_block
+from service.contract.plan.tasks import size_decoding_block
 from workers.inference.captioners import Captioner, CaptionerState
 from workers.inference.features import Inputs
 from workers.progress import Progress, ignore_progress
@@ -51,7 +51,7 @@ def decode_captions(
     """Decode a caption for each row of `inputs`."""
     model.check(inputs)
     captions: list[DecodedCaption] = []
-    size = decoding_block(options.beam, options.max_words)
+    size = size_decoding_block(options.beam, options.max_words)
     within = _readable(options, model.tokens.most)
     for start in range(0, len(inputs), size):
         for part in range(start, min(start + size, len(inputs)), model.together):

@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles, safetensors_header
-from service.contract.formats.bundles.features import COUNTS, MAX_HEADER_BYTES, counts_in, unlike
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.checkpoint_header import Inputs as Kind
-from service.contract.wording import counted
+from service.contract.formats.architectures import Inputs as Kind
+from service.contract.formats.bundles.features import (
+    COUNTS,
+    MAX_HEADER_BYTES,
+    describe_other_inputs,
+    read_region_counts,
+)
+from service.contract.formats.checkpoint_header import FeatureEncoder
+from service.contract.wording import count_noun
 from workers import tensor_files
 from workers.inference import pictures
 from workers.progress import Progress, ignore_progress
@@ -42,12 +47,12 @@ class ComputedFeatures:
 
     images: tuple[str, ...]
     rows: NDArray[np.float32]
-    encoder: Encoder
+    encoder: FeatureEncoder
     undecoded: Mapping[str, str]
 
 
 def read_features(
-    bundle: Path, images: Sequence[str], encoder: Encoder, kind: Kind = "features"
+    bundle: Path, images: Sequence[str], encoder: FeatureEncoder, kind: Kind = "features"
 ) -> Inputs:
     """Features in the order of `images`: (N, D), or (N, P, D) of places, which are read when they
     are asked for; a region that an image does not have is a row of NaN. CheckpointMismatch for
@@ -63,13 +68,13 @@ def read_features(
     with bundles.open_member(bundle, bundles.FEATURES) as stream:
         if kind == "features":
             return _finite(_rows(stream, header, rows), images)
-        counts = counts_in(stream, header)
+        counts = read_region_counts(stream, header)
     there = np.full(len(rows), header.places) if counts is None else np.array(counts)[rows]
     return _PlaceFeatures(bundle, header, images, rows, there)
 
 
 def read_computed_features(
-    path: Path, images: Sequence[str], encoder: Encoder
+    path: Path, images: Sequence[str], encoder: FeatureEncoder
 ) -> NDArray[np.float32]:
     """The same of a file of features that Prescore computed; UnusableDataset names the first images
     whose pictures could not be decoded.
@@ -79,7 +84,7 @@ def read_computed_features(
         wrong = {image: undecoded[image] for image in images if image in undecoded}
         if wrong:
             raise pictures.build_undecoded_error(wrong)
-        header = bundles.header_in(stream)
+        header = bundles.parse_features_header(stream)
         rows = _rows_of(header, images, encoder, "features")
         return _finite(_rows(stream, header, rows), images)
 
@@ -87,7 +92,7 @@ def read_computed_features(
 def read_features_file(path: Path) -> ComputedFeatures:
     """A file that `write_whole` has written."""
     with path.open("rb") as stream:
-        header, undecoded = bundles.header_in(stream), _undecoded(stream)
+        header, undecoded = bundles.parse_features_header(stream), _undecoded(stream)
         rows = _rows(stream, header, range(len(header.ids)))
     return ComputedFeatures(header.ids, rows, header.encoder, undecoded)
 
@@ -110,7 +115,7 @@ def concatenate_features(parts: Sequence[ComputedFeatures]) -> ComputedFeatures:
 def _undecoded(stream: IO[bytes]) -> Mapping[str, str]:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
-    header = safetensors_header.read(stream, size, MAX_HEADER_BYTES)
+    header = safetensors_header.read_safetensors_header(stream, size, MAX_HEADER_BYTES)
     found: Mapping[str, str] = json.loads(header.metadata[_UNDECODED])
     return found
 
@@ -148,7 +153,7 @@ class _PlaceFeatures:
 
 
 def _rows_of(
-    header: bundles.FeaturesHeader, images: Sequence[str], encoder: Encoder, kind: Kind
+    header: bundles.FeaturesHeader, images: Sequence[str], encoder: FeatureEncoder, kind: Kind
 ) -> list[int]:
     """The rows of images; CheckpointMismatch for features of another kind or encoder."""
     if header.encoder != encoder:
@@ -157,12 +162,12 @@ def _rows_of(
             f"the dataset has those of {header.encoder}"
         )
     if header.inputs != kind:
-        raise CheckpointMismatch(unlike(kind, header.inputs))
+        raise CheckpointMismatch(describe_other_inputs(kind, header.inputs))
     row_of = {name: row for row, name in enumerate(header.ids)}
     missing = [name for name in images if name not in row_of]
     if missing:
         raise UnusableDataset(
-            f"{len(missing)} of {counted(len(images), 'image')} "
+            f"{len(missing)} of {count_noun(len(images), 'image')} "
             f"{'has' if len(missing) == 1 else 'have'} no features, "
             f"the first is {missing[0]!r:.100}"
         )
@@ -193,7 +198,7 @@ def check_features(
     for split in (name for name in splits if name not in none):
         absent = [image for image in splits[split] if image not in ids]
         infinite = [image for image in splits[split] if image in odd]
-        of = f"of {counted(len(splits[split]), 'image')}"
+        of = f"of {count_noun(len(splits[split]), 'image')}"
         if absent:
             wrong.append(f"{split}: {len(absent):,} {of} without features: {_named(absent)}")
         if infinite:
@@ -214,7 +219,7 @@ def _not_finite(bundle: Path, header: bundles.FeaturesHeader, progress: Progress
     found: set[str] = set()
     step = max(1, _BLOCK_VALUES // (header.places * header.size))
     with bundles.open_member(bundle, bundles.FEATURES) as stream:
-        counts = counts_in(stream, header)
+        counts = read_region_counts(stream, header)
         for start in range(0, len(header.ids), step):
             ids = header.ids[start : start + step]
             rows = _rows(stream, header, range(start, start + len(ids)))
@@ -244,7 +249,7 @@ def write_features(
     path: Path,
     ids: Sequence[str],
     rows: NDArray[np.floating],
-    encoder: Encoder,
+    encoder: FeatureEncoder,
     counts: NDArray[np.integer] | None = None,
 ) -> None:
     """Write `features.safetensors`, completely or not at all. `rows`: (N, D), or (N, P, D) of
@@ -258,7 +263,7 @@ def _write(
     path: Path,
     ids: Sequence[str],
     rows: NDArray[np.floating],
-    encoder: Encoder,
+    encoder: FeatureEncoder,
     more: Mapping[str, str],
     counts: NDArray[np.integer] | None = None,
 ) -> None:

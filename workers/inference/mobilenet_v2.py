@@ -36,7 +36,7 @@ class MobileNetV2:
             else tensor
             for name, tensor in tensors.items()
         }
-        self._blocks = list(encoder_header.blocks())
+        self._blocks = list(encoder_header.list_mobilenet_blocks())
         values = header.preprocessing
         self._mean = self._constant(values.mean)
         self._deviation = self._constant(values.deviation)
@@ -100,7 +100,7 @@ def read_image_encoder(path: Path, device: torch.device | str = "cpu") -> Mobile
     """The encoder in a file. Raises AssetRefused for its header, and UnusableCheckpoint where a
     tensor's values are not finite.
     """
-    header = encoder_header.read(path)
+    header = encoder_header.read_encoder_header(path)
     tensors = {}
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:

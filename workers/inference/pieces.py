@@ -10,7 +10,7 @@ import numpy as np
 from prescore import plain_text
 from service.contract.errors import CheckpointMismatch, InvalidPackage
 from service.contract.formats import onnx_bundles, plugins
-from service.contract.formats.packages import MOST_TOKENIZER_BYTES, Package
+from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
 from service.contract.formats.plugins import PluginHeader
 from workers.inference.vocabulary import EncodedCaptions
 
@@ -78,7 +78,7 @@ class PieceTokens:
         return [*ids, self.end], [*counts, 1]
 
 
-def read_bundle_pieces(package: Package, said: onnx_bundles.Pieces) -> PieceTokens:
+def read_bundle_pieces(package: ModelPackage, said: onnx_bundles.PiecesFile) -> PieceTokens:
     """Those of an ONNX bundle. Raises InvalidPackage, as `tokenizer` does."""
     found = read_tokenizer(package, said.file, said.size)
     return PieceTokens(found, said.size, said.start, said.end, said.longest)
@@ -87,13 +87,13 @@ def read_bundle_pieces(package: Package, said: onnx_bundles.Pieces) -> PieceToke
 def read_plugin_pieces(header: PluginHeader) -> PieceTokens:
     """Those of a plug-in's checkpoint of pieces. Raises InvalidPackage, as `tokenizer` does."""
     said = header.tokens
-    assert isinstance(said, plugins.Pieces)
+    assert isinstance(said, plugins.PluginPieces)
     assert header.tokenizer_json is not None
     found = parse_tokenizer(header.tokenizer_json, plugins.TOKENIZER, said.size)
     return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
-def read_tokenizer(package: Package, name: str, size: int) -> "Tokenizer":
+def read_tokenizer(package: ModelPackage, name: str, size: int) -> "Tokenizer":
     """The one in a file of a package. Raises InvalidPackage where it is none, or has pieces that a
     model of so many does not know.
     """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.errors import CheckpointMismatch
-from service.contract.formats.preprocessing import Preprocessing, Rectangle
+from service.contract.formats.preprocessing import PicturePreprocessing, Rectangle
 from service.contract.settings import Sandbox
 from workers.inference import pictures
 from workers.inference.features import Inputs
@@ -42,7 +42,7 @@ class PicturePreparation:
 
     @classmethod
     def of(
-        cls, found: Preprocessing, sandbox: Sandbox = "required", *, is_bgr: bool = False
+        cls, found: PicturePreprocessing, sandbox: Sandbox = "required", *, is_bgr: bool = False
     ) -> Self:
         size = found.size
         return cls(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
-from service.contract.plan.sharding import BLOCK_IMAGES
+from service.contract.plan.tasks import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
 from workers.inference.columns import Columns, choose_index_type

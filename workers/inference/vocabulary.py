@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.formats.checkpoint_header import EDGE, UNK
-from service.contract.formats.words import TOKENIZERS, Tokenizer
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS, ModelTokenizer
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class WordTokens:
     """Words of a vocabulary, whose first two are the edge token and UNK."""
 
     vocabulary: Sequence[str]
-    tokenizer: Tokenizer
+    tokenizer: ModelTokenizer
     start = EDGE
     end = EDGE
     never = (UNK,)
@@ -145,7 +145,7 @@ class WordTokens:
 
 
 def encode_captions(
-    references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: Tokenizer
+    references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: ModelTokenizer
 ) -> EncodedCaptions:
     """Encode a sequence of captions for each image; words outside the vocabulary become UNK."""
     ids = {word: index for index, word in enumerate(vocabulary) if index > UNK}
@@ -155,14 +155,14 @@ def encode_captions(
 def encode_captions_by_ids(
     ids: Mapping[str, int],
     references: Iterable[Sequence[str]],
-    tokenizer: Tokenizer,
+    tokenizer: ModelTokenizer,
     *,
     unknown: int = UNK,
     start: int = EDGE,
     end: int = EDGE,
 ) -> EncodedCaptions:
     """The same by any ids of words."""
-    split = TOKENIZERS[tokenizer]
+    split = MODEL_TOKENIZERS[tokenizer]
     tokens: list[int] = []
     caption_offsets, image_offsets = [0], [0]
     for captions in references:
@@ -180,10 +180,10 @@ def encode_captions_by_ids(
 
 
 def build_vocabulary(
-    captions: Iterable[str], tokenizer: Tokenizer, at_least: int = 5
+    captions: Iterable[str], tokenizer: ModelTokenizer, at_least: int = 5
 ) -> tuple[str, ...]:
     """A vocabulary: the edge token, UNK, then the words seen at least so often, sorted."""
-    split = TOKENIZERS[tokenizer]
+    split = MODEL_TOKENIZERS[tokenizer]
     counts: dict[str, int] = {}
     for caption in captions:
         for word in split(caption):

@@ -8,7 +8,7 @@ from prescore.models.comparisons import Compared
 from prescore.models.evaluations import Estimate, Forecast
 from service.contract import results
 from service.contract.errors import MetricFailed
-from service.contract.results import ForecastHistory, Forecasts, ScoreSummary
+from service.contract.results import ForecastHistory, ForecastSummary, ScoreSummary
 from workers.jobs.request import JobRequest, JobResult, make_summary_result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -81,7 +81,7 @@ def take_look(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobR
         seen = looks.add_look(looks.read_looks(before) if before else None, batches)
     known = image_order.read_image_order(request.inputs["order"]).known
     estimates = looks.estimate_from_looks(seen, known, _baselines(request, len(known)))
-    summary = results.Estimated(
+    summary = results.EstimateSummary(
         estimate={name: Estimate.model_validate(each) for name, each in estimates.items()},
         signature={name: seen.signatures[name] for name in estimates},
     )
@@ -129,4 +129,4 @@ def forecast_scores(request: JobRequest, toolbox: Toolbox, progress: Progress) -
     pregen = ScoreSummary.model_validate_json(request.inputs["pregen"].read_bytes()).scores
     found = forecasting.forecast_metrics(history.evaluations, history.metrics, pregen)
     forecasts = {name: Forecast.model_validate(each) for name, each in found.items()}
-    return make_summary_result(Forecasts(forecast=forecasts))
+    return make_summary_result(ForecastSummary(forecast=forecasts))

@@ -8,13 +8,13 @@ from prescore.models import AccordCard, ModelCard
 from prescore.models.metrics import MetricHealth
 from prescore.models.probes import ProbeRow
 from service.contract.errors import RequestRefused
-from service.contract.formats.bundles import Item, stored
-from service.contract.formats.strict_json import finite
+from service.contract.formats.bundles import BundleItem, files
+from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import kind_of
+from service.contract.metrics.families import find_family_name
 from service.contract.plan import planning
-from service.contract.plan.studies import FAMILIES
-from service.contract.results import Health, ProbeTable
+from service.contract.plan.planning import STUDIED_FAMILIES
+from service.contract.results import HealthSummary, ProbeSummary
 from workers.jobs.request import JobRequest, JobResult, make_summary_result, read_pairs, write_json
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -43,31 +43,36 @@ def run_probe(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobR
         ProbeArguments(**asked["options"]),
         progress=progress,
     )
-    return make_summary_result(ProbeTable(rows=[ProbeRow(**finite(asdict(row))) for row in rows]))
+    return make_summary_result(
+        ProbeSummary(rows=[ProbeRow(**replace_infinite(asdict(row))) for row in rows])
+    )
 
 
 def summarize_health(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
     from workers.bench.probing.health import derive_health
     from workers.bench.probing.scoring import ProbeTableRow
 
-    tables = [ProbeTable.model_validate_json(path.read_bytes()) for path in request.inputs.values()]
+    tables = [
+        ProbeSummary.model_validate_json(path.read_bytes()) for path in request.inputs.values()
+    ]
     rows = [ProbeTableRow(**row.model_dump()) for table in tables for row in table.rows]
     found = {
-        name: MetricHealth(**finite(asdict(each))) for name, each in derive_health(rows).items()
+        name: MetricHealth(**replace_infinite(asdict(each)))
+        for name, each in derive_health(rows).items()
     }
-    return make_summary_result(Health(health=found))
+    return make_summary_result(HealthSummary(health=found))
 
 
 def _probe_material(request: JobRequest, toolbox: Toolbox) -> "ProbeMaterial":
     from workers.bench.probing import inputs
 
     asked = request.parameters
-    items = stored.read_split(request.inputs["dataset"], asked["split"])
+    items = files.read_captions_split(request.inputs["dataset"], asked["split"])
     outputs, training = None, None
     if "captions" in request.inputs:
         _, outputs = read_pairs(request.inputs["captions"])
     if asked["training"] is not None:
-        learned = stored.read_split(request.inputs["dataset"], asked["training"])
+        learned = files.read_captions_split(request.inputs["dataset"], asked["training"])
         training = [caption for item in learned for caption in item.references]
     people = [item.references for item in items]
     return inputs.prepare_material(
@@ -79,16 +84,19 @@ def _scorer(request: JobRequest, toolbox: Toolbox) -> "Scorer":
     from workers.bench.probing.scoring import make_scorer
 
     asked = request.parameters
-    tools = {task: _tools(task, request, toolbox) for task in catalogue.tasks_of(asked["metrics"])}
+    tools = {
+        task: _tools(task, request, toolbox)
+        for task in catalogue.list_metric_tasks(asked["metrics"])
+    }
     return make_scorer(asked["metrics"], toolbox.jvm(), tools)
 
 
 def _tools(task: str, request: JobRequest, toolbox: Toolbox) -> dict[str, Any]:
     """Bring a metric's tools; a model that its name tells is an input of the probe."""
-    own, model = request.parameters["own"].get(task, {}), planning.input_of_model(task)
+    own, model = request.parameters["own"].get(task, {}), planning.name_model_input(task)
     if model in request.inputs:
         path, digest = request.inputs[model], request.digests[model]
-        return toolbox.named(kind_of(task), digest, path, own)
+        return toolbox.named(find_family_name(task), digest, path, own)
     return toolbox.bring(task, own)
 
 
@@ -119,7 +127,7 @@ def train_nneval(request: JobRequest, toolbox: Toolbox, progress: Progress) -> J
         **toolbox.features(names, asked.get("vectors")),
         report=_staged(progress, _STAGES + len(names)),
     )
-    card = ModelCard.model_validate(finite(outcome.model.card))
+    card = ModelCard.model_validate(replace_infinite(outcome.model.card))
     return JobResult(lambda path: nneval.write_nneval(path, outcome.model), card)
 
 
@@ -153,18 +161,18 @@ def train_accord(request: JobRequest, toolbox: Toolbox, progress: Progress) -> J
         )
     else:
         found = accord_training.learn_from_captions(people, asked)
-    card = AccordCard.model_validate(finite(found.card))
+    card = AccordCard.model_validate(replace_infinite(found.card))
     return JobResult(lambda path: model.write_accord(path, found), card)
 
 
-def _items(request: JobRequest) -> "Sequence[Item]":
-    return stored.read_split(request.inputs["dataset"], request.parameters["split"])
+def _items(request: JobRequest) -> "Sequence[BundleItem]":
+    return files.read_captions_split(request.inputs["dataset"], request.parameters["split"])
 
 
-def _further(request: JobRequest) -> "Iterator[Item]":
+def _further(request: JobRequest) -> "Iterator[BundleItem]":
     """The images of the further datasets."""
     for place, split in enumerate(request.parameters.get("further", ())):
-        yield from stored.read_split(request.inputs[f"dataset {place}"], split)
+        yield from files.read_captions_split(request.inputs[f"dataset {place}"], split)
 
 
 def _nneval_material(request: JobRequest) -> "NNEvalMaterial":
@@ -190,7 +198,9 @@ def _nneval_material(request: JobRequest) -> "NNEvalMaterial":
     return NNEvalMaterial(people, captioners, rated, further, inputs)
 
 
-def _captioner(request: JobRequest, place: int, items: "Sequence[Item]") -> "CaptionerOutputs":
+def _captioner(
+    request: JobRequest, place: int, items: "Sequence[BundleItem]"
+) -> "CaptionerOutputs":
     from workers.bench.learned.training_sets import CaptionerOutputs
 
     given = request.parameters["captioners"][place]
@@ -198,7 +208,9 @@ def _captioner(request: JobRequest, place: int, items: "Sequence[Item]") -> "Cap
     written = {items[at].image: caption for at, caption in zip(places, captions, strict=True)}
     seen = None
     if given["trained_on"] is not None:
-        learnt = stored.read_split(request.inputs[f"trained on {place}"], given["trained_on"])
+        learnt = files.read_captions_split(
+            request.inputs[f"trained on {place}"], given["trained_on"]
+        )
         seen = frozenset(item.image for item in learnt)
     return CaptionerOutputs(given["name"], written, seen)
 
@@ -230,7 +242,7 @@ def cut_strata(request: JobRequest, toolbox: Toolbox, progress: Progress) -> Job
     scores = {
         family: postgen.read_scores(path)
         for family, path in inputs.items()
-        if kind_of(family) in FAMILIES
+        if find_family_name(family) in STUDIED_FAMILIES
     }
     rescore = _rescoring(request, toolbox) if request.parameters["idf"] == "stratum" else None
     rows = strata.make_stratum_rows(strata.StratifiedModel(found, scores, rescore), "", "")

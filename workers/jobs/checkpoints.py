@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.contract.errors import InvalidCheckpoint, RequestRefused, UnusableCheckpoint
-from service.contract.formats import models, plugins
+from service.contract.formats import model_formats, plugins
 from service.contract.formats.plugins import InstalledPlugin
-from service.contract.results import Converted
+from service.contract.results import ConversionSummary
 from workers.jobs.request import JobRequest, JobResult, make_summary_result
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -22,7 +22,7 @@ def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress
     if "plugin" in request.parameters:
         return verify_by_plugin(request, toolbox)
     try:
-        facts = models.of_package(path)
+        facts = model_formats.read_package_facts(path)
         match facts["format"]:
             case "pytorch":
                 return _converted(path, toolbox.box)
@@ -30,7 +30,7 @@ def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress
                 _run_graphs(request, toolbox, facts)
             case "huggingface":
                 _run_transformers(path, toolbox.box)
-        return make_summary_result(Converted(converted=facts))
+        return make_summary_result(ConversionSummary(converted=facts))
     except RequestRefused as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
 
@@ -42,7 +42,7 @@ def _run_transformers(path: Path, box: "ConversionLimits") -> None:
     foreign_files.check_huggingface(path, box)
 
 
-def _run_graphs(request: JobRequest, toolbox: Toolbox, facts: models.Facts) -> None:
+def _run_graphs(request: JobRequest, toolbox: Toolbox, facts: model_formats.Facts) -> None:
     """The model stays open for the tasks that wait for this one."""
     from workers.conversion import foreign_files
 
@@ -61,7 +61,9 @@ def _converted(path: Path, box: "ConversionLimits") -> JobResult:
     parameters = sum(tensor.size for tensor in tensors.values())
     return JobResult(
         lambda path: canonical_checkpoints.write_canonical(path, description, tensors),
-        Converted(converted={**models.described(description), "parameters": parameters}),
+        ConversionSummary(
+            converted={**model_formats.describe_checkpoint(description), "parameters": parameters}
+        ),
     )
 
 
@@ -79,13 +81,13 @@ def verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
     registry.check_plugin(asked)
     path = request.inputs["package"]
     try:
-        facts = models.of_plugin(plugins.read(path))
+        facts = model_formats.describe_plugin(plugins.read_plugin_header(path))
         if facts["units"] == "pieces":
             foreign_files.check_tokenizer(path, toolbox.box)
         toolbox.model(request.digests["package"], path)
     except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
-    return make_summary_result(Converted(converted={**facts, "plugin": asked.asdict()}))
+    return make_summary_result(ConversionSummary(converted={**facts, "plugin": asked.asdict()}))
 
 
 def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
@@ -93,7 +95,7 @@ def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
     path = request.inputs["checkpoint"]
     verified = request.inputs.get(_VERIFIED)
     if verified is not None:
-        found = Converted.model_validate(json.loads(verified.read_text("utf-8"))).converted
+        found = ConversionSummary.model_validate(json.loads(verified.read_text("utf-8"))).converted
         if found.get("plugin") is not None:
             from workers.inference.plugins import registry
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract import limits
 from service.contract.errors import UnusableCheckpoint
-from service.contract.formats import bundles, words
+from service.contract.formats import bundles, vocabularies
 from service.contract.metrics import catalogue, signatures, tokenizers
-from service.contract.results import Decoded, ScoreSummary
+from service.contract.results import DecodingSummary, ScoreSummary
 from workers.jobs import checkpoints
 from workers.jobs.request import JobRequest, JobResult, make_summary_result, write_json
 from workers.jobs.toolbox import Toolbox
@@ -68,8 +68,8 @@ def compute_prefixes(request: JobRequest, toolbox: Toolbox, progress: Progress) 
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
     material = PregenColumns(*pregen.make_columns(prefixes, lengths), encoded.image_offsets)
-    how = signatures.with_plugin("prefix", checkpoints.sign_plugin(model))
-    return _scored(material, pregen.INSTANT, signatures.with_units(how, units))
+    how = signatures.add_plugin("prefix", checkpoints.sign_plugin(model))
+    return _scored(material, pregen.INSTANT, signatures.add_units(how, units))
 
 
 def _units(request: JobRequest, encoded: "EncodedCaptions") -> str | None:
@@ -130,10 +130,10 @@ def _of_columns(request: JobRequest, names: Sequence[str]) -> JobResult:
 
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
-        return signatures.brought(metadata["tokenizer"], metadata.get("units"))
+        return signatures.sign_brought_columns(metadata["tokenizer"], metadata.get("units"))
     how = f"columns|{metadata.get('precision', 'fp32')}"
-    how = signatures.with_plugin(how, metadata.get("plugin"))
-    return signatures.with_units(how, metadata.get("units"))
+    how = signatures.add_plugin(how, metadata.get("plugin"))
+    return signatures.add_units(how, metadata.get("units"))
 
 
 def _scored(material: "PregenColumns", names: Sequence[str], how: str) -> JobResult:
@@ -145,7 +145,7 @@ def _scored(material: "PregenColumns", names: Sequence[str], how: str) -> JobRes
             intervals=dict(pregen_intervals.compute_pregen_intervals(material, names)),
             resampling=dict(resamples.RESAMPLING),
             draws=pregen_intervals.pack_pregen_draws(material, names),
-            signature=signatures.pregen(how),
+            signature=signatures.sign_pregen(how),
         )
     )
 
@@ -175,7 +175,7 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
     from workers.inference import decoding
 
     text = decoding.detokenize_caption(model, caption)
-    if words.is_too_long(text):
+    if vocabularies.is_caption_too_long(text):
         raise UnusableCheckpoint(
             f"a caption of the model has {len(text):,} characters, and at most {limits.CAPTION:,} "
             f"are scored, of at most {limits.TOKENS:,} words and signs: ask for shorter ones by "
@@ -185,7 +185,7 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
 
 
 def _decoded(pairs: Sequence[Sequence[Any]]) -> JobResult:
-    summary = Decoded(
+    summary = DecodingSummary(
         decoded=len(pairs),
         distinct=len({text for _, text in pairs}),
         unbroken=sum(tokenizers.is_unbroken(text) for _, text in pairs),

@@ -1,7 +1,7 @@
 """Features and small forms of a dataset's pictures."""
 
 from service.contract.formats import bundles
-from service.contract.results import Seen, Unseen
+from service.contract.results import PicturesSummary, UndecodedPicture
 from workers.jobs.request import JobRequest, JobResult
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
@@ -28,8 +28,10 @@ def encode_pictures(request: JobRequest, toolbox: Toolbox, progress: Progress) -
         found = mobilenet_v2.encode_pictures(
             encoder, sha256, bundle, images, toolbox.sandbox, progress
         )
-    unseen = [Unseen(image=image, reason=why) for image, why in found.undecoded.items()]
-    seen = Seen(tried=len(found.images), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
+    unseen = [UndecodedPicture(image=image, reason=why) for image, why in found.undecoded.items()]
+    seen = PicturesSummary(
+        tried=len(found.images), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED]
+    )
     return JobResult(lambda path: features.write_features_file(path, found), seen)
 
 
@@ -54,7 +56,7 @@ def shrink_pictures(request: JobRequest, toolbox: Toolbox, progress: Progress) -
     for each in thumbnails.make_thumbnails(bundle, images, sandbox=toolbox.sandbox):
         made.append(each)
         if isinstance(each.forms, PictureDecodingFailure):
-            unseen.append(Unseen(image=each.image, reason=each.forms.reason))
+            unseen.append(UndecodedPicture(image=each.image, reason=each.forms.reason))
         progress(len(made), len(images))
-    seen = Seen(tried=len(made), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
+    seen = PicturesSummary(tried=len(made), undecoded=len(unseen), unseen=unseen[:_MOST_NAMED])
     return JobResult(lambda path: thumbnails.write_thumbnails(path, made), seen)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import outputs
-from service.contract.formats.bundles import stored
+from service.contract.formats.bundles import files
 from service.contract.metrics.families import FAMILIES
 from service.contract.results import ScoreSummary
 from workers.jobs.request import Job, JobRequest, JobResult, read_pairs
@@ -180,7 +180,7 @@ def store_training_keys(request: JobRequest, toolbox: Toolbox, progress: Progres
 
 def _people(request: JobRequest) -> Sequence[Sequence[str]]:
     """The references of a split, or of a part of it."""
-    items = stored.read_split(request.inputs["dataset"], request.parameters["split"])
+    items = files.read_captions_split(request.inputs["dataset"], request.parameters["split"])
     start, stop = request.parameters.get("images", (0, len(items)))
     return [item.references for item in items[start:stop]]
 

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from service.contract import assets
 from service.contract.errors import MetricUnavailable
+from service.contract.formats.digests import MeasuredFile
 from service.contract.metrics import families
 from service.contract.metrics.families import Need
-from service.contract.plan import assets
-from service.contract.plan.measured import Found
 from service.contract.settings import Sandbox, Settings
 from workers.progress import Progress, ignore_progress
 
@@ -35,7 +35,7 @@ class Toolbox:
     """Each model or file is read at its first use, and only the last one is kept."""
 
     device: str
-    places: assets.Places
+    places: assets.AssetFolders
     memory: int | None = None  # bytes that a task may take
     sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
@@ -52,11 +52,13 @@ class Toolbox:
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
-        return cls(chosen.device, assets.Places.of(chosen), chosen.task_memory, chosen.sandbox)
+        return cls(
+            chosen.device, assets.AssetFolders.of(chosen), chosen.task_memory, chosen.sandbox
+        )
 
     @classmethod
     def from_environment(cls) -> "Toolbox":
-        places = assets.Places.from_environment(os.environ)
+        places = assets.AssetFolders.from_environment(os.environ)
         memory = int(os.environ["PRESCORE_TASK_MEMORY"])
         sandbox: Sandbox = "off" if os.environ.get("PRESCORE_SANDBOX") == "off" else "required"
         return cls(os.environ["PRESCORE_DEVICE"], places, memory, sandbox)
@@ -126,7 +128,7 @@ class Toolbox:
         """The word vectors with this SHA-256. Raises MetricUnavailable if others are registered."""
         from workers.metrics.vectors import word_vectors
 
-        found = assets.locate("word-vectors", self.places)
+        found = assets.locate_asset("word-vectors", self.places)
         _check_same(found, sha256, "word vectors")
         if self._vectors is None or self._vectors[0] != found.sha256:
             self._vectors = (found.sha256, word_vectors.read_word_vectors(found.path))
@@ -144,7 +146,7 @@ class Toolbox:
         one.
         """
         found: dict[str, Any] = {}
-        for need in families.needs(family):
+        for need in families.list_needs(family):
             found |= self.need(family, need, parameters, progress)
         return found
 
@@ -178,7 +180,7 @@ class Toolbox:
     ) -> dict[str, Any]:
         """The `tools` of the families of a learned metric's features."""
         found: dict[str, Any] = {}
-        for family in families.with_features(names):
+        for family in families.list_feature_families(names):
             found |= self.bring(family, {"vectors": vectors}, progress)
         return found
 
@@ -188,7 +190,7 @@ class Toolbox:
 
         if sha256 is None:
             return KINDS[family].shipped()
-        found = assets.locate(assets.asset_of_model(family).name, self.places)
+        found = assets.locate_asset(assets.find_model_asset(family).name, self.places)
         _check_same(found, sha256, f"model of {family}")
         return self._sound(family, sha256, found.path)
 
@@ -229,7 +231,7 @@ class Toolbox:
         from workers.inference import devices
         from workers.metrics.vectors import text_encoder
 
-        found = assets.encoder_with(sha256, self.places)
+        found = assets.find_encoder_by_digest(sha256, self.places)
         _check_same(found, sha256, "model")
         asked = (found.sha256, layer)
         if self._encoder is None or self._encoder[0] != asked:
@@ -241,7 +243,7 @@ class Toolbox:
         """The encoder of pictures with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices, mobilenet_v2
 
-        found = assets.image_encoder(sha256, self.places)
+        found = assets.find_image_encoder(sha256, self.places)
         if self._image_encoder is None or self._image_encoder[0] != sha256:
             device = devices.resolve_device(self.device)
             self._image_encoder = (sha256, mobilenet_v2.read_image_encoder(found.path, device))
@@ -251,7 +253,7 @@ class Toolbox:
         """The list of objects. Raises MetricUnavailable if another one is registered."""
         from workers.metrics import object_lists
 
-        found = assets.locate("objects", self.places)
+        found = assets.locate_asset("objects", self.places)
         _check_same(found, sha256, "list of objects")
         if self._objects is None or self._objects.digest != sha256:
             self._objects = object_lists.read_object_list(found.path)
@@ -265,7 +267,7 @@ class Toolbox:
         self._jvm = self._parser = self._model = None
 
 
-def _check_same(found: Found, sha256: str | None, what: str) -> None:
+def _check_same(found: MeasuredFile, sha256: str | None, what: str) -> None:
     if found.sha256 != sha256:
         planned = "none" if sha256 is None else f"{sha256:.12}…"
         raise MetricUnavailable(

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from service.contract.errors import InvalidSetting
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import features
 
 COLOURS = ("red", "green", "blue", "yellow", "black", "white")
 SHAPES = ("circle", "square", "triangle", "star", "cross")
 SIZES = ("small", "large")
 RELATIONS = ("above", "below", "beside")
-ENCODER = Encoder(name="shapes", digest="attributes-with-noise-1")
+ENCODER = FeatureEncoder(name="shapes", digest="attributes-with-noise-1")
 NOISE = 0.15
 _SIDE = 3  # of a grid
 _CELLS = [(row, column) for row in range(_SIDE) for column in range(_SIDE)]
@@ -55,10 +55,10 @@ def make_shapes(folder: Path, images: int = 1200, seed: int = 0, places: str | N
     names = [f"shapes-{number:05}.png" for number in range(images)]
     splits = [_split(number, images) for number in range(images)]
     items = (
-        Item(name, split, tuple(_captions(scene, rng)))
+        BundleItem(name, split, tuple(_captions(scene, rng)))
         for name, split, scene in zip(names, splits, scenes, strict=True)
     )
-    bundles.write_folder(folder, items)
+    bundles.write_bundle_folder(folder, items)
     path = folder / bundles.FEATURES
     if places is None:
         rows = np.stack([_features(scene, rng) for scene in scenes])
@@ -70,7 +70,7 @@ def make_shapes(folder: Path, images: int = 1200, seed: int = 0, places: str | N
     for row, each in zip(rows, found, strict=True):
         row[: len(each)] = each
     rows += rng.normal(scale=NOISE, size=rows.shape).astype(np.float32)
-    encoder = Encoder(name="shapes", digest=f"{places}-with-noise-1")
+    encoder = FeatureEncoder(name="shapes", digest=f"{places}-with-noise-1")
     features.write_features(path, names, rows, encoder, counts if places == "regions" else None)
 
 

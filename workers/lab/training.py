@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import (
-    Architecture,
-    Description,
-    shapes,
-)
+from service.contract.formats.architectures import Architecture, list_tensor_shapes
+from service.contract.formats.checkpoint_header import CheckpointDescription
 from workers.inference import scoring
 from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner, DropoutRates
 from workers.inference.packing import pack_captions
@@ -73,7 +70,7 @@ class TrainingEpoch:
 
 
 def train_captioner(
-    description: Description,
+    description: CheckpointDescription,
     training: CaptionedImages,
     validation: CaptionedImages,
     recipe: TrainingRecipe | None = None,
@@ -108,7 +105,7 @@ def train_captioner(
 
 
 def _epoch(
-    description: Description,
+    description: CheckpointDescription,
     tensors: Mapping[str, Tensor],
     recipe: TrainingRecipe,
     optimiser: torch.optim.Optimizer,
@@ -139,14 +136,16 @@ def _epoch(
 
 
 def _initial(
-    description: Description,
+    description: CheckpointDescription,
     recipe: TrainingRecipe,
     generator: torch.Generator,
     device: torch.device,
 ) -> dict[str, Tensor]:
     """Weights clipped normal, biases 0, the gates' biases and what normalises 1."""
     tensors = {}
-    sizes = shapes(description.architecture, description.config, len(description.vocabulary))
+    sizes = list_tensor_shapes(
+        description.architecture, description.config, len(description.vocabulary)
+    )
     for name, shape in sizes.items():
         if name.endswith(("bias", "norm.weight")):
             tensor = torch.full(shape, float(name.endswith(("gates.bias", "norm.weight"))))
@@ -165,7 +164,9 @@ def _batches(
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-def _frozen(description: Description, tensors: Mapping[str, Tensor]) -> CanonicalCaptioner:
+def _frozen(
+    description: CheckpointDescription, tensors: Mapping[str, Tensor]
+) -> CanonicalCaptioner:
     frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
     return ARCHITECTURES[description.architecture](description, frozen)
 

@@ -12,29 +12,29 @@ from pydantic import ValidationError
 
 from service.contract.errors import InvalidSetting, UnusableDataset
 from service.contract.formats import bundles
-from service.contract.formats.bundles import FeaturesHeader, Item
-from service.contract.formats.bundles.features import TOLD
-from service.contract.formats.checkpoint_header import (
+from service.contract.formats.architectures import (
+    ARCHITECTURE_FAMILIES,
     ARCHITECTURES,
-    FAMILIES,
     AnyConfig,
     Architecture,
-    Description,
 )
-from service.contract.formats.words import Tokenizer
-from service.contract.wording import told
+from service.contract.formats.bundles import BundleItem, FeaturesHeader
+from service.contract.formats.bundles.features import INPUT_TEXTS
+from service.contract.formats.checkpoint_header import CheckpointDescription
+from service.contract.formats.vocabularies import ModelTokenizer
+from service.contract.wording import describe_field_error
 from workers.inference import checkpoints, devices, features, vocabulary
 from workers.lab import training
 from workers.lab.training import CaptionedImages, TrainingEpoch
 from workers.progress import Progress, ignore_progress
 
-TOKENIZER: Tokenizer = "karpathy"
+TOKENIZER: ModelTokenizer = "karpathy"
 _USUAL = {"cell": "gru", "layers": 2, "heads": 4}
 
 
 @dataclass(frozen=True)
 class RecipeRun:
-    description: Description
+    description: CheckpointDescription
     training: CaptionedImages
     validation: CaptionedImages
     device: torch.device
@@ -92,23 +92,23 @@ def prepare_training(
         )
         for split in splits
     ]
-    description = Description(chosen, config, words, TOKENIZER, header.encoder)
+    description = CheckpointDescription(chosen, config, words, TOKENIZER, header.encoder)
     return RecipeRun(description, examples[0], examples[1], devices.resolve_device(device))
 
 
 def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, Any]) -> AnyConfig:
-    model = FAMILIES[chosen].config
+    model = ARCHITECTURE_FAMILIES[chosen].config
     usual = {name: size for name, size in _USUAL.items() if name in model.model_fields}
     given = {name: size for name, size in sizes.items() if size is not None}
     for name in given.keys() - model.model_fields.keys():
         raise InvalidSetting(f"--{name}: {chosen} has none; leave it out")
     if ("inputs" in model.model_fields) != (header.inputs != "features"):
-        takes, advice = TOLD["features"], ""
+        takes, advice = INPUT_TEXTS["features"], ""
         if header.inputs == "features":
-            takes = f"{TOLD['grid']} or {TOLD['regions']}"
+            takes = f"{INPUT_TEXTS['grid']} or {INPUT_TEXTS['regions']}"
             advice = ": `prescore lab shapes --places grid` makes some"
         raise UnusableDataset(
-            f"{chosen} takes {takes}, and the dataset has {TOLD[header.inputs]}{advice}"
+            f"{chosen} takes {takes}, and the dataset has {INPUT_TEXTS[header.inputs]}{advice}"
         )
     places = {} if header.inputs == "features" else {"inputs": header.inputs}
     try:
@@ -116,10 +116,10 @@ def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, An
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "heads"
-        raise InvalidSetting(f"--{name}: {told(first)}") from None
+        raise InvalidSetting(f"--{name}: {describe_field_error(first)}") from None
 
 
-def _rows(bundle: Path, header: FeaturesHeader, items: Sequence[Item]) -> NDArray[np.float32]:
+def _rows(bundle: Path, header: FeaturesHeader, items: Sequence[BundleItem]) -> NDArray[np.float32]:
     images = [item.image for item in items]
     return features.read_features(bundle, images, header.encoder, header.inputs)[:]
 

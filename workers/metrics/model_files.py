@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, UnknownMetric
-from service.contract.formats.digests import digest_of
+from service.contract.formats.digests import compute_digest
 from workers import tensor_files
 from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.tokens import SIGNATURES
@@ -60,7 +60,7 @@ def read_model_file(path: Path, mark: str, what: str, restored: Restored[T]) -> 
             )
         with safe_open(path, framework="numpy") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        return restored(metadata, tensors, digest_of(path).removeprefix("sha256:"))
+        return restored(metadata, tensors, compute_digest(path).removeprefix("sha256:"))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
         raise MetricFailed(f"{path.name} is not {what}: {error}") from None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.contract.errors import MetricFailed
-from service.contract.formats.digests import digest_of
+from service.contract.formats.digests import compute_digest
 
 _MAX_BYTES = 1_000_000
 _MAX_NAME = 100  # characters
@@ -92,7 +92,7 @@ def read_object_list(path: Path) -> ObjectList:
         raise MetricFailed(f"{path.name}: expected an object in each line, found no line with text")
     named = _with_phrases(_with_plurals(listed))
     return ObjectList(
-        digest=digest_of(path).removeprefix("sha256:"),
+        digest=compute_digest(path).removeprefix("sha256:"),
         named=named,
         longest=max(map(len, named)),
     )

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, MetricUnavailable, UnknownMetric
 from service.contract.metrics import families, tokenizers
-from service.contract.metrics.families import kind_of
+from service.contract.metrics.families import find_family_name
 from workers import tensor_files
 from workers.metrics.families import (
     accord_large,
@@ -159,7 +159,7 @@ def _scores(family: str, found: FamilyMeasures, how: str) -> FamilyScores:
         corpus=corpus,
         captions=found.captions,
         statistics=found.statistics,
-        signatures={name: f"{kind_of(name)}|{how}|v:{version}" for name in corpus},
+        signatures={name: f"{find_family_name(name)}|{how}|v:{version}" for name in corpus},
     )
 
 

@@ -100,7 +100,7 @@ def make_columns(
 
 
 def _pregen_name(name: str) -> str:
-    spec = catalogue.metric(name)
+    spec = catalogue.find_metric(name)
     if spec.family != "pregen":
         raise UnknownMetric(f"{name} is computed from captions, not from columns: see postgen.py")
     return spec.name

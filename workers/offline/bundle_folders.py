@@ -7,8 +7,8 @@ from pathlib import Path
 
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item, pictures, plain_tar
-from service.contract.wording import counted
+from service.contract.formats.bundles import BundleItem, files, plain_tar
+from service.contract.wording import count_noun
 from workers.inference import pictures as decoding
 from workers.progress import Progress
 
@@ -17,7 +17,7 @@ from workers.progress import Progress
 class FolderSplits:
     """Splits of a folder: images of other splits, and how many of the one that is written."""
 
-    others: Sequence[Item]
+    others: Sequence[BundleItem]
     replaced: int
 
     def remark(self, split: str) -> str | None:
@@ -25,7 +25,7 @@ class FolderSplits:
             return None
         others = dict.fromkeys(item.split for item in self.others)
         kept = f"; kept: {', '.join(map(repr, others))}" if others else ""
-        return f"replaced the split {split!r}, which had {counted(self.replaced, 'image')}{kept}"
+        return f"replaced the split {split!r}, which had {count_noun(self.replaced, 'image')}{kept}"
 
 
 def find_other_splits(folder: Path, split: str) -> FolderSplits:
@@ -41,7 +41,7 @@ def find_other_splits(folder: Path, split: str) -> FolderSplits:
     return FolderSplits(others, len(items) - len(others))
 
 
-def join_splits(items: Iterable[Item], others: Sequence[Item]) -> Iterator[Item]:
+def join_splits(items: Iterable[BundleItem], others: Sequence[BundleItem]) -> Iterator[BundleItem]:
     """Raise InvalidBundle for an image that another split has."""
     splits = {item.image: item.split for item in others}
     for item in items:
@@ -67,7 +67,7 @@ def check_pictures(folder: Path, images: Sequence[str]) -> None:
     if wrong:
         more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
         raise RequestRefused(
-            f"{folder}: no picture of {len(wrong):,} of {counted(len(images), 'image')}: "
+            f"{folder}: no picture of {len(wrong):,} of {count_noun(len(images), 'image')}: "
             f"{', '.join(wrong[:_MOST_NAMED])}{more}. "
             "An image's name is its file's, with its ending"
         )
@@ -80,8 +80,10 @@ def check_pictures_decode(
     SandboxUnavailable where `sandbox` asks for one and this machine has none.
     """
     every = [item.image for split in splits for item in bundles.read_split(bundle, split)]
-    given = pictures.places(bundle, every)
-    images = [one for one, at in zip(every, given, strict=True) if isinstance(at, pictures.Place)]
+    given = files.find_pictures(bundle, every)
+    images = [
+        one for one, at in zip(every, given, strict=True) if isinstance(at, files.PicturePlace)
+    ]
     undecoded: dict[str, str] = {}
     for done, found in enumerate(
         decoding.read_pictures(bundle, images, fit=_SMALL, sandbox=sandbox), 1
@@ -96,7 +98,7 @@ def check_pictures_decode(
 def copy_pictures(folder: Path, bundle: Path, images: Iterable[str]) -> None:
     """Copy the pictures of images into a bundle."""
     for image in images:
-        source, target = folder / image, bundle / pictures.FOLDER / image
+        source, target = folder / image, bundle / files.PICTURES_FOLDER / image
         target.parent.mkdir(parents=True, exist_ok=True)
         if not (target.exists() and target.samefile(source)):
             shutil.copyfile(source, target)
@@ -104,8 +106,8 @@ def copy_pictures(folder: Path, bundle: Path, images: Iterable[str]) -> None:
 
 def _oddity(folder: Path, image: str) -> str | None:
     try:
-        with (folder / plain_tar.plain_name(image)).open("rb") as stream:
-            return pictures.oddity(stream)
+        with (folder / plain_tar.clean_member_name(image)).open("rb") as stream:
+            return files.find_picture_fault(stream)
     except InvalidBundle:
         return "no name of a file in it"
     except OSError as error:

@@ -17,12 +17,23 @@ import httpx
 from prescore.client.here import HERE
 from prescore.models import Evaluation
 from service.contract import findings
+from service.contract.assets import (
+    AssetFolders,
+    explain_missing,
+    find_registered_model,
+    list_image_encoders,
+)
 from service.contract.errors import ConverterUnavailable, InvalidSetting, PrescoreError
-from service.contract.findings import Finding, Probe, Told, quiet, sentence
+from service.contract.findings import (
+    DoctorCheck,
+    Finding,
+    FindingListener,
+    describe_error,
+    ignore_finding,
+)
 from service.contract.formats import bundles, encoder_header
 from service.contract.formats.plugins import InstalledPlugin
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.assets import Places, image_encoders, missing, model
 from service.contract.settings import Settings
 from workers.inference.plugins import registry
 from workers.jobs.toolbox import Toolbox
@@ -46,18 +57,22 @@ _DATASET = "doctor"
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
 
-def examine_workers(settings: Settings, told: Told = quiet) -> list[Finding]:
+def examine_workers(settings: Settings, told: FindingListener = ignore_finding) -> list[Finding]:
     """All findings; `told` gets each when it is there."""
     java_seconds = _JAVA_SECONDS + _METEOR_SECONDS + _OTHERS_SECONDS
-    return findings.examine(
+    return findings.run_checks(
         [
-            Probe("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
-            Probe("memory", _memory, needed=False),
-            Probe("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
-            Probe("converter", lambda: _converter(settings.converter), _CONVERTER, needed=False),
-            Probe("plug-ins", _plugins, needed=False, seconds=_PLUGINS_SECONDS),
-            Probe("picture encoders", lambda: _encoders(Places.of(settings)), needed=False),
-            Probe(
+            DoctorCheck("torch", lambda: _torch(settings.device), _INSTALL, seconds=_TORCH_SECONDS),
+            DoctorCheck("memory", _memory, needed=False),
+            DoctorCheck("sandbox", lambda: _sandbox(settings.sandbox), _SANDBOX, needed=False),
+            DoctorCheck(
+                "converter", lambda: _converter(settings.converter), _CONVERTER, needed=False
+            ),
+            DoctorCheck("plug-ins", _plugins, needed=False, seconds=_PLUGINS_SECONDS),
+            DoctorCheck(
+                "picture encoders", lambda: _encoders(AssetFolders.of(settings)), needed=False
+            ),
+            DoctorCheck(
                 "metrics",
                 lambda: _metrics(settings),
                 _INSTALL,
@@ -87,7 +102,9 @@ def _devices(setting: str) -> Finding:
         chosen = devices.resolve_device(setting)
         torch.ones(1, device=chosen)
     except (InvalidSetting, RuntimeError) as error:
-        return Finding("devices", "unavailable", f"{available}; {sentence(error)}", needed=True)
+        return Finding(
+            "devices", "unavailable", f"{available}; {describe_error(error)}", needed=True
+        )
     return Finding("devices", "ok", f"{available}; models run on {chosen}")
 
 
@@ -100,7 +117,7 @@ def _gpus() -> str:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
-        return f"no CUDA device: {sentence(error)}"
+        return f"no CUDA device: {describe_error(error)}"
     found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return ", ".join(f"{gpu.name} with {_gigabytes(gpu.total_memory)}" for gpu in found)
 
@@ -197,15 +214,15 @@ def _plugin(plugin: InstalledPlugin) -> Finding:
     return Finding(named, "ok", package)
 
 
-def _encoders(places: Places) -> Iterator[Finding]:
+def _encoders(places: AssetFolders) -> Iterator[Finding]:
     """The encoders of pictures that are registered in this home."""
-    every = image_encoders(places)
+    every = list_image_encoders(places)
     if not every:
         found = f"none is registered in {places.own.absolute()}"
         advice = "needed for datasets of pictures alone: `prescore assets add image-encoder FILE`"
         yield Finding("picture encoders", "ok", found, advice)
     for encoder in every:
-        named = encoder_header.read(encoder.path).identity(encoder.sha256)
+        named = encoder_header.read_encoder_header(encoder.path).identity(encoder.sha256)
         yield Finding("picture encoders", "ok", f"{named} in {places.own.absolute()}")
 
 
@@ -215,7 +232,7 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
         run_local_service,  # needs the record's library, the other rows do not
     )
 
-    places = Places.of(settings)
+    places = AssetFolders.of(settings)
     with contextlib.closing(Toolbox(settings.device, places)) as toolbox:
         java = _java(toolbox.jvm(_METEOR_SECONDS))
     yield java
@@ -227,7 +244,7 @@ def _metrics(settings: Settings) -> Iterator[Finding]:
     ):
         http.put(f"/v1/datasets/{_DATASET}", content=_bundle()).raise_for_status()
         for family, row in FAMILIES.items():
-            lacking = missing(row.names[0], places)
+            lacking = explain_missing(row.names[0], places)
             if lacking is not None:
                 found = Finding(family, "unavailable", lacking)
             else:
@@ -268,15 +285,15 @@ def _jars() -> Finding:
 
         found = ", ".join(find_package_file(jar).name for jar in JARS)
     except (ImportError, OSError) as error:
-        return Finding("jars", "unavailable", sentence(error), _INSTALL, needed=True)
+        return Finding("jars", "unavailable", describe_error(error), _INSTALL, needed=True)
     return Finding("jars", "ok", f"{found} of pycocoevalcap")
 
 
-def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) -> Finding:
+def _family(family: str, places: AssetFolders, http: httpx.Client, *, has_java: bool) -> Finding:
     began = time.monotonic()
     row = FAMILIES[family]
     learned = row.learned
-    is_own = learned is not None and model(family, places) is not None
+    is_own = learned is not None and find_registered_model(family, places) is not None
     is_composed = learned is not None and learned.is_composed
     request = {
         "dataset": f"{_DATASET}/test",
@@ -295,7 +312,7 @@ def _family(family: str, places: Places, http: httpx.Client, *, has_java: bool) 
         wrong = next((task.error for task in run.tasks if task.error), None)
         values = ", ".join(f"{score.value:.3g}" for score in run.scores.values())
     except Exception as error:  # noqa: BLE001  every error is a finding
-        return Finding(family, "unavailable", sentence(error))
+        return Finding(family, "unavailable", describe_error(error))
     if wrong is not None or not values:
         return Finding(
             family, "unavailable", _without_frames(wrong.detail) if wrong else run.status

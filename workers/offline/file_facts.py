@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from prescore import InvalidArgument, warned
 from prescore.files import captions
 from service.contract import limits, settings
-from service.contract.api.captions import CaptionIn
+from service.contract.api.request_parts import CaptionInput
 from service.contract.errors import (
     InvalidCheckpoint,
     PluginFailed,
@@ -23,16 +23,16 @@ from service.contract.errors import (
 from service.contract.formats import (
     bundles,
     checkpoint_header,
-    models,
+    model_formats,
     onnx_bundles,
     outputs,
     packages,
     plugins,
 )
-from service.contract.formats.bundles import files, judging
-from service.contract.formats.checkpoint_header import Description
+from service.contract.formats.bundles import files, validation
+from service.contract.formats.checkpoint_header import CheckpointDescription
 from service.contract.metrics import tokenizers
-from service.contract.wording import counted, told
+from service.contract.wording import count_noun, describe_field_error
 from workers import files as naming
 from workers.offline.sources import DatasetSource
 from workers.progress import Progress
@@ -44,17 +44,17 @@ _SHOWN = {"cell", "size", "layers", "heads"}  # of a config
 
 def describe_package(path: Path) -> dict[str, Any]:
     """Describe a model of several files as a service's worker would."""
-    if models.format_of(path) == "onnx":
+    if model_formats.detect_format(path) == "onnx":
         return _of_onnx(path)
-    return _of_others(path, models.of_package(path))
+    return _of_others(path, model_formats.read_package_facts(path))
 
 
-def _of_others(path: Path, facts: models.Facts) -> dict[str, Any]:
+def _of_others(path: Path, facts: model_formats.Facts) -> dict[str, Any]:
     from workers.conversion import canonical_checkpoints as of_state_dicts
     from workers.conversion import foreign_files
     from workers.conversion.foreign_files import ConversionLimits
 
-    box = ConversionLimits.of(settings.load())
+    box = ConversionLimits.of(settings.load_settings())
     known = {name: each for name, each in facts.items() if each is not None}
     try:
         if facts["format"] == "huggingface":
@@ -76,8 +76,8 @@ def describe_unseen(looked_at: str, unavailable: SandboxUnavailable) -> dict[str
 
 
 def describe_checkpoint(path: Path) -> dict[str, Any]:
-    header = checkpoint_header.read(path)
-    checkpoint_header.check_new(header)
+    header = checkpoint_header.read_checkpoint_header(path)
+    checkpoint_header.check_new_header(header)
     return _described(header.description, header.parameters)
 
 
@@ -85,7 +85,7 @@ def describe_plugin_checkpoint(path: Path) -> dict[str, Any]:
     """With the plug-in where it is installed; a file itself is judged without it, and its tokenizer
     is opened in the sandbox first.
     """
-    found = plugins.read(path)
+    found = plugins.read_plugin_header(path)
     try:
         tried = {"opened by": _opened_by(path, found)}
     except SandboxUnavailable as unavailable:
@@ -112,14 +112,14 @@ def _opened_by(path: Path, found: plugins.PluginHeader) -> str:
     from workers.inference.plugins import loader
 
     if found.units == "pieces":
-        foreign_files.check_tokenizer(path, ConversionLimits.of(settings.load()))
+        foreign_files.check_tokenizer(path, ConversionLimits.of(settings.load_settings()))
     try:
         return str(loader.read_plugin_captioner(path).plugin)
     except PluginUnavailable as error:
         return f"not tried out: {error.detail}"
 
 
-def _described(description: Description, parameters: int) -> dict[str, Any]:
+def _described(description: CheckpointDescription, parameters: int) -> dict[str, Any]:
     config = description.config
     return {
         "architecture": description.architecture,
@@ -135,8 +135,8 @@ def _described(description: Description, parameters: int) -> dict[str, Any]:
 
 
 def _of_onnx(path: Path) -> dict[str, Any]:
-    with packages.opened(path) as package:
-        bundle = onnx_bundles.judge(package)
+    with packages.open_package(path) as package:
+        bundle = onnx_bundles.validate_onnx_bundle(package)
     if find_spec("onnxruntime") is not None:
         _run_once(path, bundle)
     manifest, pictures = bundle.manifest, bundle.manifest.preprocessing
@@ -154,13 +154,13 @@ def _of_onnx(path: Path) -> dict[str, Any]:
     }
 
 
-def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
+def _run_once(path: Path, bundle: onnx_bundles.OnnxBundle) -> None:
     """As a service's worker would."""
     from workers.conversion import foreign_files
     from workers.conversion.foreign_files import ConversionLimits
     from workers.inference.onnx import captioner
 
-    box = ConversionLimits.of(settings.load())
+    box = ConversionLimits.of(settings.load_settings())
     if bundle.manifest.pieces is not None:
         foreign_files.check_tokenizer(path, box)
     captioner.read_onnx_captioner(path, box.memory, sandbox=box.sandbox).close()
@@ -168,7 +168,7 @@ def _run_once(path: Path, bundle: onnx_bundles.Bundle) -> None:
 
 def describe_bundle(path: Path) -> dict[str, Any]:
     with naming.name_file_in_errors(path / bundles.CAPTIONS):
-        found = judging.judge(path)
+        found = validation.validate_bundle(path)
     features, warnings = found.features, _warnings(found)
     if passed_over := _passed_over(path):
         warnings.append(
@@ -205,16 +205,16 @@ def add_feature_facts(held: dict[str, Any], path: Path, progress: Progress) -> d
 
 def _passed_over(path: Path) -> list[str]:
     """Files that look as if they were features, and that nobody reads."""
-    with files.files(path) as (names, _):
+    with files.open_bundle_files(path) as (names, _):
         alike = {name for name in names if name.startswith(_STEM) and "/" not in name}
     return sorted(alike - {bundles.FEATURES})
 
 
-def _warnings(found: judging.Judged) -> list[str]:
+def _warnings(found: validation.BundleFacts) -> list[str]:
     """List a service's warnings when captions are scored on these splits."""
     return [
-        f"empty_references: {split}: {counted(odd.references, 'reference')} of "
-        f"{counted(odd.images, 'image')} without words, which nothing matches; the first is of "
+        f"empty_references: {split}: {count_noun(odd.references, 'reference')} of "
+        f"{count_noun(odd.images, 'image')} without words, which nothing matches; the first is of "
         f"{odd.first!r:.100}"
         for split, odd in found.wordless.items()
     ]
@@ -226,7 +226,7 @@ def fit_captions(
     *,
     subset: bool | None,
     tokenizer: str = tokenizers.USUAL,
-) -> outputs.Arranged:
+) -> outputs.ArrangedCaptions:
     """Arrange (image, caption) pairs in the split's order. RequestRefused where they do not fit.
 
     `subset`: whether some images may lack a caption; None: they may not, and there is no such
@@ -234,10 +234,10 @@ def fit_captions(
     """
     references = [item.references for item in source.items]
     advice = "" if subset is None else "; add `--subset` to score a part"
-    found = outputs.arrange(
+    found = outputs.arrange_captions(
         *(given, source.places, references, str(source)),
         subset=bool(subset),
-        reader=outputs.Reader(tokenizer, partial(tokenizers.finds_words, tokenizer)),
+        reader=outputs.WordFinder(tokenizer, partial(tokenizers.finds_words, tokenizer)),
         advice=advice,
     )
     if found.problems:
@@ -265,7 +265,7 @@ def describe_captions(path: Path, source: DatasetSource | None, *, subset: bool)
     found: dict[str, Any] = {"captions": len(given), "first_image": given[0]["image"]}
     pairs = [(one["image"], one["caption"]) for one in given]
     if source is None:
-        warnings: Iterable[Mapping[str, Any]] = outputs.alone(pairs)
+        warnings: Iterable[Mapping[str, Any]] = outputs.warn_of_captions(pairs)
     else:
         arranged = fit_captions(pairs, source, subset=subset)
         found["images"] = f"{len(arranged.pairs)} of {len(source.items)} of {source}"
@@ -305,8 +305,8 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 def _check(number: int, one: dict[str, str]) -> None:
     try:
-        CaptionIn(**one)
+        CaptionInput(**one)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise RequestRefused(f"item {number}: {field}: {told(first)}") from None
+        raise RequestRefused(f"item {number}: {field}: {describe_field_error(first)}") from None

@@ -8,14 +8,14 @@ from prescore import InvalidArgument
 from prescore.files import captions, tables
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import strict_json
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 EXAMPLE = '{"1.jpg": ["a dog", "a brown dog"]}'
 _PUBLISHED = {"annotations": "coco", "images": "karpathy"}  # keys of datasets -> their commands
 _REFERENCES = ("references", "captions", "caption")
 
 
-def read_references_file(path: Path, split: str) -> Iterator[Item]:
+def read_references_file(path: Path, split: str) -> Iterator[BundleItem]:
     """Read a file of any of these formats; what is said of an image in several places is joined.
 
     {"1.jpg": ["a dog", "a brown dog"], …}  or  {"1.jpg": [{"caption": "a dog"}, …], …}
@@ -32,7 +32,7 @@ def read_references_file(path: Path, split: str) -> Iterator[Item]:
         named = said.startswith((f"{path}: ", f"{path} "))
         raise InvalidBundle(said if named else f"{path}: {said}") from None
     for image, texts in found.items():
-        yield Item(image, split, tuple(texts))
+        yield BundleItem(image, split, tuple(texts))
 
 
 def list_unused_columns(path: Path) -> str:
@@ -109,6 +109,6 @@ def _texts(place: str, found: Any) -> list[str]:
 
 def _json(text: str, place: str) -> Any:
     try:
-        return strict_json.parse(text)
+        return strict_json.parse_json(text)
     except strict_json.NotJson as error:
         raise InvalidBundle(f"{place}: {error}") from None

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 import prescore
+from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
-from service.contract.formats.bundles import stored
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import files as stored
 from workers import files
 
 _USUAL_SPLIT = "test"
@@ -33,7 +33,7 @@ class DatasetSource:
         return f"{self.name.rstrip('/')}/{self.split}"
 
     @cached_property
-    def items(self) -> list[bundles.Item]:
+    def items(self) -> list[bundles.BundleItem]:
         return bundles.read_split(self.path, self.split)
 
     @cached_property
@@ -42,11 +42,11 @@ class DatasetSource:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        return bundles.places_of(self.items)
+        return bundles.index_images(self.items)
 
 
 def find_source(
-    text: str, places: Places, url: str | None = None, key_file: Path | None = None
+    text: str, places: AssetFolders, url: str | None = None, key_file: Path | None = None
 ) -> DatasetSource:
     """Find a dataset: `text` is a path (a folder or a tar) if it exists, else a name at a service.
 
@@ -56,7 +56,7 @@ def find_source(
 
 
 def find_training_sources(
-    text: str, places: Places, url: str | None = None, key_file: Path | None = None
+    text: str, places: AssetFolders, url: str | None = None, key_file: Path | None = None
 ) -> list[DatasetSource]:
     """The same to learn from: by default the split `train`, or all splits where there is none."""
     return _find(text, _choose_training, places, url, key_file)
@@ -71,7 +71,7 @@ def _choose_training(splits: Sequence[str]) -> Sequence[str]:
 
 
 def _find(
-    text: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
+    text: str, choose: ChooseSplits, places: AssetFolders, url: str | None, key_file: Path | None
 ) -> list[DatasetSource]:
     whole = Path(text)
     if whole.exists():
@@ -98,13 +98,13 @@ def _sources(name: str, path: Path, choose: ChooseSplits) -> list[DatasetSource]
 
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    for chunk in stored.captions_of(path):
+    for chunk in stored.read_captions_in_chunks(path):
         digest.update(chunk)
     return f"sha256:{digest.hexdigest()}"
 
 
 def _fetched(
-    name: str, choose: ChooseSplits, places: Places, url: str | None, key_file: Path | None
+    name: str, choose: ChooseSplits, places: AssetFolders, url: str | None, key_file: Path | None
 ) -> list[DatasetSource]:
     """Download a dataset's captions from a service, and keep them: a version never changes.
 

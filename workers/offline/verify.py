@@ -13,14 +13,9 @@ from torch import Tensor
 
 from service.contract.errors import RequestRefused
 from service.contract.formats import strict_json
-from service.contract.formats.checkpoint_header import (
-    EDGE,
-    UNK,
-    AnyConfig,
-    Config,
-    Description,
-)
-from service.contract.wording import told
+from service.contract.formats.architectures import AnyConfig, RecurrentConfig
+from service.contract.formats.checkpoint_header import EDGE, UNK, CheckpointDescription
+from service.contract.wording import describe_field_error
 from workers.inference import features, scoring
 from workers.inference.captioners import ARCHITECTURES, CanonicalCaptioner
 from workers.inference.captioners.cells import Tensors
@@ -61,13 +56,15 @@ class VerificationResult:
 def read_examples(path: Path, bundle: Path | None) -> list[VerificationExample]:
     """Those in a file; RequestRefused says which is wrong, and where."""
     try:
-        value = strict_json.parse(path.read_text("utf-8"))
+        value = strict_json.parse_json(path.read_text("utf-8"))
         found = TypeAdapter(list[VerificationExample]).validate_python(value)
     except (OSError, UnicodeDecodeError, strict_json.NotJson) as error:
         raise RequestRefused(f"{path}: expected a JSON list of examples ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise RequestRefused(f"{path}{strict_json.pointer(first['loc'])}: {told(first)}") from None
+        raise RequestRefused(
+            f"{path}{strict_json.join_pointer(first['loc'])}: {describe_field_error(first)}"
+        ) from None
     if not 1 <= len(found) <= MAX_EXAMPLES:
         raise RequestRefused(f"{path}: expected 1 to {MAX_EXAMPLES} examples, found {len(found)}")
     for index, example in enumerate(found):
@@ -117,7 +114,7 @@ def _logp(
 
 
 def _features(
-    description: Description, given: Sequence[VerificationExample], bundle: Path | None
+    description: CheckpointDescription, given: Sequence[VerificationExample], bundle: Path | None
 ) -> NDArray[np.float32]:
     images = [example.image for example in given if example.image is not None]
     read = _read(description, images, bundle) if bundle and images else iter(())
@@ -130,7 +127,7 @@ def _features(
 
 
 def _read(
-    description: Description, images: Sequence[str], bundle: Path
+    description: CheckpointDescription, images: Sequence[str], bundle: Path
 ) -> Iterator[NDArray[np.float32]]:
     kind = description.config.inputs
     return iter(features.read_features(bundle, images, description.encoder, kind)[:])
@@ -166,7 +163,9 @@ def _filled(row: NDArray[np.float32], places: int) -> NDArray[np.float32]:
     return np.pad(row, ((0, places - len(row)), (0, 0)), constant_values=np.nan)
 
 
-def _encoded(description: Description, given: Sequence[VerificationExample]) -> EncodedCaptions:
+def _encoded(
+    description: CheckpointDescription, given: Sequence[VerificationExample]
+) -> EncodedCaptions:
     ids = {word: index for index, word in enumerate(description.vocabulary) if index > UNK}
     tokens = [[*(ids.get(word, UNK) for word in each.words), EDGE] for each in given]
     offsets = np.cumsum([0, *map(len, tokens)])
@@ -189,7 +188,7 @@ def _others(model: CanonicalCaptioner) -> Iterator[tuple[str, CanonicalCaptioner
 
 def _reordered(tensors: Tensors, config: AnyConfig) -> Iterator[tuple[str, Tensors]]:
     yield "", {}
-    if not isinstance(config, Config):
+    if not isinstance(config, RecurrentConfig):
         return
     yield (
         "the rows of the input before those of the state",

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from service.engine import presence
 from service.engine.blobs import Blobs
 from service.engine.queueing import AtOnce, WakeUpQueue
@@ -69,7 +69,7 @@ class ComputingThread:
 
     def _report(self, done: int, total: int) -> None:
         if self._is_canceled.is_set():
-            raise Canceled("the task was canceled")
+            raise RunCanceled("the task was canceled")
         self._messages.put(ChildProgress(done, total))
 
 

@@ -22,7 +22,7 @@ from service.contract.errors import (
     MetricUnavailable,
     OutOfMemory,
     StoreUnavailable,
-    TimedOut,
+    TaskTimedOut,
     WorkerLost,
 )
 from service.contract.plan.prices import SHORT_SECONDS
@@ -181,7 +181,9 @@ class TaskRunner:
         """End the attempt at its limits, or if the worker must stop; returns whether it ended."""
         if time.time() > lease.deadline:
             self.kill()
-            self.fail(lease, TimedOut.code, "the task's deadline passed", death=False, retry=False)
+            self.fail(
+                lease, TaskTimedOut.code, "the task's deadline passed", death=False, retry=False
+            )
             return True
         limit = self._limits.memory_bytes
         if limit is not None and child.memory() > limit:

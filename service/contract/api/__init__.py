@@ -1,1 +1,1 @@
-"""Models of the HTTP interface's requests and answers; openapi.json is made from them."""
+"""Models of the HTTP interface's requests; its answers are those of prescore.models."""

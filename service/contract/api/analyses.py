@@ -6,9 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from prescore.models.studies import StudyIdf
 from service.contract import limits
-from service.contract.api.captions import CaptionsIn
-from service.contract.api.strict import Many, Pair, Strict, Whole, Word, absent
-from service.contract.api.texts import (
+from service.contract.api.field_types import (
     AnyTokenizerName,
     DatasetReference,
     PostgenName,
@@ -16,12 +14,21 @@ from service.contract.api.texts import (
     SearchedName,
     SummedName,
 )
+from service.contract.api.request_parts import (
+    CaptionsInput,
+    Many,
+    Pair,
+    StrictModel,
+    Whole,
+    Word,
+    build_absent_schema,
+)
 from service.contract.metrics import families, tokenizers
 
 ProbeName = Literal["human", "frequent", "rare", "swap", "random", "single"]
 
 
-class ComparisonIn(Strict):
+class ComparisonRequest(StrictModel):
     """Compare two evaluations of the same images."""
 
     a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
@@ -36,7 +43,7 @@ class ComparisonIn(Strict):
     deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
 
 
-class ProbeOptions(Strict):
+class ProbeOptions(StrictModel):
     """Options of single probes; null: as in the paper."""
 
     frequent: Annotated[Many[Word], Field(max_length=limits.WORDS)] | Whole | None = Field(
@@ -52,11 +59,13 @@ class ProbeOptions(Strict):
     )
 
 
-class ProbesIn(Strict):
+class ProbesRequest(StrictModel):
     """Probe metrics with the references of a split."""
 
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [absent("evaluation"), absent("captions")]}
+        json_schema_extra={
+            "anyOf": [build_absent_schema("evaluation"), build_absent_schema("captions")]
+        }
     )
 
     dataset: DatasetReference
@@ -66,7 +75,7 @@ class ProbesIn(Strict):
         max_length=limits.METRICS,
     )
     metrics: Many[ProbedName] = Field(
-        default=families.usual(), min_length=1, max_length=limits.METRICS
+        default=families.list_usual_families(), min_length=1, max_length=limits.METRICS
     )
     tokenizer: AnyTokenizerName = Field(
         default=tokenizers.USUAL,
@@ -78,7 +87,7 @@ class ProbesIn(Strict):
         max_length=40,
         description="An evaluation whose captions are compared with people's.",
     )
-    captions: CaptionsIn | None = Field(
+    captions: CaptionsInput | None = Field(
         default=None,
         description="Captions to compare with people's, one for each image.",
     )
@@ -92,7 +101,7 @@ class ProbesIn(Strict):
         return self
 
 
-class StudyIn(Strict):
+class StudyRequest(StrictModel):
     """Study the 200 latest finished evaluations of checkpoints on a split."""
 
     dataset: DatasetReference

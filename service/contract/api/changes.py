@@ -6,16 +6,16 @@ from pydantic import Field, StringConstraints, WithJsonSchema
 
 from prescore import plain_text
 from service.contract import limits
-from service.contract.api.strict import Strict
-from service.contract.api.texts import Label, LabelName, NoNul
+from service.contract.api.field_types import Label, LabelName, NoNul
+from service.contract.api.request_parts import StrictModel
 
 _NOTE = {"type": "string", "maxLength": limits.NOTE, "pattern": r"^[^\x00]*$"}
 
 Note = Annotated[str, StringConstraints(max_length=limits.NOTE), NoNul, WithJsonSchema(_NOTE)]
 
 
-class RunChange(Strict):
-    """What is to be another; what is left out stays as it is."""
+class RunChange(StrictModel):
+    """Fields of a run to change; those left out stay as they are."""
 
     note: Note | None = Field(
         default=None, description="What people should know about this run; null removes it."
@@ -23,7 +23,7 @@ class RunChange(Strict):
 
 
 class EvaluationChange(RunChange):
-    """What is to be another; what is left out stays as it is."""
+    """Fields of an evaluation to change; those left out stay as they are."""
 
     labels: Annotated[
         dict[LabelName, Label | None],
@@ -52,13 +52,13 @@ class EvaluationChange(RunChange):
     )
 
 
-class DatasetChange(Strict):
-    """What may be changed of a version."""
+class DatasetChange(StrictModel):
+    """Changes that a version of a dataset allows."""
 
     pictures_shown: bool = Field(description="Whether its pictures may be looked at.")
 
 
-class JobKeyIn(Strict):
+class JobKeyRequest(StrictModel):
     """A CI job's proof of who it is."""
 
     token: str = Field(

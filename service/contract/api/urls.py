@@ -9,8 +9,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from prescore.models.webhooks import WebhookEvent
-from service.contract.api.strict import Strict
-from service.contract.api.texts import Digest
+from service.contract.api.field_types import Digest
+from service.contract.api.request_parts import StrictModel
 
 LONGEST = 2000  # characters
 PORTS = frozenset((443, 8443))
@@ -40,15 +40,15 @@ USUAL_EVENTS: list[WebhookEvent] = ["run.succeeded", "run.failed"]
 TEST_EVENT = "webhook.test"  # that is sent where somebody asks for it
 
 
-def shown(url: str) -> str:
+def shorten_url(url: str) -> str:
     """A URL without what may be a password: the host, and the last characters."""
     _, _, rest = url.partition("://")
     host, _, path = rest.replace("?", "/", 1).partition("/")
     return f"https://{host}/…{path[-4:] if len(path) >= 16 else ''}"
 
 
-class WebhookIn(Strict):
-    """Where to tell of what."""
+class WebhookRequest(StrictModel):
+    """URL of a webhook, and the events that it is told."""
 
     url: OutgoingUrl
     events: Annotated[
@@ -68,8 +68,8 @@ class WebhookIn(Strict):
     )
 
 
-class DatasetByUrl(Strict):
-    """Where a dataset's tar is, and which one it is."""
+class DatasetUrlRequest(StrictModel):
+    """URL of a dataset's tar, and the digest that it must have."""
 
     url: OutgoingUrl
     digest: Digest = Field(description="The tar's SHA-256: what is found is this, or refused.")

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from prescore.plain_text import is_plain
 from service.contract.errors import AssetRefused, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.wording import told
+from service.contract.wording import describe_field_error
 
 FORMAT = "1"
 DTYPES = ("F32", "F16")
@@ -28,9 +28,9 @@ Shapes = dict[str, tuple[int, ...]]
 Side = tuple[int, int]
 
 
-class Preprocessing(BaseModel):
-    """What a network is given of a picture. Either the whole of it is `stretched` to a width and
-    height; or its shorter side gets `shorter` pixels and the middle is `cropped` to a width and
+class EncoderPreprocessing(BaseModel):
+    """Preprocessing of a picture for a network. Either the whole of it is `stretched` to a width
+    and height; or its shorter side gets `shorter` pixels and the middle is `cropped` to a width and
     height. Then of each value (0 to 255) the `mean` of its channel is taken away, and the rest is
     divided by `deviation`.
     """
@@ -67,18 +67,18 @@ class Preprocessing(BaseModel):
 class EncoderHeader:
     name: str
     padding: Padding
-    preprocessing: Preprocessing
+    preprocessing: EncoderPreprocessing
     tensors: Mapping[str, TensorEntry]
 
     size = 1280  # of an image's features
 
-    def identity(self, sha256: str) -> Encoder:
-        """What checkpoints and features name."""
-        return Encoder(name=self.name, digest=f"sha256:{sha256}")
+    def identity(self, sha256: str) -> FeatureEncoder:
+        """Name and digest, as checkpoints and features have them."""
+        return FeatureEncoder(name=self.name, digest=f"sha256:{sha256}")
 
 
 @dataclass(frozen=True)
-class Block:
+class MobileNetBlock:
     """Of MobileNetV2: channels that come in, between, and out; and the stride."""
 
     given: int
@@ -87,12 +87,12 @@ class Block:
     stride: int
 
 
-def blocks() -> Iterator[Block]:
+def list_mobilenet_blocks() -> Iterator[MobileNetBlock]:
     """The blocks of MobileNetV2, in their order (Sandler et al. 2018, table 2)."""
     given = 32
     for expansion, out, count, stride in _TABLE:
         for place in range(count):
-            yield Block(given, given * expansion, out, stride if place == 0 else 1)
+            yield MobileNetBlock(given, given * expansion, out, stride if place == 0 else 1)
             given = out
 
 
@@ -102,12 +102,12 @@ _TABLE = (
 )
 
 
-def shapes() -> Shapes:
+def list_encoder_shapes() -> Shapes:
     """The tensors of a MobileNetV2 whose layers have their normalisations multiplied in; matrices
     are (out, in, height, width).
     """
     found: Shapes = {"stem.weight": (32, 3, 3, 3), "stem.bias": (32,)}
-    for place, block in enumerate(blocks()):
+    for place, block in enumerate(list_mobilenet_blocks()):
         at = f"blocks.{place}"
         if block.inner != block.given:
             found[f"{at}.expand.weight"] = (block.inner, block.given, 1, 1)
@@ -120,11 +120,11 @@ def shapes() -> Shapes:
     return found | {"head.weight": (size, block.out, 1, 1), "head.bias": (size,)}
 
 
-def read(path: Path) -> EncoderHeader:
+def read_encoder_header(path: Path) -> EncoderHeader:
     """Read only the header; AssetRefused says what is wrong."""
     try:
         with path.open("rb") as stream:
-            found = safetensors_header.read(stream, path.stat().st_size)
+            found = safetensors_header.read_safetensors_header(stream, path.stat().st_size)
     except OSError as error:
         raise AssetRefused(f"{path} cannot be read: {error.strerror}") from None
     except InvalidCheckpoint as error:
@@ -138,11 +138,13 @@ def read(path: Path) -> EncoderHeader:
     if not 0 < len(name) <= MAX_NAME or not is_plain(name):
         raise _wrong("name", f"a text of 1 to {MAX_NAME} characters", name)
     _check_tensors(found.tensors)
-    preprocessing = preprocessing_in(metadata.get("preprocessing", ""))
+    preprocessing = parse_encoder_preprocessing(metadata.get("preprocessing", ""))
     return EncoderHeader(name, padding, preprocessing, found.tensors)
 
 
-def metadata_of(name: str, padding: Padding, preprocessing: Preprocessing) -> dict[str, str]:
+def dump_encoder_metadata(
+    name: str, padding: Padding, preprocessing: EncoderPreprocessing
+) -> dict[str, str]:
     """The metadata that `read` reads."""
     return {
         "prescore_encoder": FORMAT,
@@ -153,20 +155,22 @@ def metadata_of(name: str, padding: Padding, preprocessing: Preprocessing) -> di
     }
 
 
-def preprocessing_in(text: str) -> Preprocessing:
-    """What the JSON says; AssetRefused says what is wrong."""
+def parse_encoder_preprocessing(text: str) -> EncoderPreprocessing:
+    """Parse the JSON; AssetRefused says what is wrong."""
     if len(text) > MAX_TEXT:
         raise AssetRefused(f"encoder, preprocessing: at most {MAX_TEXT:,} characters are accepted")
     try:
-        strict_json.parse(text)
-        return Preprocessing.model_validate_json(text)
+        strict_json.parse_json(text)
+        return EncoderPreprocessing.model_validate_json(text)
     except strict_json.NotJson as error:
         raise AssetRefused(f"encoder, preprocessing: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = "".join(f"/{part}" for part in first["loc"])[:100]
-        fields = Preprocessing.model_fields
-        raise AssetRefused(f"encoder, preprocessing{where}: {told(first, fields)}") from None
+        fields = EncoderPreprocessing.model_fields
+        raise AssetRefused(
+            f"encoder, preprocessing{where}: {describe_field_error(first, fields)}"
+        ) from None
 
 
 def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:
@@ -179,7 +183,7 @@ def _wrong(name: str, expected: str, found: str) -> AssetRefused:
 
 
 def _check_tensors(found: Mapping[str, TensorEntry]) -> None:
-    expected = shapes()
+    expected = list_encoder_shapes()
     odd = sorted({*found} ^ {*expected})
     if odd:
         raise AssetRefused(

@@ -12,12 +12,12 @@ from typing import IO, Any
 from prescore import foreign
 from service.contract.errors import InvalidBundle
 from service.contract.formats import strict_json
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 _TOKEN_LINE = re.compile(r"([^\t#]+)#(\d+)\t(.*)")
 
 
-def flickr8k(tokens: Path, splits: Mapping[str, Path]) -> Iterator[Item]:
+def read_flickr8k(tokens: Path, splits: Mapping[str, Path]) -> Iterator[BundleItem]:
     """`Flickr8k.token.txt` (image#n TAB caption) and a list of image names for each split."""
     captions = _token_file(tokens)
     for split, listing in splits.items():
@@ -26,17 +26,17 @@ def flickr8k(tokens: Path, splits: Mapping[str, Path]) -> Iterator[Item]:
                 raise InvalidBundle(
                     f"{listing.name}, line {number}: {image!r:.100} has no caption in {tokens.name}"
                 )
-            yield Item(image, split, tuple(captions[image]))
+            yield BundleItem(image, split, tuple(captions[image]))
 
 
-def karpathy(path: Path) -> Iterator[Item]:
+def read_karpathy(path: Path) -> Iterator[BundleItem]:
     """Karpathy's dataset_*.json; the split `restval` is kept as it is."""
     for index, image in enumerate(_list(_json(path), "images", path.name)):
         where = f"{path.name}, images[{index}]"
         sentences = _list(image, "sentences", where)
         if not sentences:
             raise InvalidBundle(f"{where}: expected at least one of 'sentences', found none")
-        yield Item(
+        yield BundleItem(
             image=_text(image, "filename", where),
             split=_text(image, "split", where),
             references=tuple(
@@ -47,7 +47,7 @@ def karpathy(path: Path) -> Iterator[Item]:
         )
 
 
-def coco(path: Path, split: str) -> Iterator[Item]:
+def read_coco(path: Path, split: str) -> Iterator[BundleItem]:
     """COCO's captions_*.json: images and annotations apart, joined by image_id."""
     document = _json(path)
     captions: dict[str, list[str]] = defaultdict(list)
@@ -60,7 +60,9 @@ def coco(path: Path, split: str) -> Iterator[Item]:
         identity = _identity(image, "id", where)
         if identity not in captions:
             raise InvalidBundle(f"{where}: no annotation has image_id {identity!r:.60}")
-        yield Item(_text(image, "file_name", where), split, tuple(captions[identity]), identity)
+        yield BundleItem(
+            _text(image, "file_name", where), split, tuple(captions[identity]), identity
+        )
 
 
 def _token_file(path: Path) -> dict[str, list[str]]:
@@ -107,7 +109,7 @@ def _json(path: Path) -> Any:
     with _open(path) as stream:
         raw = stream.read()
     try:
-        return strict_json.parse(raw.decode("utf-8"))
+        return strict_json.parse_json(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidBundle(f"{path.name}: not UTF-8 (byte {error.start})") from None
     except strict_json.NotJson as error:

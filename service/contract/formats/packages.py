@@ -40,8 +40,8 @@ _BESIDE = ("__MACOSX", ".DS_Store", ".git", ".gitattributes", ".gitignore", ".ca
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the bytes of a file lie as they are: in `path`, from `start` on."""
+class FilePlace:
+    """Place of a file's bytes as they are: in `path`, from `start` on."""
 
     path: Path
     start: int
@@ -49,19 +49,19 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Inside:
+class PackageFile:
     """A file of a package; `place` is None where it is compressed."""
 
     size: int
     open: Callable[[], IO[bytes] | io.FileIO]
-    place: Place | None
+    place: FilePlace | None
 
 
 @dataclass(frozen=True)
-class Package:
+class ModelPackage:
     """Files by their names; a folder that holds all of them is left out of the names."""
 
-    files: Mapping[str, Inside]
+    files: Mapping[str, PackageFile]
 
     def read(self, name: str, most: int) -> bytes:
         """A small file as a whole; InvalidPackage where it is absent or has more bytes."""
@@ -86,7 +86,7 @@ class Package:
                 f"{name}: expected UTF-8, found byte {error.start}", pointer=f"/{name}"
             ) from None
 
-    def file(self, name: str) -> Inside:
+    def file(self, name: str) -> PackageFile:
         if name not in self.files:
             there = ", ".join(sorted(self.files)[:10]) or "no file"
             raise InvalidPackage(f"expected a file {name}, found {there:.500}")
@@ -94,7 +94,7 @@ class Package:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file begins as a tar or a zip does."""
+    """Tell whether a file begins as a tar or a zip does."""
     with path.open("rb") as stream:
         beginning = stream.read(plain_tar.BLOCK)
     return beginning.startswith(_ZIP) or is_tar(beginning)
@@ -104,13 +104,13 @@ def is_tar(beginning: bytes) -> bool:
     return beginning[257:262] == b"ustar"
 
 
-def is_plain(head: bytes) -> bool:
-    """Whether the first file of a zip, which begins so, may be one that is read."""
+def is_plain_zip(head: bytes) -> bool:
+    """Tell whether the first file of a zip, which begins so, may be one that is read."""
     return int.from_bytes(head[8:10], "little") in _PLAIN_ZIP
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Package]:
+def open_package(path: Path) -> Iterator[ModelPackage]:
     """The files of a folder, or of a tar or a zip that stays open meanwhile."""
     if path.is_dir():
         yield _named(_in_folder(path))
@@ -123,32 +123,32 @@ def opened(path: Path) -> Iterator[Package]:
             yield _named(_in_tar(path, stream))
 
 
-def begun(path: Path, stream: IO[bytes], file_bytes: float) -> Package:
+def open_partial_package(path: Path, stream: IO[bytes], file_bytes: float) -> ModelPackage:
     """The files of a tar of `file_bytes` bytes of which only the first ones are there; the last
     file may be cut off.
     """
     return _named(_in_tar(path, stream, file_bytes))
 
 
-def _named(found: Mapping[str, Inside]) -> Package:
+def _named(found: Mapping[str, PackageFile]) -> ModelPackage:
     files = {name: each for name, each in found.items() if not _is_beside(name)}
     if not files:
         raise InvalidPackage("expected the files of a model, found none")
     folders = {name.split("/")[0] if "/" in name else None for name in files}
     (folder, *others) = folders
     if folder is None or others:
-        return Package(files)
-    return Package({name.removeprefix(f"{folder}/"): each for name, each in files.items()})
+        return ModelPackage(files)
+    return ModelPackage({name.removeprefix(f"{folder}/"): each for name, each in files.items()})
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file is none of the model's."""
+    """Tell whether a file is none of the model's."""
     parts = name.split("/")
     return any(part in _BESIDE for part in parts) or parts[-1].startswith("._")
 
 
-def _in_folder(path: Path) -> dict[str, Inside]:
-    found: dict[str, Inside] = {}
+def _in_folder(path: Path) -> dict[str, PackageFile]:
+    found: dict[str, PackageFile] = {}
     for file in sorted(path.rglob("*")):
         if not file.is_file():
             continue
@@ -157,22 +157,22 @@ def _in_folder(path: Path) -> dict[str, Inside]:
                 f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
             )
         size = file.stat().st_size
-        found[_plain(file.relative_to(path).as_posix())] = Inside(
-            size, partial(io.FileIO, file), Place(file, 0, size)
+        found[_plain(file.relative_to(path).as_posix())] = PackageFile(
+            size, partial(io.FileIO, file), FilePlace(file, 0, size)
         )
     return found
 
 
-def _in_tar(path: Path, stream: IO[bytes], whole: float | None = None) -> dict[str, Inside]:
+def _in_tar(path: Path, stream: IO[bytes], whole: float | None = None) -> dict[str, PackageFile]:
     try:
-        members = plain_tar.members(stream, limits.PACKAGE_FILES, whole=whole)
+        members = plain_tar.read_tar_members(stream, limits.PACKAGE_FILES, whole=whole)
     except InvalidBundle as refused:
         raise InvalidPackage(refused.detail) from None
     return {
-        name: Inside(
+        name: PackageFile(
             member.size,
-            partial(plain_tar.open_member, stream, member),
-            Place(path, member.start, member.size),
+            partial(plain_tar.open_tar_member, stream, member),
+            FilePlace(path, member.start, member.size),
         )
         for name, member in members.items()
     }
@@ -188,7 +188,7 @@ def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
+def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, PackageFile]:
     listed = [each for each in archive.infolist() if not each.filename.endswith("/")]
     if len(listed) > limits.PACKAGE_FILES:
         raise InvalidPackage(
@@ -197,7 +197,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
     whole = sum(each.file_size for each in listed)
     if whole > min(limits.UPLOAD_BYTES, MOST_RATIO * path.stat().st_size):
         raise InvalidPackage(f"the zip says that its files have {whole:,} bytes: too many for it")
-    found: dict[str, Inside] = {}
+    found: dict[str, PackageFile] = {}
     for each in listed:
         name = _plain(each.filename)
         if name == ".":
@@ -205,7 +205,7 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
         if name in found:
             raise InvalidPackage(f"{name!r:.200} is in the zip twice")
         _check_plain(each)
-        found[name] = Inside(
+        found[name] = PackageFile(
             each.file_size, partial(_member, archive, each), _place(path, archive, each)
         )
     return found
@@ -213,10 +213,10 @@ def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, Inside]:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     with _told(info.filename):
-        return cast("IO[bytes]", _Unpacked(archive.open(info), info.filename))
+        return cast("IO[bytes]", _UnpackedStream(archive.open(info), info.filename))
 
 
-class _Unpacked(io.BufferedIOBase):
+class _UnpackedStream(io.BufferedIOBase):
     """A file of a zip, read as it is unpacked; InvalidPackage where that cannot be done.
 
     No BufferedReader around it, which has the memory of all that is asked for before any of it is
@@ -269,7 +269,7 @@ def _check_plain(info: zipfile.ZipInfo) -> None:
         )
 
 
-def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Place | None:
+def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> FilePlace | None:
     if info.compress_type != zipfile.ZIP_STORED:
         return None
     stream = archive.fp
@@ -282,11 +282,11 @@ def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Place
         raise InvalidPackage(f"{info.filename!r:.200}: the zip's list and its content disagree")
     if info.compress_size != info.file_size:
         raise InvalidPackage(f"{info.filename!r:.200}: the zip names two sizes of it")
-    return Place(path, start, info.file_size)
+    return FilePlace(path, start, info.file_size)
 
 
 def _plain(name: str) -> str:
     try:
-        return plain_tar.plain_name(name)
+        return plain_tar.clean_member_name(name)
     except InvalidBundle as refused:
         raise InvalidPackage(refused.detail) from None

@@ -22,17 +22,20 @@ from service.contract.errors import (
     TensorMismatch,
 )
 from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats.architectures import MAX_FEATURE_SIZE
 from service.contract.formats.checkpoint_header import (
-    MAX_VOCABULARY,
-    Encoder,
-    check_sizes,
-    metadata_model,
-    words_of,
+    FeatureEncoder,
+    check_metadata_sizes,
+    parse_metadata_entry,
 )
-from service.contract.formats.checkpoint_header.sizes import MAX_FEATURE_SIZE
-from service.contract.formats.json_parts import JsonPart
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.formats.words import TOKENIZERS, Tokenizer
+from service.contract.formats.strict_json import JsonPart
+from service.contract.formats.vocabularies import (
+    MAX_VOCABULARY,
+    MODEL_TOKENIZERS,
+    ModelTokenizer,
+    parse_vocabulary,
+)
 
 MARK = "prescore_plugin"
 GROUP = "prescore.captioners"  # of entry points
@@ -69,7 +72,7 @@ class InstalledPlugin:
         return asdict(self)
 
     def oddity(self) -> str | None:
-        """What is wrong with it: its names are parts of signatures and of keys."""
+        """Find its fault: its names are parts of signatures and of keys."""
         for what, text, pattern in (
             ("name", self.name, _NAME),
             ("package", self.package, _PACKAGE),
@@ -80,7 +83,7 @@ class InstalledPlugin:
         return None
 
 
-class Pieces(JsonPart):
+class PluginPieces(JsonPart):
     """`size`: of the ids; `longest`: tokens that the model reads of a caption, START among them."""
 
     size: int = Field(ge=2, le=MAX_VOCABULARY)
@@ -89,15 +92,15 @@ class Pieces(JsonPart):
     longest: int = Field(ge=2, le=100_000)
 
     @model_validator(mode="after")
-    def _within(self) -> "Pieces":
+    def _within(self) -> "PluginPieces":
         if max(self.start, self.end) >= self.size:
             raise ValueError("expected start and end below size")
         return self
 
 
 @dataclass(frozen=True)
-class Words:
-    tokenizer: Tokenizer
+class PluginWords:
+    tokenizer: ModelTokenizer
     vocabulary: tuple[str, ...]
 
 
@@ -107,8 +110,8 @@ class PluginHeader:
 
     plugin: str
     config: Mapping[str, Any]
-    encoder: Encoder
-    tokens: Words | Pieces
+    encoder: FeatureEncoder
+    tokens: PluginWords | PluginPieces
     tokenizer_json: str | None
     notes: Mapping[str, str]
     tensors: Mapping[str, TensorEntry]
@@ -124,20 +127,24 @@ class PluginHeader:
 
     @property
     def units(self) -> str:
-        return "pieces" if isinstance(self.tokens, Pieces) else "words"
+        return "pieces" if isinstance(self.tokens, PluginPieces) else "words"
 
     @property
     def longest(self) -> int | None:
         """The longest caption in tokens, START not counted; None: any."""
-        return self.tokens.longest - 1 if isinstance(self.tokens, Pieces) else None
+        return self.tokens.longest - 1 if isinstance(self.tokens, PluginPieces) else None
 
     @property
     def vocabulary_size(self) -> int:
-        return self.tokens.size if isinstance(self.tokens, Pieces) else len(self.tokens.vocabulary)
+        return (
+            self.tokens.size
+            if isinstance(self.tokens, PluginPieces)
+            else len(self.tokens.vocabulary)
+        )
 
 
-def is_one(stream: IO[bytes]) -> bool:
-    """Whether a safetensors file, or its beginning, says that a plug-in opens it, right or wrong.
+def is_plugin_stream(stream: IO[bytes]) -> bool:
+    """Tell whether a safetensors file, or its beginning, says that a plug-in opens it.
     A canonical checkpoint may have a note of that name.
     """
     raw = stream.read(8)
@@ -147,7 +154,9 @@ def is_one(stream: IO[bytes]) -> bool:
     if f'"{MARK}"'.encode() not in raw:
         return False
     try:
-        found = safetensors_header.read(stream, math.inf, max_structure=_MAX_STRUCTURE)
+        found = safetensors_header.read_safetensors_header(
+            stream, math.inf, max_structure=_MAX_STRUCTURE
+        )
     except InvalidCheckpoint:
         return False
     finally:
@@ -155,39 +164,43 @@ def is_one(stream: IO[bytes]) -> bool:
     return MARK in found.metadata and _OURS not in found.metadata
 
 
-def is_one_at(path: Path) -> bool:
+def is_plugin_file(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as stream:
-        return is_one(stream)
+        return is_plugin_stream(stream)
 
 
-def read(path: Path) -> PluginHeader:
+def read_plugin_header(path: Path) -> PluginHeader:
     with path.open("rb") as stream:
-        return judge(stream, path.stat().st_size)
+        return parse_plugin_header(stream, path.stat().st_size)
 
 
-def judge(stream: IO[bytes], file_bytes: float) -> PluginHeader:
+def parse_plugin_header(stream: IO[bytes], file_bytes: float) -> PluginHeader:
     """Read only the header; raises an InvalidCheckpoint that says what is wrong. `file_bytes` is
     infinity where nobody knows the file's length yet.
     """
     stream.seek(0, os.SEEK_SET)
-    header = safetensors_header.read(stream, file_bytes, max_structure=_MAX_STRUCTURE)
+    header = safetensors_header.read_safetensors_header(
+        stream, file_bytes, max_structure=_MAX_STRUCTURE
+    )
     metadata = header.metadata
-    check_sizes(metadata, _LONG)
+    check_metadata_sizes(metadata, _LONG)
     has_pieces = any(name in metadata for name in _OF_PIECES)
     needed = (*_REQUIRED, *(_OF_PIECES if has_pieces else _OF_WORDS))
     _check_present(metadata, needed)
     if not header.tensors:
         raise TensorMismatch("expected tensors, found none")
-    encoder = metadata_model(Encoder, metadata, "encoder")
+    encoder = parse_metadata_entry(FeatureEncoder, metadata, "encoder")
     if (oddity := encoder.oddity()) is not None:
         raise ConfigInvalid(oddity, pointer="/__metadata__/encoder")
     return PluginHeader(
         plugin=_name(metadata[MARK]),
         config=_config(metadata["config"]),
         encoder=encoder,
-        tokens=metadata_model(Pieces, metadata, "pieces") if has_pieces else _words(metadata),
+        tokens=parse_metadata_entry(PluginPieces, metadata, "pieces")
+        if has_pieces
+        else _words(metadata),
         tokenizer_json=_tokenizer_json(metadata[TOKENIZER]) if has_pieces else None,
         notes={name: text for name, text in metadata.items() if name not in needed},
         tensors=header.tensors,
@@ -218,7 +231,7 @@ def _name(text: str) -> str:
 def _config(text: str) -> Mapping[str, Any]:
     pointer = "/__metadata__/config"
     try:
-        value = strict_json.parse(text, _MAX_KEYS)
+        value = strict_json.parse_json(text, _MAX_KEYS)
     except strict_json.NotJson as error:
         raise ConfigInvalid(f"config: {error}", pointer=f"{pointer}{error.where}") from None
     if not isinstance(value, dict):
@@ -233,20 +246,22 @@ def _config(text: str) -> Mapping[str, Any]:
     return value
 
 
-def _words(metadata: Mapping[str, str]) -> Words:
-    for name in TOKENIZERS:
+def _words(metadata: Mapping[str, str]) -> PluginWords:
+    for name in MODEL_TOKENIZERS:
         if metadata["tokenizer"] == name:
-            words = words_of(metadata["vocabulary"], "vocabulary", "/__metadata__/vocabulary")
-            return Words(name, words)
+            words = parse_vocabulary(
+                metadata["vocabulary"], "vocabulary", "/__metadata__/vocabulary"
+            )
+            return PluginWords(name, words)
     raise MetadataInvalid(
-        f"tokenizer: expected {' or '.join(map(repr, TOKENIZERS))}, found "
+        f"tokenizer: expected {' or '.join(map(repr, MODEL_TOKENIZERS))}, found "
         f"{metadata['tokenizer']!r:.60}; of pieces, {' and '.join(_OF_PIECES)} take its place",
         pointer="/__metadata__/tokenizer",
     )
 
 
 def _tokenizer_json(text: str) -> str:
-    """What is in it, only the tokenizers' own library can tell, on a worker."""
+    """Check how it begins; the tokenizers' own library judges the rest, on a worker."""
     if not text.lstrip().startswith("{"):
         raise MetadataInvalid(
             f"{TOKENIZER}: expected the content of a tokenizer.json, found {text[:40]!r}",

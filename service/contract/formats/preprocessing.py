@@ -1,10 +1,10 @@
-"""What becomes of a picture before a model looks at it, by the names that transformers uses."""
+"""Preprocessing of pictures before a model sees them, by transformers' names."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from service.contract.formats.json_parts import JsonPart
+from service.contract.formats.strict_json import JsonPart
 
 MOST_SIDE = 2_048
 _LEAST_DEVIATION = 1e-6  # less makes numbers of pixels that float32 does not hold
@@ -29,15 +29,15 @@ class Rectangle(JsonPart):
     width: Side
 
 
-class Shortest(JsonPart):
+class ShortestEdge(JsonPart):
     shortest_edge: Side
 
 
-class Preprocessing(JsonPart):
+class PicturePreprocessing(JsonPart):
     """`resample`: a number of Pillow's. Means and deviations are of red, green and blue."""
 
     do_resize: Literal[True] = True
-    size: Rectangle | Shortest
+    size: Rectangle | ShortestEdge
     resample: Annotated[int, Field(ge=0, le=5)]
     do_center_crop: bool | None = False
     crop_size: Rectangle | None = None
@@ -48,8 +48,8 @@ class Preprocessing(JsonPart):
     image_std: Deviations = Field(default=[0.5, 0.5, 0.5])
 
     @model_validator(mode="after")
-    def _cropped(self) -> "Preprocessing":
-        if self.crop is None and isinstance(self.size, Shortest):
+    def _cropped(self) -> "PicturePreprocessing":
+        if self.crop is None and isinstance(self.size, ShortestEdge):
             raise ValueError(
                 "expected all pictures to become one size: a size with height and width, or a crop"
             )

@@ -49,15 +49,15 @@ class SafetensorsHeader:
     data_start: int
 
 
-def needed(beginning: bytes, max_header_bytes: int = MAX_HEADER_BYTES) -> int:
-    """How many bytes of a file have to be there, of which this is the beginning, to judge it."""
+def count_header_bytes(beginning: bytes, max_header_bytes: int = MAX_HEADER_BYTES) -> int:
+    """Count the bytes of a file that must be there to read its header, by its beginning."""
     if len(beginning) < 8:
         return 8
     length = int.from_bytes(beginning[:8], "little")
     return 8 if length > max_header_bytes else 8 + length
 
 
-def read(
+def read_safetensors_header(
     stream: IO[bytes],
     file_bytes: float,
     max_header_bytes: int = MAX_HEADER_BYTES,
@@ -77,7 +77,7 @@ def read(
     return SafetensorsHeader(metadata, tensors, data_start)
 
 
-def string_list(text: str, at_most: int) -> list[str]:
+def parse_string_list(text: str, at_most: int) -> list[str]:
     """A metadata entry that is a JSON list of strings and nothing else.
 
     Parsed JSON needs memory by its structure, not its length, so the structure is counted first.
@@ -86,7 +86,7 @@ def string_list(text: str, at_most: int) -> list[str]:
     structure = _outside_strings(text.encode(), at_most)
     if structure.count(b"[") != 1 or structure.strip(b" \t\r\n[],"):
         raise strict_json.NotJson("expected a JSON list of strings and nothing else")
-    return list(strict_json.parse(text))
+    return list(strict_json.parse_json(text))
 
 
 def _outside_strings(text: bytes, max_strings: int) -> bytes:
@@ -141,7 +141,7 @@ def _decoded(raw: bytes) -> str:
 def _json_object(text: str) -> dict[str, Any]:
     try:
         # `_header_bytes` has checked that it begins with a brace.
-        value: dict[str, Any] = strict_json.parse(text)
+        value: dict[str, Any] = strict_json.parse_json(text)
     except strict_json.NotJson as error:
         raise HeaderMalformed(f"header: {error}", pointer=error.where[:100] or None) from None
     return value

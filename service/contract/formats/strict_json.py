@@ -6,9 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from service.contract.errors import RequestRefused
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from service.contract.errors import ConfigInvalid, RequestRefused
+from service.contract.wording import describe_field_error
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _EXPECTED = {  # by how `json` begins to say it
@@ -35,7 +38,7 @@ class NotJson(ValueError):
         self.where = where
 
 
-def parse(text: str, most_keys: float = math.inf) -> Any:
+def parse_json(text: str, most_keys: float = math.inf) -> Any:
     """Parse JSON; NotJson on duplicate keys, NaN, infinity, lone surrogates, too deep nesting, and
     objects with more than `most_keys` keys.
     """
@@ -58,10 +61,10 @@ def parse(text: str, most_keys: float = math.inf) -> Any:
     return value
 
 
-def line_object(number: int, line: bytes, refused: type[RequestRefused]) -> dict[str, Any]:
+def parse_json_line(number: int, line: bytes, refused: type[RequestRefused]) -> dict[str, Any]:
     """The JSON object in a file's line; raises `refused` with line and field."""
     try:
-        value = parse(line.decode("utf-8"))
+        value = parse_json(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise refused(f"line {number}: not UTF-8 (byte {error.start})") from None
     except NotJson as error:
@@ -72,18 +75,18 @@ def line_object(number: int, line: bytes, refused: type[RequestRefused]) -> dict
     return value
 
 
-def finite(value: Any) -> Any:
+def replace_infinite(value: Any) -> Any:
     """The value with None in place of every infinite or undefined number, as JSON needs."""
     if isinstance(value, Mapping):
-        return {name: finite(each) for name, each in value.items()}
+        return {name: replace_infinite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
+        return [replace_infinite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _told(error: json.JSONDecodeError) -> str:
-    """What was expected, where, and what stood there. A text in one line may be a line of a file,
-    which has another number there: it is told by its column.
+    """Say what was expected, where, and what stood there. A text in one line may be a line of a
+    file, which has another number there: it is told by its column.
     """
     if not error.doc.strip():
         return "expected JSON, found an empty text"
@@ -109,7 +112,7 @@ def _told(error: json.JSONDecodeError) -> str:
 
 
 def _text_cut_off(error: json.JSONDecodeError) -> int | None:
-    """Where the text begins in whose middle all ends, but for a line break; else None."""
+    """Find where the text begins in whose middle all ends, but for a line break; else None."""
     if error.msg.startswith("Unterminated string"):
         return error.pos
     if error.msg.startswith("Invalid control") and not error.doc[error.pos :].strip():
@@ -156,7 +159,7 @@ def _real(digits: str) -> float:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether all text can be written as UTF-8; False also where nesting is too deep to tell."""
+    """Tell whether all text can be written as UTF-8; False also where nesting is too deep."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (UnicodeEncodeError, RecursionError):
@@ -172,9 +175,11 @@ def _refuse_surrogates(value: Any) -> None:
         for name, item in stack[-1]:
             path[-1] = name
             if _is_broken(name):
-                raise NotJson("expected text, found a lone surrogate in a key", pointer(path[1:-1]))
+                raise NotJson(
+                    "expected text, found a lone surrogate in a key", join_pointer(path[1:-1])
+                )
             if _is_broken(item):
-                raise NotJson("expected text, found a lone surrogate", pointer(path[1:]))
+                raise NotJson("expected text, found a lone surrogate", join_pointer(path[1:]))
             if isinstance(item, dict | list):
                 stack.append(_entries(item))
                 path.append("")
@@ -192,7 +197,29 @@ def _entries(value: dict[str, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
     return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
-def pointer(path: Iterable[object]) -> str:
+def join_pointer(path: Iterable[object]) -> str:
     """A JSON pointer (RFC 6901): `/` and `~` in names are escaped."""
     names = (str(name).replace("~", "~0").replace("/", "~1") for name in path)
     return "".join(f"/{name}" for name in names)[:200]
+
+
+class JsonPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse_model(model: type[Model], text: str, name: str, pointer: str) -> Model:
+    """`name` and `pointer`: of the whole, for people and for programs. Raises ConfigInvalid."""
+    try:
+        return model.model_validate(parse_json(text))
+    except NotJson as error:
+        raise ConfigInvalid(f"{name}: {error}", pointer=pointer) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"/{part}" for part in first["loc"])[:100]
+        raise ConfigInvalid(
+            f"{name}{where}: {describe_field_error(first, model.model_fields)}",
+            pointer=pointer + where,
+        ) from None

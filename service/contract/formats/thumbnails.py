@@ -1,4 +1,4 @@
-"""Small forms of pictures: files of them, and the one form of WebP that is let in and out.
+"""Thumbnails: files of small pictures, and the one kind of WebP that is let in and out.
 
 A file has the forms of some pictures, each known by the SHA-256 of its bytes: safetensors, with a
 tensor of bytes for each form. Who reads one form reads no other.
@@ -21,14 +21,12 @@ _KEY_FRAME = b"\x9d\x01\x2a"
 _SIDE = (1 << 14) - 1
 
 
-def tensor(picture: str, size: int) -> str:
+def name_thumbnail(picture: str, size: int) -> str:
     return f"{picture}/{size}"
 
 
-def is_form(content: bytes, size: int) -> bool:
-    """Whether these bytes are a WebP of pixels and nothing else, none of whose sides is longer than
-    `size`: one frame, no metadata, no colour profile.
-    """
+def is_thumbnail(content: bytes, size: int) -> bool:
+    """Tell whether these bytes are a WebP of pixels alone, with sides up to `size`."""
     if not _FRAME <= len(content) <= MOST_BYTES or (content[:4], content[8:16]) != _BEGINNING:
         return False
     whole, frame = (int.from_bytes(content[at : at + 4], "little") for at in (4, 16))
@@ -43,25 +41,25 @@ def is_form(content: bytes, size: int) -> bool:
 _BEGINNING = b"RIFF", b"WEBPVP8 "
 
 
-def read(path: Path, picture: str, size: int) -> bytes | str:
+def read_thumbnail(path: Path, picture: str, size: int) -> bytes | str:
     """A picture's form, or why there is none. Raises UnusableDataset where the file is damaged."""
     try:
         with path.open("rb") as stream:
-            found = safetensors_header.read(stream, path.stat().st_size)
+            found = safetensors_header.read_safetensors_header(stream, path.stat().st_size)
             reason = _reasons(found.metadata).get(picture)
             if reason is not None:
                 return reason
-            entry = found.tensors[tensor(picture, size)]
+            entry = found.tensors[name_thumbnail(picture, size)]
             stream.seek(found.data_start + entry.start)
             content = stream.read(entry.end - entry.start)
     except (InvalidCheckpoint, KeyError, ValueError):
         content = b""
-    if not is_form(content, size):
+    if not is_thumbnail(content, size):
         raise UnusableDataset(f"the file of small pictures is damaged: {picture} is not in it")
     return content
 
 
-def reasons(undecoded: Mapping[str, str]) -> dict[str, str]:
+def dump_undecoded(undecoded: Mapping[str, str]) -> dict[str, str]:
     """The metadata that `read` reads."""
     return {UNDECODED: json.dumps(undecoded)}
 
@@ -70,7 +68,7 @@ def _reasons(metadata: Mapping[str, str]) -> Mapping[str, str]:
     return dict(json.loads(metadata.get(UNDECODED, "{}")))
 
 
-class Digests:
+class PictureDigests:
     """A file of the SHA-256 of pictures, in their images' order; zeros where there is no picture.
     Only what is asked for is read.
     """

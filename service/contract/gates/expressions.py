@@ -1,7 +1,7 @@
-"""Parses expressions that are linear in `baseline`; nothing is run as code."""
+"""Expressions of gates, linear in `baseline`: parsed, never run as code; misspelt ones repaired."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -29,7 +29,7 @@ class GateToken:
         return repr(self.text) if self.text else "the end"
 
 
-class Reader:
+class GateReader:
     """The tokens of one text, from left to right; `refuse` raises InvalidRequest with the place."""
 
     def __init__(self, text: str) -> None:
@@ -76,35 +76,37 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearExpression:
     """`coefficient` * baseline + `constant`, as exact fractions."""
 
     coefficient: Fraction
     constant: Fraction
 
     def at(self, baseline: float) -> Fraction:
-        return self.coefficient * exactly(baseline) + self.constant
+        return self.coefficient * convert_to_fraction(baseline) + self.constant
 
-    def __add__(self, other: "Linear") -> "Linear":
-        return Linear(self.coefficient + other.coefficient, self.constant + other.constant)
+    def __add__(self, other: "LinearExpression") -> "LinearExpression":
+        return LinearExpression(
+            self.coefficient + other.coefficient, self.constant + other.constant
+        )
 
-    def times(self, factor: Fraction) -> "Linear":
-        return Linear(self.coefficient * factor, self.constant * factor)
+    def times(self, factor: Fraction) -> "LinearExpression":
+        return LinearExpression(self.coefficient * factor, self.constant * factor)
 
 
-def exactly(value: float) -> Fraction:
+def convert_to_fraction(value: float) -> Fraction:
     """A float as the shortest decimal number that stands for it: 0.3 is 3/10."""
     return Fraction(repr(float(value)))
 
 
-def read_sum(reader: Reader, depth: int = 0) -> Linear:
+def read_sum(reader: GateReader, depth: int = 0) -> LinearExpression:
     found = _product(reader, depth)
     while sign := reader.take("+", "-"):
         found += _product(reader, depth).times(Fraction(1 if sign == "+" else -1))
     return found
 
 
-def _product(reader: Reader, depth: int) -> Linear:
+def _product(reader: GateReader, depth: int) -> LinearExpression:
     found = _factor(reader, depth)
     while sign := reader.take("*", "/"):
         at = reader.next
@@ -120,17 +122,17 @@ def _product(reader: Reader, depth: int) -> Linear:
     return found
 
 
-def _factor(reader: Reader, depth: int) -> Linear:
+def _factor(reader: GateReader, depth: int) -> LinearExpression:
     sign = 1
     while given := reader.take("+", "-"):
         sign = -sign if given == "-" else sign
     return _operand(reader, depth).times(Fraction(sign))
 
 
-def _operand(reader: Reader, depth: int) -> Linear:
+def _operand(reader: GateReader, depth: int) -> LinearExpression:
     token = reader.next
     if reader.take(BASELINE):
-        return Linear(Fraction(1), Fraction(0))
+        return LinearExpression(Fraction(1), Fraction(0))
     if reader.take("("):
         if depth == MAX_DEPTH:
             reader.refuse(f"at most {MAX_DEPTH} nested parentheses", token)
@@ -138,4 +140,34 @@ def _operand(reader: Reader, depth: int) -> Linear:
         reader.demand_sign(")")
         return found
     number = reader.demand("number", f"a number, {BASELINE} or (")
-    return Linear(Fraction(0), Fraction(number.text))
+    return LinearExpression(Fraction(0), Fraction(number.text))
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*(?:[-. ][A-Za-z0-9_]+)*")
+_TURNED = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
+_BACKWARDS = re.compile(r"\s*([^<>=]+?)\s*(>=|<=|>|<)\s*([A-Za-z_]\w*)\s*")
+_SIGNS: Sequence[tuple[str, str]] = (
+    (r"≥|=>", ">="),
+    (r"≤|=<", "<="),
+    (r"([<>])\s+=", r"\1="),
+    (r"(?<![<>=])==?(?![<>=])", ">="),
+    (r"(?<=[0-9]),(?=[0-9])", "."),
+)
+
+
+def repair_gate(text: str, is_name: Callable[[str], bool]) -> str:
+    """The text with the signs of gates, points in numbers, and names as `is_name` knows them."""
+    for wrong, right in _SIGNS:
+        text = re.sub(wrong, right, text)
+    text = _NAME.sub(lambda found: _name(found[0], is_name), text)
+    backwards = _BACKWARDS.fullmatch(text)
+    if backwards and is_name(backwards[3]):
+        text = f"{backwards[3]} {_TURNED[backwards[2]]} {backwards[1]}"
+    return text
+
+
+def _name(written: str, is_name: Callable[[str], bool]) -> str:
+    """A name of letters, digits and `_`, as CIDEr-D and BLEU4 are known by."""
+    plain = re.sub(r"[-. ]", "_", written.lower())
+    forms = plain, re.sub(r"([a-z])([0-9])$", r"\1_\2", plain)
+    return next(filter(is_name, forms), written)

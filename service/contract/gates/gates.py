@@ -13,10 +13,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 from prescore.models.evaluations import Verdict
-from service.contract import near
+from service.contract import wording
 from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
-from service.contract.gates import repairs
-from service.contract.gates.expressions import Linear, Reader, exactly, read_sum
+from service.contract.gates import expressions
+from service.contract.gates.expressions import (
+    GateReader,
+    LinearExpression,
+    convert_to_fraction,
+    read_sum,
+)
 from service.contract.metrics import catalogue, signatures
 
 Decision = tuple[Verdict | None, str | None]  # the verdict and its reason
@@ -35,13 +40,13 @@ _RELATIONS: Mapping[str, tuple[Callable[[Fraction | float, Fraction], bool], str
 
 
 @dataclass(frozen=True)
-class Threshold:
+class ThresholdGate:
     """`metric relation bound`, such as cider_d >= 0.4; `metric` as the gate names it."""
 
     text: str
     metric: str
     relation: str
-    bound: Linear
+    bound: LinearExpression
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -57,7 +62,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class NoDrop:
+class NoDropGate:
     """No metric may be significantly worse than the baseline's (paired test over images)."""
 
     text: str
@@ -68,11 +73,11 @@ class NoDrop:
         return True
 
 
-ParsedGate = Threshold | NoDrop
+ParsedGate = ThresholdGate | NoDropGate
 
 
 @dataclass(frozen=True)
-class Measured:
+class ScoreBounds:
     """The bounds of a score on the whole split; `low` equals `high` once it is computed."""
 
     low: float
@@ -81,7 +86,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class BaselineScore:
     """A metric's score in the baseline's evaluation. `scored_on`: the version and split of its
     dataset; `label`: by which it was found.
     """
@@ -110,20 +115,20 @@ class BaselineDifference:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is known so far, by metric as gates name it. A text in `baselines` and `compared` says
+class GateEvidence:
+    """Evidence so far, by metric as gates name it. A text in `baselines` and `compared` says
     why there will never be a value; so does `lost` for scores. `distrusted` says why gates may
     not use a metric.
     """
 
-    measured: Mapping[str, Measured]
+    measured: Mapping[str, ScoreBounds]
     lost: Mapping[str, str]
-    baselines: Mapping[str, Baseline | str]
+    baselines: Mapping[str, BaselineScore | str]
     compared: Mapping[str, BaselineDifference | str]
     distrusted: Mapping[str, str]
 
 
-def parse(text: str) -> ParsedGate:
+def parse_gate(text: str) -> ParsedGate:
     """Raises InvalidRequest with the place of an error, UnknownMetric for a name; both suggest what
     was meant.
     """
@@ -135,20 +140,20 @@ def parse(text: str) -> ParsedGate:
         raise InvalidRequest(f"{error.detail}{_question(text)}") from None
     except UnknownMetric as error:
         if question := _question(text):
-            detail = error.detail.partition(near.QUESTION)[0]
+            detail = error.detail.partition(wording.QUESTION)[0]
             raise UnknownMetric(f"{detail}{question}", name=error.name) from None
         raise
 
 
 def _question(text: str) -> str:
-    meant = repairs.repaired(text, _is_name)
+    meant = expressions.repair_gate(text, _is_name)
     if meant == text:
         return ""
     try:
         _parse(meant)
     except RequestRefused:
         return ""
-    return f"{near.QUESTION} {meant!r}?"
+    return f"{wording.QUESTION} {meant!r}?"
 
 
 def _is_name(name: str) -> bool:
@@ -156,32 +161,32 @@ def _is_name(name: str) -> bool:
 
 
 def _parse(text: str) -> ParsedGate:
-    reader = Reader(text)
+    reader = GateReader(text)
     if reader.take(NO_DROP):
-        found: ParsedGate = NoDrop(text, _compared_metrics(reader))
+        found: ParsedGate = NoDropGate(text, _compared_metrics(reader))
     else:
         metric = _metric(reader)
         relation = reader.demand_sign(*_RELATIONS)
-        found = Threshold(text, metric, relation, read_sum(reader))
+        found = ThresholdGate(text, metric, relation, read_sum(reader))
     reader.demand("end", "the end, or a sign of arithmetic")
     return found
 
 
-def _metric(reader: Reader) -> str:
+def _metric(reader: GateReader) -> str:
     name = reader.demand("name", f"a metric's name or {NO_DROP}").text
     if name in catalogue.GROUPS:
         raise InvalidRequest(f"{name} is several metrics: {', '.join(catalogue.GROUPS[name])}")
-    catalogue.metric(name)
+    catalogue.find_metric(name)
     return name
 
 
-def _compared_metrics(reader: Reader) -> tuple[str, ...]:
+def _compared_metrics(reader: GateReader) -> tuple[str, ...]:
     reader.demand_sign("(")
     names = [reader.demand("name", "a metric's name").text]
     while reader.demand_sign(",", ")") == ",":
         names.append(reader.demand("name", "a metric's name").text)
-    for name in (found := catalogue.expand(names)):
-        spec = catalogue.metric(name)
+    for name in (found := catalogue.expand_groups(names)):
+        spec = catalogue.find_metric(name)
         if spec.higher_is_better is None or not catalogue.is_summed(name):
             raise InvalidRequest(
                 f"{NO_DROP} cannot take {name}: expected a metric that is better high or low, and "
@@ -190,23 +195,23 @@ def _compared_metrics(reader: Reader) -> tuple[str, ...]:
     return tuple(found)
 
 
-def names(texts: Iterable[str]) -> list[str]:
+def list_gate_metrics(texts: Iterable[str]) -> list[str]:
     """The metrics that these gates name, each once."""
-    return list(dict.fromkeys(name for text in texts for name in parse(text).metrics))
+    return list(dict.fromkeys(name for text in texts for name in parse_gate(text).metrics))
 
 
-def decide(gate: ParsedGate, evidence: Evidence) -> Decision:
+def decide_gate(gate: ParsedGate, evidence: GateEvidence) -> Decision:
     """The verdict and its reason; (None, None) while it is open."""
-    if isinstance(gate, Threshold):
+    if isinstance(gate, ThresholdGate):
         return _decide_threshold(gate, evidence)
     found = [_decide_drop(name, evidence) for name in gate.metrics]
     details = [
         f"{name}: {text}" for name, (_, text) in zip(gate.metrics, found, strict=True) if text
     ]
-    return overall([verdict for verdict, _ in found]), "; ".join(details) or None
+    return combine_verdicts([verdict for verdict, _ in found]), "; ".join(details) or None
 
 
-def overall(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+def combine_verdicts(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The verdict on all gates; None while one is open, and where there are no gates."""
     found = set(verdicts)
     if None in found:
@@ -215,31 +220,33 @@ def overall(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     return next((verdict for verdict in order if verdict in found), None)
 
 
-def _decide_threshold(gate: Threshold, evidence: Evidence) -> Decision:
+def _decide_threshold(gate: ThresholdGate, evidence: GateEvidence) -> Decision:
     baseline = evidence.baselines.get(gate.metric) if gate.needs_baseline else None
     measured = evidence.measured.get(gate.metric)
     blocked = _blocked(gate.metric, baseline, evidence)
     if blocked is not None or measured is None:
         return blocked or OPEN
-    past = baseline if isinstance(baseline, Baseline) else None
+    past = baseline if isinstance(baseline, BaselineScore) else None
     bound = gate.bound.at(past.value if past else 0)
-    low, high = exactly(measured.low), exactly(measured.high)
+    low, high = convert_to_fraction(measured.low), convert_to_fraction(measured.high)
     _, otherwise = _RELATIONS[gate.relation]
     passed = gate.holds(low, bound)
     if passed != gate.holds(high, bound):
         return OPEN
-    least, most, at, of_past = _texts(low, high, bound, exactly(past.value if past else 0))
+    least, most, at, of_past = _texts(
+        low, high, bound, convert_to_fraction(past.value if past else 0)
+    )
     found = least if low == high else f"between {least} and {most}"
     said = f"{gate.metric} {found} {gate.relation if passed else otherwise} {at}"
     against = f"; the baseline is {of_past} ({past})" if past else ""
     return "passed" if passed else "failed", said + against
 
 
-def _decide_drop(metric: str, evidence: Evidence) -> Decision:
+def _decide_drop(metric: str, evidence: GateEvidence) -> Decision:
     baseline = evidence.baselines.get(metric)
     measured = evidence.measured.get(metric)
     blocked = _blocked(metric, baseline, evidence)
-    if blocked is not None or measured is None or not isinstance(baseline, Baseline):
+    if blocked is not None or measured is None or not isinstance(baseline, BaselineScore):
         return blocked or OPEN
     compared = evidence.compared.get(metric)
     if isinstance(compared, BaselineDifference):
@@ -250,7 +257,7 @@ def _decide_drop(metric: str, evidence: Evidence) -> Decision:
     return OPEN if compared is None else ("undecided", compared)
 
 
-def _judge_drop(metric: str, compared: BaselineDifference, baseline: Baseline) -> Decision:
+def _judge_drop(metric: str, compared: BaselineDifference, baseline: BaselineScore) -> Decision:
     if compared.p is None:
         return "undecided", "the difference cannot be tested (one image, or an infinite score)"
     said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline})"
@@ -261,7 +268,9 @@ def _judge_drop(metric: str, compared: BaselineDifference, baseline: Baseline) -
     return "failed" if drops else "passed", said
 
 
-def _blocked(metric: str, baseline: Baseline | str | None, evidence: Evidence) -> Decision | None:
+def _blocked(
+    metric: str, baseline: BaselineScore | str | None, evidence: GateEvidence
+) -> Decision | None:
     """Verdict and reason if this metric cannot decide a gate, whatever its value; else None."""
     if metric in evidence.distrusted:
         return "undecided", evidence.distrusted[metric]
@@ -272,7 +281,7 @@ def _blocked(metric: str, baseline: Baseline | str | None, evidence: Evidence) -
         return "undecided", evidence.lost[metric]
     if baseline is None or measured is None:
         return None
-    differs = signatures.difference(measured.signature, baseline.signature)
+    differs = signatures.describe_signature_difference(measured.signature, baseline.signature)
     if differs is None:
         return None
     sides = f"this evaluation's and the baseline's ({baseline})"
@@ -280,7 +289,7 @@ def _blocked(metric: str, baseline: Baseline | str | None, evidence: Evidence) -
 
 
 def _higher(metric: str) -> bool:
-    return catalogue.metric(metric).higher_is_better is True
+    return catalogue.find_metric(metric).higher_is_better is True
 
 
 def _is_worse(metric: str, difference: float) -> bool:

@@ -5,33 +5,36 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
-from service.contract import near
+from service.contract import wording
 from service.contract.errors import InvalidRequest
-from service.contract.gates.expressions import BASELINE, Linear
-from service.contract.gates.gates import ParsedGate, Threshold
+from service.contract.gates.expressions import BASELINE, LinearExpression
+from service.contract.gates.gates import ParsedGate, ThresholdGate
 from service.contract.metrics import catalogue
 
 _PERCENT = 100
 
 
-def check(gate: ParsedGate) -> None:
+def check_gate_range(gate: ParsedGate) -> None:
     """Raise for a threshold that no value, or every value, of a metric of captions meets, as where
     scores are meant in percent. What every score meets by convention, such as `>= 0`, is taken.
     """
-    if not isinstance(gate, Threshold) or catalogue.metric(gate.metric).family != "postgen":
+    if (
+        not isinstance(gate, ThresholdGate)
+        or catalogue.find_metric(gate.metric).family != "postgen"
+    ):
         return
     possible = _possible(gate, gate.bound)
     if len(possible) == 2 or (possible == {True} and _is_usual(gate)):
         return
-    low, high = catalogue.metric(gate.metric).range
+    low, high = catalogue.find_metric(gate.metric).range
     between = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
     always = "always passes" if True in possible else "can never pass"
     raise InvalidRequest(f"{gate.text!r} {always}: {gate.metric} is {between}{_question(gate)}")
 
 
-def _possible(gate: Threshold, bound: Linear) -> set[bool]:
+def _possible(gate: ThresholdGate, bound: LinearExpression) -> set[bool]:
     """Which outcomes the gate can have: a linear condition has them at the ends of ranges."""
-    low, high = catalogue.metric(gate.metric).range
+    low, high = catalogue.find_metric(gate.metric).range
     if not bound.coefficient:
         bounds = [bound.constant]
     elif math.isinf(low) or math.isinf(high):
@@ -41,20 +44,23 @@ def _possible(gate: Threshold, bound: Linear) -> set[bool]:
     return {gate.holds(value, at) for value, at in product((low, high), bounds)}
 
 
-def _is_usual(gate: Threshold) -> bool:
+def _is_usual(gate: ThresholdGate) -> bool:
     bound = gate.bound
-    return not bound.coefficient and bound.constant in (0, *catalogue.metric(gate.metric).range)
+    return not bound.coefficient and bound.constant in (
+        0,
+        *catalogue.find_metric(gate.metric).range,
+    )
 
 
-def _question(gate: Threshold) -> str:
+def _question(gate: ThresholdGate) -> str:
     """The same in hundredths, where scores were meant in percent."""
-    meant = Linear(gate.bound.coefficient, gate.bound.constant / _PERCENT)
+    meant = LinearExpression(gate.bound.coefficient, gate.bound.constant / _PERCENT)
     if meant.coefficient not in (0, 1) or len(_possible(gate, meant)) < 2:
         return ""
     number = _decimal(abs(meant.constant))
     sign = "-" if meant.constant < 0 else "+" if meant.coefficient else ""
     text = f"{BASELINE} {sign} {number}" if meant.coefficient else f"{sign}{number}"
-    return near.asked([text])
+    return wording.word_suggestion([text])
 
 
 def _decimal(number: Fraction) -> str:

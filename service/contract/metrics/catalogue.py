@@ -6,11 +6,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from prescore.models.metrics import Stage
-from service.contract import near
+from service.contract import wording
 from service.contract.errors import UnknownMetric
-from service.contract.metrics.families import FAMILIES, INFINITY, Family, MetricRow, kind_of
-from service.contract.metrics.families import learned as learned_families
-from service.contract.metrics.views import View
+from service.contract.metrics.derived_tables import DerivedTable
+from service.contract.metrics.families import (
+    FAMILIES,
+    INFINITY,
+    MetricFamily,
+    MetricRow,
+    find_family_name,
+)
+from service.contract.metrics.families import list_learned_families as learned_families
 
 FILTERS: Mapping[str, str] = {
     "none": "all tokens of a caption",
@@ -36,7 +42,7 @@ JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
 PERPLEXITY = "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
 CORPUS = "corpus_perplexity"  # the one pre-gen metric whose name has no tiers
-GROUPS: Mapping[str, tuple[str, ...]] = View(  # families that one name requests
+GROUPS: Mapping[str, tuple[str, ...]] = DerivedTable(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
 LEARNED = tuple(learned_families())  # families whose models may be named
@@ -56,12 +62,12 @@ class MetricSpec:
     needs: tuple[str, ...]
 
 
-def metric(name: str) -> MetricSpec:
+def find_metric(name: str) -> MetricSpec:
     """The row of a metric or an alias; UnknownMetric suggests the nearest names."""
-    digits = model_of(name)
+    digits = read_model_digits(name)
     if digits is not None:
-        family = kind_of(name)
-        return replace(POSTGEN[family], name=learned(family, digits))
+        family = find_family_name(name)
+        return replace(POSTGEN[family], name=name_learned_metric(family, digits))
     try:
         return METRICS[ALIASES.get(name, name)]
     except KeyError:
@@ -72,13 +78,13 @@ def _unknown(name: str) -> str:
     if name in GROUPS:
         return f"{name} is several metrics: {', '.join(GROUPS[name])}"
     known = [*METRICS, *ALIASES, *GROUPS]
-    question = near.question(name, known) or near.question_of_part(
+    question = wording.suggest_names(name, known) or wording.suggest_longer_names(
         name, [*HEADLINE, *ALIASES.values(), *known]
     )
     return f"no metric is called {name!r:.100}{question}"
 
 
-def model_of(name: str) -> str | None:
+def read_model_digits(name: str) -> str | None:
     """The first digits of a model's SHA-256, which follow the `@` in a learned metric's name; None
     for other names.
     """
@@ -95,63 +101,63 @@ def model_of(name: str) -> str | None:
     return found[1]
 
 
-def learned(family: str, digest: str) -> str:
+def name_learned_metric(family: str, digest: str) -> str:
     """The name of a model's metric, from its family and the SHA-256 of the model's file."""
     return f"{family}@{digest.removeprefix('sha256:')[:12]}"
 
 
-def names_of(name: str) -> list[str]:
+def list_metric_names(name: str) -> list[str]:
     """The name of a metric and its aliases."""
-    full = metric(name).name
+    full = find_metric(name).name
     return [full, *(alias for alias, of in ALIASES.items() if of == full)]
 
 
-def shown(name: str) -> str:
+def find_shown_name(name: str) -> str:
     """A metric's alias, by which answers call it; its own name where it has none."""
     return next((alias for alias, of in ALIASES.items() if of == name), name)
 
 
 def is_summed(name: str) -> bool:
-    """Whether the metric is a sum over images, so that evaluations can be compared by it."""
-    full = metric(name).name
+    """Tell whether the metric is a sum over images, by which evaluations can be compared."""
+    full = find_metric(name).name
     return full not in PREGEN or full.split("_")[0] in SUMMED
 
 
-def expand(names: Iterable[str]) -> list[str]:
+def expand_groups(names: Iterable[str]) -> list[str]:
     """Each name once, in order, a group (`bleu`) as its metrics; aliases keep their own name."""
     found = dict.fromkeys(full for name in names for full in GROUPS.get(name, (name,)))
     for name in found:
-        metric(name)
+        find_metric(name)
     return list(found)
 
 
-def unknown(name: str) -> str | None:
+def explain_unknown_name(name: str) -> str | None:
     """Why this is the name of neither a metric nor a group; None where it is."""
     try:
-        expand([name])
+        expand_groups([name])
     except UnknownMetric as error:
         return error.detail
     return None
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def sort_metric_names(names: Iterable[str]) -> list[str]:
     """Names of metrics as the catalogue lists them, those of learned models by their digits."""
     places = {name: at for at, name in enumerate(METRICS)}
-    return sorted(names, key=lambda name: (places.get(kind_of(name), len(places)), name))
+    return sorted(names, key=lambda name: (places.get(find_family_name(name), len(places)), name))
 
 
-def task_of(name: str) -> str:
+def find_metric_task(name: str) -> str:
     """The name of the task that computes a metric."""
-    full = metric(name).name
+    full = find_metric(name).name
     return "pregen" if full in PREGEN else _FAMILY_OF.get(full, full)
 
 
-def tasks_of(names: Iterable[str]) -> list[str]:
+def list_metric_tasks(names: Iterable[str]) -> list[str]:
     """The names of the tasks that compute these metrics, each once."""
-    return list(dict.fromkeys(map(task_of, names)))
+    return list(dict.fromkeys(map(find_metric_task, names)))
 
 
-def pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
+def build_pregen_name(dataset: str, image: str, caption: str, chosen: str) -> str:
     """The name of a pre-gen metric, such as mean_max_normcount_prefix0."""
     return f"{dataset}_{image}_{caption}_{chosen}"
 
@@ -177,7 +183,7 @@ def _definition(dataset: str, image: str, caption: str, chosen: str) -> str:
         else f"{AGGREGATES[dataset]} over images of the {AGGREGATES[image]} over their captions"
     )
     definition = f"The {over} of {CAPTION_SCORES[caption]} of {FILTERS[chosen]}."
-    if pregen_name(dataset, image, caption, chosen) == ALIASES["perplexity"]:
+    if build_pregen_name(dataset, image, caption, chosen) == ALIASES["perplexity"]:
         return f"{definition} It is called perplexity: {PERPLEXITY}."
     return definition
 
@@ -187,7 +193,7 @@ def _pregen() -> Iterable[MetricSpec]:
     for dataset, image, caption, chosen in tiers:
         instant = chosen == "prefix0" and caption in ("count", "normcount")
         yield MetricSpec(
-            name=pregen_name(dataset, image, caption, chosen),
+            name=build_pregen_name(dataset, image, caption, chosen),
             family="pregen",
             higher_is_better=_higher_is_better(caption, chosen),
             range=_range(dataset, image, caption),
@@ -196,7 +202,7 @@ def _pregen() -> Iterable[MetricSpec]:
         )
 
 
-def _of_captions(metric: MetricRow, family: Family) -> MetricSpec:
+def _of_captions(metric: MetricRow, family: MetricFamily) -> MetricSpec:
     return MetricSpec(
         name=metric.name,
         family="postgen",
@@ -222,8 +228,10 @@ _CORPUS = MetricSpec(
     "exp(-sum of log p / number of tokens).",
     needs=("columns",),
 )
-POSTGEN: Mapping[str, MetricSpec] = View(_postgen, FAMILIES)
-_FAMILY_OF: Mapping[str, str] = View(
+POSTGEN: Mapping[str, MetricSpec] = DerivedTable(_postgen, FAMILIES)
+_FAMILY_OF: Mapping[str, str] = DerivedTable(
     lambda: {name: family for family, row in FAMILIES.items() for name in row.names}, FAMILIES
 )
-METRICS: Mapping[str, MetricSpec] = View(lambda: {**PREGEN, CORPUS: _CORPUS, **POSTGEN}, FAMILIES)
+METRICS: Mapping[str, MetricSpec] = DerivedTable(
+    lambda: {**PREGEN, CORPUS: _CORPUS, **POSTGEN}, FAMILIES
+)

@@ -19,7 +19,7 @@ _NOUGHT = (0.0,) * DRAWS
 _MOST = 127
 
 
-def pack(draws: Sequence[float]) -> bytes:
+def pack_draws(draws: Sequence[float]) -> bytes:
     """Draws, in steps of 1/127 of the largest one: 265 bytes."""
     mean = math.fsum(draws) / DRAWS
     left = [each - mean for each in draws]
@@ -32,7 +32,7 @@ def _in_steps(number: float, step: float) -> int:
     return max(-_MOST, min(_MOST, round(number / step))) if step else 0
 
 
-class Draws(NamedTuple):
+class ScoreDraws(NamedTuple):
     """Draws, less their mean: `steps`, each times `step`. `square`: the sum of the steps' squares.
 
     They stay whole numbers, since a board reads thousands: a sum of products is 2 microseconds,
@@ -48,16 +48,16 @@ class Draws(NamedTuple):
         return [self.step * each for each in self.steps]
 
 
-def unpack(packed: bytes) -> Draws | None:
+def unpack_draws(packed: bytes) -> ScoreDraws | None:
     """None for draws of another kind."""
     if len(packed) != _FORM.size or packed[0] != _KIND:
         return None
     _, step = _HEAD.unpack_from(packed)
     steps = _STEPS.unpack_from(packed, _HEAD.size)
-    return Draws(step, steps, math.dist(steps, _NOUGHT) ** 2)
+    return ScoreDraws(step, steps, math.dist(steps, _NOUGHT) ** 2)
 
 
-def standard_error(one: Draws, other: Draws) -> float:
+def compute_standard_error(one: ScoreDraws, other: ScoreDraws) -> float:
     """Of the difference of two scores. The squares are those of steps: of scores that are products
     of many probabilities, as of very large ones, they would be no numbers.
     """
@@ -71,9 +71,9 @@ def standard_error(one: Draws, other: Draws) -> float:
     return larger * math.sqrt(max(left, 0.0) / (DRAWS - 1))
 
 
-def differ(values: tuple[float, float], draws: tuple[Draws, Draws]) -> bool:
-    """Whether two scores differ at 5 %."""
+def do_scores_differ(values: tuple[float, float], draws: tuple[ScoreDraws, ScoreDraws]) -> bool:
+    """Tell whether two scores differ at 5 %."""
     apart = abs(values[0] - values[1])
     if apart <= AGREEMENT * max(map(abs, values)):
         return False
-    return apart > CRITICAL * standard_error(*draws)
+    return apart > CRITICAL * compute_standard_error(*draws)

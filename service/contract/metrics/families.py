@@ -63,7 +63,7 @@ class LearnedFamily:
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """`version` counts changes of the code that change results; it is part of every key.
 
     `made_of` names other families, whose scores of the same captions are joined to this family's
@@ -138,8 +138,8 @@ def _described(name: str, definition: str, highest: float = 1.0) -> MetricRow:
 
 _LISTED = "objects and their names are those of a list that a user brings"
 
-FAMILIES: dict[str, Family] = {
-    "bleu": Family(
+FAMILIES: dict[str, MetricFamily] = {
+    "bleu": MetricFamily(
         (_bleu(1), _bleu(2), _bleu(3), _bleu(4)),
         version=1,
         is_group=True,
@@ -148,7 +148,7 @@ FAMILIES: dict[str, Family] = {
         is_searched=True,
         estimated=2,
     ),
-    "rouge_l": Family(
+    "rouge_l": MetricFamily(
         (
             MetricRow(
                 "rouge_l",
@@ -161,7 +161,7 @@ FAMILIES: dict[str, Family] = {
         is_searched=True,
         estimated=3,
     ),
-    "cider_d": Family(
+    "cider_d": MetricFamily(
         (
             MetricRow(
                 "cider_d",
@@ -178,7 +178,7 @@ FAMILIES: dict[str, Family] = {
         is_searched=True,
         estimated=1,
     ),
-    "cider": Family(
+    "cider": MetricFamily(
         (
             MetricRow(
                 "cider",
@@ -191,7 +191,7 @@ FAMILIES: dict[str, Family] = {
         version=1,
         is_weighted=True,
     ),
-    "meteor": Family(
+    "meteor": MetricFamily(
         (
             MetricRow(
                 "meteor",
@@ -208,7 +208,7 @@ FAMILIES: dict[str, Family] = {
         is_counted=True,
         estimated=4,
     ),
-    "spice": Family(
+    "spice": MetricFamily(
         (
             MetricRow(
                 "spice",
@@ -221,18 +221,18 @@ FAMILIES: dict[str, Family] = {
         version=1,
         needs=("references", "tuples"),
     ),
-    "spider": Family(
+    "spider": MetricFamily(
         (MetricRow("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),),
         version=1,
         made_of=("spice", "cider_d"),
     ),
-    "wmd": Family(
+    "wmd": MetricFamily(
         _word_movers("wmd", "as they are stored", is_feature=True),
         version=1,
         caption=1e-3,
         needs=("references", "vectors"),
     ),
-    "wmd_unit": Family(
+    "wmd_unit": MetricFamily(
         _word_movers("wmd_unit", "of unit length"),
         version=1,
         caption=1e-3,
@@ -240,7 +240,7 @@ FAMILIES: dict[str, Family] = {
         advice="recommended: for languages other than English, with word vectors of the language "
         "(Kendall's tau c on Flickr8k-Expert, in English, .486; wmd .433, CIDEr-D .438)",
     ),
-    "chair": Family(
+    "chair": MetricFamily(
         (
             MetricRow(
                 "chair_i",
@@ -260,7 +260,7 @@ FAMILIES: dict[str, Family] = {
         is_group=True,
         is_counted=True,
     ),
-    "bertscore": Family(
+    "bertscore": MetricFamily(
         (
             MetricRow(
                 "bertscore",
@@ -278,7 +278,7 @@ FAMILIES: dict[str, Family] = {
         "better than every metric of words (Kendall's tau c on Flickr8k-Expert .547; CIDEr-D .438)",
         seconds=3600,
     ),
-    "refscore": Family(
+    "refscore": MetricFamily(
         (
             MetricRow(
                 "refscore",
@@ -297,7 +297,7 @@ FAMILIES: dict[str, Family] = {
         "minilm`; Kendall's tau c on Flickr8k-Expert .552; CIDEr-D .438)",
         seconds=3600,
     ),
-    "nneval": Family(
+    "nneval": MetricFamily(
         (
             MetricRow(
                 "nneval",
@@ -313,7 +313,7 @@ FAMILIES: dict[str, Family] = {
         aside="it says who wrote a caption, and agrees with people less than CIDEr-D, which is one "
         "of its parts; ask for it by name",
     ),
-    "accord": Family(
+    "accord": MetricFamily(
         (
             MetricRow(
                 "accord",
@@ -331,7 +331,7 @@ FAMILIES: dict[str, Family] = {
         advice="recommended: for English; of the metrics without a language model it agrees best "
         "with people (Kendall's tau c on Flickr8k-Expert .502; CIDEr-D .438)",
     ),
-    "accord_large": Family(
+    "accord_large": MetricFamily(
         (
             MetricRow(
                 "accord_large",
@@ -352,7 +352,7 @@ FAMILIES: dict[str, Family] = {
         "of contrasts on COCO it puts 90.8 % right; BERTScore 87.3 %)",
         seconds=3600,
     ),
-    "variety": Family(
+    "variety": MetricFamily(
         (
             _described("caption_length", "Words in a caption, on average.", INFINITY),
             _described("words_used", "Different words.", INFINITY),
@@ -387,51 +387,55 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def kind_of(task: str) -> str:
+def find_family_name(task: str) -> str:
     """The kind of a metric's task: its name without the model (`nneval@…` is `nneval`)."""
     return task.partition("@")[0]
 
 
-def parts_of(task: str) -> tuple[str, ...]:
+def list_joined_families(task: str) -> tuple[str, ...]:
     """The families whose scores a task joins; empty for most."""
-    row = FAMILIES.get(kind_of(task))
+    row = FAMILIES.get(find_family_name(task))
     return () if row is None else row.made_of
 
 
-def needs(task: str) -> tuple[Need, ...]:
-    """What a family needs, with the needs of the families that it joins, each once."""
-    row = FAMILIES.get(kind_of(task))
+def list_needs(task: str) -> tuple[Need, ...]:
+    """List the needs of a family, with those of the families that it joins, each once."""
+    row = FAMILIES.get(find_family_name(task))
     own = () if row is None else row.needs
-    return tuple(dict.fromkeys([*own, *(need for part in parts_of(task) for need in needs(part))]))
+    return tuple(
+        dict.fromkeys(
+            [*own, *(need for part in list_joined_families(task) for need in list_needs(part))]
+        )
+    )
 
 
-def learned() -> dict[str, LearnedFamily]:
+def list_learned_families() -> dict[str, LearnedFamily]:
     """The families of learned metrics, whose models are named in requests: `nneval@…`."""
     return {name: row.learned for name, row in FAMILIES.items() if row.learned is not None}
 
 
-def usual() -> list[str]:
+def list_usual_families() -> list[str]:
     """The families computed where a request names no metrics."""
     return [name for name, row in FAMILIES.items() if row.is_usual]
 
 
-def aside() -> dict[str, str]:
+def list_excluded_metrics() -> dict[str, str]:
     """The metrics that "all metrics" are without, with the reasons."""
     return {name: row.aside for row in FAMILIES.values() if row.aside for name in row.names}
 
 
-def estimated() -> list[str]:
+def list_estimated_families() -> list[str]:
     """Families that are estimated while captions are decoded. Their order is part of a key."""
     places = {name: row.estimated for name, row in FAMILIES.items() if row.estimated is not None}
     return sorted(places, key=places.__getitem__)
 
 
-def searched() -> list[str]:
+def list_searched_metrics() -> list[str]:
     """The metrics for which the sentence with the highest score can be searched."""
     return [name for row in FAMILIES.values() if row.is_searched for name in row.names]
 
 
-def features() -> dict[str, str]:
+def list_features() -> dict[str, str]:
     """The metrics that a learned metric can use as features, with their families."""
     return {
         metric.name: family
@@ -441,12 +445,14 @@ def features() -> dict[str, str]:
     }
 
 
-def with_features(names: Iterable[str]) -> list[str]:
+def list_feature_families(names: Iterable[str]) -> list[str]:
     """The families of these features, each once; other names are ignored."""
-    known = features()
+    known = list_features()
     return list(dict.fromkeys(known[name] for name in names if name in known))
 
 
-def usual_features() -> list[str]:
+def list_usual_features() -> list[str]:
     """The features that need no assets."""
-    return [name for name, family in features().items() if needs(family) == ("references",)]
+    return [
+        name for name, family in list_features().items() if list_needs(family) == ("references",)
+    ]

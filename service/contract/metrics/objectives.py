@@ -10,7 +10,7 @@ USUAL = PEOPLE
 
 
 @dataclass(frozen=True)
-class Objective:
+class TrainingObjective:
     """`family`: the metric whose model is trained; `task`: the kind of task that trains it;
     `takes`: the fields of a request that not every objective has; `needs`: those that it cannot do
     without.
@@ -23,8 +23,8 @@ class Objective:
     needs: tuple[str, ...] = ()
 
 
-OBJECTIVES: Mapping[str, Objective] = {
-    PEOPLE: Objective(
+OBJECTIVES: Mapping[str, TrainingObjective] = {
+    PEOPLE: TrainingObjective(
         "who wrote a caption, a person or a captioner",
         family="nneval",
         task="learned",
@@ -34,12 +34,12 @@ OBJECTIVES: Mapping[str, Objective] = {
         ),
         needs=("captioners",),
     ),
-    CONTRAST: Objective(
+    CONTRAST: TrainingObjective(
         "people's captions above wrong ones made of them; it needs references alone",
         family="accord",
         task="learned_accord",
     ),
-    JUDGED: Objective(
+    JUDGED: TrainingObjective(
         "captions that people prefer above those that they do not",
         family="accord",
         task="learned_accord",
@@ -50,7 +50,7 @@ OBJECTIVES: Mapping[str, Objective] = {
 TRAINERS: Mapping[str, str] = {row.task: row.family for row in OBJECTIVES.values()}
 
 
-def takers(objective: str, field: str) -> list[str]:
+def list_takers(objective: str, field: str) -> list[str]:
     """The objectives that a field of a request belongs to, where this one does not take it; empty
     where it does, and for fields of all objectives.
     """

@@ -4,29 +4,29 @@ import re
 from collections.abc import Mapping
 
 
-def brought(tokenizer: str, units: str | None) -> str:
-    """How columns that somebody's own code computed were made; `units` where they have pieces."""
-    return with_units(f"brought|tok:{tokenizer}", units)
+def sign_brought_columns(tokenizer: str, units: str | None) -> str:
+    """Sign columns that somebody's own code computed; `units` where they have pieces."""
+    return add_units(f"brought|tok:{tokenizer}", units)
 
 
-def with_units(how: str, units: str | None) -> str:
+def add_units(how: str, units: str | None) -> str:
     """`units` where tokens are pieces of words: what was scored of them."""
     return how if units is None else f"{how}|units:{units}"
 
 
-def with_plugin(how: str, plugin: str | None) -> str:
+def add_plugin(how: str, plugin: str | None) -> str:
     """`plugin` where a package on the worker computed the probabilities: which one."""
     return how if plugin is None else f"{how}|plugin:{plugin}"
 
 
-def pregen(how: str) -> str:
+def sign_pregen(how: str) -> str:
     return f"pregen|{how}|v:1"
 
 
-def difference(
+def describe_signature_difference(
     one: str, other: str, names: tuple[str, str] = ("the first", "the second")
 ) -> str | None:
-    """What differs, the fields with both values, as text; None where the signatures are equal.
+    """Describe the fields that differ, with both values; None where the signatures are equal.
     `names`: of the two, for people.
     """
     if one == other:

@@ -1,7 +1,7 @@
 """One row for every tokeniser of captions and references.
 
 The function is under the same name in `workers.metrics.tokens.TOKENIZERS`. Tokenisers of captioners
-(how references become a model's words) are in `service.contract.formats.words`.
+(how references become a model's words) are in `service.contract.formats.vocabularies`.
 """
 
 import re
@@ -38,23 +38,23 @@ TOKENIZERS: dict[str, TokenizerRow] = {
 }
 
 
-def names() -> list[str]:
+def list_tokenizers() -> list[str]:
     return list(TOKENIZERS)
 
 
-def scored() -> list[str]:
+def list_scored_tokenizers() -> list[str]:
     return [name for name, row in TOKENIZERS.items() if row.is_scored]
 
 
 def needs_blanks(tokenizer: str) -> bool:
-    """Whether a tokeniser needs blanks between words; one that is no longer known does not."""
+    """Tell whether a tokeniser needs blanks between words; one that is no longer known does not."""
     row = TOKENIZERS.get(tokenizer)
     return row is not None and row.needs_blanks
 
 
 def finds_words(tokenizer: str, text: str) -> bool:
-    """Whether a tokeniser finds a text's words. It finds none where the text has no blanks between
-    them (Chinese, Japanese, Thai), and where nothing is left of it (emoji).
+    """Tell whether a tokeniser finds a text's words. It finds none where the text has no blanks
+    between them (Chinese, Japanese, Thai), and where nothing is left of it (emoji).
     """
     row = TOKENIZERS[tokenizer]
     if row.drops_signs and not any(map(_is_kept, text[:_LOOKED_AT])):
@@ -63,9 +63,7 @@ def finds_words(tokenizer: str, text: str) -> bool:
 
 
 def is_unbroken(text: str) -> bool:
-    """Whether most letters of a text's beginning are of scripts without blanks between words, and
-    no blanks or marks split it into words.
-    """
+    """Tell whether most letters of a text's beginning are of scripts without blanks."""
     text = text[:_LOOKED_AT]
     if not _WITHOUT_BLANKS.search(text):
         return False
@@ -85,5 +83,5 @@ def _letters_without_blanks(text: str) -> int:
 
 
 def _is_kept(character: str) -> bool:
-    """Whether PTB keeps a character as a word, or as a part of one."""
+    """Tell whether PTB keeps a character as a word, or as a part of one."""
     return character <= "\uffff" and unicodedata.category(character)[0] in "LNS"

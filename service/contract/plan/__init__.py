@@ -1,1 +1,1 @@
-"""Plans: requests as graphs of tasks. Pure functions, except `assets`, which reads files."""
+"""Plans: requests as graphs of tasks. Pure functions."""

@@ -1,4 +1,4 @@
-"""Estimates of final scores while captions are decoded: the task `estimate` and its parts."""
+"""Estimates and forecasts of final scores: the task `estimate`, evaluations for a forecast."""
 
 import math
 from collections.abc import Mapping
@@ -6,19 +6,22 @@ from collections.abc import Mapping
 from service.contract.metrics import families
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
+from service.contract.wording import count_noun
 
 ESTIMATE = "estimate"
 MOST_LOOKS = 40
 
 
-def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
+def add_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
     """Add tasks that estimate the final scores, one for each look at the captions decoded so far.
 
     `past`: the baseline's scores of single captions, by family. Captions decoded in the split's
     order get no estimates, since some of them do not represent all.
     """
     captions = plan.named.get("captions")
-    looked_at = [name for name in families.estimated() if _on_the_whole(plan.named.get(name))]
+    looked_at = [
+        name for name in families.list_estimated_families() if _on_the_whole(plan.named.get(name))
+    ]
     if captions is None or "order" not in captions.inputs or not looked_at:
         return plan
     inputs: dict[str, Blob | Task] = {
@@ -41,5 +44,25 @@ def with_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
 
 
 def _on_the_whole(task: Task | None) -> bool:
-    """Whether a task scores a part of the captions as it scores all of them."""
+    """Tell whether a task scores a part of the captions as it scores all of them."""
     return task is not None and "idf" not in task.parameters
+
+
+FEWEST_EVALUATIONS = 8
+FEWEST_RUNS = 2  # one run alone does not show how much runs differ
+PREDICTORS = ("perplexity", "mean_join_normcount_filter0", "mean_max_normcount_prefix0")
+
+
+def explain_too_few(evaluations: int, runs: int, of: str = "checkpoints") -> str | None:
+    """Why so many evaluations and runs are too few for a forecast; None where they are enough."""
+    if evaluations < FEWEST_EVALUATIONS:
+        return (
+            f"{count_noun(evaluations, 'finished evaluation')} of other {of} on this split, "
+            f"computed in the same way; at least {FEWEST_EVALUATIONS} are needed"
+        )
+    if runs < FEWEST_RUNS:
+        return (
+            f"all {evaluations} finished evaluations on this split are of one training run, which "
+            "does not show how much runs differ; the label `run` tells runs apart"
+        )
+    return None

@@ -5,15 +5,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prescore.models.studies import StudyIdf
 from service.contract.errors import InvalidRequest
-from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import task_of
-from service.contract.metrics.families import FAMILIES, kind_of
+from service.contract.metrics import catalogue, families
+from service.contract.metrics.catalogue import find_metric_task
+from service.contract.metrics.derived_tables import DerivedTable
+from service.contract.metrics.families import FAMILIES, MetricFamily, find_family_name
 from service.contract.plan import prices
-from service.contract.plan.postgen import Postgen, Wanted
-from service.contract.plan.prices import Sizes
-from service.contract.plan.sharding import BLOCK_IMAGES, USUAL_SEARCH, decoding_block, sharded
-from service.contract.plan.tasks import Blob, Task, everything
+from service.contract.plan.postgen import PostgenPlanner, PostgenRequest
+from service.contract.plan.prices import TaskSizes
+from service.contract.plan.tasks import (
+    BLOCK_IMAGES,
+    USUAL_SEARCH,
+    Blob,
+    Task,
+    collect_tasks,
+    shard_task,
+    size_decoding_block,
+)
 
 # Images of a shard: whole blocks, so that sharding changes no bit, and few (1 to 3 s on two cores),
 # since the quick scores of another run wait until the running shard ends.
@@ -35,19 +44,18 @@ class Plan:
     named: Mapping[str, Task]
 
     def everything(self) -> list[Task]:
-        return everything(self.named.values())
+        return collect_tasks(self.named.values())
 
 
-def conversion(package: str, plugin: Mapping[str, str] | None = None) -> Task:
-    """What makes a checkpoint in Prescore's own form of one that came in another's, or verifies one
-    that is evaluated as it is; by a plug-in of this package and version, so that nothing which is
-    computed by another version has the same key.
-    """
+def plan_conversion(package: str, plugin: Mapping[str, str] | None = None) -> Task:
+    """Plan the task that converts a checkpoint into Prescore's own form, or verifies it."""
     asked = {} if plugin is None else {"plugin": dict(plugin)}
     return Task("checkpoint", {"package": Blob(package)}, asked)
 
 
-def inputs_of_model(checkpoint: str | Task, verified: Task | None = None) -> dict[str, Blob | Task]:
+def build_model_inputs(
+    checkpoint: str | Task, verified: Task | None = None
+) -> dict[str, Blob | Task]:
     """The inputs of tasks by which they have a model."""
     found: dict[str, Blob | Task] = {
         "checkpoint": Blob(checkpoint) if isinstance(checkpoint, str) else checkpoint
@@ -62,13 +70,13 @@ def plan_checkpoint(
     images: int,
     *,
     pregen: bool,
-    wanted: Wanted,
+    wanted: PostgenRequest,
     decoding: Mapping[str, Any],
     precision: str = "fp32",
     tokens: Mapping[str, Any] | None = None,
     references: str | None = None,
     encoder: str | None = None,
-    sizes: Sizes = prices.USUAL,
+    sizes: TaskSizes = prices.USUAL,
     verified: Task | None = None,
     searches: bool = False,
     units: str = "words",
@@ -84,19 +92,19 @@ def plan_checkpoint(
     way. `units`: of scores, where its tokens are pieces. `corpus`: whether `corpus_perplexity` is
     asked for.
     """
-    inputs = {**inputs_of_model(checkpoint, verified), "dataset": Blob(dataset)}
+    inputs = {**build_model_inputs(checkpoint, verified), "dataset": Blob(dataset)}
     prepared = verified if isinstance(checkpoint, str) else checkpoint
     named: dict[str, Task] = {} if prepared is None else {"checkpoint": prepared}
     if encoder is not None:
-        inputs["features"] = named["features"] = features(dataset, split, images, encoder)
+        inputs["features"] = named["features"] = plan_features(dataset, split, images, encoder)
     scored = {"split": split} if units == "words" else {"split": split, "units": units}
 
     def columns(**more: Any) -> Task:
         unusual = {} if precision == "fp32" else {"precision": precision}
         parameters = {**scored, **unusual, **more}
         seconds = BLOCK_IMAGES * sizes.columns
-        wanted = prices.few_enough(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
-        return sharded("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
+        wanted = prices.limit_part_images(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
+        return shard_task("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
 
     if pregen:
         named["prefix"] = Task("prefix", inputs, scored)
@@ -106,18 +114,20 @@ def plan_checkpoint(
         named["tokens"] = detailed
     if wanted.families:
         search = decoding["beam"], decoding["max_words"]
-        block = OWN_BLOCK if searches else decoding_block(*search)
+        block = OWN_BLOCK if searches else size_decoding_block(*search)
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
         if pregen and images > CAPTIONS_IMAGES:
             named["order"] = Task("order", {"columns": named["columns"]}, {})
             inputs = {**inputs, "order": named["order"]}
             size = min(size, images // LOOKS)
-        size = prices.few_enough(size, block, prices.search(sizes, block, block, *search))
+        size = prices.limit_part_images(
+            size, block, prices.price_search(sizes, block, block, *search)
+        )
         parameters = {"split": split, "decoding": dict(decoding)}
-        captions = sharded("captions", inputs, parameters, images, block, size)
+        captions = shard_task("captions", inputs, parameters, images, block, size)
         named["captions"] = captions
         people = Blob(references or dataset)
-        named |= Postgen(captions, people, split, images, wanted).named()
+        named |= PostgenPlanner(captions, people, split, images, wanted).named()
     return Plan(named)
 
 
@@ -129,29 +139,31 @@ def _of_columns(columns: Task, *, corpus: bool) -> dict[str, Task]:
     return {kind: Task(kind, {"columns": columns}, {}) for kind in kinds}
 
 
-def features(dataset: str, split: str, images: int, encoder: str) -> Task:
+def plan_features(dataset: str, split: str, images: int, encoder: str) -> Task:
     """Features of a split's pictures, by the encoder with this SHA-256."""
     asked = {"split": split, "encoder": encoder}
     sizes = images, BLOCK_IMAGES, FEATURES_IMAGES
-    return sharded("features", {"dataset": Blob(dataset)}, asked, *sizes)
+    return shard_task("features", {"dataset": Blob(dataset)}, asked, *sizes)
 
 
-def picture_digests(dataset: str, split: str) -> Task:
+def plan_picture_digests(dataset: str, split: str) -> Task:
     """The SHA-256 of a split's pictures, by which the same ones are known elsewhere."""
     return Task("picture_digests", {"dataset": Blob(dataset)}, {"split": split})
 
 
-def thumbnails(dataset: str, split: str, places: Sequence[int]) -> Task:
+def plan_thumbnails(dataset: str, split: str, places: Sequence[int]) -> Task:
     """Small forms of the pictures of the images at these places."""
     asked = {"split": split, "places": list(places)}
     return Task("thumbnails", {"dataset": Blob(dataset)}, asked)
 
 
-def plan_captions(captions: str, dataset: str, split: str, images: int, wanted: Wanted) -> Plan:
-    return Plan(Postgen(Blob(captions), Blob(dataset), split, images, wanted).named())
+def plan_captions(
+    captions: str, dataset: str, split: str, images: int, wanted: PostgenRequest
+) -> Plan:
+    return Plan(PostgenPlanner(Blob(captions), Blob(dataset), split, images, wanted).named())
 
 
-def plan_brought(
+def plan_brought_columns(
     columns: str,
     captions: Plan | None,
     *,
@@ -169,7 +181,7 @@ def plan_brought(
     return Plan({**named, **(captions.named if captions is not None else {})})
 
 
-def with_forecast(plan: Plan, history: str) -> Plan:
+def add_forecast(plan: Plan, history: str) -> Plan:
     """The plan with a task `forecast` after `pregen`, which also reads `history` (a digest)."""
     named: dict[str, Task] = {}
     for name, task in plan.named.items():
@@ -180,7 +192,7 @@ def with_forecast(plan: Plan, history: str) -> Plan:
 
 
 @dataclass(frozen=True)
-class Probing:
+class ProbeInputs:
     """A request for probes. `options`: of single probes, by name; `own`: parameters of metrics by
     family; `captions`: of a system, which some probes compare with people's; `models`: digests of
     the models of learned metrics, by the names that tell them.
@@ -196,10 +208,10 @@ class Probing:
     models: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
+def plan_probes(dataset: str, split: str, asked: ProbeInputs) -> Plan:
     """A task for each probe, and one that derives the metrics' health from all of them."""
     for place, name in enumerate(asked.metrics):
-        row = FAMILIES.get(kind_of(task_of(name)))
+        row = FAMILIES.get(find_family_name(find_metric_task(name)))
         if row is not None and not row.is_probed:
             raise InvalidRequest(
                 f"{name} cannot be probed: it does not compare captions with references alone",
@@ -209,21 +221,21 @@ def plan_probes(dataset: str, split: str, asked: Probing) -> Plan:
     return Plan({**named, HEALTH: Task("health", named, {})})
 
 
-def input_of_model(name: str) -> str:
+def name_model_input(name: str) -> str:
     """The name of the input by which a probe has the model of a learned metric."""
     return f"model {name}"
 
 
-def comparison(a: Blob | Task, b: Blob | Task, pregen: Sequence[str] = ()) -> Task:
+def plan_comparison(a: Blob | Task, b: Blob | Task, pregen: Sequence[str] = ()) -> Task:
     """Compare two systems by scores of one family, or by columns for the `pregen` metrics."""
     return Task("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
 
 
-def _probe(probe: str, dataset: Blob, split: str, asked: Probing) -> Task:
+def _probe(probe: str, dataset: Blob, split: str, asked: ProbeInputs) -> Task:
     inputs: dict[str, Blob | Task] = {"dataset": dataset}
     if asked.captions is not None and probe in _OF_SYSTEMS:
         inputs["captions"] = asked.captions
-    inputs |= {input_of_model(name): Blob(digest) for name, digest in asked.models.items()}
+    inputs |= {name_model_input(name): Blob(digest) for name, digest in asked.models.items()}
     parameters = {
         "probe": probe,
         "split": split,
@@ -240,13 +252,13 @@ def _versions(metrics: Sequence[str]) -> dict[str, Any]:
     """Of the metrics whose shipped models have changed since probes have them: a new model makes
     their probes anew, and no others.
     """
-    named = sorted({kind_of(task_of(name)) for name in metrics} & FAMILIES.keys())
+    named = sorted({find_family_name(find_metric_task(name)) for name in metrics} & FAMILIES.keys())
     versions = {name: FAMILIES[name].version for name in named if FAMILIES[name].is_relearned}
     return {"versions": versions} if versions else {}
 
 
 @dataclass(frozen=True)
-class Captioner:
+class TrainingCaptioner:
     """A captioner's captions of a split, and the split it was trained on, if that is known."""
 
     name: str
@@ -257,7 +269,7 @@ class Captioner:
 def plan_learned(
     dataset: str,
     split: str,
-    captioners: Sequence[Captioner],
+    captioners: Sequence[TrainingCaptioner],
     ratings: Blob | None,
     recipe: Mapping[str, Any],
     further: Sequence[tuple[str, str]] = (),
@@ -304,6 +316,40 @@ def _datasets(
     return inputs, {"split": split, **more}
 
 
-def training_split(splits: Iterable[str], scored: str) -> str | None:
+def find_training_split(splits: Iterable[str], scored: str) -> str | None:
     """The split that captioners were trained on; None where there is none, or it is scored."""
     return _TRAINING if _TRAINING in splits and scored != _TRAINING else None
+
+
+TaskInput = Blob | Task
+STRATA = 5
+SORTED_BY = "cider_d"  # images are sorted into strata by their captions' scores of this family
+STUDIED_FAMILIES: Mapping[str, MetricFamily] = DerivedTable(
+    lambda: {name: row for name, row in families.FAMILIES.items() if row.is_studied},
+    families.FAMILIES,
+)
+# Inputs in which a stratum's document frequencies are counted.
+_WEIGHED_BY = ("captions", "references")
+
+
+@dataclass(frozen=True)
+class StudiedModel:
+    """A model in a study: its columns, its score files by family, its captions and references."""
+
+    columns: TaskInput
+    scores: Mapping[str, TaskInput]
+    captions: TaskInput
+    references: TaskInput
+
+
+def plan_strata(model: StudiedModel, idf: StudyIdf) -> Task:
+    """The task that computes a model's scores on strata of images."""
+    inputs = {"columns": model.columns, **model.scores}
+    if idf == "stratum":
+        inputs |= {name: getattr(model, name) for name in _WEIGHED_BY}
+    return Task("strata", inputs, {"idf": idf})
+
+
+def plan_study(models: Mapping[str, Task], dataset: str) -> Task:
+    """The task that correlates the strata of all models, given by model."""
+    return Task("study", models, {"dataset": dataset})

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.contract.metrics import families
-from service.contract.metrics.families import FAMILIES, Need, kind_of
-from service.contract.plan.sharding import sharded
-from service.contract.plan.tasks import Blob, Task
+from service.contract.metrics.families import FAMILIES, Need, find_family_name
+from service.contract.plan.tasks import Blob, Task, shard_task
 
 # Parsing takes 30 to 50 ms a caption on two cores, so a shard takes at most 20 s. An image has one
 # caption, which may have been parsed before, and usually five different references.
@@ -16,7 +15,7 @@ EMBEDDED_IMAGES = 200  # a thousand references: a few seconds with a small model
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PostgenRequest:
     """The post-gen metrics of a request. `own`: parameters by family; `idf`: matters where only a
     part of the split has captions; `training`: the split that captioners were trained on;
     `models`: digests of the models of learned metrics, by family.
@@ -31,20 +30,20 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Postgen:
+class PostgenPlanner:
     captions: Blob | Task
     dataset: Blob
     split: str
     images: int
-    wanted: Wanted
+    wanted: PostgenRequest
 
     def named(self) -> dict[str, Task]:
         """The tasks by name: references first, families that need a parser last."""
         wanted = self.wanted.families
         named: dict[str, Task] = {}
-        if any("references" in families.needs(family) for family in wanted):
+        if any("references" in families.list_needs(family) for family in wanted):
             named |= self._prepared("references", "")
-        for family in sorted(wanted, key=lambda family: "tuples" in families.needs(family)):
+        for family in sorted(wanted, key=lambda family: "tuples" in families.list_needs(family)):
             self._add(family, named)
         return named
 
@@ -52,7 +51,7 @@ class Postgen:
         """Add a family's task to `named`, after all that it needs."""
         if family in named:
             return
-        row = FAMILIES[kind_of(family)]
+        row = FAMILIES[find_family_name(family)]
         for part in row.made_of:
             self._add(part, named)
         inputs: dict[str, Blob | Task] = {} if row.made_of else {"captions": self.captions}
@@ -62,10 +61,10 @@ class Postgen:
         inputs |= {part: named[part] for part in row.made_of}
         if family in self.wanted.models:
             inputs["model"] = Blob(self.wanted.models[family])
-        named[family] = Task(kind_of(family), inputs, self._parameters(family))
+        named[family] = Task(find_family_name(family), inputs, self._parameters(family))
 
     def _parameters(self, family: str) -> dict[str, Any]:
-        row = FAMILIES[kind_of(family)]
+        row = FAMILIES[find_family_name(family)]
         own = dict(self.wanted.own.get(family, {}))
         if row.is_weighted and self.wanted.idf != "dataset":
             own["idf"] = self.wanted.idf
@@ -98,15 +97,15 @@ class Postgen:
         of_people = self.images, 1, PARSED_REFERENCES_IMAGES
         of_captions = self.images, 1, PARSED_IMAGES
         return {
-            "reference_tuples": sharded("tuples", people, {}, *of_people),
-            "tuples": sharded("tuples", {"captions": self.captions}, tokenizer, *of_captions),
+            "reference_tuples": shard_task("tuples", people, {}, *of_people),
+            "tuples": shard_task("tuples", {"captions": self.captions}, tokenizer, *of_captions),
         }
 
     def _embedded(self, kind: str, family: str) -> Task:
         own = self.wanted.own.get(family, {})
         asked = {"split": self.split, **{name: own.get(name) for name in ("encoder", "layer")}}
         sizes = self.images, 1, EMBEDDED_IMAGES
-        return sharded(kind, {"dataset": self.dataset}, asked, *sizes)
+        return shard_task(kind, {"dataset": self.dataset}, asked, *sizes)
 
 
 def _named(name: str, task: Task, family: str, named: dict[str, Task]) -> Task:

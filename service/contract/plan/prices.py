@@ -1,4 +1,4 @@
-"""What tasks cost: seconds, roughly, of one of two shared cores. Pure.
+"""Prices of tasks: seconds, roughly, of one of two shared cores. Pure.
 
 A caller's turns follow from prices, and tasks are cut so that no part holds others up for long. The
 figures are measured (LSTM, words 500 to 30,000, size 32 to 1,024, beam 1 to 100): a search for
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.tasks import OTHERS, Task
+from service.contract.plan.tasks import OTHER_KINDS, Task
 
 PART_SECONDS = 20.0  # parts are cut so that none takes longer, where blocks allow it
 SHORT_SECONDS = 4.0  # what takes no longer is performed beside what does
@@ -28,10 +28,8 @@ _OF_REFERENCES = frozenset({"references", "tuples", "embedded_references", "refe
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What tasks are about; a model of this size and vocabulary, if there is one, on workers that
-    compute models `speed` times faster than a core.
-    """
+class TaskSizes:
+    """Sizes from which tasks are priced; a model of this size and vocabulary, if any."""
 
     images: int = 1000
     references: float = 5.0  # of an image
@@ -51,7 +49,7 @@ class Sizes:
 
     @property
     def looked_at(self) -> float:
-        """What is computed once of an image's places."""
+        """Seconds of computing once what belongs to an image's places."""
         return 2 * self.places * self.place_size * self.size / _RATE / self.speed
 
     @property
@@ -65,45 +63,45 @@ class Sizes:
         return self.image + self.references * _WORDS * self.word
 
 
-USUAL = Sizes()
+USUAL = TaskSizes()
 
 
-def size_of(parameters: int, vocabulary: int) -> int:
+def estimate_model_size(parameters: int, vocabulary: int) -> int:
     """The size of a model of words in `Sizes` that multiplies as much for each word."""
     return int((math.sqrt(vocabulary**2 + 32 * parameters) - vocabulary) / 16)
 
 
-def search(sizes: Sizes, images: int, block: int, beam: int, max_words: int) -> float:
+def price_search(sizes: TaskSizes, images: int, block: int, beam: int, max_words: int) -> float:
     """Captions of so many images, which are decoded in blocks, if none ends early."""
     steps = math.ceil(images / block) * max_words
     words = beam * max_words * sizes.word
     return steps * _STEP / sizes.speed + images * (sizes.image + words)
 
 
-def few_enough(wanted: int, block: int, seconds: float) -> int:
+def limit_part_images(wanted: int, block: int, seconds: float) -> int:
     """The images of a part: as many as wanted, or fewer where a block takes `seconds`. At least a
     block.
     """
     return block * max(1, min(wanted // block, int(PART_SECONDS / seconds)))
 
 
-def priced(tasks: Iterable[Task], sizes: Sizes) -> list[Task]:
+def price_tasks(tasks: Iterable[Task], sizes: TaskSizes) -> list[Task]:
     """The same tasks with their prices."""
-    return [replace(task, price=of(task, sizes)) for task in tasks]
+    return [replace(task, price=price_task(task, sizes)) for task in tasks]
 
 
-def of(task: Task, sizes: Sizes) -> float:
+def price_task(task: Task, sizes: TaskSizes) -> float:
     if task.parts:
         return _JOINED
     if task.kind == "checkpoint":
         return _CONVERTED
     if "places" in task.parameters:
-        return _JOINED + OTHERS[task.kind].caption * len(task.parameters["places"])
+        return _JOINED + OTHER_KINDS[task.kind].caption * len(task.parameters["places"])
     start, stop = task.parameters.get("images", (0, sizes.images))
     return _JOINED + _image(task, sizes) * float(stop - start)
 
 
-def _image(task: Task, sizes: Sizes) -> float:
+def _image(task: Task, sizes: TaskSizes) -> float:
     """The price of one image."""
     match task.kind:
         case "captions":
@@ -114,6 +112,6 @@ def _image(task: Task, sizes: Sizes) -> float:
         case "prefix":
             return sizes.looked_at + _PREFIX * sizes.word
         case kind if kind in _OF_REFERENCES and "captions" not in task.inputs:
-            return sizes.references * OTHERS[task.kind].caption
-    row = OTHERS.get(task.kind) or FAMILIES[task.kind]
+            return sizes.references * OTHER_KINDS[task.kind].caption
+    row = OTHER_KINDS.get(task.kind) or FAMILIES[task.kind]
     return row.caption

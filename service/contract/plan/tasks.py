@@ -1,4 +1,4 @@
-"""Tasks: computations that are identified by a key, and their states.
+"""Tasks: computations that are identified by a key, their states, and their shards.
 
 A task's key is the SHA-256 of what defines its result: kind, inputs, parameters, code version. An
 input is a blob by its digest, or another task by its key. A task may *wait for* more (a large task
@@ -7,14 +7,15 @@ waits for its shards), which does not change its key.
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from prescore.models.runs import RunStatus, TaskStatus
+from service.contract.metrics.derived_tables import DerivedTable
 from service.contract.metrics.families import FAMILIES
-from service.contract.metrics.views import View
 
 Queue = Literal["inference-now", "inference", "metrics", "parsing"]
 QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by the worker's role, in order of priority
@@ -27,7 +28,7 @@ RESTARTED: frozenset[TaskStatus] = frozenset({"failed", "canceled", "unavailable
 
 
 @dataclass(frozen=True)
-class Kind:
+class TaskKind:
     """`version` counts the changes of code that change results; it is part of every key."""
 
     name: str
@@ -37,47 +38,47 @@ class Kind:
     caption: float = 1e-4  # seconds that one takes, roughly
 
 
-OTHERS: dict[str, Kind] = {  # kinds that are not families of metrics
+OTHER_KINDS: dict[str, TaskKind] = {  # kinds that are not families of metrics
     kind.name: kind
     for kind in (
-        Kind("features", "inference", version=1, seconds=1800, caption=0.04),
-        Kind("picture_digests", "metrics", version=1, seconds=900, caption=5e-4),
-        Kind("thumbnails", "metrics", version=1, seconds=900, caption=0.06),
-        Kind("prefix", "inference-now", version=1, seconds=300),
-        Kind("checkpoint", "inference-now", version=1, seconds=900),
-        Kind("columns", "inference-now", version=1, seconds=900),
-        Kind("brought", "inference-now", version=1, seconds=300),
-        Kind("pregen", "inference-now", version=1, seconds=300),
-        Kind("corpus_perplexity", "inference-now", version=1, seconds=300),
-        Kind("forecast", "inference-now", version=1, seconds=300),
-        Kind("order", "inference-now", version=1, seconds=300),
-        Kind("captions", "inference", version=2, seconds=1800),
-        Kind("look", "metrics", version=1, seconds=900),
-        Kind("references", "metrics", version=2, seconds=900, caption=5e-5),
-        Kind("tuples", "parsing", version=1, seconds=3600, caption=0.03),
-        Kind("embedded_references", "parsing", version=1, seconds=3600, caption=0.005),
-        Kind("reference_sentences", "parsing", version=1, seconds=3600, caption=0.005),
-        Kind("training", "metrics", version=1, seconds=900, caption=5e-5),
-        Kind("learned", "parsing", version=2, seconds=7200, caption=0.05),
-        Kind("learned_accord", "parsing", version=2, seconds=7200, caption=0.02),
-        Kind("probe", "parsing", version=1, seconds=7200, caption=0.02),
-        Kind("health", "metrics", version=1, seconds=300),
-        Kind("comparison", "metrics", version=2, seconds=900),
-        Kind("strata", "metrics", version=1, seconds=300),
-        Kind("study", "metrics", version=2, seconds=300),
+        TaskKind("features", "inference", version=1, seconds=1800, caption=0.04),
+        TaskKind("picture_digests", "metrics", version=1, seconds=900, caption=5e-4),
+        TaskKind("thumbnails", "metrics", version=1, seconds=900, caption=0.06),
+        TaskKind("prefix", "inference-now", version=1, seconds=300),
+        TaskKind("checkpoint", "inference-now", version=1, seconds=900),
+        TaskKind("columns", "inference-now", version=1, seconds=900),
+        TaskKind("brought", "inference-now", version=1, seconds=300),
+        TaskKind("pregen", "inference-now", version=1, seconds=300),
+        TaskKind("corpus_perplexity", "inference-now", version=1, seconds=300),
+        TaskKind("forecast", "inference-now", version=1, seconds=300),
+        TaskKind("order", "inference-now", version=1, seconds=300),
+        TaskKind("captions", "inference", version=2, seconds=1800),
+        TaskKind("look", "metrics", version=1, seconds=900),
+        TaskKind("references", "metrics", version=2, seconds=900, caption=5e-5),
+        TaskKind("tuples", "parsing", version=1, seconds=3600, caption=0.03),
+        TaskKind("embedded_references", "parsing", version=1, seconds=3600, caption=0.005),
+        TaskKind("reference_sentences", "parsing", version=1, seconds=3600, caption=0.005),
+        TaskKind("training", "metrics", version=1, seconds=900, caption=5e-5),
+        TaskKind("learned", "parsing", version=2, seconds=7200, caption=0.05),
+        TaskKind("learned_accord", "parsing", version=2, seconds=7200, caption=0.02),
+        TaskKind("probe", "parsing", version=1, seconds=7200, caption=0.02),
+        TaskKind("health", "metrics", version=1, seconds=300),
+        TaskKind("comparison", "metrics", version=2, seconds=900),
+        TaskKind("strata", "metrics", version=1, seconds=300),
+        TaskKind("study", "metrics", version=2, seconds=300),
     )
 }
 
 
-def _kinds() -> dict[str, Kind]:
+def _kinds() -> dict[str, TaskKind]:
     of_families = {
-        name: Kind(name, row.queue, version=row.version, seconds=row.seconds)
+        name: TaskKind(name, row.queue, version=row.version, seconds=row.seconds)
         for name, row in FAMILIES.items()
     }
-    return OTHERS | of_families
+    return OTHER_KINDS | of_families
 
 
-KINDS: Mapping[str, Kind] = View(_kinds, OTHERS, FAMILIES)
+KINDS: Mapping[str, TaskKind] = DerivedTable(_kinds, OTHER_KINDS, FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,10 @@ class Task:
         identity = {
             "kind": self.kind,
             "version": KINDS[self.kind].version,
-            "inputs": {name: reference(value) for name, value in self.inputs.items()},
+            "inputs": {name: name_input(value) for name, value in self.inputs.items()},
             "parameters": dict(self.parameters),
         }
-        return hashlib.sha256(canonical(identity).encode()).hexdigest()
+        return hashlib.sha256(dump_canonical_json(identity).encode()).hexdigest()
 
     @property
     def needs(self) -> tuple["Task", ...]:
@@ -112,10 +113,10 @@ class Task:
         return (*(value for value in self.inputs.values() if isinstance(value, Task)), *self.parts)
 
     def everything(self) -> "list[Task]":
-        return everything([self])
+        return collect_tasks([self])
 
 
-def everything(wanted: Iterable[Task]) -> list[Task]:
+def collect_tasks(wanted: Iterable[Task]) -> list[Task]:
     """These tasks and all that they need, directly or not: each once, needed ones first."""
     found: dict[str, Task] = {}
 
@@ -130,16 +131,16 @@ def everything(wanted: Iterable[Task]) -> list[Task]:
     return list(found.values())
 
 
-def reference(value: Blob | Task) -> str:
+def name_input(value: Blob | Task) -> str:
     return str(value) if isinstance(value, Blob) else f"work:{value.key}"
 
 
-def canonical(value: Any) -> str:
+def dump_canonical_json(value: Any) -> str:
     """The same JSON text for equal values; keys are hashed from it."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def derive(statuses: Iterable[TaskStatus]) -> RunStatus:
+def derive_run_status(statuses: Iterable[TaskStatus]) -> RunStatus:
     """A run's status, derived from its tasks' statuses alone."""
     found = set(statuses)
     if not found <= TERMINAL:
@@ -147,3 +148,39 @@ def derive(statuses: Iterable[TaskStatus]) -> RunStatus:
     if "failed" in found:
         return "failed"
     return "canceled" if "canceled" in found else "succeeded"
+
+
+# How many images are computed at once. The last bits of a matrix product depend on its size, so the
+# block is part of a result: tasks are sharded in whole blocks, and planning and workers both use
+# this number. Images decoded in another order than the split's are in other blocks: their order is
+# an input of their captions.
+BLOCK_IMAGES = 128
+USUAL_SEARCH = 3 * 50  # a beam of 3, 50 words
+LONG_SEARCH = 1000  # above this, captions need not end early
+MAX_PARTS = 500  # of one task
+
+
+def size_decoding_block(beam: int, max_words: int) -> int:
+    """Images of a block; fewer for a longer search, so that all blocks take about the same time."""
+    return max(1, min(BLOCK_IMAGES, BLOCK_IMAGES * USUAL_SEARCH // (beam * max_words)))
+
+
+def shard_task(
+    kind: str,
+    inputs: Mapping[str, Blob | Task],
+    parameters: Mapping[str, Any],
+    images: int,
+    block: int,
+    wanted: int,
+) -> Task:
+    """One task for all images, joined from parts of about `wanted` images where there are more.
+
+    Parts are whole blocks, and larger than `wanted` where there would be more than MAX_PARTS.
+    """
+    size = block * max(1, wanted // block, math.ceil(images / (block * MAX_PARTS)))
+    starts = range(0, images, size)
+    parts = tuple(
+        Task(kind, inputs, {**parameters, "images": [start, min(start + size, images)]})
+        for start in starts
+    )
+    return Task(kind, inputs, parameters, parts if len(parts) > 1 else ())

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
-from service.contract.errors import Unavailable
+from service.contract.errors import ServiceUnavailable
 
 _ROOM_BYTES = 20_000_000_000
 _WAIT_SECONDS = 20.0
@@ -61,11 +61,11 @@ class Derived:
             os.utime(found)
             return found
         if not self._waiting.acquire(blocking=False):
-            raise Unavailable("many wait for data that is prepared just now; try again")
+            raise ServiceUnavailable("many wait for data that is prepared just now; try again")
         try:
             return self._begun(place, make).result(_WAIT_SECONDS)
         except TooLate:
-            raise Unavailable("the data is prepared just now; try again") from None
+            raise ServiceUnavailable("the data is prepared just now; try again") from None
         finally:
             self._waiting.release()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from service.contract.errors import BlobDamaged, BlobMissing
-from service.contract.formats.digests import DIGEST, digest_of
+from service.contract.formats.digests import DIGEST, compute_digest
 from service.engine.blobs.derived import Derived
 from service.engine.blobs.resumed import Hashed, Resumed
 
@@ -115,7 +115,7 @@ class FileBlobs(Store):
         target = self._target(digest)
         if not target.is_file():
             raise BlobMissing(digest, f"no object {digest} is stored")
-        if check and digest_of(target) != digest:
+        if check and compute_digest(target) != digest:
             target.unlink(missing_ok=True)  # so that it is computed or uploaded again
             raise BlobDamaged(digest, f"object {digest} was damaged on disk and has been removed")
         return target

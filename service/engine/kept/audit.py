@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from prescore.models.keys import ChangeAction
-from service.contract.asking import Asker
+from service.contract.askers import Asker
 from service.engine.records import Records
 from service.engine.tables import audit
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from prescore.models.metrics import Score
 from service.contract.metrics import catalogue
-from service.contract.results import EvaluationKept, Row
+from service.contract.results import StoredEvaluation, TaskRow
 from service.engine import scores, verdicts
 from service.engine.kept import drawn
 from service.engine.tables import boards, runs, score_rows
@@ -24,7 +24,7 @@ _SPLIT = ("team", "dataset_name", "dataset_captions", "split")
 _RUN = ("id", "kind", "request", *_SPLIT, "checkpoint", "status", "created_at")
 
 
-def enter(connection: Connection, identity: str, rows: Sequence[Row]) -> frozenset[str]:
+def enter(connection: Connection, identity: str, rows: Sequence[TaskRow]) -> frozenset[str]:
     """Enter the scores that an ended evaluation shows, and note whether it may be a baseline;
     returns the full names of its metrics.
     """
@@ -32,14 +32,14 @@ def enter(connection: Connection, identity: str, rows: Sequence[Row]) -> frozens
     run = connection.execute(own).one()
     if run.kind != _SCORED:
         return frozenset()
-    request = EvaluationKept.model_validate_json(run.request)
+    request = StoredEvaluation.model_validate_json(run.request)
     if verdicts.may_be_baseline(run.status, rows, request):
         found = runs.update().where(runs.c.id == identity)
         connection.execute(found.values(may_be_baseline=True))
     shown = scores.shown(rows, request)
     known = {} if request.subset else drawn.named(connection, [row["key"] for row in rows])
     enter_shown(connection, run, shown, is_partial=request.subset, draws=known)
-    return frozenset(catalogue.metric(name).name for name in shown)
+    return frozenset(catalogue.find_metric(name).name for name in shown)
 
 
 def enter_shown(
@@ -53,7 +53,7 @@ def enter_shown(
     """Enter scores by name; `run` is a row of `runs`, `draws` are ids by metrics' full names."""
     if not shown:
         return
-    full = {name: catalogue.metric(name).name for name in shown}
+    full = {name: catalogue.find_metric(name).name for name in shown}
     places = _boards(connection, run, {(full[name], shown[name].signature) for name in shown})
     kept = []
     listed: set[str] = set()
@@ -147,7 +147,7 @@ def _row(run: Any, name: str, score: Score, board: int) -> dict[str, Any]:
 def _place(metric: str, value: float | None) -> float | None:
     if value is None:
         return None
-    return -value if catalogue.metric(metric).higher_is_better else value
+    return -value if catalogue.find_metric(metric).higher_is_better else value
 
 
 def _same(checkpoint: str | None, row: Mapping[str, Any]) -> int:

@@ -94,7 +94,7 @@ def snapshot(rows: Sequence[Mapping[str, Any]], shown: Container[str]) -> bytes:
 
 def _written(row: Mapping[str, Any], shown: Container[str]) -> dict[str, Any]:
     kept = {name: row[name] for name in _KEPT}
-    if row["summary_id"] is None or results.model_of(row["kind"]) is not ScoreSummary:
+    if row["summary_id"] is None or results.find_summary_model(row["kind"]) is not ScoreSummary:
         return kept | {"summary_id": None}
     summary = json.loads(row["summary"])
     for name in ("scores", "intervals", "signature"):

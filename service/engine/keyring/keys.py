@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from service.contract.asking import Asker, Scope
+from service.contract.askers import Asker, Scope
 from service.contract.errors import Conflict, NotFound, Overloaded
 from service.engine.kept import audit
 from service.engine.keyring import texts

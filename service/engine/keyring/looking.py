@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
-from service.contract.api.texts import rfc3339_or_none
+from service.contract.api.field_types import rfc3339_or_none
 from service.engine.keyring import keys, texts
 from service.engine.keyring.keys import KeyRecord
 from service.engine.records import Records

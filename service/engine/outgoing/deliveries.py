@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract import limits
-from service.contract.api.texts import rfc3339
+from service.contract.api.field_types import rfc3339
 from service.contract.api.urls import TEST_EVENT
 from service.engine.outgoing import webhooks as hooks
 from service.engine.records import Records

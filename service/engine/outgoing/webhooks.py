@@ -12,9 +12,9 @@ from sqlalchemy.engine import Connection, Row
 from prescore.models.webhooks import Webhook, WebhookError, WebhookSecret
 from service.contract import limits
 from service.contract.api import urls
-from service.contract.api.texts import moment, moment_or_none
-from service.contract.api.urls import WebhookIn
-from service.contract.asking import EVERYBODY, Asker
+from service.contract.api.field_types import moment, moment_or_none
+from service.contract.api.urls import WebhookRequest
+from service.contract.askers import EVERYBODY, Asker
 from service.contract.errors import Conflict, NotFound
 from service.engine.kept import audit
 from service.engine.outgoing import signing
@@ -32,7 +32,9 @@ _WAITING = (
 )
 
 
-def make(records: Records, asked: WebhookIn, place: str, asker: Asker = EVERYBODY) -> WebhookSecret:
+def make(
+    records: Records, asked: WebhookRequest, place: str, asker: Asker = EVERYBODY
+) -> WebhookSecret:
     """`place`: the URL under which its maker knows this service. Conflict where there are many."""
     identity = f"wh_{secrets.token_urlsafe(18)}"
     values = {
@@ -110,7 +112,7 @@ def _shown(row: Row[Any]) -> Webhook:
     found = row._mapping  # noqa: SLF001
     return Webhook(
         id=found["id"],
-        url=urls.shown(found["url"]),
+        url=urls.shorten_url(found["url"]),
         events=json.loads(found["events"]),
         format=found["format"],
         status="active" if found["disabled_because"] is None else "disabled",

@@ -26,7 +26,7 @@ def check_submission(records: Records, quotas: Quotas) -> None:
     with records.reading() as connection:
         if quotas.runs is not None and (unfinished := _unfinished(connection)) >= quotas.runs:
             raise LimitReached(
-                wording.too_many_runs("Your team has", "its", unfinished, quotas.runs),
+                wording.describe_too_many_runs("Your team has", "its", unfinished, quotas.runs),
                 retry_after=_SOON,
             )
         _check_day(connection, quotas.device_seconds, "device_seconds", "seconds of computing")

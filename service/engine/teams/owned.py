@@ -17,7 +17,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.visitors import InternalTraversal
 
-from service.contract.asking import LOCAL
+from service.contract.askers import LOCAL
 
 _OF_ALL = "prescore: rows of all teams"
 _PARTS = (sa.Select, sa.Update, sa.Delete)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from service.contract import wording
 from service.contract.errors import QueueFull
-from service.contract.wording import counted
+from service.contract.wording import count_noun
 from service.engine.records import Records
 from service.engine.tables import runs
 
@@ -23,10 +23,10 @@ def check(records: Records, most: int, caller: str) -> None:
     own, total = _unfinished(records, caller)
     places = max(1, (most - (total - own)) // 2)
     if total >= most:
-        has = f"The service has {counted(total, 'unfinished run')}; its limit is {most}"
+        has = f"The service has {count_noun(total, 'unfinished run')}; its limit is {most}"
         raise _full(records, f"{has}. Wait until one ends.", 1)
     if own >= places:
-        detail = wording.too_many_runs("You have", "your", own, places)
+        detail = wording.describe_too_many_runs("You have", "your", own, places)
         raise _full(records, detail, own - places + 1)
 
 
@@ -45,6 +45,6 @@ def _full(records: Records, detail: str, ahead: int) -> QueueFull:
     with records.reading() as connection:
         ended = connection.execute(query).scalar_one()
     seconds = min(_LATEST, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
-    have = f"{counted(ended, 'run')} {'has' if ended == 1 else 'have'} ended"
+    have = f"{count_noun(ended, 'run')} {'has' if ended == 1 else 'have'} ended"
     pace = f"Within the last minute {have}; try again in {math.ceil(seconds)} s."
     return QueueFull(f"{detail} {pace}", retry_after=math.ceil(seconds))

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from service.contract.asking import Asker, Scope
+from service.contract.askers import Asker, Scope
 from service.contract.errors import Forbidden
 from service.http.dependencies import asker_of
 from service.http.entrance import metering

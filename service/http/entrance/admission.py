@@ -4,7 +4,7 @@ import asyncio
 
 from fastapi import Request, Response
 
-from service.contract.asking import Asker
+from service.contract.askers import Asker
 from service.engine.quotas import room as quotas
 from service.engine.waiting import room
 from service.http.dependencies import Running, asker_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from prescore.models.datasets import Dataset
 from service.contract.errors import InvalidRequest
 from service.contract.formats.bundles import plain_tar
-from service.contract.formats.bundles.content import Content
+from service.contract.formats.bundles.files import ContentDigests
 from service.engine.blobs import Arrived
 from service.http.dependencies import Running
 from service.http.entrance.uploads import Ask, Early
@@ -40,6 +40,6 @@ async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[
         return await asyncio.to_thread(storing)
 
 
-async def _content(ask: Ask, path: str, captions: Path | None = None) -> Content:
+async def _content(ask: Ask, path: str, captions: Path | None = None) -> ContentDigests:
     copy = None if captions is None else str(captions)
-    return Content(**await ask("content", path=path, captions=copy))
+    return ContentDigests(**await ask("content", path=path, captions=copy))

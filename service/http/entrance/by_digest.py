@@ -10,7 +10,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from service.contract.errors import NotFound, Unavailable
+from service.contract.errors import NotFound, ServiceUnavailable
 from service.engine.blobs import Arrived, Blobs
 from service.engine.parts import Parts
 from service.engine.records import Records
@@ -99,5 +99,7 @@ class ByDigest:
                 await asyncio.to_thread(self.prepare, service, digest, caller)
             answer = await asyncio.to_thread(self.stored.get, service.records, digest)
         except NotFound:
-            raise Unavailable(f"{digest} was deleted while it was sent; send it again") from None
+            raise ServiceUnavailable(
+                f"{digest} was deleted while it was sent; send it again"
+            ) from None
         return answer.model_dump(mode="json")

@@ -16,7 +16,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from service.contract import limits
-from service.contract.errors import InvalidRequest, MalformedJson, TooLarge, UnsupportedMedia
+from service.contract.errors import BodyTooLarge, InvalidRequest, MalformedJson, UnsupportedMedia
 from service.contract.formats import strict_json
 from service.http.entrance import caption_files
 from service.http.entrance.access import ScopedRoute
@@ -133,9 +133,9 @@ def _read(data: bytes, *, takes_captions: bool) -> Any:
 def _parse(data: bytes) -> Any:
     values = sum(map(data.count, (b",", b"[", b"{")))
     if values > limits.VALUES:
-        raise TooLarge(f"expected at most {limits.VALUES:,} values in a body, found {values:,}")
+        raise BodyTooLarge(f"expected at most {limits.VALUES:,} values in a body, found {values:,}")
     try:
-        return strict_json.parse(data.decode("utf-8"), most_keys=limits.KEYS)
+        return strict_json.parse_json(data.decode("utf-8"), most_keys=limits.KEYS)
     except UnicodeDecodeError as error:
         raise MalformedJson(f"expected UTF-8, found another byte at {error.start}") from None
     except strict_json.NotJson as error:

@@ -14,9 +14,9 @@ import structlog
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.contract.asking import Asker
+from service.contract.askers import Asker
 from service.contract.errors import LimitReached, PrescoreError, Unauthorized
-from service.contract.quotas import Allowed
+from service.contract.quotas import QuotaTable
 from service.engine.keyring import keys
 from service.engine.keyring.keys import KeyRecord
 from service.engine.keyring.looking import Lookup, NotValid, valid
@@ -38,7 +38,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Keyring:
     """Lets requests in that have a valid key, or need none, and notes who asks."""
 
-    def __init__(self, app: ASGIApp, records: Records, allowed: Allowed, rates: Rates) -> None:
+    def __init__(self, app: ASGIApp, records: Records, allowed: QuotaTable, rates: Rates) -> None:
         self._app = app
         self._records = records
         self._allowed = allowed

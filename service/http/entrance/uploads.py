@@ -14,7 +14,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from service.contract import limits
-from service.contract.errors import DigestMismatch, InvalidRequest, TooLarge
+from service.contract.errors import BodyTooLarge, DigestMismatch, InvalidRequest
 from service.engine.blobs import Arrived, Blobs, BlobUpload
 from service.http.entrance.metering import meter_of
 from service.stored import judges
@@ -31,14 +31,14 @@ async def chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
     meter = meter_of(request)
     max_bytes = max_bytes if meter.most is None else min(max_bytes, meter.most)
     if announced is not None and int(announced) > max_bytes:
-        raise TooLarge(f"the body has {announced} bytes, at most {max_bytes} are accepted")
+        raise BodyTooLarge(f"the body has {announced} bytes, at most {max_bytes} are accepted")
     size = 0
     try:
         async for chunk in request.stream():
             size += len(chunk)
             meter.received = size
             if size > max_bytes:
-                raise TooLarge(f"the body has more than {max_bytes} bytes")
+                raise BodyTooLarge(f"the body has more than {max_bytes} bytes")
             yield chunk
     except ClientDisconnect:
         raise InvalidRequest("the connection was cut before the body ended") from None

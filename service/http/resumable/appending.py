@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.contract.errors import (
+    BodyTooLarge,
     Conflict,
     InvalidRequest,
     OffsetMismatch,
     PrescoreError,
     RequestRefused,
-    TooLarge,
     UploadComplete,
     UploadRefused,
 )
@@ -76,7 +76,7 @@ def _check_fits(request: Request, upload: Unfinished) -> None:
     """Refuse what would go beyond the length before a byte of it is read."""
     left, size = upload.length - upload.received, tus.body_length(request)
     if size is not None and size > left:
-        raise TooLarge(f"expected {left} bytes at most, found {size}")
+        raise BodyTooLarge(f"expected {left} bytes at most, found {size}")
 
 
 class Receiving:
@@ -107,10 +107,12 @@ class Receiving:
             async for chunk in self._chunks(request):
                 meter.received += len(chunk)
                 if meter.most is not None and meter.received > meter.most:
-                    raise TooLarge(f"your team may send {meter.most:,} bytes more, and not this")
+                    raise BodyTooLarge(
+                        f"your team may send {meter.most:,} bytes more, and not this"
+                    )
                 if self.size + len(chunk) > most:
                     self.is_refused = True
-                    raise TooLarge(f"the upload has more than {most} bytes")
+                    raise BodyTooLarge(f"the upload has more than {most} bytes")
                 self._buffer += chunk
                 await self._take()
         finally:

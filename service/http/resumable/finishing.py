@@ -15,8 +15,8 @@ from service.contract.errors import (
     DiskFull,
     Overloaded,
     RequestRefused,
+    ServiceUnavailable,
     StoreUnavailable,
-    Unavailable,
     UploadComplete,
 )
 from service.engine.blobs.resumed import Resumed
@@ -37,7 +37,11 @@ _BY_DIGEST: Mapping[str, tuple[str, ByDigest]] = {
     "columns": ("/v1/columns", columns.FILES),
 }
 _FETCHES = asyncio.Semaphore(2)  # from the store at a time: more would delay other requests
-_PASSING = (Unavailable, DiskFull, Overloaded)  # of RequestRefused, what a later attempt may do
+_PASSING = (
+    ServiceUnavailable,
+    DiskFull,
+    Overloaded,
+)  # of RequestRefused, what a later attempt may do
 
 
 def early_of(purpose: Purpose) -> Early:

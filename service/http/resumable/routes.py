@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from prescore.models.uploads import Upload, UploadPage, UploadPart, UploadParts
-from service.contract.api.texts import Digest, moment
+from service.contract.api.field_types import Digest, moment
 from service.contract.errors import (
+    BodyTooLarge,
     ColumnsRefused,
     Conflict,
     DigestMismatch,
@@ -18,11 +19,10 @@ from service.contract.errors import (
     InvalidRequest,
     NotFound,
     OffsetMismatch,
-    OtherVersion,
     StoreUnavailable,
-    TooLarge,
     TooManyUploads,
     UnsupportedMedia,
+    UnsupportedVersion,
     UploadComplete,
     UploadRefused,
 )
@@ -46,7 +46,15 @@ URLS_AT_ONCE = 16  # a line of 100 kB/s sends these parts before their URLs end
 _STATE = ("Tus-Resumable", "Upload-Offset", "Upload-Expires", "Content-Location")
 _JUDGED = (
     *(DigestMismatch, InvalidCheckpoint, InvalidBundle, ColumnsRefused, InvalidRequest),
-    *(TooLarge, UnsupportedMedia, OtherVersion, StoreUnavailable, DiskFull, NotFound, Conflict),
+    *(
+        BodyTooLarge,
+        UnsupportedMedia,
+        UnsupportedVersion,
+        StoreUnavailable,
+        DiskFull,
+        NotFound,
+        Conflict,
+    ),
 )
 
 
@@ -83,7 +91,7 @@ async def create(
     "",
     operation_id="list_uploads",
     summary="List unfinished uploads",
-    responses=openapi.refusals(InvalidRequest, OtherVersion),
+    responses=openapi.refusals(InvalidRequest, UnsupportedVersion),
 )
 def list_all(service: Service, digest: Annotated[Digest | None, Query()] = None) -> UploadPage:
     """Those that have begun and not ended, the latest first. By its digest, a file's upload is
@@ -97,7 +105,7 @@ def list_all(service: Service, digest: Annotated[Digest | None, Query()] = None)
     "/{id}",
     operation_id="get_upload",
     summary="See an upload",
-    responses=openapi.refusals(NotFound, OtherVersion),
+    responses=openapi.refusals(NotFound, UnsupportedVersion),
 )
 async def get(id: Identity, request: Request, service: Service) -> Upload:
     """Where it stands, what it became, or why it was refused: also for who has not heard the answer
@@ -116,7 +124,7 @@ async def get(id: Identity, request: Request, service: Service) -> Upload:
     response_description="Its offset: send the bytes after it.",
     responses={
         204: openapi.headers(*_STATE, "Upload-Length", "Upload-Metadata", "Cache-Control"),
-        **openapi.refusals(NotFound, Conflict, UploadRefused, OtherVersion),
+        **openapi.refusals(NotFound, Conflict, UploadRefused, UnsupportedVersion),
     },
 )
 async def head(id: Identity, request: Request, service: Service) -> Response:
@@ -171,7 +179,7 @@ async def patch(
     status_code=204,
     response_class=Response,
     response_description="Its bytes are deleted. What it became, if it was stored, stays.",
-    responses=openapi.refusals(NotFound, Conflict, OtherVersion),
+    responses=openapi.refusals(NotFound, Conflict, UnsupportedVersion),
 )
 async def delete(id: Identity, service: Service) -> None:
     """Whoever sends bytes of it meanwhile is cut off."""
@@ -205,7 +213,7 @@ async def options() -> Response:
     operation_id="place_parts",
     summary="Ask where an upload's parts are sent",
     response_description="The next parts, or that all are there.",
-    responses=openapi.refusals(NotFound, Conflict, TooLarge, UploadRefused, StoreUnavailable),
+    responses=openapi.refusals(NotFound, Conflict, BodyTooLarge, UploadRefused, StoreUnavailable),
 )
 async def place_parts(id: Identity, request: Request, service: Service) -> UploadParts:
     """Where objects lie in an S3-compatible store that clients reach, a client may send a file
@@ -234,7 +242,7 @@ async def _missing(request: Request, service: Running, upload: Unfinished) -> li
     """The parts that the store lacks. What it has got since counts among the team's bytes."""
     meter = meter_of(request)
     if meter.most is not None and upload.length - upload.staged > meter.most:
-        raise TooLarge(f"your team may send {meter.most:,} bytes more, and not this")
+        raise BodyTooLarge(f"your team may send {meter.most:,} bytes more, and not this")
     missing = await asyncio.to_thread(staging.missing, service, upload)
     staged = upload.length - sum(part.bytes for part in missing)
     meter.received = max(0, staged - upload.staged)

@@ -10,8 +10,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.contract import limits
-from service.contract.api.texts import DatasetName, Digest
-from service.contract.errors import InvalidRequest, OtherVersion, UnsupportedMedia
+from service.contract.api.field_types import DatasetName, Digest
+from service.contract.errors import InvalidRequest, UnsupportedMedia, UnsupportedVersion
 from service.http.entrance import bundles
 from service.stored.unfinished.rows import Purpose, Unfinished
 
@@ -84,7 +84,7 @@ async def check_version(request: Request, version: SpokenVersion = None) -> None
         return
     if version is None or version.strip() != VERSION:
         found = "none" if version is None else repr(version)[:60]
-        raise OtherVersion(f"expected Tus-Resumable: {VERSION}, found {found}")
+        raise UnsupportedVersion(f"expected Tus-Resumable: {VERSION}, found {found}")
 
 
 def has_body(request: Request) -> bool:

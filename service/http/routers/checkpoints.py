@@ -3,18 +3,18 @@
 from fastapi import APIRouter, Request, Response
 
 from prescore.models.checkpoints import Checkpoint
-from service.contract.api.texts import Digest
+from service.contract.api.field_types import Digest
 from service.contract.errors import (
+    BodyTooLarge,
     DigestMismatch,
     DiskFull,
     InvalidCheckpoint,
     InvalidRequest,
     NotFound,
+    ServiceUnavailable,
     StoreUnavailable,
-    TooLarge,
-    Unavailable,
 )
-from service.contract.formats import models
+from service.contract.formats import model_formats
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -27,7 +27,7 @@ _LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
 FILES = ByDigest(
     "checkpoint",
     checkpoints,
-    Early("checkpoint", models.needed),
+    Early("checkpoint", model_formats.count_model_header_bytes),
     prepare=checkpoints.prepare,
 )
 
@@ -54,12 +54,12 @@ def head(digest: Digest, service: Service) -> Response:
         200: _LINKED,
         201: {"model": Checkpoint, "description": "Stored.", **_LINKED},
         **openapi.refusals(
-            TooLarge,
+            BodyTooLarge,
             DigestMismatch,
             InvalidCheckpoint,
             InvalidRequest,
             StoreUnavailable,
-            Unavailable,
+            ServiceUnavailable,
             DiskFull,
         ),
     },

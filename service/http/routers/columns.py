@@ -3,18 +3,18 @@
 from fastapi import APIRouter, Request, Response
 
 from prescore.models.checkpoints import Columns
-from service.contract.api.texts import Digest
+from service.contract.api.field_types import Digest
 from service.contract.errors import (
+    BodyTooLarge,
     ColumnsRefused,
     DigestMismatch,
     DiskFull,
     InvalidRequest,
     NotFound,
+    ServiceUnavailable,
     StoreUnavailable,
-    TooLarge,
-    Unavailable,
 )
-from service.contract.formats.columns import header
+from service.contract.formats import columns_header
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -24,7 +24,12 @@ from service.stored import columns
 
 router = APIRouter(prefix="/v1/columns", tags=["columns"], route_class=ScopedRoute)
 _LINKED = openapi.links("digest", "get_columns", "has_columns")
-FILES = ByDigest("columns", columns, Early("columns header", header.needed), whole="columns")
+FILES = ByDigest(
+    "columns",
+    columns,
+    Early("columns header", columns_header.count_columns_header_bytes),
+    whole="columns",
+)
 
 
 @router.head(
@@ -49,8 +54,8 @@ def head(digest: Digest, service: Service) -> Response:
         200: _LINKED,
         201: {"model": Columns, "description": "Stored.", **_LINKED},
         **openapi.refusals(
-            *(TooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
-            *(StoreUnavailable, Unavailable, DiskFull),
+            *(BodyTooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
+            *(StoreUnavailable, ServiceUnavailable, DiskFull),
         ),
     },
     openapi_extra=openapi.body(

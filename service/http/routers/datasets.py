@@ -8,20 +8,20 @@ from fastapi import Path as InPath
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from prescore.models.datasets import Dataset, DatasetPage
-from service.contract.api.texts import DatasetName
+from service.contract.api.field_types import DatasetName
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
+    BodyTooLarge,
     DiskFull,
     InvalidBundle,
     InvalidCursor,
     InvalidRequest,
     NotFound,
+    ServiceUnavailable,
     StoreUnavailable,
-    TooLarge,
-    Unavailable,
 )
-from service.contract.formats.bundles import stored
+from service.contract.formats.bundles import files
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance import bundles
@@ -49,7 +49,12 @@ Reference = Annotated[
         200: _LINKED,
         201: {"model": Dataset, "description": "A new version.", **_LINKED},
         **openapi.refusals(
-            TooLarge, InvalidBundle, InvalidRequest, StoreUnavailable, Unavailable, DiskFull
+            BodyTooLarge,
+            InvalidBundle,
+            InvalidRequest,
+            StoreUnavailable,
+            ServiceUnavailable,
+            DiskFull,
         ),
     },
     openapi_extra=openapi.body(
@@ -111,5 +116,5 @@ def get(
     """`name` is the latest version, `name@v1` a certain one."""
     if accept is not None and LINES in accept:
         path = datasets.captions_path(service.records, service.blobs, name)
-        return StreamingResponse(stored.captions_of(path), media_type=LINES)
+        return StreamingResponse(files.read_captions_in_chunks(path), media_type=LINES)
     return datasets.get(service.records, name)

@@ -11,15 +11,15 @@ from prescore.models.captions import CaptionPage, CocoCaption, Tokens
 from prescore.models.metrics import PregenScores
 from prescore.models.runs import EndEvent, ScoresEvent, TaskEvent
 from service.contract import limits
-from service.contract.api.texts import SortingName
+from service.contract.api.field_types import SortingName
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
     InvalidCursor,
     InvalidRequest,
     NotFound,
+    ServiceUnavailable,
     StoreUnavailable,
-    Unavailable,
     UnknownMetric,
 )
 from service.http import csv_answers, openapi
@@ -103,7 +103,7 @@ def _refuse(wanted: Wanted, format: str) -> None:
 
 
 _Wanted = Annotated[Wanted, Depends(_wanted)]
-_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, Unavailable)
+_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, ServiceUnavailable)
 
 
 @router.get(

@@ -9,7 +9,7 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from prescore.models.workers_and_queues import Liveness, Readiness
-from service.contract.errors import Unavailable
+from service.contract.errors import ServiceUnavailable
 from service.engine.records import ROOM
 from service.http import openapi
 from service.http.dependencies import Service
@@ -41,16 +41,18 @@ def readyz(service: Service) -> Readiness:
             tried.write(bytes(ROOM))
             tried.flush()
     except (sa.exc.SQLAlchemyError, OSError) as error:
-        raise Unavailable(f"not ready: {_reason(error)}") from None
+        raise ServiceUnavailable(f"not ready: {_reason(error)}") from None
     if damage := service.record_pages.findings():
-        raise Unavailable(f"not ready: the record is damaged ({damage[0]}); see `prescore doctor`")
+        raise ServiceUnavailable(
+            f"not ready: the record is damaged ({damage[0]}); see `prescore doctor`"
+        )
     try:
         workers = service.queue.workers()
     except (redis.RedisError, OSError) as error:
         finding = f"Redis does not answer ({type(error).__name__}): accepted tasks wait for it"
         return Readiness(status="ok", workers={}, findings=[finding])
     if not any(workers.values()):
-        raise Unavailable("not ready: there is no worker")
+        raise ServiceUnavailable("not ready: there is no worker")
     return Readiness(status="ok", workers=workers, findings=[])
 
 

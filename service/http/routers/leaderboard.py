@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from prescore.models.leaderboard import Leaderboard, ScoreHistory
-from service.contract.api.texts import MOST_METRICS, MetricName, MetricNames, RankedName
+from service.contract.api.field_types import MOST_METRICS, MetricName, MetricNames, RankedName
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.http import csv_answers, openapi
@@ -65,7 +65,7 @@ def _by(narrowed: Asked, metric: str | None, *, ranks: bool) -> Asked:
 
 
 def _has_direction(metric: str) -> bool:
-    return catalogue.metric(metric).higher_is_better is not None
+    return catalogue.find_metric(metric).higher_is_better is not None
 
 
 def _names(given: str | None) -> list[str]:
@@ -83,7 +83,7 @@ def _names(given: str | None) -> list[str]:
 def _check_known(names: Iterable[str], parameter: str) -> None:
     try:
         for name in names:
-            catalogue.metric(name)
+            catalogue.find_metric(name)
     except UnknownMetric as error:
         error.pointer = f"/query/{parameter}"
         raise

@@ -10,12 +10,12 @@ from service.contract.api.changes import DatasetChange
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,
+    BodyTooLarge,
     Conflict,
     InvalidRequest,
     MalformedJson,
     NotFound,
     StoreUnavailable,
-    TooLarge,
     UnsupportedMedia,
 )
 from service.http import openapi
@@ -39,7 +39,7 @@ _SENT = ("ETag", "Cache-Control")
     operation_id="change_dataset",
     summary="Show a dataset's pictures, or hide them",
     responses=openapi.refusals(
-        NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, TooLarge
+        NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, BodyTooLarge
     ),
 )
 def patch(name: Reference, change: DatasetChange, service: Service, caller: Caller) -> Dataset:

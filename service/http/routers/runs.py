@@ -11,7 +11,7 @@ from pydantic import BaseModel, create_model
 
 from prescore.models.base import PageOf
 from prescore.models.runs import RunStatus
-from service.contract.api.texts import DatasetFilter
+from service.contract.api.field_types import DatasetFilter
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Caller, Service

@@ -38,7 +38,7 @@ def backup(
     from service.operate.backups import making, told
 
     with _errors():
-        chosen = settings.load().at(home)
+        chosen = settings.load_settings().at(home)
         making.expect_record(chosen)
         engine = database.connect(chosen.database)
         blobs = open_blobs(chosen.blob_url, chosen.home, copying=False)
@@ -80,7 +80,7 @@ def restore(
             found = restoring.check(file)
         else:
             with told.on_terminal() as tell:
-                found = restoring.restore(file, settings.load().at(home), tell)
+                found = restoring.restore(file, settings.load_settings().at(home), tell)
     moment = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found.head.made_at))
     said = "is whole" if check else "restored"
     counted = _counted(found.rows, found.objects)

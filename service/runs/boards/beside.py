@@ -38,7 +38,9 @@ def of(
     """
     found = find(connection, pinned, replace(asked, metric=metric, signature=None))
     on_board = score_rows.c.board_id == found.board, score_rows.c.listed
-    own = sa.select(*_SHOWN).where(*on_board, score_rows.c.metric.in_(catalogue.names_of(metric)))
+    own = sa.select(*_SHOWN).where(
+        *on_board, score_rows.c.metric.in_(catalogue.list_metric_names(metric))
+    )
     again = sa.select(runs.c.checkpoint, *_SHOWN).join(runs, runs.c.id == score_rows.c.run_id)
     scores: dict[str, ScoreBeside] = {}
     for some in in_batches(checkpoints):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract import near
+from service.contract import wording
 from service.contract.metrics import catalogue
 from service.engine.tables import boards, score_rows
 from service.runs import base, search
@@ -19,7 +19,7 @@ def because(connection: Connection, found: Found, asked: Asked) -> str | None:
     if found.board is not None:
         return None
     on_split = base.on_split(found.pinned, boards), boards.c.listed > 0
-    own = boards.c.metric == catalogue.metric(asked.metric).name
+    own = boards.c.metric == catalogue.find_metric(asked.metric).name
     listed = connection.execute(sa.select(boards.c.id).where(*on_split, own)).scalars().all()
     if found.others:
         return f"no score of {asked.metric} has this signature; `others` has those that there are"
@@ -30,7 +30,7 @@ def because(connection: Connection, found: Found, asked: Asked) -> str | None:
     many = sa.func.sum(boards.c.listed).desc(), boards.c.metric
     query = sa.select(boards.c.metric).where(*on_split).group_by(boards.c.metric).order_by(*many)
     metrics = connection.execute(query).scalars().all()
-    if shown := [catalogue.shown(name) for name in metrics]:
+    if shown := [catalogue.find_shown_name(name) for name in metrics]:
         return f"no evaluation of the whole split has {asked.metric} yet; there are {_few(shown)}"
     return "no evaluation of the whole split has scores yet; POST /v1/evaluations begins one"
 
@@ -44,7 +44,7 @@ def _labels(connection: Connection, listed: Sequence[int]) -> list[str]:
 
 def _unlabelled(wanted: Mapping[str, str], known: Sequence[str]) -> str:
     asked = [search.shown_label(f"{name}={value}") for name, value in wanted.items()]
-    near_ones = (near.question_of_label(one, known) for one in asked if one not in known)
+    near_ones = (wording.suggest_labels(one, known) for one in asked if one not in known)
     instead = f"; the latest labels are {_few(known)}" if known else "; no score has a label"
     question = next(filter(None, near_ones), instead)
     return f"no score has the label{'s' * (len(asked) > 1)} {' and '.join(asked)}{question}"

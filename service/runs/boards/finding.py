@@ -36,7 +36,7 @@ class Found:
 
 
 def find(connection: Connection, pinned: Pinned, asked: Asked) -> Found:
-    metric = catalogue.metric(asked.metric).name
+    metric = catalogue.find_metric(asked.metric).name
     these = base.on_split(pinned, boards), boards.c.metric == metric
     query = _counts(connection, asked) if asked.labels else _COUNTS
     rows = connection.execute(query.where(*these)).all()
@@ -71,7 +71,7 @@ def _counts(connection: Connection, asked: Asked) -> sa.Select[Any]:
         .join(score_rows, score_rows.c.run_id == labels.c.run_id)
         .join(boards, boards.c.id == score_rows.c.board_id)
         .where(
-            score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
+            score_rows.c.metric.in_(catalogue.list_metric_names(asked.metric)),
             score_rows.c.listed,
             *search.marked(connection, asked.labels),
         )

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Row
 
 from prescore.models.identifiers import rfc3339
 from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
-from service.contract.api.texts import moment
+from service.contract.api.field_types import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.engine.parts import Parts
@@ -86,7 +86,7 @@ def sheet(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
 
 
 def _check_direction(metric: str) -> None:
-    if catalogue.metric(metric).higher_is_better is None:
+    if catalogue.find_metric(metric).higher_is_better is None:
         raise InvalidRequest(
             f"{metric} is neither better high nor low: nothing can be ranked by it",
             [("/query/metric", "expected a metric that has a direction")],
@@ -100,7 +100,7 @@ def _listed(connection: Connection, found: Found, asked: Asked) -> sa.Select[Any
     if not asked.labels:
         return query
     return query.join(labels, labels.c.run_id == score_rows.c.run_id).where(
-        score_rows.c.metric.in_(catalogue.names_of(asked.metric)),
+        score_rows.c.metric.in_(catalogue.list_metric_names(asked.metric)),
         *search.marked(connection, asked.labels),
     )
 
@@ -223,7 +223,7 @@ def _described(found: Found, asked: Asked, facts: _Facts) -> dict[str, Any]:
     return {
         "dataset": found.pinned.out,
         "metric": asked.metric,
-        "higher_is_better": catalogue.metric(asked.metric).higher_is_better,
+        "higher_is_better": catalogue.find_metric(asked.metric).higher_is_better,
         "signature": found.signature,
         "others": found.others,
         "beside": {each.metric: each.signature for each in facts.others},

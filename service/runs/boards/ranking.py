@@ -15,14 +15,14 @@ from service.engine.kept import drawn
 
 TESTED = 1000  # places from the top, which take 25 ms. Below, intervals decide.
 
-Known = Mapping[int, draws.Draws]
+Known = Mapping[int, draws.ScoreDraws]
 
 
 def read(connection: Connection, rows: Sequence[Row[Any]]) -> Known:
     """The draws of these rows, the best first, by id."""
     wanted = [row.draws_id for row in rows[:TESTED] if row.draws_id is not None]
     found = drawn.packed(connection, wanted)
-    known = ((at, draws.unpack(packed)) for at, packed in found.items())
+    known = ((at, draws.unpack_draws(packed)) for at, packed in found.items())
     return {at: each for at, each in known if each is not None}
 
 
@@ -47,7 +47,9 @@ def _tested(one: Row[Any], other: Row[Any], known: Known) -> bool:
 
 def _differ(one: Row[Any], other: Row[Any], known: Known) -> bool:
     if _tested(one, other, known):
-        return draws.differ((one.place, other.place), (known[one.draws_id], known[other.draws_id]))
+        return draws.do_scores_differ(
+            (one.place, other.place), (known[one.draws_id], known[other.draws_id])
+        )
     if None in (one.low, one.high, other.low, other.high):
         return bool(one.place != other.place)
     return bool(one.low > other.high or other.low > one.high)

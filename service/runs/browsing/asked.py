@@ -11,7 +11,7 @@ def metric(name: str, there: Collection[str], parameter: str, *, unknown: str, a
     words where no metric is called so; `absent`: where there is one, and it is not there.
     """
     try:
-        full = catalogue.metric(name).name
+        full = catalogue.find_metric(name).name
     except UnknownMetric as error:
         told = f"{error.detail}; {unknown}"
         raise UnknownMetric(told, pointer=f"/query/{parameter}", name=name) from None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from prescore.models.comparisons import ComparedImagePage
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
-from service.contract.results import ComparisonKept
+from service.contract.results import StoredComparison
 from service.engine.parts import Parts
 from service.runs import answered, base, comparisons, search
 from service.runs.answered import Answered
@@ -24,8 +24,8 @@ def page(
     `-` for the highest first.
     """
     with parts.records.reading() as connection:
-        request = base.look(connection, identity, comparisons.KIND).request(ComparisonKept)
-    names = [catalogue.metric(name).name for name in request.metrics]
+        request = base.look(connection, identity, comparisons.KIND).request(StoredComparison)
+    names = [catalogue.find_metric(name).name for name in request.metrics]
     wanted = None if metric is None else _asked(metric, names)
     a, b = (answered.of(parts, side) for side in (request.a, request.b))
     both = [name for name in names if name in a.scores and name in b.scores]

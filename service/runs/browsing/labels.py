@@ -5,7 +5,7 @@ from itertools import groupby
 import sqlalchemy as sa
 
 from prescore.models.evaluations import LABELLED, MOST_LABELS, Label, LabelList, LabelValue
-from service.contract.api.texts import moment
+from service.contract.api.field_types import moment
 from service.engine.parts import Parts
 from service.engine.tables import labels, runs
 from service.runs import evaluations, search

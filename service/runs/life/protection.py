@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.plain_text import quoted
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.contract.errors import Forbidden
 from service.contract.formats import strict_json
 from service.engine.parts import Parts
@@ -19,7 +19,7 @@ def check_given(parts: Parts, given: Mapping[str, str | None]) -> None:
     """Forbidden where one of these labels is protected, and the asker may not publish."""
     for name, value in given.items():
         if f"{name}={value}" in parts.protected and not parts.asker.scope.includes(Scope.PUBLISH):
-            raise _forbidden(parts, f"{name}={value}", strict_json.pointer(("labels", name)))
+            raise _forbidden(parts, f"{name}={value}", strict_json.join_pointer(("labels", name)))
 
 
 def with_own(parts: Parts, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -58,7 +58,7 @@ def _dictated(name: str, value: str) -> Forbidden:
     return Forbidden(
         f"the key is a CI job's, from which the label {quoted(name)} follows: expected "
         f"{quoted(value)}, as the job's own branch, commit and run are, or no such label",
-        pointer=strict_json.pointer(("labels", name)),
+        pointer=strict_json.join_pointer(("labels", name)),
     )
 
 

@@ -112,6 +112,8 @@ def _delete_version(parts: Parts, connection: Connection, row: Row[Any]) -> None
     if not _have_others(connection, datasets, row.digest):
         deleted.note(connection, [row.digest, row.captions])
         splits = stored.out(row).splits
-        loose.loosen(connection, [planning.picture_digests(row.digest, at).key for at in splits])
+        loose.loosen(
+            connection, [planning.plan_picture_digests(row.digest, at).key for at in splits]
+        )
     version = f"{row.name}@v{row.version}"
     audit.note(connection, parts.asker, "dataset.deleted", version, digest=row.digest)

@@ -7,9 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from service.contract.api.texts import rfc3339
+from service.contract.api.field_types import rfc3339
 from service.contract.api.urls import TEST_EVENT
-from service.contract.asking import Asker
+from service.contract.askers import Asker
 from service.engine.outgoing import announcements, deliveries
 from service.engine.outgoing import webhooks as hooks
 from service.engine.parts import Parts

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from prescore.models.evaluations import Evaluation
 from prescore.models.webhooks import WebhookEvent
-from service.contract.api.texts import rfc3339
+from service.contract.api.field_types import rfc3339
 from service.contract.errors import NotFound
 from service.engine.parts import Parts
 from service.engine.tables import runs

@@ -13,9 +13,9 @@ from sqlalchemy.engine import Connection, Row
 from prescore.models.metrics import Score
 from prescore.models.runs import DatasetPinned
 from prescore.plain_text import quoted
-from service.contract import near
+from service.contract import wording
 from service.contract.metrics import catalogue
-from service.contract.results import EvaluationKept, Past
+from service.contract.results import StoredBaseline, StoredEvaluation
 from service.engine import scores, verdicts
 from service.engine.blobs import Blobs
 from service.engine.parts import Parts
@@ -47,7 +47,7 @@ class Sought:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, Past]:
+def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, StoredBaseline]:
     """The baseline of each metric."""
     names = list(metrics)
     with parts.records.reading() as connection:
@@ -76,7 +76,7 @@ class _Search:
     metrics: Sequence[str]
     known: dict[str, _Found] = field(default_factory=dict)
 
-    def kept(self, metric: str) -> Past:
+    def kept(self, metric: str) -> StoredBaseline:
         reasons = []
         for identity in self._candidates(metric):
             past = self._past(identity)
@@ -85,16 +85,16 @@ class _Search:
                 return _entry(past, metric, self._label)
             reasons.append(f"{identity} {reason}")
         if reasons:
-            return Past(none_because=reasons[0])
+            return StoredBaseline(none_because=reasons[0])
         if (going := self._unfinished()) is not None:
-            return Past(none_because=f"no baseline yet: {going}")
+            return StoredBaseline(none_because=f"no baseline yet: {going}")
         reason = f"no baseline yet: {self._none_found()}"
         if (elsewhere := self._elsewhere(metric)) is not None:
-            return Past(none_because=f"{reason}; {_told(elsewhere)}")
+            return StoredBaseline(none_because=f"{reason}; {_told(elsewhere)}")
         if question := self._near():
             first = f"if not, the first run is one that has the label {quoted(self.sought.text)}"
-            return Past(none_because=f"{reason}{question} {first}")
-        return Past(none_because=reason, is_first=True)
+            return StoredBaseline(none_because=f"{reason}{question} {first}")
+        return StoredBaseline(none_because=reason, is_first=True)
 
     def _unfinished(self) -> str | None:
         """What to do about the latest run with the label that has not ended, if there is one."""
@@ -130,7 +130,7 @@ class _Search:
         succeeded = run.kind == evaluations.KIND.name, run.status == "succeeded"
         query = sa.select(run.id.label("run_id"), run.created_at).where(*succeeded, here)
         known = search.latest_labels(self.connection, query)
-        return near.question_of_label(search.shown_label(self._label), known)
+        return wording.suggest_labels(search.shown_label(self._label), known)
 
     @property
     def _label(self) -> str | None:
@@ -203,7 +203,7 @@ class _Search:
 
     def _latest(self, places: sa.Select[Any], metric: str) -> tuple[str, int] | None:
         """The latest evaluation with a metric on any of these boards, and its board."""
-        on = places.where(boards.c.metric == catalogue.metric(metric).name)
+        on = places.where(boards.c.metric == catalogue.find_metric(metric).name)
         latest = [
             (row.created_at, board, row.run_id)
             for board in self.connection.execute(on).scalars().all()
@@ -238,8 +238,8 @@ class _Search:
         if identity not in self.known:
             looked = base.look(self.connection, identity, evaluations.KIND)
             found = base.read_all(self.connection, looked)
-            named = {catalogue.metric(name).name for name in self.metrics}
-            request = found.request(EvaluationKept)
+            named = {catalogue.find_metric(name).name for name in self.metrics}
+            request = found.request(StoredEvaluation)
             self.known[identity] = _Found(
                 identity,
                 found.common["dataset"],
@@ -256,7 +256,7 @@ class _Search:
         ours, theirs = self.sought.dataset, past.dataset
         if (past.captions, theirs.split) != (ours.captions, ours.split):
             return f"is of {theirs}, and not of {ours}"
-        score = past.scores.get(catalogue.metric(metric).name)
+        score = past.scores.get(catalogue.find_metric(metric).name)
         if score is None:
             return f"has no {metric}"
         if score.value is None:
@@ -285,10 +285,10 @@ def _told(elsewhere: Row[Any]) -> str:
     )
 
 
-def _entry(found: _Found, metric: str, label: str | None) -> Past:
-    score = found.scores[catalogue.metric(metric).name]
+def _entry(found: _Found, metric: str, label: str | None) -> StoredBaseline:
+    score = found.scores[catalogue.find_metric(metric).name]
     results = {row["name"]: row["result"] for row in found.rows}
-    return Past(
+    return StoredBaseline(
         evaluation=found.id,
         scored_on=str(found.dataset),
         label=label,
@@ -302,4 +302,8 @@ def _entry(found: _Found, metric: str, label: str | None) -> Past:
 
 def by_image(metric: str) -> str:
     """The name of the task whose result has the metric for each image."""
-    return "columns" if catalogue.metric(metric).family == "pregen" else catalogue.task_of(metric)
+    return (
+        "columns"
+        if catalogue.find_metric(metric).family == "pregen"
+        else catalogue.find_metric_task(metric)
+    )

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
 from service.contract.gates import gates
 from service.contract.metrics import catalogue
-from service.contract.plan import asked, estimates, planning, prices
+from service.contract.plan import estimates, metric_requests, planning, prices
 from service.contract.plan.planning import Plan
-from service.contract.plan.prices import Sizes
+from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import KINDS
-from service.contract.results import EvaluationKept, Past
-from service.contract.wording import counted
+from service.contract.results import StoredBaseline, StoredEvaluation
+from service.contract.wording import count_noun
 from service.engine.parts import Parts
 from service.runs import base, evaluations, probes, training
 from service.runs.base import NewRun
@@ -32,7 +32,7 @@ _OF_REFERENCES = (
 _STAGES = {"pregen": "pre-gen", "postgen": "post-gen"}
 
 
-def begin(parts: Parts, request: EvaluationIn) -> NewRun:
+def begin(parts: Parts, request: EvaluationRequest) -> NewRun:
     pinned = datasets.pin(parts.records, request.dataset)
     model: Used | None = None
     encoder: str | None = None
@@ -56,7 +56,7 @@ def begin(parts: Parts, request: EvaluationIn) -> NewRun:
     with parts.records.reading() as connection:
         health = probes.health_of(connection, pinned)
     asked = request.model_dump(exclude={"captions"})
-    known = EvaluationKept(**asked, health=health, baselines=dict(past), forecast=forecast)
+    known = StoredEvaluation(**asked, health=health, baselines=dict(past), forecast=forecast)
     return NewRun(
         evaluations.KIND.new_id(),
         evaluations.KIND.name,
@@ -73,7 +73,7 @@ def begin(parts: Parts, request: EvaluationIn) -> NewRun:
     )
 
 
-def _usual(request: EvaluationIn) -> EvaluationIn:
+def _usual(request: EvaluationRequest) -> EvaluationRequest:
     """The request, without post-gen metrics where there are no captions for them."""
     if request.has_captions:
         return request
@@ -102,21 +102,23 @@ def _check_columns(
             f"the columns are not of {pinned}: {fit.difference}",
             [("/columns", "expected the split's images and references, in its order")],
         )
-    warning = outputs.unknown_in_references(fit.unknown, fit.references)
+    warning = outputs.warn_of_unknown_words(fit.unknown, fit.references)
     return [] if warning is None else [warning]
 
 
-def _with_looks(parts: Parts, request: EvaluationIn, plan: Plan, past: Mapping[str, Past]) -> Plan:
+def _with_looks(
+    parts: Parts, request: EvaluationRequest, plan: Plan, past: Mapping[str, StoredBaseline]
+) -> Plan:
     """The plan with estimates, if there are gates, unless its captions are decoded already."""
     captions = plan.named.get("captions")
     if not request.gates or captions is None or base.is_done(parts.records, captions.key):
         return plan
-    results = {catalogue.task_of(name): found.result for name, found in past.items()}
+    results = {catalogue.find_metric_task(name): found.result for name, found in past.items()}
     known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}
-    return estimates.with_estimate(plan, known)
+    return estimates.add_estimate(plan, known)
 
 
-def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
+def _sizes(pinned: Pinned, model: Used | None, speed: float) -> TaskSizes:
     """By which the tasks are priced: the split's, the model's where they are known, and the
     workers'.
     """
@@ -129,7 +131,7 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     looks = told.get("inputs") in ("grid", "regions")
     if (looks or not config) and "parameters" in told:
         embedded = config.get("embedding_size", config.get("size", 0)) * vocabulary
-        size = prices.size_of(told["parameters"] - embedded, vocabulary)
+        size = prices.estimate_model_size(told["parameters"] - embedded, vocabulary)
     products = told.get("picture_products", 0)
     found = replace(
         pinned.sizes, size=size, vocabulary=vocabulary, speed=speed, picture_products=products
@@ -141,18 +143,18 @@ def _sizes(pinned: Pinned, model: Used | None, speed: float) -> Sizes:
     )
 
 
-def _check_parts(plan: Plan, sizes: Sizes) -> None:
+def _check_parts(plan: Plan, sizes: TaskSizes) -> None:
     """Raise if a part of the references' task would not end within the time of an attempt."""
     for name, kind, place in _OF_REFERENCES:
         task = plan.named.get(name)
         if task is None:
             continue
-        seconds, most = prices.of((task.parts or (task,))[0], sizes), KINDS[kind].seconds
+        seconds, most = prices.price_task((task.parts or (task,))[0], sizes), KINDS[kind].seconds
         if seconds > most:
             raise InvalidRequest(
                 f"of {sizes.images:,} images with {sizes.references:.0f} references each, a "
                 f"vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-                f"{counted(max(1, len(task.parts)), 'part')} of {name} would take about "
+                f"{count_noun(max(1, len(task.parts)), 'part')} of {name} would take about "
                 f"{seconds:,.0f} s; expected at most {most}: take a smaller split, or leave "
                 f"{place} out",
                 [(f"/{place}", "expected less work")],
@@ -161,17 +163,17 @@ def _check_parts(plan: Plan, sizes: Sizes) -> None:
 
 def _plan(
     parts: Parts,
-    request: EvaluationIn,
+    request: EvaluationRequest,
     pinned: Pinned,
     models: Mapping[str, str],
-    sizes: Sizes,
+    sizes: TaskSizes,
     model: Used | None,
     encoder: str | None,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     _check_lists(request)
     families = _families(request.postgen)
     names = _pregen(request)
-    wanted = asked.wanted(
+    wanted = metric_requests.gather_postgen(
         families,
         parts.places,
         tokenizer=request.tokenizer,
@@ -196,7 +198,7 @@ def _plan(
         )
         captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
     if request.columns is not None:
-        found = planning.plan_brought(
+        found = planning.plan_brought_columns(
             request.columns,
             captions,
             pregen=names != [],
@@ -228,7 +230,7 @@ def _plan(
     return plan, []
 
 
-def _check_units(request: EvaluationIn, model: Used) -> None:
+def _check_units(request: EvaluationRequest, model: Used) -> None:
     has_pieces = model.description.get("units") == "pieces"
     if request.units == "pieces" and not has_pieces:
         raise InvalidRequest(
@@ -243,22 +245,22 @@ def _check_units(request: EvaluationIn, model: Used) -> None:
 
 def _families(postgen: Sequence[str]) -> list[str]:
     """The names of the tasks that these metrics need, each once."""
-    full = [one for name in postgen for one in catalogue.expand([name])]
-    return list(dict.fromkeys(map(catalogue.task_of, full)))
+    full = [one for name in postgen for one in catalogue.expand_groups([name])]
+    return list(dict.fromkeys(map(catalogue.find_metric_task, full)))
 
 
-def _pregen(request: EvaluationIn) -> list[str] | None:
+def _pregen(request: EvaluationRequest) -> list[str] | None:
     """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
     if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
         return None
     return list(request.pregen or [])
 
 
-def _asks_for_corpus(request: EvaluationIn) -> bool:
-    return catalogue.CORPUS in [*(_pregen(request) or []), *gates.names(request.gates)]
+def _asks_for_corpus(request: EvaluationRequest) -> bool:
+    return catalogue.CORPUS in [*(_pregen(request) or []), *gates.list_gate_metrics(request.gates)]
 
 
-def _check_lists(request: EvaluationIn) -> None:
+def _check_lists(request: EvaluationRequest) -> None:
     """Raise, with all of them, for metrics of one family in the list of the other."""
     pregen = [] if isinstance(request.pregen, str) else request.pregen or []
     wrong = [*_others("pregen", "postgen", pregen), *_others("postgen", "pregen", request.postgen)]
@@ -274,5 +276,5 @@ def _others(field: str, other: str, names: Sequence[str]) -> list[tuple[str, str
     return [
         (f"/{field}/{place}", f"{name} is a {_STAGES[other]} metric: ask for it in `{other}`")
         for place, name in enumerate(names)
-        if catalogue.metric(catalogue.expand([name])[0]).family == other
+        if catalogue.find_metric(catalogue.expand_groups([name])[0]).family == other
     ]

@@ -7,13 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from service.contract.api.requests import EvaluationIn
+from service.contract import assets
+from service.contract.api.evaluations import EvaluationRequest
+from service.contract.assets import AssetFolders
 from service.contract.errors import AssetRefused, InvalidRequest
 from service.contract.formats import encoder_header
-from service.contract.formats.bundles.features import TOLD, of_another_size, unlike
-from service.contract.plan import assets
-from service.contract.plan.assets import Places
-from service.contract.wording import counted
+from service.contract.formats.bundles.features import (
+    INPUT_TEXTS,
+    describe_other_inputs,
+    describe_other_size,
+)
+from service.contract.wording import count_noun
 from service.engine.parts import Parts
 from service.stored import datasets
 from service.stored.datasets import Pinned
@@ -35,7 +39,7 @@ class _Here:
 
 
 def choose(
-    parts: Parts, request: EvaluationIn, pinned: Pinned, model: Mapping[str, Any]
+    parts: Parts, request: EvaluationRequest, pinned: Pinned, model: Mapping[str, Any]
 ) -> tuple[Pinned, str | None]:
     """The split that has the features of the checkpoint: where no version is named, of the latest
     one with them, among those that have the latest one's captions. Else the split that has the
@@ -61,20 +65,20 @@ def choose(
     raise _refusal(needed, pinned, here)
 
 
-def _with_pictures(parts: Parts, request: EvaluationIn, pinned: Pinned) -> Pinned:
+def _with_pictures(parts: Parts, request: EvaluationRequest, pinned: Pinned) -> Pinned:
     if _names_no_version(request):
         pinned = datasets.pin_with_pictures(parts.records, pinned)
     if not pinned.has_pictures:
         raise _refused(
             f"the checkpoint looks at pictures, and dataset {pinned} has those of "
-            f"{pinned.pictures:,} of its {counted(pinned.images, 'image')}: "
+            f"{pinned.pictures:,} of its {count_noun(pinned.images, 'image')}: "
             "`prescore datasets images NAME FOLDER` adds them",
             "expected a dataset with all pictures",
         )
     return pinned
 
 
-def _names_no_version(request: EvaluationIn) -> bool:
+def _names_no_version(request: EvaluationRequest) -> bool:
     return "@" not in request.dataset.partition("/")[0]
 
 
@@ -86,11 +90,11 @@ def _fits(features: Mapping[str, Any] | None, needed: Mapping[str, Any]) -> bool
     return is_alike and needed["size"] in (None, features["size"])
 
 
-def _here(places: Places) -> list[_Here]:
+def _here(places: AssetFolders) -> list[_Here]:
     found = []
-    for asset in assets.image_encoders(places):
+    for asset in assets.list_image_encoders(places):
         with suppress(AssetRefused):
-            header = encoder_header.read(asset.path)
+            header = encoder_header.read_encoder_header(asset.path)
             encoder = header.identity(asset.sha256).model_dump()
             found.append(_Here(asset.sha256, {"encoder": encoder, "size": header.size}))
     return found
@@ -110,11 +114,11 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) 
         if _fits(here.makes, needed):
             return _refused(
                 f"dataset {pinned} has the pictures of {pinned.pictures:,} of its "
-                f"{counted(pinned.images, 'image')}: a checkpoint needs all",
+                f"{count_noun(pinned.images, 'image')}: a checkpoint needs all",
                 "expected a dataset with all pictures",
             )
         return _refused(
-            of_another_size(needed["size"], here.makes["size"]), _SIZE.format(needed["size"])
+            describe_other_size(needed["size"], here.makes["size"]), _SIZE.format(needed["size"])
         )
     if pinned.features is None:
         return _refused(
@@ -129,10 +133,12 @@ def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) 
         )
     found = pinned.features.get("inputs", "features")
     if needed["inputs"] != found:
-        wanted = TOLD[needed["inputs"]]
-        return _refused(unlike(needed["inputs"], found), f"expected a dataset with {wanted}")
+        wanted = INPUT_TEXTS[needed["inputs"]]
+        return _refused(
+            describe_other_inputs(needed["inputs"], found), f"expected a dataset with {wanted}"
+        )
     return _refused(
-        of_another_size(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"])
+        describe_other_size(needed["size"], pinned.features["size"]), _SIZE.format(needed["size"])
     )
 
 

@@ -12,16 +12,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.metrics import catalogue, signatures
-from service.contract.metrics.forecasts import PREDICTORS, too_few
 from service.contract.plan import planning, tasks
+from service.contract.plan.estimates import PREDICTORS, explain_too_few
 from service.contract.plan.planning import Plan
 from service.contract.results import (
-    EvaluationKept,
     ForecastHistory,
+    MissingForecast,
     PastEvaluation,
-    Unforeseen,
+    StoredEvaluation,
 )
 from service.engine import tables
 from service.engine.parts import Parts
@@ -35,10 +35,10 @@ _LABELS = ("run", "branch")  # the first of these labels that exists tells train
 
 
 def add(
-    parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
-) -> tuple[Plan, Unforeseen | None]:
+    parts: Parts, request: EvaluationRequest, pinned: Pinned, plan: Plan
+) -> tuple[Plan, MissingForecast | None]:
     """The plan with a forecast; or the unchanged plan and, if there is one, a reason."""
-    metrics = catalogue.expand(request.postgen)
+    metrics = catalogue.expand_groups(request.postgen)
     if "pregen" not in plan.named or not metrics:
         return plan, None
     with parts.records.reading() as connection:
@@ -46,19 +46,19 @@ def add(
     of = "checkpoints" if request.columns is None else "columns"
     reasons = [_too_few(past, metric, of) for metric in metrics]
     if None not in reasons:
-        return plan, Unforeseen(none_because=reasons[0] or "")
+        return plan, MissingForecast(none_because=reasons[0] or "")
     history = ForecastHistory(metrics=metrics, evaluations=past)
-    digest = parts.blobs.put(tasks.canonical(history.model_dump()).encode())
-    return planning.with_forecast(plan, digest), None
+    digest = parts.blobs.put(tasks.dump_canonical_json(history.model_dump()).encode())
+    return planning.add_forecast(plan, digest), None
 
 
 def _too_few(past: Sequence[PastEvaluation], metric: str, of: str) -> str | None:
     runs = [one.run for one in past if one.scores.get(metric) is not None]
-    return too_few(len(runs), len(set(runs)), of)
+    return explain_too_few(len(runs), len(set(runs)), of)
 
 
 def _past(
-    connection: Connection, request: EvaluationIn, pinned: Pinned, metrics: Sequence[str]
+    connection: Connection, request: EvaluationRequest, pinned: Pinned, metrics: Sequence[str]
 ) -> list[PastEvaluation]:
     """The history: one evaluation of every checkpoint, or of all columns, the latest first."""
     find = _of_checkpoints if request.columns is None else _of_columns
@@ -77,7 +77,7 @@ def _past(
 
 
 def _of_checkpoints(
-    connection: Connection, request: EvaluationIn, pinned: Pinned
+    connection: Connection, request: EvaluationRequest, pinned: Pinned
 ) -> dict[str, tuple[str, str]]:
     """Architecture and usual run by evaluation, the latest of each checkpoint whose tokens are of
     the same kind: scores of words and of pieces are signed differently.
@@ -112,7 +112,7 @@ def _units(described: Mapping[str, Any]) -> str:
 
 
 def _of_columns(
-    connection: Connection, request: EvaluationIn, pinned: Pinned
+    connection: Connection, request: EvaluationRequest, pinned: Pinned
 ) -> dict[str, tuple[str, str]]:
     """As of checkpoints: the latest evaluation of all columns that are signed as those asked for.
     Nothing but a label tells which run columns are of.
@@ -122,7 +122,7 @@ def _of_columns(
     how = columns.signed(connection, [asked])
     if asked not in how:  # they were deleted just now
         return {}
-    signature = signatures.pregen(how[asked])
+    signature = signatures.sign_pregen(how[asked])
     query = (
         sa.select(runs.c.id, runs.c.request)
         .join(score_rows, score_rows.c.run_id == runs.c.id)
@@ -144,10 +144,10 @@ def _of_columns(
 
 
 def _ended(
-    connection: Connection, query: sa.Select[Any], request: EvaluationIn, pinned: Pinned
-) -> Iterator[tuple[Any, EvaluationKept]]:
+    connection: Connection, query: sa.Select[Any], request: EvaluationRequest, pinned: Pinned
+) -> Iterator[tuple[Any, StoredEvaluation]]:
     """The evaluations of a split, computed as the asked one, the latest first."""
-    asked = EvaluationKept.model_validate(request.model_dump())
+    asked = StoredEvaluation.model_validate(request.model_dump())
     ended = (
         query.where(
             runs.c.kind == evaluations.KIND.name,
@@ -158,7 +158,7 @@ def _ended(
         .limit(_MOST)
     )
     for row in connection.execute(ended).all():
-        kept = EvaluationKept.model_validate_json(row.request)
+        kept = StoredEvaluation.model_validate_json(row.request)
         if asked.is_computed_as(kept):
             yield row, kept
 

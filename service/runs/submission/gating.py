@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from itertools import chain, count
 from typing import Any
 
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.errors import InvalidRequest, RequestRefused
 from service.contract.gates import gates, ranges
-from service.contract.gates.gates import NoDrop, ParsedGate
+from service.contract.gates.gates import NoDropGate, ParsedGate
 from service.contract.metrics import catalogue
-from service.contract.plan import asked, planning
+from service.contract.plan import metric_requests, planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob
-from service.contract.results import Past
+from service.contract.results import StoredBaseline
 from service.engine.parts import Parts
 from service.runs import training
 from service.runs.submission import baselines
@@ -21,7 +21,7 @@ from service.runs.submission.baselines import Sought
 from service.stored.datasets import Pinned
 
 
-def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
+def completed(parts: Parts, request: EvaluationRequest) -> EvaluationRequest:
     """The request with the metrics that its gates name. Raises, with a pointer, for a wrong gate
     and for one that lacks a baseline or a checkpoint.
     """
@@ -30,9 +30,9 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
             "a request that ends with its verdict needs gates",
             [("/gates", "expected at least one gate")],
         )
-    catalogue.expand(request.trust)
+    catalogue.expand_groups(request.trust)
     names = _metrics(parts, request)
-    families = {name: catalogue.metric(name).family for name in names}
+    families = {name: catalogue.find_metric(name).family for name in names}
     pregen, postgen = (
         [name for name in families if families[name] == family] for family in ("pregen", "postgen")
     )
@@ -42,7 +42,7 @@ def completed(parts: Parts, request: EvaluationIn) -> EvaluationIn:
     return request.model_copy(update=added)
 
 
-def _metrics(parts: Parts, request: EvaluationIn) -> list[str]:
+def _metrics(parts: Parts, request: EvaluationRequest) -> list[str]:
     """The metrics of all gates. Raises for all that are wrong at once."""
     names: list[str] = []
     wrong: list[RequestRefused] = []
@@ -50,8 +50,8 @@ def _metrics(parts: Parts, request: EvaluationIn) -> list[str]:
         try:
             with _at(f"/gates/{place}"):
                 gate = _checked(text, request)
-                if any(map(catalogue.model_of, gate.metrics)):
-                    asked.with_models(gate.metrics, training.known(parts))
+                if any(map(catalogue.read_model_digits, gate.metrics)):
+                    metric_requests.resolve_models(gate.metrics, training.known(parts))
         except RequestRefused as error:
             wrong.append(error)
         else:
@@ -66,16 +66,16 @@ def _metrics(parts: Parts, request: EvaluationIn) -> list[str]:
     return names
 
 
-def _checked(text: str, request: EvaluationIn) -> ParsedGate:
-    gate = gates.parse(text)
-    ranges.check(gate)
+def _checked(text: str, request: EvaluationRequest) -> ParsedGate:
+    gate = gates.parse_gate(text)
+    ranges.check_gate_range(gate)
     if gate.needs_baseline and request.baseline is None:
         raise InvalidRequest(
             f"{text!r} needs a baseline",
             [("/baseline", "expected a label such as branch=main, an evaluation's id, or best")],
         )
     for name in gate.metrics:
-        family = catalogue.metric(name).family
+        family = catalogue.find_metric(name).family
         if family == "pregen" and not request.has_probabilities:
             raise InvalidRequest(
                 f"{name} is a pre-gen metric: it needs a checkpoint, captions have none"
@@ -102,8 +102,8 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
 
 
 def with_past(
-    parts: Parts, request: EvaluationIn, pinned: Pinned, plan: Plan
-) -> tuple[Plan, Mapping[str, Past]]:
+    parts: Parts, request: EvaluationRequest, pinned: Pinned, plan: Plan
+) -> tuple[Plan, Mapping[str, StoredBaseline]]:
     """The plan with the comparisons that gates need, and the baseline of each metric with the name
     of its comparison.
     """
@@ -111,24 +111,26 @@ def with_past(
         return plan, {}
     images = baselines.answered(parts.blobs, _partial(request, plan), pinned)
     sought = Sought(request.baseline, pinned, images, request.labels)
-    found = baselines.find(parts, sought, gates.names(request.gates))
+    found = baselines.find(parts, sought, gates.list_gate_metrics(request.gates))
     named = dict(plan.named)
     for (mine, result), metrics in _compared(request.gates, found).items():
         if parts.blobs.has(result):
             name = _free(f"comparison_{mine}", named)
-            full = dict.fromkeys(catalogue.metric(metric).name for metric in metrics)
+            full = dict.fromkeys(catalogue.find_metric(metric).name for metric in metrics)
             pregen = [*full] if mine == "columns" else []
-            named[name] = planning.comparison(plan.named[mine], Blob(result), pregen)
+            named[name] = planning.plan_comparison(plan.named[mine], Blob(result), pregen)
             for metric in metrics:
                 found[metric] = found[metric].model_copy(update={"comparison": name})
     return Plan(named), found
 
 
-def _compared(texts: Iterable[str], past: Mapping[str, Past]) -> dict[tuple[str, str], list[str]]:
+def _compared(
+    texts: Iterable[str], past: Mapping[str, StoredBaseline]
+) -> dict[tuple[str, str], list[str]]:
     """The metrics of `no_significant_drop`, by the task and the baseline's file to compare. Metrics
     of one family may have different baselines (the best BLEU-1, the best BLEU-4).
     """
-    gated = [gate for gate in map(gates.parse, texts) if isinstance(gate, NoDrop)]
+    gated = [gate for gate in map(gates.parse_gate, texts) if isinstance(gate, NoDropGate)]
     found: dict[tuple[str, str], list[str]] = {}
     for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
         result = past[metric].result
@@ -142,7 +144,7 @@ def _free(name: str, taken: Container[str]) -> str:
     return next(each for each in chain([name], numbered) if each not in taken)
 
 
-def _partial(request: EvaluationIn, plan: Plan) -> str | None:
+def _partial(request: EvaluationRequest, plan: Plan) -> str | None:
     """The digest of captions that may be of a part of the split; None for all others."""
     if request.captions is None or not request.subset:
         return None

@@ -3,18 +3,18 @@
 from typing import Any
 
 from service.contract import limits
-from service.contract.api.requests import Decoding
+from service.contract.api.evaluations import DecodingInput
 from service.contract.errors import InvalidRequest
-from service.contract.plan import prices, sharding
+from service.contract.plan import prices, tasks
 from service.contract.plan.planning import Plan
-from service.contract.plan.prices import Sizes
-from service.contract.wording import counted
+from service.contract.plan.prices import TaskSizes
+from service.contract.wording import count_noun
 from service.stored.checkpoints import Used
 
 OWN = "beams"  # said of a model that searches in its own way
 
 
-def check(decoding: Decoding) -> None:
+def check(decoding: DecodingInput) -> None:
     if decoding.min_words > decoding.max_words:
         raise InvalidRequest(
             f"min_words {decoding.min_words} is more than max_words {decoding.max_words}",
@@ -22,7 +22,7 @@ def check(decoding: Decoding) -> None:
         )
 
 
-def of_model(asked: Decoding, model: Used) -> dict[str, Any]:
+def of_model(asked: DecodingInput, model: Used) -> dict[str, Any]:
     """The search for captions; a model that has one of its own keeps what is not asked for, and
     captions are not longer than what the model reads.
     """
@@ -43,21 +43,21 @@ def of_model(asked: Decoding, model: Used) -> dict[str, Any]:
     return found
 
 
-def check_time(plan: Plan, sizes: Sizes) -> None:
+def check_time(plan: Plan, sizes: TaskSizes) -> None:
     """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
     captions = plan.named.get("captions")
     if captions is None:
         return
-    seconds = prices.of((captions.parts or (captions,))[0], sizes)
+    seconds = prices.price_task((captions.parts or (captions,))[0], sizes)
     asked = captions.parameters["decoding"]
     beam, words = asked["beam"], asked["max_words"]
-    if beam * words <= sharding.LONG_SEARCH:
+    if beam * words <= tasks.LONG_SEARCH:
         seconds /= 4
     if seconds > limits.PART_SECONDS:
         raise InvalidRequest(
             f"of {sizes.images:,} images with a beam of {beam} and {words:,} "
             f"words, a vocabulary of {sizes.vocabulary:,} and size {sizes.size:,}, each of "
-            f"{counted(max(1, len(captions.parts)), 'part')} would take about "
+            f"{count_noun(max(1, len(captions.parts)), 'part')} would take about "
             f"{seconds:,.0f} s; expected at most {limits.PART_SECONDS:g}: lower `beam` "
             "or `max_words`",
             [("/decoding", "expected a shorter search")],

@@ -16,9 +16,9 @@ from sqlalchemy.engine import Connection, Row
 
 from prescore.models.uploads import Upload
 from service.contract import limits
-from service.contract.api.texts import moment
-from service.contract.errors import NotFound, RequestRefused, TooLarge, TooManyUploads
-from service.contract.wording import counted
+from service.contract.api.field_types import moment
+from service.contract.errors import BodyTooLarge, NotFound, RequestRefused, TooManyUploads
+from service.contract.wording import count_noun
 from service.engine.records import Records
 from service.engine.tables import uploads
 from service.engine.teams.owned import owner
@@ -84,7 +84,7 @@ def create(records: Records, purpose: Purpose, length: int, told: str) -> Unfini
     it may have, or as many bytes.
     """
     if length > limits.UPLOAD_BYTES:
-        raise TooLarge(f"expected at most {limits.UPLOAD_BYTES} bytes, found {length}")
+        raise BodyTooLarge(f"expected at most {limits.UPLOAD_BYTES} bytes, found {length}")
     now = time.time()
     values = {
         "id": f"up_{secrets.token_urlsafe(24)}",
@@ -111,7 +111,7 @@ def _check_room(connection: Connection, length: int) -> None:
     count, size = connection.execute(query.where(*_OPEN)).one()
     if count >= limits.UNFINISHED or size + length > limits.UNFINISHED_BYTES:
         raise TooManyUploads(
-            f"Your team has {counted(count, 'unfinished upload')} of {size} bytes; its limit is "
+            f"Your team has {count_noun(count, 'unfinished upload')} of {size} bytes; its limit is "
             f"{limits.UNFINISHED} of {limits.UNFINISHED_BYTES} bytes. Finish or delete some "
             "(GET /v1/uploads)."
         )

@@ -4,7 +4,7 @@ import threading
 import time
 
 from service.contract import findings
-from service.contract.findings import Finding, Probe
+from service.contract.findings import DoctorCheck, Finding
 
 
 def _fail():
@@ -26,7 +26,7 @@ def test_findings_come_in_the_order_of_their_probes_whoever_is_first():
         yield from _find("quick")
         first_may_go.set()
 
-    found = findings.examine([Probe("slow", slow), Probe("quick", quick)])
+    found = findings.run_checks([DoctorCheck("slow", slow), DoctorCheck("quick", quick)])
     assert [finding.name for finding in found] == ["slow", "quick"]
 
 
@@ -42,18 +42,22 @@ def test_each_finding_is_told_when_it_is_there():
         if finding.name == "quick":
             may_end.set()
 
-    probes = [Probe("slow", slow), Probe("quick", lambda: _find("quick")), Probe("Java", _fail)]
-    findings.examine(probes, tell)
+    probes = [
+        DoctorCheck("slow", slow),
+        DoctorCheck("quick", lambda: _find("quick")),
+        DoctorCheck("Java", _fail),
+    ]
+    findings.run_checks(probes, tell)
     assert told.index("quick") < told.index("slow")
     assert sorted(told) == ["Java", "quick", "slow"]
     never, told[:] = threading.Event(), []
-    findings.examine([Probe("hung", lambda: never.wait(30), seconds=0.05)], tell)
+    findings.run_checks([DoctorCheck("hung", lambda: never.wait(30), seconds=0.05)], tell)
     never.set()
     assert told[0] == "hung"
 
 
 def test_what_fails_is_a_finding_with_its_reason_and_advice():
-    (found,) = findings.examine([Probe("Java", _fail, "install it", needed=False)])
+    (found,) = findings.run_checks([DoctorCheck("Java", _fail, "install it", needed=False)])
     expected = "RuntimeError: a line and another"
     assert found == Finding("Java", "unavailable", expected, "install it", needed=False)
 
@@ -66,8 +70,8 @@ def test_what_hangs_is_left_behind_with_what_it_had_found():
         never.wait(30)
 
     began = time.monotonic()
-    found = findings.examine(
-        [Probe("torch", hang, seconds=0.2), Probe("disk", lambda: _find("disk"))]
+    found = findings.run_checks(
+        [DoctorCheck("torch", hang, seconds=0.2), DoctorCheck("disk", lambda: _find("disk"))]
     )
     assert time.monotonic() - began < 5
     assert [finding.found for finding in found] == ["there", "gave no answer within 0.2 s", "there"]
@@ -76,7 +80,7 @@ def test_what_hangs_is_left_behind_with_what_it_had_found():
 
 
 def test_of_a_long_error_beginning_and_end_are_kept():
-    text = findings.sentence(ValueError("begin" + 5000 * "x" + "end"))
+    text = findings.describe_error(ValueError("begin" + 5000 * "x" + "end"))
     assert text.startswith("ValueError: begin")
     assert text.endswith("end")
     assert len(text) < 500

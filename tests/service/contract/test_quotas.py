@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from service.contract import quotas
-from service.contract.asking import Asker, Scope
+from service.contract.askers import Asker, Scope
 from service.contract.errors import InvalidSetting
-from service.contract.quotas import Allowed, Quotas
+from service.contract.quotas import Quotas, QuotaTable
 
 FILE = """
 [default]
@@ -29,7 +29,7 @@ def read(tmp_path):
     def of(text):
         path = tmp_path / "limits.toml"
         path.write_bytes(text.encode())
-        return quotas.read(path)
+        return quotas.read_quotas(path)
 
     return of
 
@@ -55,8 +55,8 @@ def test_who_asks_without_a_key_has_no_limits(read):
 
 
 def test_without_a_file_requests_alone_are_limited():
-    assert quotas.read(None) == Allowed()
-    assert _of(Allowed()) == {"requests": 60000}
+    assert quotas.read_quotas(None) == QuotaTable()
+    assert _of(QuotaTable()) == {"requests": 60000}
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_what_is_wrong_is_told_with_its_place(read, text, said):
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(InvalidSetting, match="cannot be read"):
-        quotas.read(tmp_path / "none.toml")
+        quotas.read_quotas(tmp_path / "none.toml")
 
 
 def test_the_file_in_deploy_is_read():
-    allowed = quotas.read(Path(__file__).parents[3] / "deploy" / "limits.toml")
+    allowed = quotas.read_quotas(Path(__file__).parents[3] / "deploy" / "limits.toml")
     assert _of(allowed)["requests"] == 60_000
     assert set(_of(allowed)) == set(Quotas.model_fields)

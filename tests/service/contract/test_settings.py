@@ -23,7 +23,7 @@ def _nothing_set(monkeypatch):
 
 def test_without_variables_the_defaults_hold(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    found = settings.load()
+    found = settings.load_settings()
     assert found.home == tmp_path / ".local" / "share" / "prescore"
     assert found.device == "auto"
 
@@ -32,7 +32,10 @@ def test_without_variables_the_defaults_hold(monkeypatch, tmp_path):
 def test_variables_are_read(monkeypatch, device):
     monkeypatch.setenv("PRESCORE_HOME", "/srv/prescore")
     monkeypatch.setenv("PRESCORE_DEVICE", device)
-    assert (settings.load().home, settings.load().device) == (Path("/srv/prescore"), device)
+    assert (settings.load_settings().home, settings.load_settings().device) == (
+        Path("/srv/prescore"),
+        device,
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_variables_are_read(monkeypatch, device):
 def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, device):
     monkeypatch.setenv("PRESCORE_DEVICE", device)
     refused(
-        settings.load, InvalidSetting,
+        settings.load_settings, InvalidSetting,
         "PRESCORE_DEVICE", "expected auto, cpu or cuda:N", f"found {device!r}",
     )  # fmt: skip
 
@@ -57,7 +60,7 @@ def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, dev
 )
 def test_where_people_reach_the_page_is_an_address_alone(monkeypatch, given, kept):
     monkeypatch.setenv("PRESCORE_PUBLIC_URL", given)
-    assert settings.load().public_url == kept
+    assert settings.load_settings().public_url == kept
 
 
 @pytest.mark.parametrize(
@@ -78,13 +81,13 @@ def test_where_people_reach_the_page_is_an_address_alone(monkeypatch, given, kep
 def test_a_page_that_cannot_be_linked_is_refused_without_its_password(monkeypatch, url):
     monkeypatch.setenv("PRESCORE_PUBLIC_URL", url)
     with pytest.raises(InvalidSetting, match=r"PRESCORE_PUBLIC_URL: .*expected a URL") as caught:
-        settings.load()
+        settings.load_settings()
     assert "hidden" not in str(caught.value)
 
 
 def test_where_clients_reach_the_store_is_an_address_alone(monkeypatch):
     monkeypatch.setenv("PRESCORE_BLOB_PUBLIC_URL", "https://s3.example.org:9000/")
-    assert settings.load().blob_public_url == "https://s3.example.org:9000"
+    assert settings.load_settings().blob_public_url == "https://s3.example.org:9000"
 
 
 @pytest.mark.parametrize(
@@ -104,14 +107,14 @@ def test_a_store_that_clients_cannot_be_told_of_is_refused_without_its_password(
     with pytest.raises(
         InvalidSetting, match=r"PRESCORE_BLOB_PUBLIC_URL: .*expected a URL"
     ) as error:
-        settings.load()
+        settings.load_settings()
     assert "hidden" not in str(error.value)
 
 
 @pytest.mark.parametrize("level", ["INFO", "loud", "10"])
 def test_a_log_level_that_is_none_is_refused_by_the_variables_name(monkeypatch, level):
     monkeypatch.setenv("PRESCORE_LOG_LEVEL", level)
-    refused(settings.load, InvalidSetting, "PRESCORE_LOG_LEVEL", "'debug', 'info'")
+    refused(settings.load_settings, InvalidSetting, "PRESCORE_LOG_LEVEL", "'debug', 'info'")
 
 
 def test_an_empty_variable_is_one_that_is_not_set(monkeypatch, tmp_path):
@@ -119,19 +122,19 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PRESCORE_HOME", "")
     monkeypatch.setenv("PRESCORE_DEVICE", "")
-    assert settings.load().home == tmp_path / ".local" / "share" / "prescore"
-    assert settings.load().device == "auto"
+    assert settings.load_settings().home == tmp_path / ".local" / "share" / "prescore"
+    assert settings.load_settings().device == "auto"
 
 
 def test_variables_that_are_not_settings_are_passed_over(monkeypatch):
     monkeypatch.setenv("PRESCORE_COLOUR", "red")
     monkeypatch.setenv("DEVICE", "gpu")
-    assert settings.load().device == "auto"
+    assert settings.load_settings().device == "auto"
 
 
 def test_settings_are_frozen():
     with pytest.raises(pydantic.ValidationError, match="frozen"):
-        settings.load().device = "cpu"
+        settings.load_settings().device = "cpu"
 
 
 def test_every_setting_is_described():
@@ -144,7 +147,7 @@ def test_every_setting_is_described():
 def test_a_user_without_a_home_is_told_which_variable_to_set():
     code = (
         "from service.contract import errors, settings; import os; os.setuid(54321)\n"
-        "try: settings.load()\n"
+        "try: settings.load_settings()\n"
         "except errors.InvalidSetting as error: print(error)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "HOME"}
@@ -158,12 +161,12 @@ def test_settings_are_handed_on_by_stdin_and_nothing_of_them_by_the_environment(
     monkeypatch.setenv("PRESCORE_DATABASE_URL", "postgresql://u:one-secret@host/db")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
     monkeypatch.setenv("PRESCORE_NOT_OURS", "1")
-    chosen = settings.load()
-    environment, handed = settings.hand_on(chosen)
+    chosen = settings.load_settings()
+    environment, handed = settings.export_settings(chosen)
     assert "secret" not in " ".join(environment.values())
     assert environment["PRESCORE_NOT_OURS"] == "1"
     code = (
-        "import os; from service.contract.settings import load; found = load();"
+        "import os; from service.contract.settings import load_settings; found = load_settings();"
         "print(found.model_dump_json()); print(os.environ['AWS_SECRET_ACCESS_KEY'])"
     )
     command = [sys.executable, "-c", code]

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from service.contract import near, wording
+from service.contract import wording
+from service.contract import wording as near
 from service.contract.formats import outputs
-from service.contract.metrics import forecasts
+from service.contract.plan import estimates
 from workers.offline import sources
 
 
@@ -21,7 +22,7 @@ def _told(type_, value):
     with pytest.raises(ValidationError) as error:
         TypeAdapter(type_, config=None).validate_python(value, strict=True)
     (first,) = error.value.errors()
-    return wording.told(first, Inner.model_fields)
+    return wording.describe_field_error(first, Inner.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def test_what_was_found_makes_no_line_of_its_own():
 
 
 def test_a_name_in_capitals_is_near():
-    assert near.question("METEOR", ["bleu_4", "meteor"]) == "; did you mean meteor?"
-    assert near.question("colour", ["Color"]) == "; did you mean Color?"
+    assert near.suggest_names("METEOR", ["bleu_4", "meteor"]) == "; did you mean meteor?"
+    assert near.suggest_names("colour", ["Color"]) == "; did you mean Color?"
 
 
 def test_a_label_is_near_by_its_value_and_where_its_name_is_unknown_by_its_name():
@@ -79,28 +80,32 @@ def test_a_label_is_near_by_its_value_and_where_its_name_is_unknown_by_its_name(
         "brnach=release": "; did you mean branch=main or branch=next?",
         "seed=1": "",
     }
-    assert {one: near.question_of_label(one, known) for one in asked} == asked
+    assert {one: near.suggest_labels(one, known) for one in asked} == asked
 
 
 def test_no_near_name_is_looked_for_beyond_a_bound():
     """A search of all would take minutes."""
     known = (f"{at:09}" for at in range(10**9))
-    assert near.question("9" * 10**6, known) == ""
-    assert next(known) == f"{near.COMPARED:09}"
+    assert near.suggest_names("9" * 10**6, known) == ""
+    assert next(known) == f"{near.MOST_COMPARED:09}"
 
 
 @pytest.mark.parametrize(
     ("number", "told"), [(0, "0 images"), (1, "1 image"), (2, "2 images"), (1000, "1000 images")]
 )
 def test_one_is_no_plural(number, told):
-    assert wording.counted(number, "image") == told
+    assert wording.count_noun(number, "image") == told
 
 
 def test_messages_of_one_have_no_plural(tmp_path):
-    assert forecasts.too_few(1, 1).startswith("1 finished evaluation of other checkpoints")
-    assert outputs.flat("wmd", 1200)["detail"].startswith("all 1,200 captions have the same wmd, ")
-    assert outputs.few_distinct(25, 1)["detail"].startswith("1 different caption for 25 images: ")
-    missing = outputs.arrange([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
+    assert estimates.explain_too_few(1, 1).startswith("1 finished evaluation of other checkpoints")
+    assert outputs.warn_of_flat_scores("wmd", 1200)["detail"].startswith(
+        "all 1,200 captions have the same wmd, "
+    )
+    assert outputs.warn_of_few_captions(25, 1)["detail"].startswith(
+        "1 different caption for 25 images: "
+    )
+    missing = outputs.arrange_captions([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
     assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")
     source = sources.DatasetSource("shapes/", tmp_path, "test", "sha256:0")
     assert str(source) == "shapes/test"
@@ -115,4 +120,4 @@ def test_messages_of_one_have_no_plural(tmp_path):
     ],
 )
 def test_too_many_runs_are_told_in_the_right_number(count, most, said):
-    assert wording.too_many_runs("You have", "your", count, most) == said
+    assert wording.describe_too_many_runs("You have", "your", count, most) == said

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from service.contract.errors import BlobMissing, Unavailable
+from service.contract.errors import BlobMissing, ServiceUnavailable
 from service.engine.blobs import FileBlobs, derived, place
 from service.engine.blobs.derived import Derived
 
@@ -72,7 +72,7 @@ def test_who_would_wait_long_is_told_to_come_back_and_it_is_made_all_the_same(fi
         path.write_text("late")
         return making
 
-    with pytest.raises(Unavailable, match="prepared just now; try again"):
+    with pytest.raises(ServiceUnavailable, match="prepared just now; try again"):
         files.get(PLACE, make)
     making.set_result(None)
     assert files.get(PLACE, make).read_text() == "late"

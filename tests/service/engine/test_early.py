@@ -9,8 +9,8 @@ import sqlalchemy as sa
 import empty_record
 from service.contract.plan import estimates
 from service.contract.plan.planning import Plan, plan_checkpoint
-from service.contract.plan.postgen import Wanted
-from service.contract.results import EvaluationKept
+from service.contract.plan.postgen import PostgenRequest
+from service.contract.results import StoredEvaluation
 from service.engine import early_verdicts, endings, history, intake, leases, verdicts
 from service.engine.kept import summaries
 from service.engine.records import Records
@@ -36,10 +36,10 @@ def records(tmp_path):
 
 
 def _plan(images=1000, families=("cider_d", "spice")):
-    wanted = Wanted(families, "none")
+    wanted = PostgenRequest(families, "none")
     split = ("sha256:c", "sha256:d", "test", images)
     plan = plan_checkpoint(*split, pregen=True, wanted=wanted, decoding=DECODING)
-    return estimates.with_estimate(plan, {})
+    return estimates.add_estimate(plan, {})
 
 
 def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 0.4",)):
@@ -122,7 +122,7 @@ def test_an_evaluation_ends_with_the_look_that_decides_its_gates(records):
     _look(records, plan, 1, 0.41, 0.45)
     status, rows, request = _evaluation(records)
     assert status == "succeeded"
-    (gate,), verdict = verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))
+    (gate,), verdict = verdicts.of(list(rows.values()), StoredEvaluation.model_validate(request))
     assert (gate.verdict, verdict) == ("passed", "passed")
     assert "between 0.41 and 0.45" in gate.detail
     assert gate.scores["cider_d"].interval == (0.41, 0.45)
@@ -151,7 +151,7 @@ def test_what_another_evaluation_needs_goes_on(engine):
     assert _evaluation(records)[0] == "succeeded"
     status, rows, request = _evaluation(records, "ev_2")
     assert status == "running"
-    assert verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))[1] == "failed"
+    assert verdicts.of(list(rows.values()), StoredEvaluation.model_validate(request))[1] == "failed"
     assert _statuses(records, *plan.named["captions"].parts[1:]) == {"ready"}
     with records.transaction() as connection:
         endings.cancel(connection, "ev_2")
@@ -166,7 +166,7 @@ def test_one_that_shall_be_done_is_not_ended_by_its_verdict(records):
     status, rows, request = _evaluation(records)
     assert (
         status,
-        verdicts.of(list(rows.values()), EvaluationKept.model_validate(request))[1],
+        verdicts.of(list(rows.values()), StoredEvaluation.model_validate(request))[1],
     ) == ("running", "passed")
 
 
@@ -243,7 +243,7 @@ def test_captions_that_wait_for_their_order_do_not_overtake_others(records):
 def _with_another_baseline():
     plan = _plan(families=("cider_d",))
     named = {name: task for name, task in plan.named.items() if name != estimates.ESTIMATE}
-    return estimates.with_estimate(Plan(named), {"cider_d": "sha256:past"})
+    return estimates.add_estimate(Plan(named), {"cider_d": "sha256:past"})
 
 
 def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):

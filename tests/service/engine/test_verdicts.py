@@ -5,7 +5,7 @@ import json
 import pytest
 
 from prescore.models.metrics import MetricHealth
-from service.contract.results import EvaluationKept
+from service.contract.results import StoredEvaluation
 from service.engine import verdicts
 
 SIGNATURES = {"cider_d": "cider_d|refs:5|v:2", "perplexity": "pregen|columns|fp32|v:1"}
@@ -42,12 +42,12 @@ def _compared(**found):
 
 def _of(rows, *gates, **request):
     given = {"gates": list(gates), "baselines": {}, "trust": [], "health": None}
-    return verdicts.of(rows, EvaluationKept.model_validate(given | request))
+    return verdicts.of(rows, StoredEvaluation.model_validate(given | request))
 
 
 def test_without_gates_there_is_no_verdict():
     assert _of([_scored(0.5)]) == ([], None)
-    before = EvaluationKept.model_validate_json('{"checkpoint": null}')  # as they were kept
+    before = StoredEvaluation.model_validate_json('{"checkpoint": null}')  # as they were kept
     assert verdicts.of([], before) == ([], None)
 
 

@@ -12,10 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle_of, checkpoint, digest, until_ended, upload
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import task_rows
 
-VGG, CLIP = Encoder(name="vgg", digest="sha256:0"), Encoder(name="clip", digest="sha256:1")
+VGG, CLIP = (
+    FeatureEncoder(name="vgg", digest="sha256:0"),
+    FeatureEncoder(name="clip", digest="sha256:1"),
+)
 IMAGES = [f"{at}.jpg" for at in range(9)]
 ROWS = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
 TOKENS = {"split": "test", "tokenizer": "none"}

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 import interface
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
-from service.contract.api.analyses import ProbesIn
-from service.contract.asking import Asker, Scope
+from service.contract.api.analyses import ProbesRequest
+from service.contract.askers import Asker, Scope
 from service.engine.keyring import keys, texts
 from service.engine.tables import keys as rows
 from service.engine.tables import runs
@@ -308,7 +308,7 @@ def test_probes_of_who_may_not_publish_are_no_health(teams):
     told = {}
     for scope in (Scope.SUBMIT, Scope.PUBLISH):
         parts = teams.service.parts.asked_by(Asker("red", scope, "some key"))
-        run = probes.begin(parts, ProbesIn(dataset="tiny/test"))
+        run = probes.begin(parts, ProbesRequest(dataset="tiny/test"))
         codes = [warning["code"] for warning in run.warnings]
         told[scope] = (
             "not_for_health" in codes,

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import commanding
 from builders import sentence
 from fleet import bundle_of, until, until_ended
+from service.contract.assets import AssetFolders
 from service.contract.plan import planning
-from service.contract.plan.assets import Places
-from service.contract.plan.planning import Captioner
+from service.contract.plan.planning import TrainingCaptioner
 from service.contract.plan.tasks import Blob
 from service.engine.tables import task_rows
 from service.runs import base
@@ -249,7 +249,7 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
     wider = replace(own, scaling=replace(own.scaling, high=own.scaling.high * 2))
     nneval.write_nneval(tmp_path / "wider.safetensors", wider)
     name = nneval.read_nneval(tmp_path / "wider.safetensors").name
-    assets.add_asset("learned", tmp_path / "wider.safetensors", Places(service.home))
+    assets.add_asset("learned", tmp_path / "wider.safetensors", AssetFolders(service.home))
     found = _evaluate(client, SAID[1], postgen=["nneval", name, own.name])["scores"]
     assert found[name] == found["nneval"]
     assert found[name]["value"] != found[own.name]["value"]
@@ -370,7 +370,7 @@ def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, clie
     for power in (1, 2):
         lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]
         (tmp_path / "vectors.txt").write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-        assets.add_asset("word-vectors", tmp_path / "vectors.txt", Places(service.home))
+        assets.add_asset("word-vectors", tmp_path / "vectors.txt", AssetFolders(service.home))
         found = _trained(client, **asked)
         assert "vectors:" in found["model"]["features"]["wmd"]
         scored.append(found["metric"])
@@ -394,7 +394,7 @@ def _plant(service, digests):
     """Trainings that brought these, in the record alone."""
     pinned = datasets.pin(service.records, "tiny/test")
     for at, digest in enumerate(digests):
-        captioners = [Captioner(f"c{at}", Blob(digest))]
+        captioners = [TrainingCaptioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
         with service.records.transaction() as connection:
             base.insert(

@@ -14,7 +14,7 @@ import prescore as client_library
 import said_images
 from fleet import bundle_of, until_ended
 from prescore import commands
-from service.contract.api.learned import LearnedIn
+from service.contract.api.training import TrainingRequest
 from workers.metrics import postgen, references
 from workers.metrics.accord import model
 from workers.metrics.java.jvm import Jvm
@@ -157,7 +157,7 @@ def test_a_request_of_before_has_the_digest_that_it_had():
         "tokenizer": "none",
         "deadline": 3600,
     }
-    assert LearnedIn.model_validate(request).model_dump_json() == json.dumps(
+    assert TrainingRequest.model_validate(request).model_dump_json() == json.dumps(
         request, separators=(",", ":")
     )
 

@@ -20,7 +20,7 @@ from builders import captions_with_references
 from fleet import bundle, bundle_of, checkpoint, until_ended, upload
 from oracles import chair as oracle_of_objects
 from oracles import sentences as oracle
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from workers.metrics import postgen, references
 from workers.metrics.families import bertscore
 from workers.metrics.families.wmd import STOP_WORDS
@@ -56,7 +56,7 @@ def equipped(serve_here, tmp_path_factory):
 @pytest.fixture
 def service(equipped, tmp_path):
     """A service that has both: these vectors, and the second layer of `a model`."""
-    places = Places(equipped.home)
+    places = AssetFolders(equipped.home)
     assets.add_asset("word-vectors", _vectors(tmp_path / "vectors.txt")[1], places)
     assets.add_asset("encoder", equipped.home / "a model", places, layer=2)
     return equipped
@@ -217,7 +217,7 @@ def _objects_in(caption):
 
 
 def test_objects_are_those_of_the_list_and_another_list_is_another_score(service, tmp_path):
-    places, path = Places(service.home), tmp_path / "objects.txt"
+    places, path = AssetFolders(service.home), tmp_path / "objects.txt"
     with service.client() as client:
         bare, tasks = _evaluate(client, postgen=["chair"])
         assert (tasks["chair"]["status"], bare["scores"]) == ("unavailable", {})
@@ -246,7 +246,7 @@ def test_objects_are_those_of_the_list_and_another_list_is_another_score(service
 
 
 def test_other_vectors_or_another_layer_are_another_score(service, tmp_path):
-    places = Places(service.home)
+    places = AssetFolders(service.home)
     with service.client() as client:
         before, _ = _evaluate(client, tokenizer="none")
         assets.add_asset("word-vectors", _vectors(tmp_path / "vectors.txt", seed=5)[1], places)
@@ -303,7 +303,7 @@ def test_a_learned_metric_is_the_shipped_one_or_the_teams_own(service, tmp_path)
         others = [(weights * 0.9, biases) for weights, biases in own.classifier.layers]
         own = replace(own, classifier=HumanClassifier(others))
         nneval.write_nneval(tmp_path / "own.safetensors", own)
-        assets.add_asset("learned", tmp_path / "own.safetensors", Places(service.home))
+        assets.add_asset("learned", tmp_path / "own.safetensors", AssetFolders(service.home))
         changed, _ = _evaluate(client, postgen=["nneval"])
     with Jvm() as jvm:
         prepared = references.prepare_references(PEOPLE, "ptb", jvm)

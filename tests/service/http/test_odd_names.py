@@ -12,7 +12,7 @@ import plugin_packages
 import torch_captioners as of_torch
 from fleet import bundle_of, checkpoint, digest
 from hostile_text import HOSTILE, check_plain
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 
 ODD = [
     "\x1b[2J",
@@ -77,7 +77,7 @@ def test_a_label_that_is_called_so_is_refused(client, name):
 
 
 def _both(text):
-    return Encoder(name=text, digest="sha256:0"), Encoder(name="vgg", digest=text)
+    return FeatureEncoder(name=text, digest="sha256:0"), FeatureEncoder(name="vgg", digest=text)
 
 
 def _check_refused(answer, where):

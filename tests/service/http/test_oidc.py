@@ -10,7 +10,7 @@ import sqlalchemy as sa
 import ci_tokens
 from ci_tokens import as_json, by_secret, encoded, github, gitlab, other, signed
 from fleet import bundle
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.contract.errors import Conflict
 from service.engine.keyring import keys
 from service.engine.keyring.oidc import trimming, trusted

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from interface import DOCUMENT, PUBLISHED, operations
 from service.contract import errors, limits
-from service.contract.api.analyses import ProbesIn
-from service.contract.api.learned import CaptionerIn, LearnedIn
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.analyses import ProbesRequest
+from service.contract.api.evaluations import EvaluationRequest
+from service.contract.api.training import CaptionerInput, TrainingRequest
 from service.contract.metrics import catalogue, families
 from service.http import app, problems
 from service.http.preferences import idempotency_key
@@ -180,7 +180,7 @@ def test_the_schema_of_requests_and_the_service_agree(request_, is_right):
     schema = {"$ref": "#/components/schemas/EvaluationIn", "components": DOCUMENT["components"]}
     assert Draft202012Validator(schema).is_valid(request_) is is_right
     try:
-        EvaluationIn.model_validate(request_)
+        EvaluationRequest.model_validate(request_)
     except ValidationError:
         assert not is_right
     else:
@@ -200,8 +200,8 @@ SOURCES = [
 @pytest.mark.parametrize(("source", "is_right"), SOURCES)
 def test_the_schema_and_the_service_agree_on_where_captions_come_from(source, is_right):
     """Of a captioner from one place, of probes from one at most."""
-    _check_agreed(CaptionerIn, {"name": "a", **source}, is_right=is_right)
-    _check_agreed(ProbesIn, _request(**source), is_right=is_right or not any(source.values()))
+    _check_agreed(CaptionerInput, {"name": "a", **source}, is_right=is_right)
+    _check_agreed(ProbesRequest, _request(**source), is_right=is_right or not any(source.values()))
 
 
 CAPTIONER = {"name": "a", "evaluation": "ev_1"}
@@ -240,7 +240,7 @@ def test_the_schema_of_a_training_takes_what_the_rules_take(given, is_right):
         if is_right
         else pytest.raises((ValidationError, errors.InvalidRequest))
     ):
-        training._check_objective(LearnedIn.model_validate(request))
+        training._check_objective(TrainingRequest.model_validate(request))
 
 
 def _check_agreed(model, request, *, is_right):
@@ -260,7 +260,7 @@ def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
     assert all(re.search(pattern, name) for name in (*catalogue.PREGEN, *catalogue.ALIASES))
     assert not any(re.search(pattern, name) for name in (*catalogue.POSTGEN, "mean_max", "x_y_z"))
     plain, of_models = properties["postgen"]["items"]["anyOf"]
-    assert set(catalogue.expand(plain["enum"])) == set(catalogue.POSTGEN)
+    assert set(catalogue.expand_groups(plain["enum"])) == set(catalogue.POSTGEN)
     for digits, is_right in (("0" * 12, True), (f"sha256:{'f' * 64}", True), ("0" * 11, False)):
         assert bool(re.search(of_models["pattern"], f"nneval@{digits}")) is is_right
 
@@ -269,7 +269,7 @@ def test_the_metrics_that_can_be_probed_are_in_the_schema():
     plain, of_models = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["anyOf"]
     names = plain["enum"]
     assert all(re.search(of_models["pattern"], f"{n}@{'0' * 12}") for n in catalogue.LEARNED)
-    found = catalogue.tasks_of(catalogue.expand(names))
+    found = catalogue.list_metric_tasks(catalogue.expand_groups(names))
     probed = {name for name, row in families.FAMILIES.items() if row.is_probed}
     assert (set(found), len(found)) == (probed, len(probed))
     assert "bleu" in names
@@ -288,7 +288,7 @@ def test_the_metrics_that_can_be_listed_are_in_the_schema(place):
     schema = next(one["schema"] for one in parameters if one["name"] == "metric")
     has = Draft202012Validator(schema).is_valid
     for name in (*catalogue.METRICS, *catalogue.ALIASES, f"nneval@{'0' * 12}"):
-        is_directed = catalogue.metric(name).higher_is_better is not None
+        is_directed = catalogue.find_metric(name).higher_is_better is not None
         assert has(name) is (is_directed or place == "history"), name
     assert not any(map(has, ("bleu", "cider_e", "nneval@0", "mean_max_normcount", "")))
 

@@ -76,11 +76,11 @@ def dataset(service):
 
 def canonical(tmp_path, client):
     """The same network, converted by the command's own functions and brought in our own form."""
-    from service.contract.formats.state_dicts import maps
+    from service.contract.formats import map_files
     from torch_captioners import arrays
     from workers.conversion import canonical_checkpoints
 
-    given = maps.parse(MAP)
+    given = map_files.parse_map(MAP)
     made_of = canonical_checkpoints.convert_tensors(
         arrays(made("init", "lstm")), WORDS, given, given.encoder
     )
@@ -113,13 +113,13 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
 @pytest.mark.slow
 def test_a_state_dict_that_looks_at_places_is_scored_by_a_map(service, client):
     """What it looks at is known before it is converted, and a dataset of vectors is refused."""
-    from service.contract.formats.state_dicts import maps
+    from service.contract.formats import map_files
     from torch_captioners import arrays
     from workers.conversion import proposal
 
     model = public.made(public.ShowAttendAndTell)
     given = with_encoder(proposal.propose_map(arrays(model), public.WORDS))
-    assert maps.parse(given).inputs == "grid"
+    assert map_files.parse_map(given).inputs == "grid"
     content = packed(state_dict(model, **{"map.toml": given.encode()}))
     with service.held():
         told = put(client, content).json()

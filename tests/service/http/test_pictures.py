@@ -9,8 +9,8 @@ import image_encoders
 from contract_files import line, tar, tar_entry
 from fleet import ENCODER, bundle_of, checkpoint, upload
 from prescore import Client, InvalidArgument
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service_here import service_here
 from workers.offline import assets
 
@@ -39,8 +39,8 @@ def service(home):
 def encoder(home, service):
     """The identity of the registered encoder."""
     path = image_encoders.write(home / "e.safetensors")
-    found = assets.add_asset("image-encoder", path, Places(home))["image-encoder"]
-    return Encoder(name="random 0", digest=f"sha256:{found.sha256}")
+    found = assets.add_asset("image-encoder", path, AssetFolders(home))["image-encoder"]
+    return FeatureEncoder(name="random 0", digest=f"sha256:{found.sha256}")
 
 
 @pytest.fixture
@@ -122,8 +122,8 @@ def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, se
     models = {0: upload(client, checkpoint(features=1280, encoder=encoder))}
     first = _submitted(client, models[0], "both/test").json()
     path = image_encoders.write(home / "second.safetensors", seed=1)
-    registered = assets.add_asset("image-encoder", path, Places(home))["image-encoder"]
-    second = Encoder(name="random 1", digest=f"sha256:{registered.sha256}")
+    registered = assets.add_asset("image-encoder", path, AssetFolders(home))["image-encoder"]
+    second = FeatureEncoder(name="random 1", digest=f"sha256:{registered.sha256}")
     models[1] = upload(client, checkpoint(features=1280, encoder=second))
     other = _submitted(client, models[1], "both/test").json()
     assert (first["status"], other["status"]) == ("succeeded", "succeeded")

@@ -10,7 +10,7 @@ import pytest
 import learned_models
 from builders import captions_with_references
 from fleet import bundle_of, until, until_ended
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from workers.metrics.learned import nneval
 from workers.offline import assets
 
@@ -128,7 +128,7 @@ def test_the_learned_metric_is_probed_by_the_teams_own_model(service, tmp_path):
         shipped = _ended(client, client.post("/v1/probes", json=request).json()["id"])
         path = tmp_path / "own.safetensors"
         nneval.write_nneval(path, learned_models.by_chance(PEOPLE))
-        assets.add_asset("learned", path, Places(service.home))
+        assets.add_asset("learned", path, AssetFolders(service.home))
         found = _ended(client, client.post("/v1/probes", json=request).json()["id"])
     reasons = {task["error"]["detail"] for task in shipped["tasks"] if task["status"] != "blocked"}
     assert all("trained with the tokenizer 'ptb', found" in reason for reason in reasons)

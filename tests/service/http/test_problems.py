@@ -15,9 +15,9 @@ import empty_record
 import interface
 import outside
 from fleet import free_port
+from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
 from service.engine import database
 from service.engine.blobs import FileBlobs, open_blobs
 from service.engine.parts import Parts
@@ -36,7 +36,7 @@ def _get(engine, tmp_path, path):
 def _ask(engine, blobs, method, path, content=None):
     records = Records(engine)
     queue = RedisQueue(connect("unix:///nowhere/redis"))
-    parts = Running.on(Parts(records, blobs, queue, Places(Path("/nowhere"))))
+    parts = Running.on(Parts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
     transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
 
     async def ask():
@@ -113,7 +113,7 @@ def test_a_store_that_is_away_is_503_and_a_time_to_come_back(tmp_path, monkeypat
 
 def _captions(tmp_path):
     """The tar of a bundle of captions alone."""
-    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", ("a child",))])
+    bundles.write_bundle_folder(tmp_path / "bundle", [BundleItem("1.jpg", "test", ("a child",))])
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         archive.add(tmp_path / "bundle" / bundles.CAPTIONS, bundles.CAPTIONS)

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part
-from service.contract.asking import Scope
-from service.contract.quotas import Allowed, Quotas
+from service.contract.askers import Scope
+from service.contract.quotas import Quotas, QuotaTable
 from service.engine.keyring import keys
 
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
@@ -21,7 +21,7 @@ def limited(serve_here, tmp_path):
 
     @contextmanager
     def serving(**quotas):
-        allowed = Allowed(Quotas(), {"red": Quotas(**quotas)})
+        allowed = QuotaTable(Quotas(), {"red": Quotas(**quotas)})
         with serve_here(tmp_path, allowed=allowed) as service:
             red, blue = (
                 _client(service, keys.make(service.records, team, Scope.ADMIN)[1])

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import empty_record
 import interface
 from redis_server import Server
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from service.engine import record_pages
 from service.engine.blobs import FileBlobs
 from service.engine.parts import Parts
@@ -47,7 +47,7 @@ def server(tmp_path_factory):
 
 def _ready(engine, folder, redis_url):
     queue = RedisQueue(connect(redis_url))
-    parts = Parts(Records(engine), FileBlobs(folder), queue, Places(Path("/nowhere")))
+    parts = Parts(Records(engine), FileBlobs(folder), queue, AssetFolders(Path("/nowhere")))
     transport = httpx.ASGITransport(app.create_app(Running.on(parts)), raise_app_exceptions=False)
 
     async def ask():

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 import outside
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.contract.errors import StoreUnavailable, UploadComplete
-from service.contract.quotas import Allowed, Quotas
+from service.contract.quotas import Quotas, QuotaTable
 from service.engine.keyring import keys
 from service.engine.tables import uploads
 from service.http.resumable import finishing
@@ -370,7 +370,7 @@ def test_a_dataset_is_published_by_who_may(service):
 
 
 def test_parts_count_among_the_bytes_that_a_team_may_send(serve_here, tmp_path, store, data):
-    allowed = Allowed(Quotas(), {"red": Quotas(upload_bytes=len(data) + 100)})
+    allowed = QuotaTable(Quotas(), {"red": Quotas(upload_bytes=len(data) + 100)})
     with serve_here(tmp_path, **store, allowed=allowed) as service, _team(service, "red") as red:
         place = _begin(red, data)
 

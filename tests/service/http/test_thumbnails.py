@@ -313,7 +313,7 @@ def test_after_a_failure_it_is_tried_again_later(client, service, monkeypatch):
     digest = client.get("/v1/datasets/failing").json()["digest"]
     with service.held():
         assert _get(client, "failing", "a.jpg").status_code == 503
-        key = planning.thumbnails(digest, "test", [0]).key
+        key = planning.plan_thumbnails(digest, "test", [0]).key
         failed = {"status": "failed", "error": '{"code": "x", "detail": "it burned"}'}
         with service.records.transaction() as connection:
             same = task_rows.update().where(task_rows.c.key == key)

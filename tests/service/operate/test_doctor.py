@@ -103,7 +103,7 @@ def test_where_all_is_well_everything_is_found(fleet):
     expected = {"cider": "10", "cider_d": "10", "bleu": "1, 1, 1, 1", "variety": "6.5, 12, 0.92"}
     assert rows["nneval"]["found"].startswith("answers 0.")
     lacking.add("nneval")
-    for name in {catalogue.task_of(name) for name in catalogue.POSTGEN} - lacking:
+    for name in {catalogue.find_metric_task(name) for name in catalogue.POSTGEN} - lacking:
         assert f"answers {expected.get(name, '1 in')}" in rows[name]["found"]
     assert not list((fleet.home / "blobs" / "objects").glob("*/*"))
 
@@ -207,7 +207,7 @@ def test_a_file_where_home_should_be_is_told(tmp_path):
 def _probe(name, home, **settings):
     """What the probe of this name finds with these settings."""
     probes = doctor.probes(Settings(home=home, **settings), "http://127.0.0.1:9")
-    return findings.examine([probe for probe in probes if probe.name == name])
+    return findings.run_checks([probe for probe in probes if probe.name == name])
 
 
 def test_what_looks_at_a_home_does_not_make_it(tmp_path):

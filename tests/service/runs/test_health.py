@@ -3,7 +3,7 @@
 import pytest
 
 import empty_record
-from service.contract.api.analyses import ProbesIn
+from service.contract.api.analyses import ProbesRequest
 from service.engine.records import Records
 from service.engine.tables import labels, runs
 from service.runs import probes
@@ -50,14 +50,14 @@ def _latest(records):
 
 def test_of_each_metric_the_latest_usual_probes_count(records):
     asked = [["bleu", "meteor"], ["cider_d"], ["bleu"], ["cider_d"]]
-    usual = [ProbesIn(dataset="d/test", metrics=metrics) for metrics in asked]
-    _add(records, [*usual, ProbesIn(dataset="d/test", probes=["human"])])
+    usual = [ProbesRequest(dataset="d/test", metrics=metrics) for metrics in asked]
+    _add(records, [*usual, ProbesRequest(dataset="d/test", probes=["human"])])
     assert _latest(records) == ["pb_3", "pb_2", "pb_0"]
 
 
 def test_few_are_looked_at_however_many_there_are(records):
-    usual = [ProbesIn(dataset="d/test")] * 30
-    _add(records, [*usual, *[ProbesIn(dataset="d/test", tokenizer="none")] * 100])
+    usual = [ProbesRequest(dataset="d/test")] * 30
+    _add(records, [*usual, *[ProbesRequest(dataset="d/test", tokenizer="none")] * 100])
     with records.reading() as connection, watched(records.engine) as statements:
         assert probes.health_of(connection, SPLIT) is None
     assert len(statements) == 2

@@ -13,7 +13,7 @@ from fleet import bundle
 from prescore.models import runs as answers
 from prescore.models.identifiers import Timestamp
 from prescore.models.runs import DatasetPinned, Oddity, Run
-from service.contract.api.strict import Strict
+from service.contract.api.request_parts import StrictModel
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.http import app
@@ -26,7 +26,7 @@ IMAGES = 3
 PLACE = "/v1/countings"
 
 
-class CountingIn(Strict):
+class CountingIn(StrictModel):
     """The captions of a split, to be counted."""
 
     dataset: str

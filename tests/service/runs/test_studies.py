@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 import stored_versions
-from service.contract.api.analyses import StudyIn
+from service.contract.api.analyses import StudyRequest
+from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
-from service.contract.plan.assets import Places
-from service.contract.plan.postgen import Wanted
+from service.contract.plan.postgen import PostgenRequest
 from service.engine.blobs import open_blobs
 from service.engine.kept import summaries
 from service.engine.parts import Parts
@@ -36,7 +36,7 @@ def parts(engine, tmp_path):
     """On a queue that nobody listens to: what tasks would leave is written by the tests."""
     records, nobody = Records(engine), AtOnce(lambda key: None)
     _add(records, "coco", 9)
-    return Parts(records, open_blobs(None, tmp_path), nobody, Places(tmp_path))
+    return Parts(records, open_blobs(None, tmp_path), nobody, AssetFolders(tmp_path))
 
 
 @pytest.fixture
@@ -62,18 +62,18 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         _digest(facts.get("checkpoint", name)),
         *(pinned.digest, pinned.split, pinned.images),
         pregen=facts.get("pregen", True),
-        wanted=Wanted(families, "ptb", models=facts.get("models", {})),
+        wanted=PostgenRequest(families, "ptb", models=facts.get("models", {})),
         decoding=DECODING,
         precision=facts.get("precision", "fp32"),
     )
     brought = facts.get("brought")  # description and units
     if brought is not None:
         described.add(records, brought_columns, _digest(f"columns {name}"), 1, brought[0])
-        wanted = Wanted(families, "ptb")
+        wanted = PostgenRequest(families, "ptb")
         captions = planning.plan_captions(
             _digest(f"captions {name}"), pinned.digest, pinned.split, pinned.images, wanted
         )
-        plan = planning.plan_brought(
+        plan = planning.plan_brought_columns(
             _digest(f"columns {name}"), captions, pregen=True, units=brought[1]
         )
     run = NewRun(
@@ -121,7 +121,7 @@ def _end(connection, identity, status, tasks=(), finished_at=None):
 
 def _ask(parts, dataset="coco/test", **asked):
     """The answer to who asks for a study."""
-    asked = StudyIn(dataset=dataset, **asked)
+    asked = StudyRequest(dataset=dataset, **asked)
     identity = submit(parts, KINDS["study"], asked).identity
     return studies.KIND.look(parts, identity)[0]
 

@@ -42,4 +42,4 @@ def test_a_bundle_is_converting_until_its_task_has_verified_it(engine):
     checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
     checkpoints.prepare(parts, TWO)
     assert checkpoints.get(records, TWO).state == "converting"
-    assert checkpoints.use(records, TWO).verified == planning.conversion(TWO)
+    assert checkpoints.use(records, TWO).verified == planning.plan_conversion(TWO)

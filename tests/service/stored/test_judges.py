@@ -11,7 +11,7 @@ import pytest
 
 from contract_files import checkpoint, line, tar, tar_entry
 from service.contract import limits
-from service.contract.errors import InvalidBundle, InvalidCheckpoint, Unavailable
+from service.contract.errors import InvalidBundle, InvalidCheckpoint, ServiceUnavailable
 from service.stored import judges
 from service.stored.judges import Judges
 
@@ -76,7 +76,7 @@ def test_who_leaves_has_the_process_ended(some, path, tmp_path):
     left = threading.Event()
     answer = _waiting(some, tmp_path, left.is_set)
     left.set()
-    with pytest.raises(Unavailable):
+    with pytest.raises(ServiceUnavailable):
         answer.result(10)
     assert _ask(some, path).result(30)
 
@@ -94,7 +94,7 @@ def test_closing_ends_what_is_judged(some, tmp_path):
     answer = _waiting(some, tmp_path)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(some.close)
-        with pytest.raises(Unavailable):
+        with pytest.raises(ServiceUnavailable):
             answer.result(10)
 
 

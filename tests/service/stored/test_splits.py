@@ -52,7 +52,7 @@ def test_every_image_is_found_by_place_and_by_name(tmp_path_factory, lines, data
         found = splits.open_split(folder / "images", name)
         assert list(found.items) == items
         with found.places() as places:
-            assert dict(places) == bundles.places_of(items)
+            assert dict(places) == bundles.index_images(items)
         assert list(splits.ReferenceTexts(found.items)) == [item.references for item in items]
         some = data.draw(st.lists(st.integers(0, len(items) - 1)))
         assert [*found.items.names(some)] == [(items[at].image, items[at].id) for at in some]

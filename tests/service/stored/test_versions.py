@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from contract_files import line, tar, tar_entry
-from service.contract.formats.bundles.content import content_of
+from service.contract.formats.bundles.files import compute_content_digests
 from service.engine.records import Records
 from service.stored import datasets, versions
 
@@ -30,7 +30,7 @@ def put(records, blobs, tmp_path):
             upload.write(data)
             upload.flush()
             with captions.open("wb") as copy:
-                content = content_of(upload.path, copy)
+                content = compute_content_digests(upload.path, copy)
             arrived = versions.Bundle(upload, FACTS, content, captions, images)
             return versions.store(records, blobs, "d", arrived)
 
@@ -75,7 +75,7 @@ def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs,
 def test_two_that_come_at_once_are_one_version(records, tmp_path):
     """What is found before the object is stored is looked for again in the transaction."""
     digests = [f"sha256:{at:064}" for at in range(2)]
-    content = content_of(_written(tmp_path / "captions.jsonl"))
+    content = compute_content_digests(_written(tmp_path / "captions.jsonl"))
     found = [versions.add(records, "d", digest, FACTS, content) for digest in digests]
     assert [is_new for _, is_new in found] == [True, False]
     assert found[0][0] == found[1][0]
@@ -84,7 +84,7 @@ def test_two_that_come_at_once_are_one_version(records, tmp_path):
 def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
     def add(at, captions, encoder):
         features = encoder and _features(encoder)
-        content = versions.Content(_digest(f"{at}".encode()), _digest(captions.encode()))
+        content = versions.ContentDigests(_digest(f"{at}".encode()), _digest(captions.encode()))
         facts = FACTS | {"features": features}
         versions.add(records, "d", f"sha256:{at:064}", facts, content)
 

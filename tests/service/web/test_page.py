@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from page_runs import submitted
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 
 pytestmark = pytest.mark.processes

@@ -16,7 +16,7 @@ import columns_files
 import commanding
 from builders import ENCODER, model, tensors
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.cli.check import check
 from workers.cli.lab import lab
 from workers.inference import checkpoints, features
@@ -49,8 +49,8 @@ def bundle(tmp_path):
     names = [f"{index}.jpg" for index in range(40)]
     captions = ("a red ball", "a blue box", "a red box")
     splits = ["train"] * 30 + ["val"] * 10
-    items = [Item(*at, captions) for at in zip(names, splits, strict=True)]
-    bundles.write_folder(tmp_path / "bundle", items)
+    items = [BundleItem(*at, captions) for at in zip(names, splits, strict=True)]
+    bundles.write_bundle_folder(tmp_path / "bundle", items)
     rows = rng.normal(size=(40, 6)).astype(np.float32)
     features.write_features(tmp_path / "bundle" / "features.safetensors", names, rows, ENCODER)
     return tmp_path / "bundle"
@@ -88,8 +88,11 @@ def columns(tmp_path):
 @pytest.fixture
 def split(tmp_path):
     """Of which the columns are."""
-    items = [Item("a.jpg", "test", ("a cat", "a dog")), Item("b.jpg", "test", ("a cat sat",))]
-    bundles.write_folder(tmp_path / "split", items)
+    items = [
+        BundleItem("a.jpg", "test", ("a cat", "a dog")),
+        BundleItem("b.jpg", "test", ("a cat sat",)),
+    ]
+    bundles.write_bundle_folder(tmp_path / "split", items)
     return tmp_path / "split"
 
 
@@ -143,8 +146,8 @@ def test_flickr8ks_files_become_a_bundle(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     assert list(bundles.read_items(out)) == [
-        Item("b.jpg", "test", ("A dog .",)),
-        Item("a.jpg", "test", ("A cat .", "It sits .")),
+        BundleItem("b.jpg", "test", ("A dog .",)),
+        BundleItem("a.jpg", "test", ("A cat .", "It sits .")),
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.cli.convert import convert
 
 
@@ -28,30 +28,30 @@ def _items():
     return sorted(bundles.read_items(Path("mine")), key=lambda item: item.image)
 
 
-DOG, CAT, COW = (Item(f"{n}.jpg", "test", (f"a {n}",)) for n in ("dog", "cat", "cow"))
+DOG, CAT, COW = (BundleItem(f"{n}.jpg", "test", (f"a {n}",)) for n in ("dog", "cat", "cow"))
 
 
 def test_other_splits_are_kept(converted):
-    bundles.write_folder(Path("mine"), [DOG, Item("7.jpg", "val", ("x", "y"), "7")])
+    bundles.write_bundle_folder(Path("mine"), [DOG, BundleItem("7.jpg", "val", ("x", "y"), "7")])
     result = converted({"3.jpg": ["a"]}, "train")
     assert (result.exit_code, result.stderr) == (0, "")
     assert _items() == [
-        Item("3.jpg", "train", ("a",)),
-        Item("7.jpg", "val", ("x", "y"), "7"),
+        BundleItem("3.jpg", "train", ("a",)),
+        BundleItem("7.jpg", "val", ("x", "y"), "7"),
         DOG,
     ]
 
 
 def test_the_same_split_is_replaced_and_that_is_said(converted):
-    bundles.write_folder(Path("mine"), [DOG, CAT, Item("7.jpg", "val", ("x",))])
+    bundles.write_bundle_folder(Path("mine"), [DOG, CAT, BundleItem("7.jpg", "val", ("x",))])
     result = converted({"cow.jpg": ["a cow"]}, "test")
     assert result.exit_code == 0
     assert result.stderr == "replaced the split 'test', which had 2 images; kept: 'val'\n"
-    assert _items() == [Item("7.jpg", "val", ("x",)), COW]
+    assert _items() == [BundleItem("7.jpg", "val", ("x",)), COW]
 
 
 def test_an_image_of_another_split_is_refused_by_name(converted):
-    bundles.write_folder(Path("mine"), [DOG])
+    bundles.write_bundle_folder(Path("mine"), [DOG])
     result = converted({"cat.jpg": ["a"], "dog.jpg": ["a"]}, "val")
     assert result.exit_code == 2
     assert "image 'dog.jpg' is in the split 'test' already" in result.stderr

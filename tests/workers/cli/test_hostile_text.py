@@ -11,7 +11,7 @@ import commanding
 from contract_files import checkpoint
 from hostile_text import HOSTILE, REAL, check_plain, check_table
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 NAMES = ("::add-mask::x.jpg", "=cmd|' /C calc'!A0", "x ##[error]y.jpg", "日本.jpg")
 SPLIT = "::error::s"
@@ -41,8 +41,8 @@ def prescore(tmp_path, monkeypatch):
 @pytest.fixture
 def bundle(tmp_path):
     said = (*HOSTILE.values(), REAL, "a dog runs")
-    items = [Item(name, SPLIT, said) for name in NAMES]
-    bundles.write_folder(tmp_path / "bundle", items)
+    items = [BundleItem(name, SPLIT, said) for name in NAMES]
+    bundles.write_bundle_folder(tmp_path / "bundle", items)
     given = [{"image": name, "caption": text} for name, text in zip(NAMES, said[1:], strict=False)]
     (tmp_path / "outputs.json").write_text(
         json.dumps([*given[:-1], {**given[-1], "caption": REAL}])

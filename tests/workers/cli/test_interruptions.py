@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from workers.cli.console import catch_interrupts
 
 
@@ -13,7 +13,7 @@ def test_after_ctrl_c_who_is_told_next_ends_the_task():
         heed(0, 2)
         signal.raise_signal(signal.SIGINT)
         for done in (1, 2):
-            with pytest.raises(Canceled, match="the training was stopped"):
+            with pytest.raises(RunCanceled, match="the training was stopped"):
                 heed(done, 2)
 
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import commanding
 import learned_models
 from builders import captions_with_references
+from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
 from workers.metrics.accord import model as accord
 from workers.metrics.learned import nneval
 from workers.offline import assets
@@ -31,9 +31,9 @@ def home(tmp_path_factory):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     _, learned = captions_with_references(WORDS, 60, 1)
-    items = [Item(f"{at}.jpg", "test", ("a dog", *image)) for at, image in enumerate(PEOPLE)]
-    items += [Item(f"t{at}.jpg", "train", tuple(image)) for at, image in enumerate(learned)]
-    bundles.write_folder(folder, items)
+    items = [BundleItem(f"{at}.jpg", "test", ("a dog", *image)) for at, image in enumerate(PEOPLE)]
+    items += [BundleItem(f"t{at}.jpg", "train", tuple(image)) for at, image in enumerate(learned)]
+    bundles.write_bundle_folder(folder, items)
     given = [{"image": f"{at}.jpg", "caption": said} for at, said in enumerate(SAID)]
     (folder / "outputs.json").write_text(json.dumps(given))
     return folder
@@ -94,7 +94,7 @@ def test_without_training_captions_a_table_says_so(home, folder, monkeypatch):
 
 def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
     nneval.write_nneval(tmp_path / "own.safetensors", learned_models.by_chance(PEOPLE))
-    assets.add_asset("learned", tmp_path / "own.safetensors", Places(tmp_path))
+    assets.add_asset("learned", tmp_path / "own.safetensors", AssetFolders(tmp_path))
     asked = (f"{folder}/test", "--probes", "human,single", "--metrics", "nneval", "--json")
     done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")
     assert done.exit_code == 0, done.output
@@ -112,7 +112,7 @@ def test_models_that_their_names_tell_are_probed_side_by_side(folder, monkeypatc
     accord.write_accord(tmp_path / "other", learned_models.of_accord())
     names = []
     for name, file, asset in (("nneval", "one", "learned"), ("accord", "other", "accord")):
-        added = assets.add_asset("learned", tmp_path / file, Places(tmp_path))[asset]
+        added = assets.add_asset("learned", tmp_path / file, AssetFolders(tmp_path))[asset]
         names.append(f"{name}@{added.sha256[:12]}")
     asked = (f"{folder}/test", "--probes", "human", "--metrics", ",".join(names), "--json")
     done = _run(tmp_path, monkeypatch, *asked, "--tokenizer", "none")

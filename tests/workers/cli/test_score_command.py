@@ -20,7 +20,7 @@ import commanding
 import encoders
 from builders import captions_with_references
 from fleet import bundle_of, until_ended
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from workers.offline import assets
 
 METRICS = ["bleu", "rouge_l", "cider_d", "cider", "wmd", "variety"]
@@ -37,7 +37,7 @@ def home(tmp_path_factory):
     vectors = home / "vectors.txt"
     lines = [f"{word} {index} {index * index % 7}" for index, word in enumerate(encoders.WORDS)]
     vectors.write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-    assets.add_asset("word-vectors", vectors, Places(home))
+    assets.add_asset("word-vectors", vectors, AssetFolders(home))
     return home
 
 

@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import commanding
 from prescore import exit_codes
+from service.contract.assets import AssetFolders, locate_asset, read_register
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places, locate, registered
+from service.contract.formats.bundles import BundleItem
 from workers.metrics.vectors import word2vec, word_vectors
 
 COLOURS = ("red", "blue", "green", "white", "black", "brown")
@@ -28,11 +28,13 @@ def bundle(tmp_path, monkeypatch):
 
 def _write(folder, splits):
     items = [
-        Item(f"{split}-{colour}-{who}.jpg", split, (f"a {colour} {who} of {split}", f"the {who}"))
+        BundleItem(
+            f"{split}-{colour}-{who}.jpg", split, (f"a {colour} {who} of {split}", f"the {who}")
+        )
         for split in splits
         for colour, who in IMAGES
     ]
-    bundles.write_folder(folder, items)
+    bundles.write_bundle_folder(folder, items)
 
 
 def _run(*arguments, code=0):
@@ -48,7 +50,7 @@ def _train(*arguments, code=0):
 
 
 def _words(home, words):
-    found = word_vectors.read_word_vectors(locate("word-vectors", Places(home)).path)
+    found = word_vectors.read_word_vectors(locate_asset("word-vectors", AssetFolders(home)).path)
     return [word for word, row in zip(words, found.find(words), strict=True) if row >= 0]
 
 
@@ -107,10 +109,12 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(bundle, tmp_path):
 def test_what_cannot_be_learned_from_is_refused_and_registers_nothing(bundle, tmp_path):
     said = _train(bundle, "--split", "all", code=exit_codes.REFUSED).stderr
     assert f"expected a split of {bundle}, one of test, train, val, found 'all'" in said
-    bundles.write_folder(tmp_path / "few", [Item("1.jpg", "train", ("a dog", "a red dog"))])
+    bundles.write_bundle_folder(
+        tmp_path / "few", [BundleItem("1.jpg", "train", ("a dog", "a red dog"))]
+    )
     said = _train(tmp_path / "few", code=exit_codes.REFUSED).stderr
     assert "found 0 in 2 captions: train on more captions, or register word vectors" in said
-    assert registered(Places(tmp_path / "home")) == {}
+    assert read_register(AssetFolders(tmp_path / "home")) == {}
 
 
 def test_ctrl_c_leaves_what_was_registered_before_and_nothing_else(bundle, tmp_path, monkeypatch):

@@ -12,9 +12,8 @@ import public_captioners as public
 from builders import ENCODER
 from conversions import ours, theirs
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.state_dicts import maps, vocabularies
+from service.contract.formats import bundles, map_files, state_dicts
+from service.contract.formats.bundles import BundleItem
 from torch_captioners import arrays
 from workers.cli.convert import convert
 from workers.conversion import canonical_checkpoints, proposal
@@ -39,7 +38,7 @@ STACKS = [
 
 
 def by_id(model):
-    return vocabularies.parse(public.text(public.words(model)))
+    return state_dicts.parse_words(public.text(public.words(model)))
 
 
 def agrees(tmp_path, model, text, found=None):
@@ -47,7 +46,10 @@ def agrees(tmp_path, model, text, found=None):
     found = arrays(model) if found is None else found
     out = tmp_path / "captioner.safetensors"
     canonical_checkpoints.write_canonical(
-        out, *canonical_checkpoints.convert_tensors(found, by_id(model), maps.parse(text), ENCODER)
+        out,
+        *canonical_checkpoints.convert_tensors(
+            found, by_id(model), map_files.parse_map(text), ENCODER
+        ),
     )
     features = public.features(model)
     expected = np.array([*theirs(model, features)])
@@ -239,7 +241,9 @@ def test_words_that_are_fewer_than_the_embeddings_are_told():
     assert "the embedding has 7 rows, and the vocabulary 6 words" in text
     given = text.replace('start = "UNK"\nend = "UNK"', 'start = "a"\nend = "a"')
     with pytest.raises(RequestRefused, match=r"7 words, .* has 6: do its ids begin with 1"):
-        canonical_checkpoints.convert_tensors(arrays(model), words, maps.parse(given), ENCODER)
+        canonical_checkpoints.convert_tensors(
+            arrays(model), words, map_files.parse_map(given), ENCODER
+        )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +262,7 @@ def test_features_of_the_dataset_are_of_the_places_that_the_model_reads(
     (tmp_path / "words.json").write_text(public.text(public.words(model)))
     (tmp_path / "map.toml").write_text(text)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
-    bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
+    bundles.write_bundle_folder(tmp_path / "data", [BundleItem("1.jpg", "test", ("a dog",))])
     rows = np.ones([size if each is None else each for each in shape], np.float32)
     features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     asked = ["checkpoint", tmp_path / "model.safetensors", "--vocabulary", tmp_path / "words.json"]

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 
 from builders import ENCODER, encoded
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header
-from service.contract.formats.bundles import Item
-from service.contract.formats.state_dicts import maps, vocabularies
+from service.contract.formats import bundles, checkpoint_header, map_files, state_dicts
+from service.contract.formats.bundles import BundleItem
 from torch_captioners import (
     FEATURES,
     LAYERS,
@@ -87,7 +86,7 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
     assert done.exit_code == 0, done.output
     features = torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(1))
     np.testing.assert_allclose(_ours(out, features), [*_theirs(model, features)], atol=2e-6)
-    assert checkpoint_header.read(out).description.encoder == ENCODER
+    assert checkpoint_header.read_checkpoint_header(out).description.encoder == ENCODER
 
 
 @pytest.mark.processes
@@ -121,9 +120,9 @@ def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, ce
     for question in ('normalize = "?"', 'tokenizer = "?"'):  # left to a person
         assert question in text
     with pytest.raises(RequestRefused, match=r"map, (normalize|tokenizer)"):
-        maps.parse(text)
+        map_files.parse_map(text)
     given = text.replace('normalize = "?"', 'normalize = "l2"').replace('= "?"', '= "karpathy"')
-    assert maps.parse(given).layers.cell == "rnn"
+    assert map_files.parse_map(given).layers.cell == "rnn"
 
 
 @pytest.mark.parametrize("word", [".", ",", "Dog"])
@@ -135,7 +134,7 @@ def test_words_that_karpathy_does_not_make_tell_the_tokenizer(word):
 @pytest.mark.parametrize(("tokenizer", "told"), [("karpathy", False), ("blanks", True)])
 def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tokenizer, told):
     people = ["A dog runs fast.", "A red dog runs."]
-    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", tuple(people))])
+    bundles.write_bundle_folder(tmp_path / "bundle", [BundleItem("1.jpg", "test", tuple(people))])
     given = f'tokenizer = "{tokenizer}"\n{map_of("init")}'
     asked = files(made("init", "lstm"), given)
     done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
@@ -158,7 +157,7 @@ def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tok
 def test_features_of_another_size_or_kind_than_the_model_reads_are_refused(
     files, tmp_path, rows, code, said
 ):
-    bundles.write_folder(tmp_path / "bundle", [Item("1.jpg", "test", ("a dog",))])
+    bundles.write_bundle_folder(tmp_path / "bundle", [BundleItem("1.jpg", "test", ("a dog",))])
     features.write_features(tmp_path / "bundle" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     asked = files(made("init", "lstm"), map_of("init"))
     done = _run(*asked, "--dataset", tmp_path / "bundle", "--out", tmp_path / "out")
@@ -187,7 +186,7 @@ def test_what_is_no_checkpoint_is_not_written(files, tmp_path):
 def _converted(architecture="init", model=None, given=None, by_id=WORDS):
     model = model or made(architecture, "lstm")
     return canonical_checkpoints.convert_tensors(
-        arrays(model), by_id, maps.parse(given or map_of(architecture)), ENCODER
+        arrays(model), by_id, map_files.parse_map(given or map_of(architecture)), ENCODER
     )
 
 
@@ -255,12 +254,12 @@ def test_two_layers_are_refused_and_told_what_to_do():
     ],
 )
 def test_vocabularies_are_read_as_programs_write_them(found):
-    assert vocabularies.parse(json.dumps(found)) == ["a", "b", "c"]
+    assert state_dicts.parse_words(json.dumps(found)) == ["a", "b", "c"]
 
 
 def test_ids_that_no_word_has_keep_their_places():
     """As in programs whose words begin with 1."""
-    assert vocabularies.parse('{"a": 1, "b": 3}') == ["<unused0>", "a", "<unused2>", "b"]
+    assert state_dicts.parse_words('{"a": 1, "b": 3}') == ["<unused0>", "a", "<unused2>", "b"]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_ids_that_no_word_has_keep_their_places():
 )
 def test_a_vocabulary_that_is_none_is_refused(text, told):
     with pytest.raises(RequestRefused, match=told):
-        vocabularies.parse(text)
+        state_dicts.parse_words(text)
 
 
 def test_the_pages_maps_are_ones():
@@ -287,13 +286,13 @@ def test_the_pages_maps_are_ones():
         for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
         if text.startswith("architecture")
     ]
-    given = [maps.parse(text) for text in texts]
+    given = [map_files.parse_map(text) for text in texts]
     assert given[0].images == ["linear", "bn"]
     assert {each.architecture for each in given[1:]} == {*checkpoint_header.ARCHITECTURES} - {
         *checkpoint_header.RECURRENT
     }
     uncommented = [re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE) for text in texts]
-    assert [maps.parse(text).order.model_dump() for text in uncommented[:-1]] == [
+    assert [map_files.parse_map(text).order.model_dump() for text in uncommented[:-1]] == [
         {"cell": ("word", "image"), "output": ("state", "image")},
         {"cell": ("word", "context"), "deep": ("state", "context")},
         {"look": ("state", "image", "word"), "speak": ("context", "state")},

@@ -11,7 +11,7 @@ import pytest
 import attending_models as small
 from builders import encoded
 from service.contract.errors import RequestRefused
-from service.contract.formats.state_dicts import maps
+from service.contract.formats import map_files
 from workers.conversion import canonical_checkpoints
 from workers.inference import scoring
 
@@ -61,7 +61,9 @@ def _text(architecture, layers, order=None, **lines):
 def _same(of, tensors, state, text):
     """The map makes of this state dict a captioner with the same probabilities."""
     found = {name: np.ascontiguousarray(array, np.float32) for name, array in state.items()}
-    made = canonical_checkpoints.convert_tensors(found, of.vocabulary, maps.parse(text), of.encoder)
+    made = canonical_checkpoints.convert_tensors(
+        found, of.vocabulary, map_files.parse_map(text), of.encoder
+    )
     assert made[0].config == of.config
     rows = small.regions([3, 1, 4])
     expected, ours = (
@@ -186,7 +188,9 @@ def test_a_stack_without_a_layer_of_the_image_and_without_biases():
     lines = {"heads": small.HEADS, "scale": "root", "norms": "after", "activation": "relu"}
     text = _text("transformer", layers, **lines)
     found = {name: np.ascontiguousarray(array) for name, array in state.items()}
-    made = canonical_checkpoints.convert_tensors(found, of.vocabulary, maps.parse(text), of.encoder)
+    made = canonical_checkpoints.convert_tensors(
+        found, of.vocabulary, map_files.parse_map(text), of.encoder
+    )
     for name, array in tensors.items():
         np.testing.assert_allclose(made[1][name], array, atol=1e-6, err_msg=name)
 
@@ -221,4 +225,4 @@ UP = _text(
 )
 def test_a_map_that_is_none_is_refused_with_its_place(text, told):
     with pytest.raises(RequestRefused, match=told):
-        maps.parse(text)
+        map_files.parse_map(text)

@@ -63,7 +63,9 @@ def of_plugin(tmp_path):
     """Writes a plug-in's checkpoint of pieces, whose tokenizer.json has these parts changed."""
     if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
-    whole = json.loads(plugins.judge(io.BytesIO(plugin_packages.of_pieces()), inf).tokenizer_json)
+    whole = json.loads(
+        plugins.parse_plugin_header(io.BytesIO(plugin_packages.of_pieces()), inf).tokenizer_json
+    )
 
     def write(**parts):
         path = tmp_path / "model.safetensors"

@@ -21,7 +21,7 @@ from builders import ENCODER
 from exported_networks import END, UNKNOWN, WORDS
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, onnx_bundles, packages
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.cli.check import check
 from workers.cli.export import export
 from workers.export import bundle_writer, modules
@@ -164,8 +164,8 @@ def test_the_check_sees_two_inputs_that_became_one(tmp_path, monkeypatch):
 def test_a_network_with_other_weights_is_not_taken_for_its_graph(exported):
     whole, _, folder = exported("lstm")
     found = modules.wrap_modules(networks.described("lstm", networks.made("lstm", seed=1)))
-    with packages.opened(folder) as package:
-        bundle = onnx_bundles.judge(package)
+    with packages.open_package(folder) as package:
+        bundle = onnx_bundles.validate_onnx_bundle(package)
     bundle_writer.check_bundle(
         folder, bundle, modules.wrap_modules(networks.described("lstm", whole))
     )
@@ -298,7 +298,7 @@ def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_i
         "def captioner():\n"
         "    return networks.described('lstm', networks.made('lstm'))\n"
     )
-    bundles.write_folder(tmp_path / "data", [Item("1.jpg", "test", ("a dog",))])
+    bundles.write_bundle_folder(tmp_path / "data", [BundleItem("1.jpg", "test", ("a dog",))])
     rows = np.ones((1, FEATURES + 2), np.float32)
     features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     monkeypatch.chdir(tmp_path)
@@ -310,8 +310,8 @@ def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_i
 
 def _copy(folder, out):
     shutil.copytree(folder, out)
-    with packages.opened(out) as package:
-        return onnx_bundles.judge(package)
+    with packages.open_package(out) as package:
+        return onnx_bundles.validate_onnx_bundle(package)
 
 
 @pytest.mark.slow
@@ -324,7 +324,7 @@ def test_the_captioner_of_the_guide_is_exported(tmp_path):
     given = dataclasses.replace(scope["captioner"](), encoder=networks.ENCODER)
     bundle = bundle_writer.write_bundle(tmp_path / "bundle", given)
     assert [*bundle.graphs] == ["look", "step"]
-    with packages.opened(tmp_path / "bundle") as package:
+    with packages.open_package(tmp_path / "bundle") as package:
         assert sorted(package.files) == [
             "look.onnx", "prescore.json", "step.onnx", "vocabulary.json",
         ]  # fmt: skip

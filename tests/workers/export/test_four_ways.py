@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import exported_networks as networks
 import prescore
 from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import Config, Description
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointDescription
 from service.contract.metrics import catalogue
 from workers.analysis.pregen_intervals import PregenColumns
 from workers.cli.convert import convert
@@ -100,8 +101,10 @@ def _canonical(run, network):
         "gates.weight": torch.cat([own["rnn.weight_ih_l0"].T, own["rnn.weight_hh_l0"].T]),
         "gates.bias": own["rnn.bias_ih_l0"] + own["rnn.bias_hh_l0"],
     }
-    config = Config.model_validate({**description.config.model_dump(), "normalize": "none"})
-    described = Description(
+    config = RecurrentConfig.model_validate(
+        {**description.config.model_dump(), "normalize": "none"}
+    )
+    described = CheckpointDescription(
         "init", config, description.vocabulary, description.tokenizer, description.encoder
     )
     return ARCHITECTURES["init"](described, {k: v.contiguous() for k, v in tensors.items()})

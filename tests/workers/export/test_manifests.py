@@ -43,7 +43,7 @@ def _small(**more):
 def test_the_manifest_says_what_becomes_of_pictures_and_which_pieces_there_are():
     tokens = manifests.describe_tokens(_small(longest=9), 300)
     said = manifests.build_manifest(_small(longest=9), 1, 1, tokens, None)
-    manifest = onnx_bundles.Manifest.model_validate(said)
+    manifest = onnx_bundles.OnnxManifest.model_validate(said)
     assert (manifest.inputs, manifest.units, manifest.seen) == ("pixels", "pieces", "pixels")
     assert manifest.preprocessing.channels == "bgr"
     assert manifest.preprocessing.shape == (4, 5)

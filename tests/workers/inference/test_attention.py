@@ -93,7 +93,7 @@ def test_captions_are_those_of_a_search_that_begins_anew_at_each_word(of, width)
 
 def test_captions_are_the_same_however_few_images_fit_into_memory(monkeypatch, of):
     """Blocks of three images, two of which fit; a part of a search is whole blocks."""
-    monkeypatch.setattr(decoding, "decoding_block", lambda beam, words: 3)
+    monkeypatch.setattr(decoding, "size_decoding_block", lambda beam, words: 3)
     model, rows = small.model(of, small.arrays(of, scale=0.8)), small.regions(small.REGIONS)
     whole = decoding.decode_captions(model, rows)
     monkeypatch.setattr(type(model), "together", 2)

@@ -4,7 +4,7 @@ import torch
 
 from builders import KINDS, TORCH_GRUS, encoded, model, random_references, tensors
 from oracles import captioner as oracle
-from service.contract.formats.checkpoint_header import Config, shapes
+from service.contract.formats.architectures import RecurrentConfig, list_tensor_shapes
 from workers.inference.captioners.cells import CELLS
 from workers.inference.packing import batch_captions, pack_captions
 from workers.inference.vocabulary import EncodedCaptions
@@ -114,9 +114,9 @@ PAPER = [  # architecture, size, parameters for V = 2539, 7415, 8792 (D = 4096)
 
 @pytest.mark.parametrize(("architecture", "size", "counts"), PAPER)
 def test_parameter_counts_are_the_papers(architecture, size, counts):
-    config = Config(cell="gru", size=size, feature_size=4096)
+    config = RecurrentConfig(cell="gru", size=size, feature_size=4096)
     for words, expected in zip((2539, 7415, 8792), counts, strict=True):
-        sizes = shapes(architecture, config, words).values()
+        sizes = list_tensor_shapes(architecture, config, words).values()
         assert sum(int(np.prod(shape)) for shape in sizes) == expected
 
 

@@ -83,7 +83,7 @@ def test_a_wrong_shape_is_refused_before_any_tensor_is_opened(tmp_path):
     path = tmp_path / "m.safetensors"
     written = model("init", "gru", tensors("init", "gru"))
     checkpoints.write_checkpoint(path, written)
-    metadata = checkpoint_header.metadata_of(written.description)
+    metadata = checkpoint_header.dump_checkpoint_metadata(written.description)
     arrays = load_file(path)
     arrays["output.weight"] = arrays["output.weight"].T.copy()
     save_file(arrays, path, metadata)
@@ -122,4 +122,7 @@ def test_the_encoder_is_part_of_the_description(tmp_path):
     checkpoints.write_checkpoint(
         tmp_path / "m.safetensors", model("init", "gru", tensors("init", "gru"))
     )
-    assert checkpoint_header.read(tmp_path / "m.safetensors").description.encoder == ENCODER
+    assert (
+        checkpoint_header.read_checkpoint_header(tmp_path / "m.safetensors").description.encoder
+        == ENCODER
+    )

@@ -4,7 +4,7 @@ import pytest
 import ending
 from builders import KINDS, model, tensors
 from oracles import captioner as oracle
-from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from service.contract.errors import CheckpointMismatch, RunCanceled, UnusableCheckpoint
 from workers.inference import decoding
 from workers.inference.decoding import DecodingOptions
 
@@ -113,7 +113,7 @@ def test_progress_is_told_after_every_block_and_may_end_it():
         captioner, features, DecodingOptions(beam=1), progress=lambda *at: told.append(at)
     )
     assert told == [(128, 200), (200, 200)]
-    with pytest.raises(Canceled, match="128 of 200"):
+    with pytest.raises(RunCanceled, match="128 of 200"):
         decoding.decode_captions(captioner, features, DecodingOptions(beam=1), ending.ends)
 
 

@@ -7,8 +7,8 @@ import pytest
 from builders import ENCODER
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import features
 
 IDS = ["a.jpg", "b.jpg", "ç.jpg"]
@@ -16,7 +16,7 @@ ROWS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 
 
 def _bundle(folder, rows=ROWS):
-    bundles.write_folder(folder, [Item(name, "test", ("a cat",)) for name in IDS])
+    bundles.write_bundle_folder(folder, [BundleItem(name, "test", ("a cat",)) for name in IDS])
     features.write_features(folder / "features.safetensors", IDS, rows, ENCODER)
     return folder
 
@@ -43,7 +43,7 @@ def test_rows_come_in_the_order_asked_for(tmp_path, dtype, as_tar):
 
 def test_another_encoder_is_refused_with_both_names(tmp_path):
     with pytest.raises(CheckpointMismatch, match=r"vgg \(1\), the dataset has .* random \(none\)"):
-        features.read_features(_bundle(tmp_path), IDS, Encoder(name="vgg", digest="1"))
+        features.read_features(_bundle(tmp_path), IDS, FeatureEncoder(name="vgg", digest="1"))
 
 
 def test_an_image_without_features_is_named(tmp_path):
@@ -59,7 +59,7 @@ def test_features_that_are_not_numbers_are_found_by_image(tmp_path):
 
 
 def test_a_bundle_of_captions_alone_says_what_it_lacks(tmp_path):
-    bundles.write_folder(tmp_path, [Item("a.jpg", "test", ("a cat",))])
+    bundles.write_bundle_folder(tmp_path, [BundleItem("a.jpg", "test", ("a cat",))])
     with pytest.raises(UnusableDataset, match=r"expected features\.safetensors"):
         features.read_features(tmp_path, ["a.jpg"], ENCODER)
 
@@ -69,7 +69,7 @@ COUNTS = np.array([4, 0, 2])
 
 
 def _of_places(folder, rows=PLACES, counts=COUNTS):
-    bundles.write_folder(folder, [Item(name, "test", ("a cat",)) for name in IDS])
+    bundles.write_bundle_folder(folder, [BundleItem(name, "test", ("a cat",)) for name in IDS])
     features.write_features(folder / "features.safetensors", IDS, rows, ENCODER, counts)
     return folder
 

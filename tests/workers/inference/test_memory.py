@@ -30,7 +30,7 @@ def _written(path, architecture, cell, dtype=torch.float32, **sizes):
     checkpoints.write(
         path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype
     )
-    return checkpoint_header.read(path)
+    return checkpoint_header.read_checkpoint_header(path)
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_a_header_tells_what_reading_takes_of_those_that_look_at_places(tmp_path
     more = stack if architecture == "transformer" else {"embedding_size": 512}
     of = small.description(architecture, size=512, features=2048, words=20_000, **more)
     checkpoints.write(path, small.model(of, small.arrays(of)), torch.float16)
-    told = checkpoint_checks.estimate_memory(checkpoint_header.read(path), CPU)
+    told = checkpoint_checks.estimate_memory(checkpoint_header.read_checkpoint_header(path), CPU)
     command = [sys.executable, "-c", PEAK, str(path)]
     took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
     assert took < told < 2 * took

@@ -13,10 +13,10 @@ from onnx import TensorProto, helper
 
 import onnx_bundle_files as files
 from onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
+from service.contract.assets import AssetFolders
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
 from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import columns, decoding, features, prefix, scoring
 from workers.inference.onnx import captioner
 from workers.jobs import inference as jobs
@@ -206,16 +206,16 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     """By the jobs themselves, of the tars that are stored; one child is there at a time."""
     bundle = tmp_path / "data"
     references = [("a dog runs", "red"), ("a zebra runs fast",)]
-    items = [bundles.Item(f"{at}.jpg", "test", each) for at, each in enumerate(references)]
-    bundles.write_folder(bundle, items)
-    encoder = Encoder(name="random", digest="none")
+    items = [bundles.BundleItem(f"{at}.jpg", "test", each) for at, each in enumerate(references)]
+    bundles.write_bundle_folder(bundle, items)
+    encoder = FeatureEncoder(name="random", digest="none")
     names = [each.image for each in items]
     features.write_features(bundle / bundles.FEATURES, names, rows(2), encoder)
     stored = {
         name: _tar(files.write(tmp_path / name, **graphs))
         for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items()
     }
-    toolbox = Toolbox("cpu", Places(tmp_path), 1_000_000_000)
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path), 1_000_000_000)
 
     def score(name):
         inputs = {"checkpoint": stored[name], "dataset": bundle}
@@ -237,17 +237,17 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
     """Of a dataset that has pictures alone: another task has made a file of features."""
     one, given = opened(), rows(2)
     bundle, computed = tmp_path / "data", tmp_path / "computed"
-    items = [bundles.Item(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
-    bundles.write_folder(bundle, items)
+    items = [bundles.BundleItem(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
+    bundles.write_bundle_folder(bundle, items)
     names = tuple(each.image for each in items)
-    encoder = Encoder(name="random", digest="none")
+    encoder = FeatureEncoder(name="random", digest="none")
     features.write_features_file(computed, features.ComputedFeatures(names, given, encoder, {}))
     inputs = {
         "checkpoint": one.bundle.places["look"].path.parent,
         "dataset": bundle,
         "features": computed,
     }
-    toolbox = Toolbox("cpu", Places(tmp_path))
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path))
     request = JobRequest(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
     try:
         jobs.compute_columns(request, toolbox, ignore_progress).write(tmp_path / "found")

@@ -6,7 +6,7 @@ import pytest
 import ending
 from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from oracles import captioner as oracle
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from service.contract.metrics import catalogue
 from workers.inference import prefix, scoring
 from workers.metrics import pregen
@@ -121,5 +121,5 @@ def test_progress_is_told_and_may_end_it():
     told: list[tuple[int, int]] = []
     prefix.walk_prefixes(captioner, features, references, progress=lambda *at: told.append(at))
     assert told == [(1024, 1100), (1100, 1100)]
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         prefix.walk_prefixes(captioner, features, references, progress=ending.ends)

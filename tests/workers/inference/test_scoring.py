@@ -12,7 +12,7 @@ import torch
 import ending
 from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from oracles import captioner as oracle
-from service.contract.errors import Canceled, CheckpointMismatch, UnusableCheckpoint
+from service.contract.errors import CheckpointMismatch, RunCanceled, UnusableCheckpoint
 from workers.inference import columns as columns_file
 from workers.inference import scoring
 
@@ -216,7 +216,7 @@ def test_progress_is_told_after_every_block_and_may_end_it():
         captioner, features, encoded(references), progress=lambda *at: told.append(at)
     )
     assert told == [(128, 300), (256, 300), (300, 300)]
-    with pytest.raises(Canceled, match="128 of 300"):
+    with pytest.raises(RunCanceled, match="128 of 300"):
         scoring.compute_columns(captioner, features, encoded(references), progress=ending.ends)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from builders import encoded, random_references
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.inference import vocabulary
 from workers.inference.vocabulary import EncodedCaptions
 
@@ -20,12 +20,12 @@ from workers.inference.vocabulary import EncodedCaptions
     ],
 )
 def test_karpathys_tokens(text, words):
-    assert TOKENIZERS["karpathy"](text) == words
+    assert MODEL_TOKENIZERS["karpathy"](text) == words
     assert words == re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
 
 
 def test_blanks_leave_tokens_as_they_are():
-    assert TOKENIZERS["blanks"]("A man 's  dog .") == ["A", "man", "'s", "dog", "."]
+    assert MODEL_TOKENIZERS["blanks"]("A man 's  dog .") == ["A", "man", "'s", "dog", "."]
 
 
 def test_unknown_words_become_unk_and_every_caption_ends():

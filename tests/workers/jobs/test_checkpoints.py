@@ -4,8 +4,8 @@ import pytest
 
 import onnx_bundle_files as files
 import tokenizer_files
+from service.contract.assets import AssetFolders
 from service.contract.errors import UnusableCheckpoint
-from service.contract.plan.assets import Places
 from workers.inference import pieces
 from workers.jobs import checkpoints
 from workers.jobs.request import JobRequest
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 def toolbox(tmp_path):
     if lacking := confinement.explain_missing_sandbox():
         pytest.skip(lacking)
-    found = Toolbox("cpu", Places(tmp_path))
+    found = Toolbox("cpu", AssetFolders(tmp_path))
     yield found
     found.close()
 

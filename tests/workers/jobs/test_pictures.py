@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import image_encoders
+from service.contract.assets import AssetFolders
 from service.contract.errors import CheckpointMismatch, MetricUnavailable, UnusableDataset
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import features
 from workers.jobs import pictures
 from workers.jobs.request import JobRequest
@@ -24,7 +24,7 @@ IMAGES = [f"{place}.jpg" for place in range(6)]
 
 @pytest.fixture
 def toolbox(tmp_path):
-    places = Places(tmp_path / "home")
+    places = AssetFolders(tmp_path / "home")
     path = image_encoders.write(tmp_path / "e.safetensors")
     assets.add_asset("image-encoder", path, places)
     return Toolbox("cpu", places)
@@ -32,7 +32,7 @@ def toolbox(tmp_path):
 
 @pytest.fixture
 def sha256(toolbox):
-    return assets.locate("image-encoder", toolbox.places).sha256
+    return assets.locate_asset("image-encoder", toolbox.places).sha256
 
 
 @pytest.fixture
@@ -42,11 +42,14 @@ def bundle(tmp_path):
     (folder / "images").mkdir(parents=True)
     items = []
     for place, image in enumerate(IMAGES):
-        items += [Item(f"other{image}", "train", ("a b",)), Item(image, "test", ("a b",))]
+        items += [
+            BundleItem(f"other{image}", "train", ("a b",)),
+            BundleItem(image, "test", ("a b",)),
+        ]
         content = image_encoders.photo(place)
         cut = content[:-200] if place in (1, 4) else content
         (folder / "images" / image).write_bytes(cut)
-    bundles.write_folder(folder, items)
+    bundles.write_bundle_folder(folder, items)
     return folder
 
 
@@ -78,14 +81,16 @@ def test_rows_are_read_by_image_and_an_undecoded_one_is_refused_by_name(
 ):
     path = tmp_path / "features"
     _done(toolbox, bundle, sha256, path)
-    encoder = Encoder(name="random 0", digest=f"sha256:{sha256}")
+    encoder = FeatureEncoder(name="random 0", digest=f"sha256:{sha256}")
     found = features.read_computed_features(path, ["5.jpg", "0.jpg"], encoder)
     both = features.read_features_file(path)
     np.testing.assert_array_equal(found, both.rows[[5, 0]])
     with pytest.raises(UnusableDataset, match=r"of 2 images cannot be decoded: '4.jpg' \(.*'1.j"):
         features.read_computed_features(path, ["0.jpg", "4.jpg", "1.jpg"], encoder)
     with pytest.raises(CheckpointMismatch, match="random 0"):
-        features.read_computed_features(path, ["0.jpg"], Encoder(name="random 1", digest="x"))
+        features.read_computed_features(
+            path, ["0.jpg"], FeatureEncoder(name="random 1", digest="x")
+        )
 
 
 def test_an_encoder_that_is_another_one_on_this_machine_is_not_used(toolbox, bundle, tmp_path):

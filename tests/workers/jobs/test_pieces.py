@@ -7,7 +7,7 @@ import pytest
 
 import huggingface_folders as folders
 import seen_pictures
-from service.contract.plan.assets import Places
+from service.contract.assets import AssetFolders
 from workers import jobs
 from workers.inference import checkpoints, columns, scoring
 from workers.jobs.request import JobRequest
@@ -38,7 +38,7 @@ def bundle(tmp_path):
 def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
     inputs = {"checkpoint": saved.folder, "dataset": bundle}
     digests = dict.fromkeys(inputs, "sha256:" + "0" * 64)
-    toolbox = Toolbox("cpu", Places(tmp_path), sandbox="off")
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path), sandbox="off")
     request = JobRequest(inputs, digests, parts, {"split": "test", **parameters})
     found = jobs.OTHERS[kind](request, toolbox, ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
@@ -48,7 +48,9 @@ def _run(kind, saved, bundle, tmp_path, parts=(), **parameters):
 
 def _scores(path, tmp_path):
     request = JobRequest({"columns": path}, {}, (), {})
-    return jobs.OTHERS["pregen"](request, Toolbox("cpu", Places(tmp_path)), ignore_progress).summary
+    return jobs.OTHERS["pregen"](
+        request, Toolbox("cpu", AssetFolders(tmp_path)), ignore_progress
+    ).summary
 
 
 @pytest.mark.parametrize("units", ["words", "pieces"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.contract.formats.digests import digest_of
+from service.contract.formats.digests import compute_digest
 from workers.bench.study import rows
 from workers.bench.study.rows import StratumRows
 from workers.jobs import bench
@@ -39,7 +39,7 @@ def models(tmp_path):
 
 def _correlated(models, names, path: Path):
     inputs = dict(zip(names, models, strict=True))
-    digests = {name: digest_of(file) for name, file in inputs.items()}
+    digests = {name: compute_digest(file) for name, file in inputs.items()}
     request = JobRequest(inputs, digests, (), {"dataset": "tiny@v1/test"})
     bench.correlate_strata(request, None, None).write(path)
     return path.read_bytes()

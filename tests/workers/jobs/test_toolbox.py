@@ -5,15 +5,15 @@ import json
 import pytest
 
 import listed_objects
+from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable
-from service.contract.plan.assets import Places
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import references
 from workers.offline import assets
 
 
 def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tmp_path):
-    toolbox = Toolbox("cpu", Places(tmp_path))
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path))
     prepared = references.prepare_references([["a cat"], ["a dog"]], "none", toolbox.jvm())
     references.write_references(tmp_path / "references", prepared)
     captions = tmp_path / "captions"
@@ -31,7 +31,7 @@ def test_references_and_tokens_are_read_once_for_all_metrics_of_an_evaluation(tm
 
 @pytest.mark.long
 def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
-    toolbox = Toolbox("cpu", Places(tmp_path))
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path))
     captions = tmp_path / "captions"
     captions.write_text(json.dumps([[0, "A cat."]]), "utf-8")
     assert toolbox.tokens("sha256:c", captions, "none") == ([0], ["A cat."])
@@ -42,7 +42,7 @@ def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
 
 
 def test_a_list_of_objects_is_the_one_that_the_service_planned_with(tmp_path):
-    toolbox, places = Toolbox("cpu", Places(tmp_path)), Places(tmp_path)
+    toolbox, places = Toolbox("cpu", AssetFolders(tmp_path)), AssetFolders(tmp_path)
     given = listed_objects.write(tmp_path / "objects.txt", "dog\n")
     planned = assets.add_asset("objects", given, places)["objects"].sha256
     found = toolbox.bring("chair", {"objects": planned})["objects"]

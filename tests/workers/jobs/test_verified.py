@@ -7,11 +7,11 @@ import pytest
 
 import plugin_packages as packages
 from builders import ENCODER
+from service.contract.assets import AssetFolders
 from service.contract.errors import PluginUnavailable, UnusableCheckpoint
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.formats.digests import digest_of
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
+from service.contract.formats.digests import compute_digest
 from workers import jobs
 from workers.conversion.foreign_files import ConversionLimits
 from workers.inference import columns, features, pieces
@@ -29,7 +29,9 @@ def given(tmp_path):
     """The inputs of the tasks, and a package of version 1.0."""
     packages.install(tmp_path / "1.0")
     names = [f"{at}.jpg" for at in range(IMAGES)]
-    bundles.write_folder(tmp_path / "b", [Item(name, "test", ("w3 w4", "w5")) for name in names])
+    bundles.write_bundle_folder(
+        tmp_path / "b", [BundleItem(name, "test", ("w3 w4", "w5")) for name in names]
+    )
     rows = np.random.default_rng(1).normal(size=(IMAGES, 5)).astype(np.float32)
     features.write_features(tmp_path / "b" / bundles.FEATURES, names, rows, ENCODER)
     (tmp_path / "model").write_bytes(packages.checkpoint()[0])
@@ -37,9 +39,11 @@ def given(tmp_path):
 
 
 def _run(kind, tmp_path, inputs, parts=(), **parameters):
-    digests = {name: digest_of(path) if path.is_file() else name for name, path in inputs.items()}
+    digests = {
+        name: compute_digest(path) if path.is_file() else name for name, path in inputs.items()
+    }
     request = JobRequest(inputs, digests, parts, parameters)
-    result = jobs.OTHERS[kind](request, Toolbox("cpu", Places(tmp_path)), ignore_progress)
+    result = jobs.OTHERS[kind](request, Toolbox("cpu", AssetFolders(tmp_path)), ignore_progress)
     path = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
     result.write(path)
     return path, result.summary

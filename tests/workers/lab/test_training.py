@@ -4,8 +4,9 @@ import torch
 
 import ending
 from builders import ENCODER, encoded
-from service.contract.errors import Canceled
-from service.contract.formats.checkpoint_header import Config, Description
+from service.contract.errors import RunCanceled
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointDescription
 from workers.inference import decoding
 from workers.inference.captioners import DropoutRates
 from workers.lab import training
@@ -18,8 +19,8 @@ RECIPE = TrainingRecipe(
 
 
 def _description(architecture="merge", cell="gru"):
-    config = Config(cell=cell, size=16, feature_size=4)
-    return Description(architecture, config, WORDS, "blanks", ENCODER)
+    config = RecurrentConfig(cell=cell, size=16, feature_size=4)
+    return CheckpointDescription(architecture, config, WORDS, "blanks", ENCODER)
 
 
 def _examples(images, seed):
@@ -109,6 +110,6 @@ def test_a_training_that_is_stopped_ends_at_a_batch():
         progress=progress,
     )
     next(epochs)
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         next(epochs)
     assert told == [(8, 80), (16, 80), (24, 80)]

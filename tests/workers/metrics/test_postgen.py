@@ -6,7 +6,7 @@ import pytest
 import ending
 from builders import captions_with_references, sentence
 from oracles import coco_scorers
-from service.contract.errors import Canceled, MetricFailed, UnknownMetric
+from service.contract.errors import MetricFailed, RunCanceled, UnknownMetric
 from service.contract.metrics import catalogue, families
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
@@ -151,8 +151,8 @@ def test_a_caption_that_is_a_reference_scores_high_and_an_empty_one_0(prepared, 
     perfect = _score(family, [copied[row] for row in rows], refs, jvm, rows)
     nothing = _score(family, [""] * 5, refs, jvm, range(5))
     for name, value in perfect.corpus.items():
-        low, high = catalogue.metric(name).range
-        if catalogue.metric(name).higher_is_better is False:
+        low, high = catalogue.find_metric(name).range
+        if catalogue.find_metric(name).higher_is_better is False:
             of_nothing = high if name.endswith("_distance") else 0
             assert (value, nothing.corpus[name]) == (0, of_nothing)
             continue
@@ -280,7 +280,7 @@ def test_progress_is_told_and_may_end_it(jvm, family):
     _score(family, captions, refs, jvm, progress=lambda *at: told.append(at))
     assert told[-1] == (600, 600)
     assert len(told) > 1
-    with Jvm() as cold, pytest.raises(Canceled):
+    with Jvm() as cold, pytest.raises(RunCanceled):
         _score(family, captions, refs, cold, progress=ending.ends)
 
 
@@ -313,8 +313,8 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
     )  # not scored from tokens and references
     assert {*computed, *others} == {*catalogue.POSTGEN}
     for name, family in computed.items():
-        assert catalogue.task_of(name) == family
-        assert catalogue.metric(name).family == "postgen"
+        assert catalogue.find_metric_task(name) == family
+        assert catalogue.find_metric(name).family == "postgen"
         assert name in found[family].captions
     with pytest.raises(UnknownMetric, match="bleu, rouge_l, cider_d, cider, meteor"):
         _score("no_such", captions, refs, jvm)
@@ -322,13 +322,13 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
 
 def test_bleu_stands_for_four_metrics_and_nothing_is_named_twice():
     four = ["bleu_1", "bleu_2", "bleu_3", "bleu_4"]
-    assert catalogue.expand(["bleu"]) == four
-    assert catalogue.expand(["bleu_2", "cider_d", "bleu", "cider_d"]) == [
+    assert catalogue.expand_groups(["bleu"]) == four
+    assert catalogue.expand_groups(["bleu_2", "cider_d", "bleu", "cider_d"]) == [
         *("bleu_2", "cider_d", "bleu_1", "bleu_3", "bleu_4")
     ]
-    assert catalogue.expand(["perplexity"]) == ["perplexity"]
-    assert catalogue.expand([]) == []
+    assert catalogue.expand_groups(["perplexity"]) == ["perplexity"]
+    assert catalogue.expand_groups([]) == []
     with pytest.raises(UnknownMetric, match="did you mean cider_d"):
-        catalogue.expand(["bleu", "ciderd"])
+        catalogue.expand_groups(["bleu", "ciderd"])
     with pytest.raises(UnknownMetric, match=r"did you mean .*bleu"):
-        catalogue.metric("bleu_5")
+        catalogue.find_metric("bleu_5")

@@ -115,7 +115,7 @@ def test_perplexity_is_an_alias():
 def test_every_score_lies_in_its_range():
     for seed in range(3):
         for name, value in pregen.scores(*_ragged(20, seed, zeros=0.001)).items():
-            low, high = catalogue.metric(name).range
+            low, high = catalogue.find_metric(name).range
             assert low * (1 - 1e-12) <= value <= high * (1 + 1e-12), name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import ending
-from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
 from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics import spice_tuples
 from workers.metrics.spice_tuples import PARSER, TupleParser, TupleStore
@@ -172,7 +172,7 @@ def test_a_hung_java_is_killed_at_its_deadline(spice_jars, monkeypatch):
 
 def test_a_cancel_kills_java_while_it_reads_its_grammar(spice_jars):
     parser = TupleParser(spice_jars)
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         parser.parse([CAPTION], progress=ending.ends_when(lambda _: parser._jvm.pid is not None))
     assert parser._jvm.pid is None
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ending
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import MetricFailed, RunCanceled
 from tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.java.jvm_child import find_package_file
@@ -161,7 +161,7 @@ def test_no_captions_give_no_tokens(jvm):
 
 
 def test_tokenising_can_be_stopped():
-    with Jvm() as java, pytest.raises(Canceled):
+    with Jvm() as java, pytest.raises(RunCanceled):
         tokenize(["a cat"], "ptb", java, progress=ending.ends)
 
 

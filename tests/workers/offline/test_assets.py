@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import encoders
 import listed_objects
+from service.contract import assets as registry
+from service.contract.assets import Asset, AssetFolders
 from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
-from service.contract.plan import assets as registry
-from service.contract.plan import measured
-from service.contract.plan.assets import Asset, Places
+from service.contract.formats import digests
 from workers.cli.assets import assets as command
 from workers.metrics.vectors import word_vectors
 from workers.offline import assets
@@ -56,7 +56,7 @@ def places(tmp_path, monkeypatch):
     for module in (registry, assets):
         monkeypatch.setattr(module, "ASSETS", rows)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
-    return Places(tmp_path / "home")
+    return AssetFolders(tmp_path / "home")
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_distribution_gives_the_jar_and_the_one_grammar(places, tmp_path):
     assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
     with zipfile.ZipFile(places.own / "grammar.jar") as archive:
         assert archive.namelist() == [MEMBER]
-    assert registry.missing("spice", places) is None
+    assert registry.explain_missing("spice", places) is None
 
 
 def test_a_folder_without_them_is_refused(places, tmp_path):
@@ -107,7 +107,7 @@ def test_a_repository_is_asked_by_maven_coordinates(places, repository):
         assets.fetch_asset(asset, f"{repository}/", places, lambda *at: told.append(at))
     assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
     assert told[0] == (4, 4)
-    assert registry.missing("spice", places) is None
+    assert registry.explain_missing("spice", places) is None
 
 
 def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp_path):
@@ -137,15 +137,15 @@ def _vectors(path, number=3):
 
 def test_word_vectors_become_a_file_of_ours(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="`prescore assets add word-vectors PATH`"):
-        registry.locate("word-vectors", places)
+        registry.locate_asset("word-vectors", places)
     given = _vectors(tmp_path / "vectors.txt")
     found = assets.add_asset("word-vectors", given, places)["word-vectors"]
-    assert found == registry.locate("word-vectors", places)
+    assert found == registry.locate_asset("word-vectors", places)
     kept = word_vectors.read_word_vectors(found.path)
     assert kept.source == _digest(given.read_bytes())
     assert kept.vectors[kept.find(["a"])[0]].tolist() == [1, 2, 3]
     given.unlink()
-    assert registry.parameters("wmd", places) == {"vectors": found.sha256}
+    assert registry.list_asset_parameters("wmd", places) == {"vectors": found.sha256}
     other = assets.add_asset("word-vectors", _vectors(given, 4), places)["word-vectors"]
     assert other.sha256 != found.sha256
     assert _left(places) == ["registered.json", other.path.name]
@@ -163,39 +163,42 @@ def test_a_list_of_objects_is_copied_and_known_by_its_content(places, tmp_path):
     assert found.path.read_bytes() == given.read_bytes()
     assert found.sha256 == _digest(given.read_bytes())
     given.unlink()
-    assert registry.parameters("chair", places) == {"objects": found.sha256}
+    assert registry.list_asset_parameters("chair", places) == {"objects": found.sha256}
     other = assets.add_asset("objects", listed_objects.write(given, "dog\n"), places)["objects"]
     assert other.sha256 != found.sha256
     assert _left(places) == [other.path.name, "registered.json"]
     other.path.unlink()
-    assert registry.parameters("chair", places) == {"objects": None}
+    assert registry.list_asset_parameters("chair", places) == {"objects": None}
 
 
 def test_a_model_stays_where_it_lies_and_must_stay_as_it_is(places, tmp_path):
     folder = encoders.make(tmp_path / "model")
     found = assets.add_asset("encoder", folder, places, layer=2)["encoder"]
     assert (found.path, found.layer) == (folder, 2)
-    assert found == registry.encoder(places)
+    assert found == registry.find_encoder(places)
     for family in ("bertscore", "refscore"):
-        assert registry.parameters(family, places) == {"encoder": found.sha256, "layer": 2}
+        assert registry.list_asset_parameters(family, places) == {
+            "encoder": found.sha256,
+            "layer": 2,
+        }
     config = folder / "config.json"
     text = config.read_text()
     config.write_text(text)  # another time, the same content
-    assert registry.locate("encoder", places).sha256 == found.sha256
+    assert registry.locate_asset("encoder", places).sha256 == found.sha256
     config.write_text(text + "\n")
     with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
-        registry.locate("encoder", places)
+        registry.locate_asset("encoder", places)
     folder.rename(tmp_path / "elsewhere")
     with pytest.raises(MetricUnavailable, match="does not exist"):
-        registry.locate("encoder", places)
-    assert registry.parameters("bertscore", places) == {"encoder": None, "layer": None}
+        registry.locate_asset("encoder", places)
+    assert registry.list_asset_parameters("bertscore", places) == {"encoder": None, "layer": None}
 
 
 @pytest.fixture
 def pinned(places, tmp_path, monkeypatch):
     """A pinned encoder in place of MiniLM, and its folder."""
     folder = encoders.make(tmp_path / "pinned", seed=3)
-    found = measured.measure(folder)
+    found = digests.measure_file(folder)
     minilm = Asset(
         "minilm", "a small model", "encoder", "MIT", ("small",), found.bytes, found.sha256, pypi="m"
     )
@@ -209,30 +212,33 @@ def test_a_metric_that_was_learned_by_an_encoder_has_that_one_beside_the_users_o
     folder, minilm = pinned
     wanted = {"encoder": minilm.sha256, "layer": None}
     none = "a small model .* is not here; `prescore assets add minilm` brings it"
-    assert re.match(none, registry.missing("accord_large", places))
+    assert re.match(none, registry.explain_missing("accord_large", places))
     own = assets.add_asset("encoder", encoders.make(tmp_path / "model"), places, layer=2)["encoder"]
-    reason = registry.missing("accord_large", places)
+    reason = registry.explain_missing("accord_large", places)
     assert (
         f"of SHA-256 {minilm.sha256[:12]}…, found another one, model of SHA-256 {own.sha256[:12]}…"
         in reason
     )
     assert reason.endswith("; it may stand beside yours")
-    assert registry.missing("bertscore", places) is None
+    assert registry.explain_missing("bertscore", places) is None
     with pytest.raises(MetricUnavailable, match="found another one, model of SHA-256"):
-        registry.encoder_with(minilm.sha256, places)
+        registry.find_encoder_by_digest(minilm.sha256, places)
     folder.rename(places.own / "small")
-    assert registry.missing("accord_large", places) is None
-    assert registry.parameters("accord_large", places) == wanted
-    assert registry.parameters("bertscore", places) == {"encoder": own.sha256, "layer": 2}
-    assert registry.encoder_with(minilm.sha256, places).path == places.own / "small"
-    assert registry.encoder_with(own.sha256, places) == own
+    assert registry.explain_missing("accord_large", places) is None
+    assert registry.list_asset_parameters("accord_large", places) == wanted
+    assert registry.list_asset_parameters("bertscore", places) == {
+        "encoder": own.sha256,
+        "layer": 2,
+    }
+    assert registry.find_encoder_by_digest(minilm.sha256, places).path == places.own / "small"
+    assert registry.find_encoder_by_digest(own.sha256, places) == own
 
 
 def test_that_encoder_may_be_registered_as_the_users_own(places, pinned):
     folder, minilm = pinned
     own = assets.add_asset("encoder", folder, places)["encoder"]
-    assert registry.missing("accord_large", places) is None
-    assert registry.encoder_with(minilm.sha256, places) == own
+    assert registry.explain_missing("accord_large", places) is None
+    assert registry.find_encoder_by_digest(minilm.sha256, places) == own
 
 
 @pytest.mark.parametrize(
@@ -275,7 +281,7 @@ def test_the_commands_list_fetch_and_list_again(places, repository):
 
 
 def test_the_real_assets_are_taken_from_a_folder(spice_jars, tmp_path):
-    places = Places(tmp_path)
+    places = AssetFolders(tmp_path)
     assert list(assets.add_folder(spice_jars[0].parent, places)) == ["corenlp", "corenlp-grammar"]
-    assert registry.missing("spice", places) is None
+    assert registry.explain_missing("spice", places) is None
     assert len(_left(places)) == 2

@@ -146,7 +146,7 @@ def test_what_is_recommended_is_told_where_it_is_missing_and_where_it_answers(
     monkeypatch.setattr(doctor, "FAMILIES", kept)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path))
     monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
-    found = {each.name: each for each in doctor._metrics(settings.load())}
+    found = {each.name: each for each in doctor._metrics(settings.load_settings())}
     assert found["wmd_unit"].status == found["bertscore"].status == "unavailable"
     assert found["wmd_unit"].advice.startswith("recommended: ")
     assert "prescore assets add minilm" in found["bertscore"].advice

@@ -6,16 +6,16 @@ import pytest
 from typer.testing import CliRunner
 
 import image_encoders
+from service.contract.assets import ASSETS, AssetFolders, find_image_encoder
+from service.contract.assets import list_image_encoders as registered
 from service.contract.errors import MetricUnavailable
-from service.contract.plan.assets import ASSETS, Places, image_encoder
-from service.contract.plan.assets import image_encoders as registered
 from workers.cli.assets import assets as command
 from workers.offline import assets, doctor
 
 
 @pytest.fixture
 def places(tmp_path):
-    return Places(tmp_path / "home")
+    return AssetFolders(tmp_path / "home")
 
 
 def _add(places, tmp_path, seed):
@@ -29,7 +29,7 @@ def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
     assert {each.sha256 for each in registered(places)} == {each.sha256 for each in found}
     assert len(registered(places)) == 2
     for each in found:
-        path = image_encoder(each.sha256, places).path
+        path = find_image_encoder(each.sha256, places).path
         assert path.read_bytes() == each.path.read_bytes()
     rows = assets.describe_asset(ASSETS["image-encoder"], places)
     assert sorted(row["sha256"] for row in rows) == sorted({each.sha256 for each in found})
@@ -38,12 +38,12 @@ def test_each_is_found_by_its_sha256_and_listed_once(places, tmp_path):
 
 def test_one_that_is_not_here_is_told_with_those_that_are(places, tmp_path):
     with pytest.raises(MetricUnavailable, match="found none here"):
-        image_encoder("0" * 64, places)
+        find_image_encoder("0" * 64, places)
     (row,) = assets.describe_asset(ASSETS["image-encoder"], places)
     assert row["status"] == "unavailable"
     found = [_add(places, tmp_path, seed) for seed in (0, 1)]
     with pytest.raises(MetricUnavailable, match="SHA-256 000000000000…") as told:
-        image_encoder("0" * 64, places)
+        find_image_encoder("0" * 64, places)
     assert all(f"{each.sha256:.12}…" in told.value.detail for each in found)
 
 
@@ -71,7 +71,7 @@ def test_the_commands_take_a_home_and_say_which_one_has_it(tmp_path, monkeypatch
     done = runner.invoke(command, ["add", "image-encoder", str(path), "--home", str(other)])
     assert done.exit_code == 0, done.stderr
     assert done.stderr.splitlines()[-1] == f"added to the home {other}"
-    assert len(registered(Places(other))) == 1
+    assert len(registered(AssetFolders(other))) == 1
     assert not (tmp_path / "usual").exists()
     usual = runner.invoke(command, ["add", "image-encoder", str(path)])
     assert f"added to the home {tmp_path / 'usual'}: services of another one" in usual.stderr

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from service.contract.formats.bundles import judging
+from service.contract.formats.bundles import validation
 from workers.cli.convert import convert
 
 JPEG = b"\xff\xd8\xff as JPEG begins"
@@ -31,7 +31,7 @@ def test_each_picture_that_an_image_names_is_copied(tmp_path, photos):
         path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.jpg")
     }
     assert found == {"images/a.jpg", "images/b/c.jpg"}
-    assert judging.judge(tmp_path / "out").splits["test"]["pictures"] == 2
+    assert validation.validate_bundle(tmp_path / "out").splits["test"]["pictures"] == 2
     _converted(tmp_path, tmp_path / "out" / "images")  # where they are already
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from contract_files import refused
 from prescore.foreign import BUNDLE_LINE
+from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidBundle
-from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places
+from service.contract.formats.bundles import BundleItem
 from workers.offline import references, sources
 
-TWO = [Item("1.jpg", "val", ("a dog", "dogs")), Item("2", "val", ("a cat",))]
+TWO = [BundleItem("1.jpg", "val", ("a dog", "dogs")), BundleItem("2", "val", ("a cat",))]
 APART = [("1.jpg", "a dog"), (2, "a cat"), ("1.jpg", "dogs")]
 LISTED = [{"image": "1.jpg", "references": ["a dog", "dogs"]}, {"image_id": 2, "caption": "a cat"}]
 
@@ -86,7 +86,7 @@ def test_what_is_nearly_a_bundle_is_told_what_one_is(tmp_path, monkeypatch, name
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / ("mine/captions.jsonl" if name == "mine" else name)).write_text(content)
-    refused(lambda: sources.find_source(name, Places(tmp_path)), InvalidBundle, *words)
+    refused(lambda: sources.find_source(name, AssetFolders(tmp_path)), InvalidBundle, *words)
 
 
 @pytest.mark.parametrize("name", ["gts.json", "lines.jsonl", "table.csv"])

@@ -15,7 +15,7 @@ import numpy as np
 
 from service.contract.errors import MetricFailed, UnknownMetric
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import FAMILIES, kind_of
+from service.contract.metrics.families import FAMILIES, find_family_name
 from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
 from workers.metrics import postgen, references
 from workers.metrics.family import FamilyScores, Floats, Idf, IdfImages, ScoringInput
@@ -83,11 +83,11 @@ def choose_metrics(names: Iterable[str]) -> list[str]:
     Raises UnknownMetric if captions and references are not enough to compute a metric.
     """
     scored = [name for row in FAMILIES.values() if row.is_judged for name in row.names]
-    found = catalogue.expand(
+    found = catalogue.expand_groups(
         each for name in names for each in (scored if name == "all" else [name])
     )
     for name in found:
-        if kind_of(name) not in scored:
+        if find_family_name(name) not in scored:
             raise UnknownMetric(
                 f"{name} does not compare a caption with references; expected one of "
                 f"{', '.join(scored)}, or all"
@@ -113,14 +113,14 @@ def score_captions(
     bench = _CaptionBench(given, tokenizer, jvm, frequencies)
     found: dict[str, FamilyScores] = {}
     failed: dict[str, MetricFailed] = {}
-    families = catalogue.tasks_of(names)
+    families = catalogue.list_metric_tasks(names)
     for family in families:
-        if (expect := postgen.FAMILIES[kind_of(family)].expect) is not None:
+        if (expect := postgen.FAMILIES[find_family_name(family)].expect) is not None:
             with suppress(MetricFailed):  # it is reported when the family is measured
                 expect(jvm)
     for family in families:
         progress = told(family)
-        parts = FAMILIES[kind_of(family)].made_of
+        parts = FAMILIES[find_family_name(family)].made_of
         try:
             if parts and found.keys() >= set(parts):
                 found[family] = bench.joined(family, {part: found[part] for part in parts})
@@ -128,11 +128,15 @@ def score_captions(
                 found[family] = bench.measured(family, bring(family, progress), progress)
         except MetricFailed as error:
             failed[family] = error
-    there = {name: found[task] for name in names if (task := catalogue.task_of(name)) in found}
+    there = {
+        name: found[task] for name in names if (task := catalogue.find_metric_task(name)) in found
+    }
     return JudgedScores(
         values={name: scores.captions[name] for name, scores in there.items()},
         signatures={name: bench.signed(scores.signatures[name]) for name, scores in there.items()},
-        missing={name: failed[catalogue.task_of(name)] for name in names if name not in there},
+        missing={
+            name: failed[catalogue.find_metric_task(name)] for name in names if name not in there
+        },
     )
 
 
@@ -146,7 +150,7 @@ class _CaptionBench:
     frequencies: Sequence[Sequence[str]] | None
 
     def measured(self, name: str, needs: Mapping[str, Any], progress: Progress) -> FamilyScores:
-        family = kind_of(name)
+        family = find_family_name(name)
         reads = FAMILIES[family].reads
         task = self._texts if reads == "texts" else self._tokens
         written = self._written if reads == "both" else {}

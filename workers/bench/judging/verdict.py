@@ -140,7 +140,7 @@ def judge_metrics(
 
 def _sign(name: str) -> int:
     """Factor that puts scores on a scale where more is better."""
-    return -1 if catalogue.metric(name).higher_is_better is False else 1
+    return -1 if catalogue.find_metric(name).higher_is_better is False else 1
 
 
 def _rated(
@@ -208,7 +208,7 @@ def _lines(judgements: Judgements, given: JudgedCaptions, scored: JudgedScores) 
         kind: {
             "line": list(_numbered(numbers, len(own))),
             "scores": {
-                name: strict_json.finite(scores[own].tolist())
+                name: strict_json.replace_infinite(scores[own].tolist())
                 for name, scores in scored.values.items()
             },
         }

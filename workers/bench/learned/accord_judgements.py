@@ -38,7 +38,9 @@ FEWEST = 40  # photos that people judged, a quarter of which is the test
 _SHARES = (3, 1)  # of photos to learn from and to test with
 _LINES, _EACH = 200, 100  # rated captions of a photo, and pairs of them, at most
 _BESIDE = (model.FAMILY, "cider_d")  # the shipped model, and the metric of words that is usual
-_OWN = catalogue.learned(model.FAMILY, "0" * 64)  # in a verdict, before the model has a file
+_OWN = catalogue.name_learned_metric(
+    model.FAMILY, "0" * 64
+)  # in a verdict, before the model has a file
 THIS_MODEL = "this model"
 
 

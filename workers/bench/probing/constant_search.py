@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import Canceled, MetricFailed, UnknownMetric
+from service.contract.errors import MetricFailed, RunCanceled, UnknownMetric
 from workers import tensor_files
 from workers.bench.probing.constant_objectives import (
     ConstantBleu,
@@ -167,7 +167,7 @@ class _SentenceSearch:
     def _pause(self, done: int) -> None:
         try:
             self._progress(done, 2 * len(self._texts))
-        except Canceled:
+        except RunCanceled:
             self._write()
             raise
 

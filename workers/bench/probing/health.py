@@ -55,7 +55,7 @@ def _health(
     name: str, human: Values, constant: Values, as_people: Values, lost: Values
 ) -> ProbedMetricHealth:
     people, one = human.get(name), constant.get(name)
-    spec = catalogue.metric(name)
+    spec = catalogue.find_metric(name)
     if not spec.higher_is_better:
         return ProbedMetricHealth(people, None, one, None, None, None)
     return ProbedMetricHealth(

@@ -104,7 +104,7 @@ def probe_human(asked: ProbeContext) -> list[ProbeTableRow]:
 
 
 def _is_above(metric: str, system: ProbeTableRow) -> bool:
-    return bool(catalogue.metric(metric).higher_is_better) and system.drop[metric] < 0
+    return bool(catalogue.find_metric(metric).higher_is_better) and system.drop[metric] < 0
 
 
 PROBES: Mapping[str, Callable[[ProbeContext], list[ProbeTableRow]]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.contract.errors import UnknownMetric
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import FAMILIES, kind_of
+from service.contract.metrics.families import FAMILIES, find_family_name
 from workers.metrics import postgen
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import PreparedReferences
@@ -84,10 +84,10 @@ def make_scorer(
     tools are missing raise MetricUnavailable. The scorer remembers: probes share captions (people's
     first reference is in five of them), and no metric scores the same captions twice.
     """
-    names = catalogue.expand(metrics)
-    tasks = catalogue.tasks_of(names)
+    names = catalogue.expand_groups(metrics)
+    tasks = catalogue.list_metric_tasks(names)
     for task in tasks:
-        row = FAMILIES.get(kind_of(task))
+        row = FAMILIES.get(find_family_name(task))
         if row is None or not row.is_probed:
             raise UnknownMetric(f"{task} does not compare captions with references")
     known: dict[tuple[PreparedReferences, tuple[str, ...]], ProbeScores] = {}
@@ -104,7 +104,9 @@ def make_scorer(
         signatures: dict[str, str] = {}
         for task in tasks:
             own = (tools or {}).get(task, {})
-            found = postgen.score_tokens(kind_of(task), captions, references, rows, jvm, **own)
+            found = postgen.score_tokens(
+                find_family_name(task), captions, references, rows, jvm, **own
+            )
             values |= found.corpus
             signatures |= found.signatures
         return ProbeScores(

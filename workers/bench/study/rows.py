@@ -66,7 +66,7 @@ def join_rows(parts: Sequence[StratumRows]) -> StratumRows:
             f"expected rows whose CIDEr counts documents in the same images, found idf: {found}"
         )
     names = {
-        side: catalogue.in_order({name for part in parts for name in getattr(part, side)})
+        side: catalogue.sort_metric_names({name for part in parts for name in getattr(part, side)})
         for side in ("pregen", "postgen")
     }
     return StratumRows(

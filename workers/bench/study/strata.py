@@ -11,7 +11,7 @@ import numpy as np
 
 from service.contract.errors import MetricFailed
 from service.contract.metrics.families import FAMILIES
-from service.contract.plan.studies import SORTED_BY, STRATA
+from service.contract.plan.planning import SORTED_BY, STRATA
 from workers.bench.study.rows import StratumRows
 from workers.inference.columns import Columns
 from workers.metrics import ngrams, postgen, pregen

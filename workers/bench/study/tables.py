@@ -24,7 +24,7 @@ from prescore.models.studies import StudyIdf
 from prescore.plain_text import cell, quoted, write_table
 from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
-from service.contract.metrics.families import kind_of
+from service.contract.metrics.families import find_family_name
 from workers.bench.study.rows import StratumRows
 from workers.metrics.family import Floats
 
@@ -108,7 +108,7 @@ def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
 
 def _is_postgen(name: str) -> bool:
     """True for the name of a post-gen metric; a learned metric may name its model."""
-    return kind_of(name) in catalogue.POSTGEN
+    return find_family_name(name) in catalogue.POSTGEN
 
 
 def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:
@@ -167,7 +167,7 @@ def _text(value: float) -> str:
 
 
 FoundTable = Mapping[str, Any]
-_HEADLINE = [catalogue.metric(name).name for name in catalogue.HEADLINE]
+_HEADLINE = [catalogue.find_metric(name).name for name in catalogue.HEADLINE]
 _COLUMNS = ("postgen", "place", "pregen", "dataset", "r", "r2", "p")
 _RANKS = ("spearman", "spearman_p", "models")
 _IDF = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from service.contract.formats.checkpoint_header import Architecture
+from service.contract.formats.architectures import Architecture
 from workers.inference.captioners.attention import (
     AdaptiveAttentionCaptioner,
     BottomUpTopDownCaptioner,

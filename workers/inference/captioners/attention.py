@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import AttentionConfig, Normalize
+from service.contract.formats.architectures import AttentionConfig, Normalize
 from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.captioners.cells import LstmCell
 from workers.inference.devices import Product

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import Description, Encoder
+from service.contract.formats.checkpoint_header import CheckpointDescription, FeatureEncoder
 from workers.inference import features
 from workers.inference.captioners.cells import Tensors
 from workers.inference.devices import Product
@@ -39,7 +39,7 @@ class CanonicalCaptioner:
 
     def __init__(
         self,
-        description: Description,
+        description: CheckpointDescription,
         tensors: Tensors,
         dropout: DropoutRates | None = None,
         output: Product | None = None,
@@ -65,7 +65,7 @@ class CanonicalCaptioner:
         return self.output.weight.device
 
     @property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> FeatureEncoder:
         return self.description.encoder
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:

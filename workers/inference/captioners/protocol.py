@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference.features import Inputs
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import CaptionerTokens
@@ -99,7 +99,7 @@ class Captioner(Protocol):
         ...
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> FeatureEncoder | None:
         """Of the image features that it looks at; None where it looks at pictures."""
         ...
 

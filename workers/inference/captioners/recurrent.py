@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import Config, widths
+from service.contract.formats.architectures import RecurrentConfig, compute_recurrent_widths
 from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.captioners.cells import CELLS, Cell
 from workers.inference.packing import Packed
@@ -27,8 +27,8 @@ class RecurrentCaptioner(CanonicalCaptioner):
 
     def _build(self) -> None:
         config = self.description.config
-        assert isinstance(config, Config)
-        _, inputs, _ = widths(self.description.architecture, config)
+        assert isinstance(config, RecurrentConfig)
+        _, inputs, _ = compute_recurrent_widths(self.description.architecture, config)
         self.cell: Cell = CELLS[config.cell](self.tensors, inputs)
         self._table = self._word_table()
 

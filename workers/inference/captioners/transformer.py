@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from service.contract.formats.checkpoint_header import TransformerConfig
+from service.contract.formats.architectures import TransformerConfig
 from workers.inference.captioners.attention import NOWHERE, RowsByImage, mask_missing_places
 from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.devices import Product

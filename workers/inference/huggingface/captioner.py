@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from service.contract.errors import InvalidPackage
-from service.contract.formats.huggingface import Captioner
-from service.contract.formats.huggingface.families.llava import Llava
-from service.contract.formats.huggingface.families.paligemma import PaliGemma
-from service.contract.formats.huggingface.parts import MOST_PROMPT
+from service.contract.formats.huggingface import TransformersCaptioner
+from service.contract.formats.huggingface.family import MOST_PROMPT
+from service.contract.formats.huggingface.rotary import LlavaSchema, PaliGemmaSchema
 from workers.inference.captioners import GenerationOptions
 from workers.inference.devices import Product
 from workers.inference.features import Inputs
@@ -54,7 +53,7 @@ class HuggingFaceCaptioner:
         tokens: PieceTokens,
         preparation: PicturePreparation,
         search: GenerationOptions,
-        judged: Captioner,
+        judged: TransformersCaptioner,
     ) -> None:
         self.judged = judged
         self.tokens = tokens
@@ -128,15 +127,15 @@ class Prompt:
         return self.after[-1]
 
 
-def encode_prompt(tokenizer: "Tokenizer", judged: Captioner) -> Prompt:
+def encode_prompt(tokenizer: "Tokenizer", judged: TransformersCaptioner) -> Prompt:
     family, text = judged.family, judged.prompt
     if text is None:
         return Prompt((), 0, (judged.start,))
-    if isinstance(family, PaliGemma):
+    if isinstance(family, PaliGemmaSchema):
         ids = tokenizer.encode(f"{text}\n", add_special_tokens=False).ids
         _check(text, ids, marks=(ids.count(family.image_token_index), 0))
         return Prompt((), family.vision_config.places, (judged.start, *ids))
-    assert isinstance(family, Llava)
+    assert isinstance(family, LlavaSchema)
     ids = tokenizer.encode(text).ids
     _check(text, ids, marks=(ids.count(family.image_token_index), 1))
     at = ids.index(family.image_token_index)

@@ -17,9 +17,14 @@ from torch.nn import functional
 
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import huggingface, packages
-from service.contract.formats.huggingface import Captioner, Family, Generation, tensors
-from service.contract.formats.huggingface.tensors import Found
-from service.contract.formats.packages import Package
+from service.contract.formats.huggingface import (
+    GenerationSettings,
+    TransformersCaptioner,
+    TransformersFamily,
+    tensors,
+)
+from service.contract.formats.huggingface.tensors import LocatedTensor
+from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
 from workers.inference import checkpoint_checks, pieces
 from workers.inference.captioners import GenerationOptions
@@ -46,8 +51,8 @@ def read_captioner(
 
     Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
     """
-    with packages.opened(path) as package:
-        judged = huggingface.judge(package)
+    with packages.open_package(path) as package:
+        judged = huggingface.validate_transformers(package)
         _check_memory(judged, torch.device(device), limit)
         tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, judged.family.vocabulary)
         tensors = read_weights(package, judged)
@@ -62,14 +67,14 @@ def read_captioner(
     return HuggingFaceCaptioner(split_network(model, prompt), tokens, preparation, search, judged)
 
 
-def _check_memory(judged: Captioner, device: torch.device, limit: int | None) -> None:
+def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> None:
     """The weights once as they are read and once as they are packed, and the file's pages."""
     sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
     needs = 2 * _FLOAT32 * sizes + count_stored_bytes(judged.tensors.values()) + _PROGRAM
     checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
 
 
-def _built(family: Family, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+def _built(family: TransformersFamily, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
     os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
     os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # by no threads: the sandbox has none
     import transformers
@@ -123,7 +128,7 @@ def _as_decoder(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "decoder": decoder}
 
 
-def _search(found: Generation, family: Family) -> GenerationOptions:
+def _search(found: GenerationSettings, family: TransformersFamily) -> GenerationOptions:
     """Captions end where the model has no more positions."""
     most = min(found.most, family.positions)
     return GenerationOptions(
@@ -150,11 +155,11 @@ _DTYPES = {
 }
 
 
-def read_weights(package: Package, judged: Captioner) -> dict[str, Tensor]:
+def read_weights(package: ModelPackage, judged: TransformersCaptioner) -> dict[str, Tensor]:
     """In float32. Raises UnusableCheckpoint where values are not finite, or where a tensor that is
     tied to another differs from it.
     """
-    twins = tensors.twins(judged.tensors, judged.family)
+    twins = tensors.find_tied_tensors(judged.tensors, judged.family)
     wanted = [*judged.family.shapes(), *twins]
     found = dict(_tensors(package, {name: judged.tensors[name] for name in wanted}))
     for name, twin in twins.items():
@@ -167,11 +172,13 @@ def read_weights(package: Package, judged: Captioner) -> dict[str, Tensor]:
     return found
 
 
-def count_stored_bytes(found: Iterable[Found]) -> int:
+def count_stored_bytes(found: Iterable[LocatedTensor]) -> int:
     return sum(each.entry.end - each.entry.start for each in found)
 
 
-def _tensors(package: Package, wanted: Mapping[str, Found]) -> Iterator[tuple[str, Tensor]]:
+def _tensors(
+    package: ModelPackage, wanted: Mapping[str, LocatedTensor]
+) -> Iterator[tuple[str, Tensor]]:
     """In the order of their files, since what is compressed is read from its beginning on."""
     order = sorted(wanted.items(), key=lambda item: (item[1].file, item[1].entry.start))
     for file, group in groupby(order, key=lambda item: item[1].file):
@@ -182,7 +189,7 @@ def _tensors(package: Package, wanted: Mapping[str, Found]) -> Iterator[tuple[st
                 yield name, tensor
 
 
-def _tensor(stream: IO[bytes] | io.FileIO, found: Found) -> Tensor:
+def _tensor(stream: IO[bytes] | io.FileIO, found: LocatedTensor) -> Tensor:
     size = found.entry.end - found.entry.start
     raw = bytearray()
     stream.seek(found.data_start + found.entry.start)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import onnx_bundles, packages
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.onnx_bundles import Bundle, Pictures
-from service.contract.formats.words import Tokenizer
+from service.contract.formats.checkpoint_header import FeatureEncoder
+from service.contract.formats.onnx_bundles import OnnxBundle, OnnxPreprocessing
+from service.contract.formats.vocabularies import ModelTokenizer
 from service.contract.settings import Sandbox
 from workers.inference import features, pieces, vocabulary
 from workers.inference.checkpoint_checks import check_memory_limit
@@ -43,14 +43,14 @@ class WordTokensByIds:
     """Words by a network's own ids."""
 
     words: Sequence[str]
-    tokenizer: Tokenizer
+    tokenizer: ModelTokenizer
     start: int
     end: int
     unknown: int
     most = None
 
     @classmethod
-    def of(cls, bundle: Bundle) -> Self:
+    def of(cls, bundle: OnnxBundle) -> Self:
         said, tokenizer = bundle.manifest.vocabulary, bundle.manifest.tokenizer
         assert said is not None
         assert tokenizer is not None
@@ -94,7 +94,7 @@ class OnnxCaptioner:
 
     def __init__(
         self,
-        bundle: Bundle,
+        bundle: OnnxBundle,
         graphs: OnnxGraphs,
         tokens: CaptionerTokens,
         preparation: PicturePreparation | None = None,
@@ -118,7 +118,7 @@ class OnnxCaptioner:
         return hidden
 
     @property
-    def encoder(self) -> Encoder | None:
+    def encoder(self) -> FeatureEncoder | None:
         return self.bundle.manifest.encoder
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
@@ -231,8 +231,8 @@ def read_onnx_captioner(
     """
     if not path.exists():
         raise InvalidCheckpoint(f"expected an ONNX bundle, found nothing at {path}")
-    with packages.opened(path) as package:
-        bundle = onnx_bundles.judge(package)
+    with packages.open_package(path) as package:
+        bundle = onnx_bundles.validate_onnx_bundle(package)
         said = bundle.manifest.pieces
         tokens = (
             WordTokensByIds.of(bundle) if said is None else pieces.read_bundle_pieces(package, said)
@@ -250,7 +250,7 @@ def read_onnx_captioner(
     return found
 
 
-def _preparation(found: Pictures | None, sandbox: Sandbox) -> PicturePreparation | None:
+def _preparation(found: OnnxPreprocessing | None, sandbox: Sandbox) -> PicturePreparation | None:
     if found is None:
         return None
     return PicturePreparation.of(found, sandbox, is_bgr=found.channels == "bgr")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.errors import SandboxUnavailable, UnusableCheckpoint
-from service.contract.formats.onnx_bundles import Bundle
+from service.contract.formats.onnx_bundles import OnnxBundle
 from workers.sandbox import operations
 from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
@@ -64,7 +64,7 @@ class OnnxGraphs:
 
     def __init__(
         self,
-        bundle: Bundle,
+        bundle: OnnxBundle,
         *,
         memory: int,
         threads: int,
@@ -195,7 +195,7 @@ def _unusable(error: Exception) -> UnusableCheckpoint:
     return UnusableCheckpoint(f"its graphs cannot be run: {error}")
 
 
-def _parameters(bundle: Bundle, paths: Sequence[Path], threads: int) -> dict[str, Any]:
+def _parameters(bundle: OnnxBundle, paths: Sequence[Path], threads: int) -> dict[str, Any]:
     return {
         "graphs": {
             name: (paths.index(place.path), place.start, place.size)

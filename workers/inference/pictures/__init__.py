@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from service.contract import limits
 from service.contract.errors import UnusableDataset
-from service.contract.formats.bundles.pictures import places
-from service.contract.wording import counted
+from service.contract.formats.bundles.files import find_pictures
+from service.contract.wording import count_noun
 from workers.inference.pictures import children
 from workers.inference.pictures.children import PictureDecodingFailure, PictureOperation
 
@@ -60,7 +60,9 @@ def read_pictures(
     Raises SandboxUnavailable where it is required and this machine has none.
     """
     operation = PictureOperation(_OPERATION, {"fit": None if fit is None else asdict(fit)}, _taken)
-    return children.process_pictures(images, list(places(bundle, images)), operation, sandbox)
+    return children.process_pictures(
+        images, list(find_pictures(bundle, images)), operation, sandbox
+    )
 
 
 def build_undecoded_error(undecoded: Mapping[str, str]) -> UnusableDataset:
@@ -68,7 +70,7 @@ def build_undecoded_error(undecoded: Mapping[str, str]) -> UnusableDataset:
     named = [f"{image!r:.100} ({why})" for image, why in islice(undecoded.items(), _MOST_NAMED)]
     more = len(undecoded) - len(named)
     return UnusableDataset(
-        f"the pictures of {counted(len(undecoded), 'image')} cannot be decoded: "
+        f"the pictures of {count_noun(len(undecoded), 'image')} cannot be decoded: "
         f"{', '.join(named)}{f' and {more} more' if more else ''}. Mend them, or leave "
         "these images out, and add the dataset again"
     )

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 from prescore import plain_text
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
-from service.contract.formats.bundles.pictures import Place
+from service.contract.formats.bundles.files import PicturePlace
 from workers.sandbox import operations
 from workers.sandbox.confinement import list_skipped_mechanisms
 from workers.sandbox.limits import ChildLimits
@@ -51,7 +51,7 @@ class PictureOperation(Generic[T_co]):
 
 def process_pictures(
     images: Sequence[str],
-    found: Sequence[Place | str],
+    found: Sequence[PicturePlace | str],
     operation: PictureOperation[T_co],
     sandbox: str,
 ) -> Iterator[T_co | PictureDecodingFailure]:
@@ -69,12 +69,12 @@ def process_pictures(
 
 def _of_one_child(
     images: Sequence[str],
-    found: Sequence[Place | str],
+    found: Sequence[PicturePlace | str],
     operation: PictureOperation[T_co],
     sandbox: str,
 ) -> Iterator[T_co | PictureDecodingFailure]:
     """Of as many images as one child could do: at least of the first."""
-    given = [place for place in found if isinstance(place, Place)]
+    given = [place for place in found if isinstance(place, PicturePlace)]
     with tempfile.TemporaryDirectory(prefix="prescore-pictures-") as folder, ExitStack() as opened:
         told: Iterator[object] = iter(())
         if given:
@@ -106,7 +106,7 @@ def _judged(
 
 
 def _run(
-    given: Sequence[Place],
+    given: Sequence[PicturePlace],
     outputs: tuple[Path, Path],
     operation: PictureOperation[T_co],
     sandbox: str,

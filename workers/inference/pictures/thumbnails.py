@@ -10,14 +10,14 @@ from typing import BinaryIO
 import numpy as np
 
 from service.contract.formats import thumbnails
-from service.contract.formats.bundles.pictures import Place, places
+from service.contract.formats.bundles.files import PicturePlace, find_pictures
 from workers import tensor_files
 from workers.inference.pictures import children
 from workers.inference.pictures.children import PictureDecodingFailure, PictureOperation
 
 _OPERATION = "workers.inference.pictures.decoder:shrink_pictures"
 _CHUNK = 1 << 20
-NO_PICTURE = bytes(thumbnails.Digests.BYTES)
+NO_PICTURE = bytes(thumbnails.PictureDigests.BYTES)
 
 Forms = Mapping[int, bytes]  # by the longest side that is asked for
 
@@ -33,7 +33,7 @@ class PictureThumbnails:
 
 def hash_pictures(bundle: Path, images: Sequence[str]) -> Iterator[bytes]:
     """The SHA-256 of each image's picture; zeros where it has none."""
-    for place in places(bundle, images):
+    for place in find_pictures(bundle, images):
         yield NO_PICTURE if isinstance(place, str) else _digest(place)
 
 
@@ -47,7 +47,7 @@ def make_thumbnails(
     """For each image its picture's small forms: WebP of pixels alone. Raises SandboxUnavailable as
     `pictures.read` does.
     """
-    found = list(places(bundle, images))
+    found = list(find_pictures(bundle, images))
     operation = PictureOperation(_OPERATION, {"sizes": list(sizes)}, partial(_taken, sizes))
     forms = children.process_pictures(images, found, operation, sandbox)
     for image, place, made in zip(images, found, forms, strict=True):
@@ -64,8 +64,10 @@ def write_thumbnails(path: Path, made: Sequence[PictureThumbnails]) -> None:
             undecoded[each.picture] = each.forms.reason
         else:
             for size, form in each.forms.items():
-                tensors[thumbnails.tensor(each.picture, size)] = np.frombuffer(form, np.uint8)
-    tensor_files.write_tensors(path, tensors, thumbnails.reasons(undecoded))
+                tensors[thumbnails.name_thumbnail(each.picture, size)] = np.frombuffer(
+                    form, np.uint8
+                )
+    tensor_files.write_tensors(path, tensors, thumbnails.dump_undecoded(undecoded))
 
 
 def _taken(sizes: Sequence[int], told: object, stream: BinaryIO) -> Forms | None:
@@ -76,12 +78,12 @@ def _taken(sizes: Sequence[int], told: object, stream: BinaryIO) -> Forms | None
         if type(length) is not int or not 0 < length <= thumbnails.MOST_BYTES:
             return None
         forms[size] = stream.read(length)
-        if len(forms[size]) != length or not thumbnails.is_form(forms[size], size):
+        if len(forms[size]) != length or not thumbnails.is_thumbnail(forms[size], size):
             return None
     return forms
 
 
-def _digest(place: Place) -> bytes:
+def _digest(place: PicturePlace) -> bytes:
     found = hashlib.sha256()
     with place.path.open("rb") as stream:
         stream.seek(place.start)

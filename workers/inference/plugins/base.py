@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import features
 from workers.inference.features import Inputs
 from workers.inference.packing import Packed
@@ -20,7 +20,7 @@ class CaptionerDescription:
     """Description of a file, beside its config and its tensors. `notes`: other metadata."""
 
     tokens: CaptionerTokens
-    encoder: Encoder
+    encoder: FeatureEncoder
     feature_size: int
     device: torch.device
     notes: Mapping[str, str]

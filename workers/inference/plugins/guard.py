@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from service.contract.errors import PluginFailed
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.plugins import InstalledPlugin
 from workers.inference.captioners import Captioner, CaptionerState, GenerationOptions
 from workers.inference.captioners.protocol import OutputLayer
@@ -34,7 +34,7 @@ class GuardedCaptioner:
         plugin: InstalledPlugin,
         captioner: Any,
         tokens: CaptionerTokens,
-        encoder: Encoder | None,
+        encoder: FeatureEncoder | None,
         device: torch.device,
     ) -> None:
         self.plugin = plugin

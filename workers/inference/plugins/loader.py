@@ -35,7 +35,10 @@ def read_plugin_captioner(
     """
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint of a plug-in, found nothing at {path}")
-    header, device = plugins.read(path), torch.empty(0, device=device).device  # with its number
+    header, device = (
+        plugins.read_plugin_header(path),
+        torch.empty(0, device=device).device,
+    )  # with its number
     loaded = registry.load_plugin(header.plugin)
     _check_memory(header, device, limit)
     tensors, tokens = _tensors(path, header, device), _tokens(header)
@@ -74,7 +77,7 @@ def _tensors(path: Path, header: PluginHeader, device: torch.device) -> dict[str
 
 
 def _tokens(header: PluginHeader) -> CaptionerTokens:
-    if isinstance(header.tokens, plugins.Words):
+    if isinstance(header.tokens, plugins.PluginWords):
         return WordTokens(header.tokens.vocabulary, header.tokens.tokenizer)
     from workers.inference import pieces
 

@@ -21,7 +21,7 @@ from service.contract.errors import (
     PrescoreError,
     UnusableCheckpoint,
 )
-from service.contract.findings import sentence
+from service.contract.findings import describe_error
 from service.contract.formats.plugins import GROUP, InstalledPlugin
 
 Factory = Callable[..., Any]
@@ -148,12 +148,12 @@ def translate_failures(plugin: InstalledPlugin, doing: str) -> Iterator[None]:
             f"the plug-in {plugin} failed in {doing}: no answer within {SECONDS:g} s"
         ) from None
     except (Exception, SystemExit) as error:
-        detail = f"the plug-in {plugin} failed in {doing}: {quoted(sentence(error))}"
+        detail = f"the plug-in {plugin} failed in {doing}: {quoted(describe_error(error))}"
         raise PluginFailed(detail) from error
 
 
 def _text(error: Exception) -> str:
-    return quoted(sentence(error).removeprefix(f"{type(error).__name__}: "))
+    return quoted(describe_error(error).removeprefix(f"{type(error).__name__}: "))
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
-from service.contract.formats.digests import digest_of
+from service.contract.formats.digests import compute_digest
 from workers import tensor_files
 from workers.metrics.accord import model
 from workers.metrics.accord.model import AccordWeights
@@ -88,7 +88,7 @@ def read_large_model(path: Path, small: AccordWeights) -> AccordLargeModel:
                     f"expected weights of accord_large, format {_FORMAT}, in {path.name}"
                 )
             tensors = {name: file.get_tensor(name) for name in (*_TENSORS, "middle")}
-        return _restored(metadata, tensors, small, digest_of(path).removeprefix("sha256:"))
+        return _restored(metadata, tensors, small, compute_digest(path).removeprefix("sha256:"))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise MetricFailed(f"{path.name} has no weights of accord_large: {error}") from None
 

@@ -56,7 +56,7 @@ class AccordWeights:
 
     @property
     def name(self) -> str:
-        return catalogue.learned(FAMILY, self.digest)
+        return catalogue.name_learned_metric(FAMILY, self.digest)
 
     @property
     def tokenizer(self) -> str:

@@ -60,7 +60,7 @@ class FeatureScaling:
 
 
 def check_features(names: Sequence[str]) -> None:
-    known = families.features()
+    known = families.list_features()
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names):
         raise UnknownMetric(
@@ -90,7 +90,7 @@ def measure_features(
     )
     columns: dict[str, Floats] = {}
     signatures: dict[str, str] = {}
-    family_of = families.features()
+    family_of = families.list_features()
     for family in dict.fromkeys(family_of[name] for name in names):
         found = tools.score(family, task)
         columns |= found.captions

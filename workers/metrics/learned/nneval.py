@@ -56,7 +56,7 @@ class NNEvalModel:
 
     @property
     def name(self) -> str:
-        return catalogue.learned(FAMILY, self.digest)
+        return catalogue.name_learned_metric(FAMILY, self.digest)
 
     @property
     def card(self) -> dict[str, Any]:
@@ -151,8 +151,8 @@ def _check_scaling(low: NDArray[Any], high: NDArray[Any], count: int) -> None:
 
 
 def _check_needs(model: NNEvalModel, task: ScoringInput) -> None:
-    known = families.features()
+    known = families.list_features()
     for feature in model.features:
-        tools = (TOOLS[need] for need in families.needs(known[feature]) if need in TOOLS)
+        tools = (TOOLS[need] for need in families.list_needs(known[feature]) if need in TOOLS)
         if any(task.tools.get(tool) is None for tool in tools):
             raise MetricUnavailable(f"{model.name} needs what {feature} does, and was given none")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
 from service.contract.formats import strict_json
-from service.contract.plan.measured import digest_of_files
+from service.contract.formats.digests import compute_files_digest
 from workers.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def read_encoder(
             f"the tokeniser has a token {highest}, the model knows {described.vocab_size}"
         )
     return TextEncoder(
-        digest=digest_of_files(sorted(files.items())),
+        digest=compute_files_digest(sorted(files.items())),
         layer=chosen,
         special=frozenset(tokenizer.encode("").ids),
         tokenizer=tokenizer,
@@ -193,7 +193,7 @@ def _json(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _MAX_JSON_BYTES:
         raise MetricFailed(f"{path.name}: expected at most {_MAX_JSON_BYTES} bytes")
     try:
-        value = strict_json.parse(path.read_text("utf-8"))
+        value = strict_json.parse_json(path.read_text("utf-8"))
     except ValueError as error:
         raise MetricFailed(f"{path.name}: {error}") from None
     if not isinstance(value, dict):

@@ -76,7 +76,7 @@ def read_word_vectors(path: Path) -> WordVectors:
     """
     try:
         with path.open("rb") as stream:
-            header = safetensors_header.read(stream, path.stat().st_size)
+            header = safetensors_header.read_safetensors_header(stream, path.stat().st_size)
     except InvalidCheckpoint as error:
         raise MetricFailed(f"{path.name} is not a file of word vectors: {error}") from None
     of_ours = header.metadata.get("prescore_word_vectors") == _FORMAT

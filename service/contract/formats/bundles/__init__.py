@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from prescore import foreign
-from service.contract import limits, near
+from service.contract import limits, wording
 from service.contract.errors import InvalidBundle
 from service.contract.formats import strict_json
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.features import FEATURES as FEATURES
 from service.contract.formats.bundles.features import FeaturesHeader as FeaturesHeader
-from service.contract.formats.bundles.features import header_in as header_in
+from service.contract.formats.bundles.features import parse_features_header as parse_features_header
 
 CAPTIONS = "captions.jsonl"
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,17}")  # an id that JSON readers write as t
 
 
 @dataclass(frozen=True)
-class Item:
+class BundleItem:
     """One image and its references."""
 
     image: str
@@ -44,13 +44,13 @@ class Item:
     id: str | None = None  # as text, whatever the file had
 
 
-def read_items(path: Path) -> Iterator[Item]:
+def read_items(path: Path) -> Iterator[BundleItem]:
     """The bundle's images in the file's order; raises InvalidBundle at the first wrong line."""
     with open_member(path, CAPTIONS) as stream:
-        yield from items_in(stream, names_in_memory())
+        yield from parse_items(stream, names_in_memory())
 
 
-def items_in(stream: IO[bytes], names: "Names") -> Iterator[Item]:
+def parse_items(stream: IO[bytes], names: "NameRegistry") -> Iterator[BundleItem]:
     """The images in a captions.jsonl; `names` sees to it that each has its own."""
     return _items(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), names)
 
@@ -65,12 +65,12 @@ def count_splits(path: Path) -> dict[str, dict[str, int]]:
     return splits
 
 
-def read_split(path: Path, split: str) -> list[Item]:
+def read_split(path: Path, split: str) -> list[BundleItem]:
     """All images of one split; InvalidBundle names the splits that exist if there are none."""
-    return split_in(read_items(path), split)
+    return select_split(read_items(path), split)
 
 
-def split_in(items: Iterable[Item], split: str) -> list[Item]:
+def select_split(items: Iterable[BundleItem], split: str) -> list[BundleItem]:
     """The images of one split; InvalidBundle where there are none."""
     chosen, others = [], set()
     for item in items:
@@ -84,7 +84,7 @@ def split_in(items: Iterable[Item], split: str) -> list[Item]:
     return chosen
 
 
-def places_of(items: Sequence[Item]) -> dict[str, int]:
+def index_images(items: Sequence[BundleItem]) -> dict[str, int]:
     """Name or id of an image -> its place in `items`."""
     places = {item.image: place for place, item in enumerate(items)}
     return places | {item.id: place for place, item in enumerate(items) if item.id is not None}
@@ -95,10 +95,10 @@ def read_features_header(path: Path) -> FeaturesHeader | None:
     if FEATURES not in set(member_names(path)):
         return None
     with open_member(path, FEATURES) as stream:
-        return header_in(stream)
+        return parse_features_header(stream)
 
 
-def write_folder(path: Path, items: Iterable[Item]) -> None:
+def write_bundle_folder(path: Path, items: Iterable[BundleItem]) -> None:
     """Write captions.jsonl, completely or not at all; raises where `read_items` would."""
     made = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def write_folder(path: Path, items: Iterable[Item]) -> None:
                 folder.rmdir()
 
 
-def _written(stream: IO[bytes], items: Iterable[Item]) -> Iterator[bytes]:
+def _written(stream: IO[bytes], items: Iterable[BundleItem]) -> Iterator[bytes]:
     for item in items:
         line = _line(item).encode("utf-8", "surrogatepass")
         stream.write(line)
@@ -131,28 +131,28 @@ def member_names(path: Path) -> Iterator[str]:
             if file.is_symlink():
                 raise InvalidBundle(f"{file.name!r:.200} is a link; expected plain files")
             if file.is_file():
-                yield plain_tar.plain_name(file.relative_to(path).as_posix())
+                yield plain_tar.clean_member_name(file.relative_to(path).as_posix())
         return
     with open_tar(path) as archive:
-        yield from plain_tar.members(archive)
+        yield from plain_tar.read_tar_members(archive)
 
 
 @contextmanager
 def open_member(path: Path, name: str) -> Iterator[IO[bytes]]:
     """Open a file of the bundle, seekable; a name cannot lead outside the bundle."""
     if path.is_dir():
-        with plain_file(path, plain_tar.plain_name(name)).open("rb") as stream:
+        with find_plain_file(path, plain_tar.clean_member_name(name)).open("rb") as stream:
             yield stream
         return
     with open_tar(path) as archive:
-        member = plain_tar.members(archive).get(name)
+        member = plain_tar.read_tar_members(archive).get(name)
         if member is None:
             raise InvalidBundle(f"expected a file {name!r:.200} in the bundle, found none")
-        with plain_tar.open_member(archive, member) as stream:
+        with plain_tar.open_tar_member(archive, member) as stream:
             yield stream
 
 
-def plain_file(folder: Path, name: str) -> Path:
+def find_plain_file(folder: Path, name: str) -> Path:
     file = folder / name
     try:
         found = file.is_file() and file.resolve() == folder.resolve() / name
@@ -178,7 +178,7 @@ def open_tar(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _items(lines: Iterable[bytes], names: "Names") -> Iterator[Item]:
+def _items(lines: Iterable[bytes], names: "NameRegistry") -> Iterator[BundleItem]:
     number = 0
     for number, line in enumerate(lines, start=1):
         if len(line) > limits.LINE_BYTES:
@@ -194,48 +194,48 @@ def _items(lines: Iterable[bytes], names: "Names") -> Iterator[Item]:
         raise InvalidBundle(f"{CAPTIONS} is empty: expected a line for each image")
 
 
-class Names(Protocol):
+class NameRegistry(Protocol):
     """Sees to it that no name or id stands for two images, since an image is found by either."""
 
-    def add(self, number: int, item: Item) -> None: ...
+    def add(self, number: int, item: BundleItem) -> None: ...
 
 
-class _InMemory:
+class _NamesInMemory:
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
 
-    def add(self, number: int, item: Item) -> None:
+    def add(self, number: int, item: BundleItem) -> None:
         self._claim(number, "image", item.image)
         if item.id is not None and item.id != item.image:
             self._claim(number, "id", item.id)
 
     def _claim(self, number: int, field: str, text: str) -> None:
         if text in self._lines:
-            raise taken(number, field, text, self._lines[text])
+            raise name_taken_error(number, field, text, self._lines[text])
         self._lines[text] = number
 
 
-def names_in_memory() -> Names:
-    return _InMemory()
+def names_in_memory() -> NameRegistry:
+    return _NamesInMemory()
 
 
-def taken(number: int, field: str, name: str, by: int) -> InvalidBundle:
+def name_taken_error(number: int, field: str, name: str, by: int) -> InvalidBundle:
     return InvalidBundle(
         f"line {number}, {field}: {name!r:.100} is taken by line {by}",
         pointer=f"/{number}/{field}",
     )
 
 
-def _item(number: int, line: bytes) -> Item:
-    value = strict_json.line_object(number, line, InvalidBundle)
+def _item(number: int, line: bytes) -> BundleItem:
+    value = strict_json.parse_json_line(number, line, InvalidBundle)
     references = value.get("references")
     if not isinstance(references, list) or not references:
         raise _wrong_field(number, "references", "a list of at least one caption", value)
     for index, caption in enumerate(references):
         if not isinstance(caption, str) or len(caption) > limits.CAPTION:
             expected = f"a text of at most {limits.CAPTION} characters"
-            raise wrong(number, f"references/{index}", expected, caption)
-    return Item(
+            raise wrong_field_error(number, f"references/{index}", expected, caption)
+    return BundleItem(
         image=_name(number, "image", value),
         split=_name(number, "split", value),
         references=tuple(references),
@@ -249,7 +249,7 @@ def _name(number: int, field: str, item: Mapping[str, Any]) -> str:
         expected = f"a text of 1 to {limits.IMAGE} characters"
         raise _wrong_field(number, field, expected, item)
     if not value.isprintable():
-        raise wrong(number, field, "a name of printable characters", value)
+        raise wrong_field_error(number, field, "a name of printable characters", value)
     return value
 
 
@@ -260,11 +260,15 @@ def _id(number: int, item: Mapping[str, Any]) -> str | None:
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise wrong(number, "id", "a text or a whole number of at most 18 digits", value)
+        raise wrong_field_error(
+            number, "id", "a text or a whole number of at most 18 digits", value
+        )
     return _name(number, "id", item)
 
 
-def wrong(number: int, field: str, expected: str, found: Any, advice: str = "") -> InvalidBundle:
+def wrong_field_error(
+    number: int, field: str, expected: str, found: Any, advice: str = ""
+) -> InvalidBundle:
     shown = "none" if found is None else repr(found)
     if isinstance(found, str) and len(found) > 60:
         shown = f"{len(found)} characters"
@@ -277,12 +281,16 @@ def wrong(number: int, field: str, expected: str, found: Any, advice: str = "") 
 def _wrong_field(number: int, field: str, expected: str, item: Mapping[str, Any]) -> InvalidBundle:
     """With the name that the field has in other formats, where it stands there."""
     other = next((name for name in _CALLED.get(field, ()) if name in item), None)
-    other = other or next((name for name in _unknown(item) if near.question(name, [field])), None)
+    other = other or next(
+        (name for name in _unknown(item) if wording.suggest_names(name, [field])), None
+    )
     found = item.get(field)
     if found is not None:
-        return wrong(number, field, expected, found)
+        return wrong_field_error(number, field, expected, found)
     renamed = f", but {other!r:.60}: name it {field!r}" if other else ""
-    return wrong(number, field, expected, None, f"{renamed}; a line is {foreign.BUNDLE_LINE}")
+    return wrong_field_error(
+        number, field, expected, None, f"{renamed}; a line is {foreign.BUNDLE_LINE}"
+    )
 
 
 def _unknown(item: Mapping[str, Any]) -> Iterator[str]:
@@ -290,7 +298,7 @@ def _unknown(item: Mapping[str, Any]) -> Iterator[str]:
     return islice((name for name in item if name not in _FIELDS), _MOST_NAMES)
 
 
-def _line(item: Item) -> str:
+def _line(item: BundleItem) -> str:
     fields: dict[str, object] = {"image": item.image}
     if item.id is not None:
         fields["id"] = int(item.id) if _NUMBER.fullmatch(item.id) else item.id

@@ -14,16 +14,17 @@ from pydantic import ValidationError
 from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidCheckpoint, RequestRefused
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.checkpoint_header import Encoder, Inputs
+from service.contract.formats.architectures import Inputs
+from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.wording import counted
+from service.contract.wording import count_noun
 
 FEATURES = "features.safetensors"
 COUNTS = "counts"
 _COUNT_DTYPE, _COUNT_CODE = "U16", "H"
 MAX_ENCODER_CHARACTERS = 10_000
 MAX_HEADER_BYTES = 100_000_000  # 4 million image names of 20 characters
-TOLD: Mapping[Inputs, str] = {
+INPUT_TEXTS: Mapping[Inputs, str] = {
     "features": "one vector of each image",
     "grid": "features of a grid's places",
     "regions": "features of regions",
@@ -35,19 +36,19 @@ class FeaturesHeader:
     ids: tuple[str, ...]  # image names in row order
     size: int  # of a vector: of an image, or of one of its places
     dtype: str
-    encoder: Encoder
+    encoder: FeatureEncoder
     data_start: int  # the first byte of `features` in the file
     inputs: Inputs = "features"
     places: int = 1  # of a row
     counts_start: int | None = None  # the first byte of `counts`, if there are some
 
 
-def header_in(stream: IO[bytes]) -> FeaturesHeader:
+def parse_features_header(stream: IO[bytes]) -> FeaturesHeader:
     """The header of a features.safetensors."""
     file_bytes = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     try:
-        header = safetensors_header.read(stream, file_bytes, MAX_HEADER_BYTES)
+        header = safetensors_header.read_safetensors_header(stream, file_bytes, MAX_HEADER_BYTES)
         ids = _feature_ids(header.metadata)
     except InvalidCheckpoint as error:
         raise InvalidBundle(f"{FEATURES}: {error.detail}") from None
@@ -57,8 +58,8 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
         raise InvalidBundle(f"{FEATURES}: expected F16 or F32, found {tensor.dtype}")
     if len(ids) != tensor.shape[0]:
         raise InvalidBundle(
-            f"{FEATURES}: {counted(tensor.shape[0], 'row')}, but `ids` names "
-            f"{counted(len(ids), 'image')}"
+            f"{FEATURES}: {count_noun(tensor.shape[0], 'row')}, but `ids` names "
+            f"{count_noun(len(ids), 'image')}"
         )
     return FeaturesHeader(
         ids,
@@ -72,26 +73,26 @@ def header_in(stream: IO[bytes]) -> FeaturesHeader:
     )
 
 
-def unlike(expected: Inputs, found: Inputs) -> str:
-    """What is wrong where a checkpoint takes other features than a dataset has."""
-    return f"the checkpoint takes {TOLD[expected]}, and the dataset has {TOLD[found]}"
+def describe_other_inputs(expected: Inputs, found: Inputs) -> str:
+    """Describe the fault where a checkpoint takes other features than a dataset has."""
+    return f"the checkpoint takes {INPUT_TEXTS[expected]}, and the dataset has {INPUT_TEXTS[found]}"
 
 
-def of_another_size(expected: int, found: int) -> str:
-    """What is wrong where a checkpoint takes vectors of another size than a dataset has."""
+def describe_other_size(expected: int, found: int) -> str:
+    """Describe the fault where a checkpoint takes vectors of another size than a dataset has."""
     return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
 
 
-def check_fits(header: FeaturesHeader, size: int, inputs: Inputs = "features") -> None:
+def check_features_fit(header: FeaturesHeader, size: int, inputs: Inputs = "features") -> None:
     """Raise RequestRefused unless a model of these inputs, in vectors of `size`, can read them."""
     if header.inputs != inputs:
-        raise RequestRefused(unlike(inputs, header.inputs))
+        raise RequestRefused(describe_other_inputs(inputs, header.inputs))
     if header.size != size:
-        raise RequestRefused(of_another_size(size, header.size))
+        raise RequestRefused(describe_other_size(size, header.size))
 
 
-def counts_in(stream: IO[bytes], header: FeaturesHeader) -> Sequence[int] | None:
-    """How many regions each row has; None where no row says it."""
+def read_region_counts(stream: IO[bytes], header: FeaturesHeader) -> Sequence[int] | None:
+    """Read how many regions each row has; None where no row says it."""
     if header.counts_start is None:
         return None
     found: array[int] = array(_COUNT_CODE)
@@ -102,9 +103,9 @@ def counts_in(stream: IO[bytes], header: FeaturesHeader) -> Sequence[int] | None
     return found
 
 
-def check_counts(stream: IO[bytes], header: FeaturesHeader) -> None:
+def check_region_counts(stream: IO[bytes], header: FeaturesHeader) -> None:
     """Raise InvalidBundle where a row has more regions than there are places."""
-    for row, count in enumerate(counts_in(stream, header) or ()):
+    for row, count in enumerate(read_region_counts(stream, header) or ()):
         if count > header.places:
             raise InvalidBundle(
                 f"{FEATURES}: {COUNTS} of {header.ids[row]!r:.100}: expected at most "
@@ -150,7 +151,7 @@ def _places(shape: tuple[int, ...]) -> int:
 def _feature_ids(metadata: dict[str, str]) -> tuple[str, ...]:
     text = _metadata(metadata, "ids")
     try:
-        ids = safetensors_header.string_list(text, limits.IMAGES)
+        ids = safetensors_header.parse_string_list(text, limits.IMAGES)
     except strict_json.NotJson as error:
         raise InvalidBundle(f"{FEATURES}, ids{error.where}: {error}") from None
     if len(set(ids)) < len(ids):
@@ -159,11 +160,11 @@ def _feature_ids(metadata: dict[str, str]) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def _encoder(metadata: dict[str, str]) -> Encoder:
+def _encoder(metadata: dict[str, str]) -> FeatureEncoder:
     text = _metadata(metadata, "encoder")
     with suppress(strict_json.NotJson, ValidationError):
         if len(text) <= MAX_ENCODER_CHARACTERS:
-            return Encoder.model_validate(strict_json.parse(text))
+            return FeatureEncoder.model_validate(strict_json.parse_json(text))
     raise InvalidBundle(
         f'{FEATURES}: `encoder` must be {{"name": "…", "digest": "…"}}, found {text!r:.100}'
     )

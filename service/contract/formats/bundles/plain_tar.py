@@ -31,19 +31,19 @@ Records = Mapping[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TarMember:
     start: int
     size: int
 
 
-def members(
+def read_tar_members(
     stream: IO[bytes], at_most: float = math.inf, *, whole: float | None = None
-) -> dict[str, Member]:
+) -> dict[str, TarMember]:
     """Names and places of all files; links, devices and sparse files are refused, and more entries
     than `at_most`. `whole`: the bytes of a tar of which the stream has the first ones; the files
     are those whose headers are there.
     """
-    found: dict[str, Member] = {}
+    found: dict[str, TarMember] = {}
     for kind, name, member in _entries(stream, at_most, whole):
         if kind == tarfile.DIRTYPE and member.size == 0:
             continue
@@ -59,7 +59,7 @@ def members(
     return found
 
 
-def check_beginning(stream: IO[bytes]) -> None:
+def check_tar_beginning(stream: IO[bytes]) -> None:
     """Refuse what does not begin as a tar does, as what it is where that is known."""
     block = _read(stream, 0, BLOCK)
     if block == bytes(BLOCK):
@@ -71,12 +71,12 @@ def check_beginning(stream: IO[bytes]) -> None:
         raise InvalidBundle(foreign.refusal(found, foreign.BUNDLE) or refused.detail) from None
 
 
-def open_member(stream: IO[bytes], member: Member) -> IO[bytes]:
+def open_tar_member(stream: IO[bytes], member: TarMember) -> IO[bytes]:
     """The member's bytes as a seekable stream, while `stream` is open."""
-    return io.BufferedReader(_Part(stream, member))
+    return io.BufferedReader(_TarMemberStream(stream, member))
 
 
-def plain_name(name: str) -> str:
+def clean_member_name(name: str) -> str:
     """The name without `./`; a name that could lead outside the folder is refused."""
     parts = PurePosixPath(name)
     if parts.is_absolute() or ".." in parts.parts or "\\" in name or not name.isprintable():
@@ -84,8 +84,8 @@ def plain_name(name: str) -> str:
     return parts.as_posix()
 
 
-class _Part(io.RawIOBase):
-    def __init__(self, stream: IO[bytes], member: Member) -> None:
+class _TarMemberStream(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], member: TarMember) -> None:
         self._stream = stream
         self._member = member
         self._at = 0
@@ -111,7 +111,7 @@ class _Part(io.RawIOBase):
 
 def _entries(
     stream: IO[bytes], at_most: float, whole: float | None
-) -> Iterator[tuple[bytes, str, Member]]:
+) -> Iterator[tuple[bytes, str, TarMember]]:
     """Type, name and place of each entry, with what its extended header says."""
     there = stream.seek(0, os.SEEK_END)
     file_bytes = there if whole is None else whole
@@ -124,7 +124,7 @@ def _entries(
         if headers > 2 * at_most:  # a file may have an extended one too
             raise InvalidBundle(f"expected at most {at_most} files in the bundle, found more")
         header = _header(block, position)
-        member = Member(position + BLOCK, _size(block, records, position))
+        member = TarMember(position + BLOCK, _size(block, records, position))
         position = member.start + -(-member.size // BLOCK) * BLOCK
         if position > file_bytes:
             raise InvalidBundle(
@@ -174,11 +174,11 @@ def _name(header: tarfile.TarInfo, records: Records | None) -> str:
     name = header.name
     if records and b"path" in records:
         name = records[b"path"].decode("utf-8", "surrogateescape")
-    return plain_name(name)
+    return clean_member_name(name)
 
 
 def _extended(
-    stream: IO[bytes], kind: bytes, member: Member, before: Records | None
+    stream: IO[bytes], kind: bytes, member: TarMember, before: Records | None
 ) -> Records | None:
     """An extended header's records for the next file; a global one may change no name or size."""
     if before is not None or member.size > MAX_EXTENDED_BYTES:

@@ -7,29 +7,34 @@ tokenizer.json, preprocessor_config.json, and generation_config.json where there
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from prescore import foreign
 from service.contract.errors import ConfigInvalid, InvalidPackage
 from service.contract.formats import strict_json
-from service.contract.formats.huggingface import generation, image_processors, prompts, tensors
-from service.contract.formats.huggingface.families import FAMILIES
-from service.contract.formats.huggingface.generation import Generation
-from service.contract.formats.huggingface.parts import Family
-from service.contract.formats.huggingface.reading import checked
-from service.contract.formats.huggingface.tensors import Found
-from service.contract.formats.packages import Package
-from service.contract.formats.preprocessing import Preprocessing
+from service.contract.formats.huggingface import generation, image_processors, tensors
+from service.contract.formats.huggingface.blip import Blip2Schema, BlipSchema
+from service.contract.formats.huggingface.family import TransformersFamily
+from service.contract.formats.huggingface.generation import GenerationSettings
+from service.contract.formats.huggingface.git import GitSchema
+from service.contract.formats.huggingface.rotary import LlavaSchema, PaliGemmaSchema
+from service.contract.formats.huggingface.schemas import ConfigPart, validate_part
+from service.contract.formats.huggingface.tensors import LocatedTensor
+from service.contract.formats.huggingface.vision_encoder_decoder import VisionEncoderDecoderSchema
+from service.contract.formats.packages import ModelPackage
+from service.contract.formats.preprocessing import PicturePreprocessing
 
 __all__ = [
     "CONFIG",
     "TOKENIZER",
-    "Captioner",
-    "Family",
-    "Generation",
-    "Preprocessing",
-    "check_config",
-    "judge",
+    "GenerationSettings",
+    "PicturePreprocessing",
+    "TransformersCaptioner",
+    "TransformersFamily",
+    "check_transformers_config",
+    "validate_transformers",
 ]
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
@@ -40,15 +45,15 @@ _ASKS_FOR_CODE = ("auto_map", "custom_pipelines", "quantization_config")
 
 
 @dataclass(frozen=True)
-class Captioner:
-    """What a folder says of its captioner; no tensor is read. `start` and `end`: ids of pieces;
+class TransformersCaptioner:
+    """Captioner that a folder describes; no tensor is read. `start` and `end`: ids of pieces;
     after a prompt, captions start with its last piece.
     """
 
-    family: Family
-    generation: Generation
-    preprocessing: Preprocessing
-    tensors: Mapping[str, Found]
+    family: TransformersFamily
+    generation: GenerationSettings
+    preprocessing: PicturePreprocessing
+    tensors: Mapping[str, LocatedTensor]
     start: int
     end: int
     prompt: str | None = None
@@ -62,11 +67,13 @@ class Captioner:
         )
 
 
-def judge(package: Package) -> Captioner:
+def validate_transformers(package: ModelPackage) -> TransformersCaptioner:
     """Raises an InvalidCheckpoint that says what is wrong, where, and what to do."""
-    config, family = check_config(package)
+    config, family = check_transformers_config(package)
     own = _json(package, _GENERATION) if _GENERATION in package.files else {}
-    searched = generation.of(own, family.special(config) | generation.in_config(config, own))
+    searched = generation.parse_generation(
+        own, family.special(config) | generation.read_config_generation(config, own)
+    )
     if family.in_places:
         _check_alone(searched)
     start, end = family.edges(searched)
@@ -78,17 +85,17 @@ def judge(package: Package) -> Captioner:
                 pointer=f"/{CONFIG}",
             )
     preprocessing = _preprocessing(package, family)
-    prompt = prompts.of(package, family)
+    prompt = read_prompt(package, family)
     if TOKENIZER not in package.files:
         raise InvalidPackage(
             f"expected {TOKENIZER}, the tokenizer in one file: save_pretrained of the (fast) "
             f"tokenizer writes it; found {', '.join(sorted(package.files))[:300]}"
         )
-    found = tensors.judged(package, family)
-    return Captioner(family, searched, preprocessing, found, start, end, prompt)
+    found = tensors.locate_tensors(package, family)
+    return TransformersCaptioner(family, searched, preprocessing, found, start, end, prompt)
 
 
-def check_config(package: Package) -> tuple[dict[str, Any], Family]:
+def check_transformers_config(package: ModelPackage) -> tuple[dict[str, Any], TransformersFamily]:
     """config.json, and the family that it describes; needs no other file."""
     config = _json(package, CONFIG)
     for name in _ASKS_FOR_CODE:
@@ -101,14 +108,14 @@ def check_config(package: Package) -> tuple[dict[str, Any], Family]:
     return config, _family(config)
 
 
-def _family(config: Mapping[str, Any]) -> Family:
+def _family(config: Mapping[str, Any]) -> TransformersFamily:
     kind = config.get("model_type")
     if refusal := foreign.refusal_of_type(kind):
         raise ConfigInvalid(f"{CONFIG}: {refusal}", pointer=f"/{CONFIG}/model_type")
-    return checked(FAMILIES[str(kind)], config, CONFIG)
+    return validate_part(FAMILIES_BY_MODEL_TYPE[str(kind)], config, CONFIG)
 
 
-def _check_alone(searched: Generation) -> None:
+def _check_alone(searched: GenerationSettings) -> None:
     """Raises for what would count a picture's places and a prompt besides captions."""
     lengths = {"max_length": searched.max_length, "min_length": searched.min_length}
     repeated = {
@@ -126,7 +133,7 @@ def _check_alone(searched: Generation) -> None:
             )
 
 
-def _preprocessing(package: Package, family: Family) -> Preprocessing:
+def _preprocessing(package: ModelPackage, family: TransformersFamily) -> PicturePreprocessing:
     name = next((each for each in _PREPROCESSING if each in package.files), None)
     if name is None:
         raise InvalidPackage(
@@ -135,7 +142,9 @@ def _preprocessing(package: Package, family: Family) -> Preprocessing:
         )
     found = _json(package, name)
     inner = found.get("image_processor")
-    preprocessing = image_processors.read(inner if isinstance(inner, dict) else found, name)
+    preprocessing = image_processors.parse_image_processor(
+        inner if isinstance(inner, dict) else found, name
+    )
     if preprocessing.shape != (family.image_size, family.image_size):
         raise ConfigInvalid(
             f"{name}: pictures become {list(preprocessing.shape)}, the model looks at "
@@ -145,11 +154,67 @@ def _preprocessing(package: Package, family: Family) -> Preprocessing:
     return preprocessing
 
 
-def _json(package: Package, name: str) -> dict[str, Any]:
+def _json(package: ModelPackage, name: str) -> dict[str, Any]:
     try:
-        value = strict_json.parse(package.text(name, _MOST_JSON))
+        value = strict_json.parse_json(package.text(name, _MOST_JSON))
     except strict_json.NotJson as error:
         raise ConfigInvalid(f"{name}: {error}", pointer=f"/{name}{error.where}") from None
     if not isinstance(value, dict):
         raise ConfigInvalid(f"{name}: expected an object, found {value!r:.60}", pointer=f"/{name}")
     return value
+
+
+FAMILIES_BY_MODEL_TYPE: Mapping[str, type[TransformersFamily]] = {
+    "vision-encoder-decoder": VisionEncoderDecoderSchema,
+    "blip": BlipSchema,
+    "blip-2": Blip2Schema,
+    "git": GitSchema,
+    "llava": LlavaSchema,
+    "paligemma": PaliGemmaSchema,
+}
+
+
+PROMPT_FILE = "prompt.json"
+_MOST_PROMPT_BYTES = 20_000
+
+
+class _PromptFile(ConfigPart):
+    prompt: Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+def read_prompt(package: ModelPackage, family: TransformersFamily) -> str | None:
+    """Read a folder's prompt, as the library's processor takes it; None where the family has none.
+    Nothing is assumed, since another prompt is another captioner. Raises an InvalidCheckpoint that
+    says what to do.
+    """
+    there = PROMPT_FILE in package.files
+    if family.example_prompt is None:
+        if there:
+            raise InvalidPackage(
+                f"{PROMPT_FILE}: expected none, since captions of a {family.model_type} follow the "
+                "picture without a prompt: leave it out, or bring columns",
+                pointer=f"/{PROMPT_FILE}",
+            )
+        return None
+    if not there:
+        raise InvalidPackage(
+            f"expected {PROMPT_FILE} beside config.json: a {family.model_type} reads a prompt before "
+            'a caption, and no file of the library says which. Write {"prompt": "…"} with what '
+            f"you give its processor, such as {family.example_prompt!r}",
+            pointer=f"/{PROMPT_FILE}",
+        )
+    return _prompt_text(package)
+
+
+def _prompt_text(package: ModelPackage) -> str:
+    try:
+        found = strict_json.parse_json(package.text(PROMPT_FILE, _MOST_PROMPT_BYTES))
+    except strict_json.NotJson as error:
+        raise ConfigInvalid(
+            f"{PROMPT_FILE}: {error}", pointer=f"/{PROMPT_FILE}{error.where}"
+        ) from None
+    if not isinstance(found, dict):
+        raise ConfigInvalid(
+            f"{PROMPT_FILE}: expected an object, found {found!r:.60}", pointer=f"/{PROMPT_FILE}"
+        )
+    return validate_part(_PromptFile, found, PROMPT_FILE).prompt

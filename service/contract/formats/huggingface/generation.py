@@ -1,4 +1,4 @@
-"""How a folder's captioner searches: what of generation_config.json is implemented, by name."""
+"""Generation settings of a folder's captioner: the implemented ones, by name."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from service.contract.errors import ConfigInvalid
-from service.contract.formats.huggingface.reading import Part, checked
+from service.contract.formats.huggingface.schemas import ConfigPart, validate_part
 
 _FILE = "generation_config.json"
 Token = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -15,7 +15,7 @@ Length = Annotated[int, Field(ge=0, le=100_000)]
 _DEFAULT_LENGTH = 20  # of what follows START
 
 
-class Generation(Part):
+class GenerationSettings(ConfigPart):
     """Lengths as the library counts them: with START, except those of new tokens."""
 
     harmless = frozenset(
@@ -139,7 +139,7 @@ _OLD_NAMES = (
 )
 
 
-def of(found: Mapping[str, Any], otherwise: Mapping[str, Any]) -> Generation:
+def parse_generation(found: Mapping[str, Any], otherwise: Mapping[str, Any]) -> GenerationSettings:
     """From the file, and from config.json what is not in it; refuses what is not implemented."""
     for name, neutral in _NEUTRAL.items():
         value = found.get(name)
@@ -152,12 +152,12 @@ def of(found: Mapping[str, Any], otherwise: Mapping[str, Any]) -> Generation:
     given = {
         name: value for name, value in found.items() if value is not None and name not in _NEUTRAL
     }
-    return checked(Generation, {**otherwise, **given}, _FILE)
+    return validate_part(GenerationSettings, {**otherwise, **given}, _FILE)
 
 
-def in_config(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Where there is no file of its own: older versions kept these in config.json."""
+def read_config_generation(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in config.json, where older versions kept them; none beside a file of their own."""
     names = [name for name in (*_OLD_NAMES, *_NEUTRAL) if config.get(name) is not None]
     found = {} if own else {name: config[name] for name in names}
-    of(found, {})
+    parse_generation(found, {})
     return {name: value for name, value in found.items() if name not in _NEUTRAL}

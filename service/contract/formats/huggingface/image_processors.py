@@ -1,4 +1,4 @@
-"""What becomes of pictures, as preprocessor_config.json has it."""
+"""Image processors: preprocessing of pictures, as preprocessor_config.json has it."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from service.contract.errors import ConfigInvalid
-from service.contract.formats.huggingface.reading import checked
-from service.contract.formats.preprocessing import Preprocessing
+from service.contract.formats.huggingface.schemas import validate_part
+from service.contract.formats.preprocessing import PicturePreprocessing
 
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _CLIP = {
@@ -38,7 +38,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 _ENDINGS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 
 
-class Processor(Preprocessing):
+class ImageProcessor(PicturePreprocessing):
     """`kind`: ViTImageProcessorFast is a ViT."""
 
     harmless: ClassVar[frozenset[str]] = frozenset(
@@ -82,7 +82,7 @@ class Processor(Preprocessing):
         return filled
 
 
-def read(found: Mapping[str, Any], where: str) -> Processor:
+def parse_image_processor(found: Mapping[str, Any], where: str) -> ImageProcessor:
     """Raises ConfigInvalid with the place in `where`, a file."""
     name = str(found.get("image_processor_type") or found.get("feature_extractor_type") or "")
     ending = next((each for each in _ENDINGS if name.endswith(each)), "")
@@ -93,4 +93,4 @@ def read(found: Mapping[str, Any], where: str) -> Processor:
             f"ViTImageProcessor), found {name!r:.60}",
             pointer=f"/{where}/image_processor_type",
         )
-    return checked(Processor, {**found, "kind": kind}, where)
+    return validate_part(ImageProcessor, {**found, "kind": kind}, where)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from service.contract.errors import InvalidPackage, TensorMismatch
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.huggingface.parts import Family
-from service.contract.formats.packages import Package
+from service.contract.formats.huggingface.family import TransformersFamily
+from service.contract.formats.packages import ModelPackage
 from service.contract.formats.safetensors_header import TensorEntry
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -38,25 +38,29 @@ _INPUTS = (  # of which a family has one
 
 
 @dataclass(frozen=True)
-class Found:
-    """In which file a tensor lies, and from which of its bytes on its data are counted."""
+class LocatedTensor:
+    """Place of a tensor: its file, and the byte from which its data are counted."""
 
     file: str
     data_start: int
     entry: TensorEntry
 
 
-def judged(package: Package, family: Family) -> Mapping[str, Found]:
-    found: dict[str, Found] = {}
+def locate_tensors(
+    package: ModelPackage, family: TransformersFamily
+) -> Mapping[str, LocatedTensor]:
+    found: dict[str, LocatedTensor] = {}
     for name in _files(package):
         file = package.file(name)
         with file.open() as stream:
-            header = safetensors_header.read(stream, file.size, max_structure=_MOST_STRUCTURE)
+            header = safetensors_header.read_safetensors_header(
+                stream, file.size, max_structure=_MOST_STRUCTURE
+            )
         for own, entry in header.tensors.items():
             tensor = family.renamed(own)
             if tensor in found:
                 raise TensorMismatch(f"tensor {tensor!r:.100} is there twice")
-            found[tensor] = Found(name, header.data_start, entry)
+            found[tensor] = LocatedTensor(name, header.data_start, entry)
     _check(found, family)
     return found
 
@@ -65,7 +69,9 @@ def is_buffer(name: str) -> bool:
     return _BUFFER.fullmatch(name) is not None
 
 
-def twins(found: Mapping[str, Found], family: Family) -> Mapping[str, str]:
+def find_tied_tensors(
+    found: Mapping[str, LocatedTensor], family: TransformersFamily
+) -> Mapping[str, str]:
     """Tensors that the configuration ties to others, which have to be equal to them."""
     expected = family.shapes()
     known = {**_TWINS, _OUTPUT: next((each for each in _INPUTS if each in expected), "")}
@@ -74,7 +80,7 @@ def twins(found: Mapping[str, Found], family: Family) -> Mapping[str, str]:
     }
 
 
-def _files(package: Package) -> list[str]:
+def _files(package: ModelPackage) -> list[str]:
     if _WHOLE in package.files:
         return [_WHOLE]
     if _INDEX not in package.files:
@@ -84,7 +90,7 @@ def _files(package: Package) -> list[str]:
             "save_pretrained(folder, safe_serialization=True) writes them"
         )
     try:
-        index = strict_json.parse(package.text(_INDEX, _MOST_INDEX))
+        index = strict_json.parse_json(package.text(_INDEX, _MOST_INDEX))
     except strict_json.NotJson as error:
         raise InvalidPackage(f"{_INDEX}: {error}", pointer=f"/{_INDEX}") from None
     places = index.get("weight_map") if isinstance(index, dict) else None
@@ -93,10 +99,10 @@ def _files(package: Package) -> list[str]:
     return sorted(set(places.values()))
 
 
-def _check(found: Mapping[str, Found], family: Family) -> None:
+def _check(found: Mapping[str, LocatedTensor], family: TransformersFamily) -> None:
     expected = family.shapes()
     missing = sorted(set(expected) - set(found))
-    others = set(found) - set(expected) - set(twins(found, family))
+    others = set(found) - set(expected) - set(find_tied_tensors(found, family))
     unknown = sorted(name for name in others if not is_buffer(name))
     if missing or unknown:
         parts = [f"{len(missing)} missing, as {missing[0]}"] if missing else []

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from prescore.plain_text import NAME
-from service.contract.formats import json_parts
-from service.contract.formats.checkpoint_header import Encoder
-from service.contract.formats.checkpoint_header.sizes import MAX_FEATURE_SIZE
-from service.contract.formats.json_parts import JsonPart
-from service.contract.formats.preprocessing import Preprocessing
-from service.contract.formats.words import TOKENIZERS, Tokenizer
+from service.contract.formats import strict_json
+from service.contract.formats.architectures import MAX_FEATURE_SIZE
+from service.contract.formats.checkpoint_header import FeatureEncoder
+from service.contract.formats.preprocessing import PicturePreprocessing
+from service.contract.formats.strict_json import JsonPart
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS, ModelTokenizer
 
-FILE = "prescore.json"
+MANIFEST_FILE = "prescore.json"
 MAX_BYTES = 100_000
 MAX_STATES = 200  # tensors: two for each of 100 layers
 MOST_PIECES = 300_000  # the largest tokenizers have 260,000
@@ -24,7 +24,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 Id = Annotated[int, Field(ge=0)]
 
 
-class Look(JsonPart):
+class LookGraph(JsonPart):
     """Computed once an image. Its only input is `features`, (N, feature size), or `pixels`,
     (N, 3, height, width).
     """
@@ -34,7 +34,7 @@ class Look(JsonPart):
     pixels: Name | None = None
 
 
-class Step(JsonPart):
+class StepGraph(JsonPart):
     """Reads a word in each row. `words`: (n); `logits`: (n, words)."""
 
     file: FileName
@@ -50,14 +50,14 @@ class ScoreGraph(JsonPart):
     logits: Name
 
 
-class Image(JsonPart):
+class ImageTensor(JsonPart):
     """A tensor of each image: an output of `look`, and the input of `step` that it becomes."""
 
     look: Name
     step: Name
 
 
-class State(JsonPart):
+class StateTensor(JsonPart):
     """A tensor of each caption: an output of `look` before the first word, then an input of `step`
     and its output.
     """
@@ -67,7 +67,7 @@ class State(JsonPart):
     after: Name
 
 
-class Vocabulary(JsonPart):
+class VocabularyFile(JsonPart):
     """`file`: a JSON list of words by id. START and END may be one word."""
 
     file: FileName
@@ -76,7 +76,7 @@ class Vocabulary(JsonPart):
     unknown: Id
 
 
-class Pieces(JsonPart):
+class PiecesFile(JsonPart):
     """`file`: a tokenizer as the library tokenizers saves it. `size`: of a step's logits.
     `longest`: the most tokens that are read of a caption, START among them.
     """
@@ -88,13 +88,13 @@ class Pieces(JsonPart):
     longest: int = Field(default=MOST_READ, ge=2, le=MOST_READ)
 
 
-class Pictures(Preprocessing):
+class OnnxPreprocessing(PicturePreprocessing):
     """`channels`: in which order the network takes them."""
 
     channels: Literal["rgb", "bgr"] = "rgb"
 
 
-class Manifest(JsonPart):
+class OnnxManifest(JsonPart):
     """Of image features: `feature_size`, `encoder` and `look.features`; of pictures:
     `preprocessing` and `look.pixels`. Of words: `vocabulary` and `tokenizer`; of pieces of words:
     `pieces`.
@@ -103,19 +103,19 @@ class Manifest(JsonPart):
     prescore: Literal["1"]
     format: Literal["onnx"]
     feature_size: int | None = Field(default=None, ge=1, le=MAX_FEATURE_SIZE)
-    preprocessing: Pictures | None = None
-    look: Look
-    step: Step
+    preprocessing: OnnxPreprocessing | None = None
+    look: LookGraph
+    step: StepGraph
     score: ScoreGraph | None = None
-    images: list[Image] = Field(default=[], max_length=MAX_STATES)
-    state: list[State] = Field(default=[], max_length=MAX_STATES)
-    vocabulary: Vocabulary | None = None
-    pieces: Pieces | None = None
-    tokenizer: Tokenizer | None = None
-    encoder: Encoder | None = None
+    images: list[ImageTensor] = Field(default=[], max_length=MAX_STATES)
+    state: list[StateTensor] = Field(default=[], max_length=MAX_STATES)
+    vocabulary: VocabularyFile | None = None
+    pieces: PiecesFile | None = None
+    tokenizer: ModelTokenizer | None = None
+    encoder: FeatureEncoder | None = None
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> "Manifest":
+    def _of_one_kind(self) -> "OnnxManifest":
         features = {
             "feature_size": self.feature_size,
             "encoder": self.encoder,
@@ -128,7 +128,7 @@ class Manifest(JsonPart):
         return self
 
     @model_validator(mode="after")
-    def _each_once(self) -> "Manifest":
+    def _each_once(self) -> "OnnxManifest":
         for what, names in (
             ("the output of look", [each.look for each in self.images]),
             ("the output of look", [each.first for each in self.state]),
@@ -140,8 +140,8 @@ class Manifest(JsonPart):
                 raise ValueError(
                     f"{what} {twice!r} is named twice; each tensor has a name of its own"
                 )
-        if self.tokenizer is not None and self.tokenizer not in TOKENIZERS:
-            known = " or ".join(map(repr, TOKENIZERS))
+        if self.tokenizer is not None and self.tokenizer not in MODEL_TOKENIZERS:
+            known = " or ".join(map(repr, MODEL_TOKENIZERS))
             raise ValueError(f"tokenizer: expected {known}, found {self.tokenizer!r:.60}")
         if self.encoder is not None and self.encoder.oddity() is not None:
             raise ValueError(str(self.encoder.oddity()))
@@ -163,14 +163,14 @@ class Manifest(JsonPart):
         return name
 
     @property
-    def tokens(self) -> Vocabulary | Pieces:
+    def tokens(self) -> VocabularyFile | PiecesFile:
         found = self.vocabulary or self.pieces
         assert found is not None
         return found
 
     @property
     def fed(self) -> list[str]:
-        """What `step` reads beside words, by the names of its inputs: of images, then the state."""
+        """Inputs of `step` beside words, by their names: of images, then the state."""
         return [*(each.step for each in self.images), *(each.before for each in self.state)]
 
     @property
@@ -193,6 +193,6 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(most[1:])} and {last}" if most[1:] else last
 
 
-def parse(text: str) -> Manifest:
+def parse_manifest(text: str) -> OnnxManifest:
     """Raises ConfigInvalid with the place of the first fault."""
-    return json_parts.parse(Manifest, text, FILE, f"/{FILE}")
+    return strict_json.parse_model(OnnxManifest, text, MANIFEST_FILE, f"/{MANIFEST_FILE}")

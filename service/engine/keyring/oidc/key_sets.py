@@ -17,7 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.util import base64_to_int
 
-from service.contract.errors import Unavailable, UrlRefused
+from service.contract.errors import ServiceUnavailable, UrlRefused
 from service.contract.formats import strict_json
 from service.engine.keyring.oidc.refusals import Refused
 from service.engine.keyring.oidc.trusted import Issuer
@@ -88,7 +88,7 @@ class KeySets:
             keys, failed = kept.keys, kept.failed
         found = keys.get(kid)
         if found is None and failed:
-            raise Unavailable("the keys of the token's issuer cannot be had now; try again")
+            raise ServiceUnavailable("the keys of the token's issuer cannot be had now; try again")
         if found is None:
             raise Refused("names a key that its issuer does not have")
         if not found.is_for(algorithm):
@@ -118,7 +118,7 @@ class KeySets:
 def read(data: bytes) -> dict[str, Named]:
     """The usable keys of a set, by their names. UrlRefused where it is none."""
     try:
-        found = strict_json.parse(data.decode("utf-8"))
+        found = strict_json.parse_json(data.decode("utf-8"))
     except ValueError:
         raise UrlRefused("expected a set of keys (JWKS), found no JSON") from None
     listed = found.get("keys") if isinstance(found, dict) else None

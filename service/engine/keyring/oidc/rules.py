@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prescore.plain_text import is_plain, quoted
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring.oidc.refusals import Refused
 from service.engine.keyring.oidc.tokens import JobToken
 from service.engine.keyring.oidc.trusted import Issuer, Rule

@@ -89,7 +89,7 @@ def _object(segment: bytes, what: str) -> dict[str, Any]:
 def _parsed(data: bytes | None, what: str) -> dict[str, Any]:
     """Strictly: two readers must not find different claims in one token."""
     try:
-        found = strict_json.parse((data or b"").decode("utf-8"), most_keys=_MOST_KEYS)
+        found = strict_json.parse_json((data or b"").decode("utf-8"), most_keys=_MOST_KEYS)
     except ValueError:  # NotJson and UnicodeDecodeError are such
         raise Refused(f"has {what} that are not strict JSON") from None
     if not isinstance(found, dict):

@@ -26,7 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from prescore.plain_text import NAME, quoted
 from service.contract import limits, wording
-from service.contract.asking import TEAM, Scope
+from service.contract.askers import TEAM, Scope
 from service.contract.errors import InvalidSetting, UrlRefused
 from service.engine.outgoing import places
 from service.engine.outgoing.places import Named
@@ -146,7 +146,7 @@ def read(path: Path | None) -> Trusted | None:
         trusted = Trusted.model_validate(found)
     except ValidationError as error:
         first = error.errors()[0]
-        raise _wrong(path, _place(first["loc"]), wording.told(first)) from None
+        raise _wrong(path, _place(first["loc"]), wording.describe_field_error(first)) from None
     seen: set[str] = set()
     for number, issuer in enumerate(trusted.issuers):
         at = f"issuers[{number}]"

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from prescore.models.keys import Key, KeyPage
-from service.contract.api.texts import moment, moment_or_none
+from service.contract.api.field_types import moment, moment_or_none
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.engine.keyring import keys
 from service.engine.keyring.keys import KeyRecord

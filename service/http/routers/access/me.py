@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fastapi import APIRouter, Request
 
 from prescore.models.keys import Limit, Me
-from service.contract.api.texts import moment_or_none
+from service.contract.api.field_types import moment_or_none
 from service.engine.keyring import keys
 from service.engine.quotas import room
 from service.http import openapi

@@ -5,13 +5,13 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from prescore.models.keys import JobKey
-from service.contract.api.changes import JobKeyIn
-from service.contract.api.texts import moment
-from service.contract.asking import Scope
+from service.contract.api.changes import JobKeyRequest
+from service.contract.api.field_types import moment
+from service.contract.askers import Scope
 from service.contract.errors import (
+    BodyTooLarge,
     MalformedJson,
     Overloaded,
-    TooLarge,
     Unauthorized,
     UnsupportedMedia,
 )
@@ -37,10 +37,12 @@ router = APIRouter(prefix="/v1/keys/oidc", tags=["keys"], route_class=_SmallRout
     operation_id="make_job_key",
     summary="Get a key for the token of a CI job",
     response_description="A key for an hour.",
-    responses=openapi.refusals(Unauthorized, MalformedJson, TooLarge, UnsupportedMedia, Overloaded),
+    responses=openapi.refusals(
+        Unauthorized, MalformedJson, BodyTooLarge, UnsupportedMedia, Overloaded
+    ),
 )
 async def exchange(
-    service: Service, request: Request, response: Response, body: JobKeyIn
+    service: Service, request: Request, response: Response, body: JobKeyRequest
 ) -> JobKey:
     """Needs no key. The token is a JWT that GitHub, GitLab or another issuer has signed for the
     job; the service's operator says which issuers and projects are trusted. What is submitted with

@@ -6,7 +6,7 @@ import time
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from service.contract.api.strict import Strict
+from service.contract.api.request_parts import StrictModel
 from service.engine.keyring import keys, texts
 from service.engine.keyring.keys import KeyRecord
 from service.engine.keyring.looking import NotValid, valid
@@ -26,7 +26,7 @@ router = APIRouter(
 )
 
 
-class KeyIn(Strict):
+class KeyIn(StrictModel):
     """The key of whoever signs in."""
 
     key: str = Field(min_length=1, max_length=texts.LONGEST)

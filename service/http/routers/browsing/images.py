@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from prescore.models.comparisons import ComparedImagePage
-from service.contract.api.texts import MetricName
+from service.contract.api.field_types import MetricName
 from service.contract.errors import (
     BlobDamaged,
     BlobMissing,

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from prescore.models.evaluations import LabelList
-from service.contract.api.texts import DatasetFilter
+from service.contract.api.field_types import DatasetFilter
 from service.contract.errors import InvalidRequest
 from service.http import openapi
 from service.http.dependencies import Service

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from sqlalchemy.engine import Row
 
 from prescore.models.keys import Change, ChangeAction, ChangePage
-from service.contract.api.texts import moment
+from service.contract.api.field_types import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.engine.kept import audit
 from service.engine.kept.audit import Asked

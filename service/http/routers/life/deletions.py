@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from service.contract.api.texts import Digest
+from service.contract.api.field_types import Digest
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.http import openapi
 from service.http.dependencies import Service

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Header, Response
 
 from service.contract.api.changes import EvaluationChange, RunChange
 from service.contract.errors import (
+    BodyTooLarge,
     Conflict,
     InvalidRequest,
     MalformedJson,
     NotFound,
     PreconditionFailed,
-    TooLarge,
     UnsupportedMedia,
 )
 from service.http import openapi
@@ -32,7 +32,7 @@ IfMatch = Annotated[
     Header(description="The `ETag` of the answer that you have seen: 412 if it is another now."),
 ]
 _CHANGED = (
-    *(NotFound, InvalidRequest, MalformedJson, TooLarge, UnsupportedMedia),
+    *(NotFound, InvalidRequest, MalformedJson, BodyTooLarge, UnsupportedMedia),
     PreconditionFailed,
 )
 _DELETED = NotFound, Conflict, PreconditionFailed

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from prescore.models.datasets import Dataset
-from service.contract.api.texts import DatasetName
-from service.contract.api.urls import DatasetByUrl
+from service.contract.api.field_types import DatasetName
+from service.contract.api.urls import DatasetUrlRequest
 from service.contract.errors import (
+    BodyTooLarge,
     Conflict,
     DigestMismatch,
     DiskFull,
@@ -16,9 +17,8 @@ from service.contract.errors import (
     InvalidRequest,
     MalformedJson,
     Overloaded,
+    ServiceUnavailable,
     StoreUnavailable,
-    TooLarge,
-    Unavailable,
     UnsupportedMedia,
     UrlFailed,
     UrlRefused,
@@ -48,17 +48,17 @@ _LINKED = openapi.links("name", "get_dataset")
             *(
                 Conflict,
                 UnsupportedMedia,
-                TooLarge,
+                BodyTooLarge,
                 Overloaded,
                 StoreUnavailable,
-                Unavailable,
+                ServiceUnavailable,
                 DiskFull,
             ),
         ),
     },
 )
 async def fetch(
-    name: DatasetName, asked: DatasetByUrl, request: Request, service: Service
+    name: DatasetName, asked: DatasetUrlRequest, request: Request, service: Service
 ) -> Response:
     """The tar at a URL, judged and stored as PUT does. Only where the operator has set
     `PRESCORE_DATASETS_BY_URL=on`; by https, from public addresses, with no redirects, at most 5 GB

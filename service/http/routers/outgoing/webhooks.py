@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from prescore.models.webhooks import WEBHOOK_ID, Webhook, WebhookPage, WebhookSecret
-from service.contract.api.urls import WebhookIn
+from service.contract.api.urls import WebhookRequest
 from service.contract.errors import (
+    BodyTooLarge,
     Conflict,
     InvalidRequest,
     MalformedJson,
     NotFound,
-    TooLarge,
     UnsupportedMedia,
     UrlRefused,
 )
@@ -39,11 +39,13 @@ Identity = Annotated[
     responses={
         201: {**openapi.headers("Location"), **_LINKED},
         **openapi.refusals(
-            Conflict, InvalidRequest, UrlRefused, MalformedJson, UnsupportedMedia, TooLarge
+            Conflict, InvalidRequest, UrlRefused, MalformedJson, UnsupportedMedia, BodyTooLarge
         ),
     },
 )
-def make(asked: WebhookIn, service: Service, request: Request, response: Response) -> WebhookSecret:
+def make(
+    asked: WebhookRequest, service: Service, request: Request, response: Response
+) -> WebhookSecret:
     """Runs of your team that end from now on are told there, at least once each. What does not
     arrive is sent again for three days.
     """

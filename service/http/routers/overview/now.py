@@ -7,8 +7,8 @@ from fastapi import APIRouter
 
 from prescore import plain_text
 from prescore.models.workers_and_queues import Queue, QueueList, TaskHeld, Worker, WorkerList
-from service.contract.api.texts import moment
-from service.contract.errors import Unavailable
+from service.contract.api.field_types import moment
+from service.contract.errors import ServiceUnavailable
 from service.engine.watched import queues, workers
 from service.engine.watched.workers import WorkerState
 from service.http import openapi
@@ -31,7 +31,9 @@ def list_workers(service: Service) -> WorkerList:
     try:
         connected = service.queue.connected()
     except (redis.RedisError, OSError) as error:
-        raise Unavailable(f"Redis does not answer ({type(error).__name__}); try again") from None
+        raise ServiceUnavailable(
+            f"Redis does not answer ({type(error).__name__}); try again"
+        ) from None
     return WorkerList(items=[_shown(one) for one in workers.every(service.records, connected)])
 
 

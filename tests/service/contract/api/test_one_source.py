@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 
 DIGEST = "sha256:" + "a" * 64
 SAID = [{"image": "a.jpg", "caption": "a dog"}]
@@ -20,9 +20,9 @@ SAID = [{"image": "a.jpg", "caption": "a dog"}]
 )
 def test_a_wrong_number_of_sources_is_told_of_all_three(given):
     with pytest.raises(ValidationError, match="one of `checkpoint`, `captions` and `columns`"):
-        EvaluationIn.model_validate({"dataset": "tiny/test", **given})
+        EvaluationRequest.model_validate({"dataset": "tiny/test", **given})
 
 
 @pytest.mark.parametrize("given", [{"columns": DIGEST}, {"columns": DIGEST, "captions": SAID}])
 def test_captions_may_stand_beside_columns(given):
-    EvaluationIn.model_validate({"dataset": "tiny/test", **given})
+    EvaluationRequest.model_validate({"dataset": "tiny/test", **given})

@@ -7,11 +7,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from service.contract import api, limits
-from service.contract.api.analyses import ProbesIn
-from service.contract.api.captions import CaptionIn
-from service.contract.api.requests import Decoding, EvaluationIn
-from service.contract.api.strict import Strict
-from service.contract.results import EvaluationKept
+from service.contract.api.analyses import ProbesRequest
+from service.contract.api.evaluations import DecodingInput, EvaluationRequest
+from service.contract.api.request_parts import CaptionInput, StrictModel
+from service.contract.results import StoredEvaluation
 from workers.inference import decoding, scoring
 
 for module in pkgutil.iter_modules(api.__path__):
@@ -23,7 +22,7 @@ _FOREIGN |= {"decimal", "uuid", "url"}
 DIGEST = f"sha256:{'0' * 64}"
 
 
-def _models(root=Strict):
+def _models(root=StrictModel):
     for model in root.__subclasses__():
         yield model
         yield from _models(model)
@@ -53,7 +52,7 @@ def test_no_request_asks_for_what_json_cannot_say(model):
 
 
 def _evaluation(**asked):
-    return EvaluationIn(checkpoint=DIGEST, dataset="d/test", **asked)
+    return EvaluationRequest(checkpoint=DIGEST, dataset="d/test", **asked)
 
 
 def test_options_as_usual_are_those_of_a_request_without_them():
@@ -73,7 +72,7 @@ def test_options_as_usual_are_those_of_a_request_without_them():
 
 
 def test_options_as_usual_are_those_of_the_engine():
-    assert Decoding().length_power == decoding.DecodingOptions().length_power
+    assert DecodingInput().length_power == decoding.DecodingOptions().length_power
     assert _evaluation().precision == scoring.ScoringOptions().precision
     tokens = _evaluation(tokens={}).tokens
     assert (tokens.top, tokens.entropy) == (
@@ -96,14 +95,14 @@ SEARCH = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 )
 def test_scores_compare_where_they_were_computed_alike(other, alike):
     kept = _evaluation().model_dump()
-    ours, theirs = (EvaluationKept.model_validate(each) for each in (kept, {**kept, **other}))
+    ours, theirs = (StoredEvaluation.model_validate(each) for each in (kept, {**kept, **other}))
     assert ours.is_computed_as(theirs) is alike
 
 
 @pytest.mark.parametrize("name", ["391895", 391895, 391895.0])
 def test_a_caption_names_its_image_as_cocos_results_do(name):
     """The same request, whichever name it has, so that its hash is the same."""
-    found = CaptionIn.model_validate({"image_id": name, "caption": "a dog"})
+    found = CaptionInput.model_validate({"image_id": name, "caption": "a dog"})
     assert found.model_dump() == {"image": "391895", "caption": "a dog"}
 
 
@@ -123,10 +122,10 @@ def test_a_caption_names_its_image_as_cocos_results_do(name):
 )
 def test_a_caption_names_one_image_once(named):
     with pytest.raises(ValidationError):
-        CaptionIn.model_validate({**named, "caption": "a dog"})
+        CaptionInput.model_validate({**named, "caption": "a dog"})
 
 
-@pytest.mark.parametrize("model", [EvaluationIn, ProbesIn])
+@pytest.mark.parametrize("model", [EvaluationRequest, ProbesRequest])
 def test_captions_are_counted_before_one_is_judged(model):
     """To judge as many as may be takes a second, and the first of these is none."""
     asked = {"dataset": "tiny/test", "captions": [None] * (limits.CAPTIONS + 1)}

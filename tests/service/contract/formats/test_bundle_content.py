@@ -9,8 +9,8 @@ import pytest
 from contract_files import line, lines, refused, tar, tar_entry
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.contract.formats.bundles import stored
-from service.contract.formats.bundles.content import content_of
+from service.contract.formats.bundles import files
+from service.contract.formats.bundles.files import compute_content_digests
 
 CAPTIONS = lines([line("a.jpg"), line("b.jpg", split="val")])
 FILES = {
@@ -39,7 +39,7 @@ def _tar(path, names):
 def test_the_content_is_what_sha256sum_says_of_the_files(folder):
     command = ["sha256sum", *sorted(FILES, key=str.encode)]
     listed = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
-    found = content_of(folder)
+    found = compute_content_digests(folder)
     assert found.whole == f"sha256:{hashlib.sha256(listed).hexdigest()}"
     assert found.captions == f"sha256:{hashlib.sha256(CAPTIONS).hexdigest()}"
 
@@ -50,43 +50,45 @@ def test_the_content_is_what_sha256sum_says_of_the_files(folder):
     ids=["as listed", "reversed", "with others"],
 )
 def test_order_and_other_files_do_not_count(folder, tmp_path, names):
-    assert content_of(_tar(tmp_path / "bundle.tar", names)) == content_of(folder)
+    assert compute_content_digests(_tar(tmp_path / "bundle.tar", names)) == compute_content_digests(
+        folder
+    )
 
 
 @pytest.mark.parametrize("without", [*FILES][1:])
 def test_each_file_counts(folder, without):
-    whole = content_of(folder)
+    whole = compute_content_digests(folder)
     (folder / without).rename(folder / f"{without}x" if "/" in without else folder / "x")
-    changed = content_of(folder)
+    changed = compute_content_digests(folder)
     assert changed.whole != whole.whole
     assert changed.captions == whole.captions
 
 
 def test_captions_are_copied_on_the_way(folder):
     copy = io.BytesIO()
-    content_of(folder, copy)
+    compute_content_digests(folder, copy)
     assert copy.getvalue() == CAPTIONS
 
 
 def test_a_bundle_without_captions_has_no_content(tmp_path):
     path = _tar(tmp_path / "bundle.tar", ["features.safetensors"])
-    refused(lambda: content_of(path), InvalidBundle, "captions.jsonl")
+    refused(lambda: compute_content_digests(path), InvalidBundle, "captions.jsonl")
 
 
 def test_captions_are_read_from_a_folder_a_tar_and_alone(folder, tmp_path):
     bundle = _tar(tmp_path / "bundle.tar", FILES)
     alone = folder / "captions.jsonl"
     for path in (folder, bundle, alone):
-        assert [item.image for item in stored.read_split(path, "val")] == ["b.jpg"]
-        assert b"".join(stored.captions_of(path)) == CAPTIONS
-        refused(lambda path=path: stored.read_split(path, "x"), InvalidBundle, "test, val")
+        assert [item.image for item in files.read_captions_split(path, "val")] == ["b.jpg"]
+        assert b"".join(files.read_captions_in_chunks(path)) == CAPTIONS
+        refused(lambda path=path: files.read_captions_split(path, "x"), InvalidBundle, "test, val")
 
 
 def test_a_tar_is_a_tar_whatever_its_first_file_is_called(tmp_path):
     path = tmp_path / "bundle.tar"
     odd = tar_entry(b'{"image": "a.jpg"}', b"x")
     path.write_bytes(tar(odd, tar_entry(b"captions.jsonl", CAPTIONS)))
-    assert [item.image for item in stored.read_split(path, "test")] == ["a.jpg"]
+    assert [item.image for item in files.read_captions_split(path, "test")] == ["a.jpg"]
 
 
 def test_a_bundle_that_people_name_is_no_single_file(folder):

@@ -8,7 +8,7 @@ import pytest
 from contract_files import features, line, refused, safetensors_file
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import Encoder
+from service.contract.formats.checkpoint_header import FeatureEncoder
 
 
 @pytest.fixture
@@ -24,7 +24,11 @@ def test_the_header_says_all_that_is_needed_to_find_a_row(header_of, bundle):
     content = features(ids=["b.jpg", "é.jpg"], tensors={"features": ("F32", (2, 3))})
     found = header_of(content)
     assert found == bundles.FeaturesHeader(
-        ("b.jpg", "é.jpg"), 3, "F32", Encoder(name="vgg", digest="sha256:0"), found.data_start
+        ("b.jpg", "é.jpg"),
+        3,
+        "F32",
+        FeatureEncoder(name="vgg", digest="sha256:0"),
+        found.data_start,
     )
     assert len(content) - found.data_start == 2 * 3 * 4
     assert found.data_start == 8 + struct.unpack("<Q", content[:8])[0]

@@ -5,8 +5,8 @@ import pytest
 from contract_files import line, refused, tar, tar_block, tar_entry
 from service.contract import limits
 from service.contract.errors import InvalidBundle
-from service.contract.formats import bundles, words
-from service.contract.formats.bundles import judging
+from service.contract.formats import bundles, vocabularies
+from service.contract.formats.bundles import validation
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def few(monkeypatch):
 
 def _judged(path, lines, *entries):
     path.write_bytes(tar(tar_entry(b"captions.jsonl", b"".join(lines)), *entries))
-    return judging.judge(path)
+    return validation.validate_bundle(path)
 
 
 def _pax(number):
@@ -68,6 +68,6 @@ def test_as_many_as_the_limits_say_are_accepted(tmp_path):
 
 
 def test_signs_count_as_words():
-    assert not words.has_too_many("a-b c")
-    assert words.has_too_many("a-b c d")
-    assert not words.has_too_many("longer words than four")
+    assert not vocabularies.has_too_many_tokens("a-b c")
+    assert vocabularies.has_too_many_tokens("a-b c d")
+    assert not vocabularies.has_too_many_tokens("longer words than four")

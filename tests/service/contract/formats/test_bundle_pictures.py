@@ -5,7 +5,8 @@ import pytest
 from contract_files import line, refused
 from service.contract import limits
 from service.contract.errors import InvalidBundle
-from service.contract.formats.bundles import judging, pictures
+from service.contract.formats.bundles import files as pictures
+from service.contract.formats.bundles import validation
 
 JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
@@ -15,7 +16,7 @@ NAMED = {"images/a.jpg": JPEG, "images/b/b.png": PNG, "images/c.webp": WEBP}
 
 
 def _counted(bundle, files):
-    splits = judging.judge(bundle({"captions.jsonl": CAPTIONS, **files})).splits
+    splits = validation.validate_bundle(bundle({"captions.jsonl": CAPTIONS, **files})).splits
     return {name: counts.get("pictures", 0) for name, counts in splits.items()}
 
 
@@ -24,7 +25,7 @@ def test_pictures_are_counted_by_split(bundle):
 
 
 def test_a_bundle_without_pictures_tells_nothing_of_them(bundle):
-    judged = judging.judge(bundle({"captions.jsonl": line("a.jpg")}))
+    judged = validation.validate_bundle(bundle({"captions.jsonl": line("a.jpg")}))
     assert judged.splits == {"test": {"images": 1, "references": 1}}
 
 
@@ -52,7 +53,7 @@ def test_a_picture_may_have_so_many_bytes_and_no_more(bundle, monkeypatch):
 def test_the_place_of_a_picture_is_where_its_bytes_are(bundle):
     path = bundle({"captions.jsonl": CAPTIONS, **NAMED})
     asked = ["c.webp", "none.jpg", "../a.jpg", "a.jpg"]
-    found = list(pictures.places(path, asked))
+    found = list(pictures.find_pictures(path, asked))
     for place, content in ((found[0], WEBP), (found[3], JPEG)):
         assert place.path.read_bytes()[place.start : place.start + place.size] == content
     assert "images/none.jpg" in found[1]

@@ -9,15 +9,15 @@ from contract_files import features, laid_out, line, refused, safetensors_file
 from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.contract.formats.bundles import judging
-from service.contract.formats.bundles.features import counts_in
+from service.contract.formats.bundles import validation
+from service.contract.formats.bundles.features import read_region_counts
 
 GRID = {"features": ("F16", (2, 4, 3))}
 REGIONS = {"counts": ("U16", (2,)), **GRID}
 
 
 def _header(content):
-    return bundles.header_in(io.BytesIO(content))
+    return bundles.parse_features_header(io.BytesIO(content))
 
 
 def test_the_shape_says_what_the_features_are_of():
@@ -39,7 +39,7 @@ def test_values_are_found_in_whatever_order_the_tensors_are(names):
     content = safetensors_file(header, b"".join(parts[name] for name in names))
     found = _header(content)
     assert content[found.data_start :][:48] == parts["features"]
-    assert list(counts_in(io.BytesIO(content), found)) == [4, 0]
+    assert list(read_region_counts(io.BytesIO(content), found)) == [4, 0]
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_more_regions_than_places_are_refused_with_the_image_when_a_bundle_is_ju
     content[start : start + 4] = struct.pack("<2H", *counts)
     path = bundle({"captions.jsonl": line(), "features.safetensors": bytes(content)})
     if max(counts) <= 4:
-        assert judging.judge(path).features.inputs == "regions"
+        assert validation.validate_bundle(path).features.inputs == "regions"
         return
     wrong = "a.jpg" if counts[0] > 4 else "b.jpg"
     refused(
-        lambda: judging.judge(path),
+        lambda: validation.validate_bundle(path),
         InvalidBundle,
         f"counts of '{wrong}': expected at most 4",
         f"found {max(counts)}",

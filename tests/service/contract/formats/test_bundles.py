@@ -10,7 +10,7 @@ from contract_files import line, refused
 from service.contract import limits
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 
 def items_of(captions, bundle):
@@ -33,9 +33,9 @@ def test_items_come_in_the_files_order_with_ids_as_text(bundle):
         b'{"references": ["caf\xc3\xa9", "caf\\u00e9"], "split": "test", "image": "\xc3\xa9.jpg"}'
     )
     assert items_of(captions, bundle) == [
-        Item("a.jpg", "test", ("a cat", "cats"), "391895"),
-        Item("b.jpg", "val", ("a dog",), "x-7"),
-        Item("é.jpg", "test", ("café", "café"), None),
+        BundleItem("a.jpg", "test", ("a cat", "cats"), "391895"),
+        BundleItem("b.jpg", "val", ("a dog",), "x-7"),
+        BundleItem("é.jpg", "test", ("café", "café"), None),
     ]
 
 
@@ -198,7 +198,7 @@ IDS = st.none() | NAMES | st.integers(-(10**20), 10**20).map(str) | st.sampled_f
 
 
 @pytest.mark.long
-@given(items=st.lists(st.builds(Item, NAMES, NAMES, REFERENCES, IDS), min_size=1, max_size=6))
+@given(items=st.lists(st.builds(BundleItem, NAMES, NAMES, REFERENCES, IDS), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_read_back_or_refused_before_it_replaces_anything(
     items, tmp_path_factory
@@ -207,10 +207,12 @@ def test_what_is_written_is_read_back_or_refused_before_it_replaces_anything(
     names = [name for item in items for name in {item.image, item.id} - {None}]
     (folder / "captions.jsonl").unlink(missing_ok=True)
     if len(set(names)) < len(names):
-        refused(lambda: bundles.write_folder(folder, items), InvalidBundle, "is taken by line")
+        refused(
+            lambda: bundles.write_bundle_folder(folder, items), InvalidBundle, "is taken by line"
+        )
         assert names_in(folder) == []
     else:
-        bundles.write_folder(folder, items)
+        bundles.write_bundle_folder(folder, items)
         assert list(bundles.read_items(folder)) == items
         assert names_in(folder) == ["captions.jsonl"]
 
@@ -218,23 +220,25 @@ def test_what_is_written_is_read_back_or_refused_before_it_replaces_anything(
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (Item("b", "test", ()), ("line 2, references", "at least one caption")),
-        (Item("b", "test", ("\ud800",)), ("line 2", "not UTF-8")),
-        (Item("", "test", ("x",)), ("line 2, image",)),
-        (Item("b", "a\nb", ("x",)), ("line 2, split",)),
-        (Item("b", "test", ("x" * 10_001,)), ("line 2, references/0",)),
-        (Item("b", "test", ("x" * 9_999,) * 101), ("line 2", "longer than 1000000 bytes")),
-        (Item("a", "test", ("x",)), ("line 2, image", "'a' is taken by line 1")),
+        (BundleItem("b", "test", ()), ("line 2, references", "at least one caption")),
+        (BundleItem("b", "test", ("\ud800",)), ("line 2", "not UTF-8")),
+        (BundleItem("", "test", ("x",)), ("line 2, image",)),
+        (BundleItem("b", "a\nb", ("x",)), ("line 2, split",)),
+        (BundleItem("b", "test", ("x" * 10_001,)), ("line 2, references/0",)),
+        (BundleItem("b", "test", ("x" * 9_999,) * 101), ("line 2", "longer than 1000000 bytes")),
+        (BundleItem("a", "test", ("x",)), ("line 2, image", "'a' is taken by line 1")),
     ],
 )
 def test_an_item_that_could_not_be_read_again_is_not_written(item, words, tmp_path):
-    bundles.write_folder(tmp_path, [Item("old", "test", ("x",))])
-    both = [Item("a", "test", ("x",)), item]
-    refused(lambda: bundles.write_folder(tmp_path, both), InvalidBundle, *words)
+    bundles.write_bundle_folder(tmp_path, [BundleItem("old", "test", ("x",))])
+    both = [BundleItem("a", "test", ("x",)), item]
+    refused(lambda: bundles.write_bundle_folder(tmp_path, both), InvalidBundle, *words)
     assert [found.image for found in bundles.read_items(tmp_path)] == ["old"]
     assert names_in(tmp_path) == ["captions.jsonl"]
 
 
 def test_no_items_at_all_are_not_written(tmp_path):
-    refused(lambda: bundles.write_folder(tmp_path, []), InvalidBundle, "captions.jsonl is empty")
+    refused(
+        lambda: bundles.write_bundle_folder(tmp_path, []), InvalidBundle, "captions.jsonl is empty"
+    )
     assert names_in(tmp_path) == []

@@ -11,7 +11,7 @@ from service.contract.formats import checkpoint_header
 
 
 def judge(content):
-    return checkpoint_header.judge(io.BytesIO(content), len(content))
+    return checkpoint_header.parse_checkpoint_header(io.BytesIO(content), len(content))
 
 
 def refused_metadata(name, text, error, *words, pointer=""):

@@ -10,13 +10,14 @@ import contract_files
 from contract_files import ENCODER, WORDS, checkpoint, checkpoint_shapes
 from service.contract import errors
 from service.contract.formats import checkpoint_header
-from service.contract.formats.checkpoint_header import Config, Description, Encoder
+from service.contract.formats.architectures import RecurrentConfig
+from service.contract.formats.checkpoint_header import CheckpointDescription, FeatureEncoder
 
 KINDS = [(a, c) for a in ("init", "pre", "par", "merge") for c in ("gru", "lstm")]
 
 
 def judge(content):
-    return checkpoint_header.judge(io.BytesIO(content), len(content))
+    return checkpoint_header.parse_checkpoint_header(io.BytesIO(content), len(content))
 
 
 def refused(content, error, *words, pointer=None):
@@ -28,12 +29,12 @@ def refused(content, error, *words, pointer=None):
 def test_a_file_made_by_hand_from_the_contract_is_described(architecture, cell):
     content = checkpoint(architecture, cell, metadata={"epoch": "7", "note": "😀 été"})
     found = judge(content)
-    assert found.description == Description(
+    assert found.description == CheckpointDescription(
         architecture=architecture,
-        config=Config(cell=cell, size=2, feature_size=3),
+        config=RecurrentConfig(cell=cell, size=2, feature_size=3),
         vocabulary=WORDS,
         tokenizer="blanks",
-        encoder=Encoder(name="vgg", digest="sha256:0"),
+        encoder=FeatureEncoder(name="vgg", digest="sha256:0"),
         notes={"epoch": "7", "note": "😀 été"},
     )
     assert {name: list(tensor.shape) for name, tensor in found.tensors.items()} == (
@@ -52,8 +53,8 @@ def test_a_file_made_by_hand_from_the_contract_is_described(architecture, cell):
     ],
 )
 def test_parameters_are_counted_as_the_paper_counts_them(architecture, size, V, expected):
-    config = Config(cell="gru", size=size, feature_size=4096)
-    shapes = checkpoint_header.shapes(architecture, config, V)
+    config = RecurrentConfig(cell="gru", size=size, feature_size=4096)
+    shapes = checkpoint_header.list_tensor_shapes(architecture, config, V)
     assert shapes == {
         name: tuple(shape)
         for name, shape in checkpoint_shapes(architecture, "gru", size, 4096, V).items()
@@ -69,30 +70,30 @@ def test_the_edge_token_is_word_0_and_unk_is_word_1():
 def test_a_file_is_judged_where_it_lies(tmp_path):
     path = tmp_path / "m.safetensors"
     path.write_bytes(checkpoint())
-    assert checkpoint_header.read(path) == judge(checkpoint())
+    assert checkpoint_header.read_checkpoint_header(path) == judge(checkpoint())
     path.write_bytes(checkpoint()[:-1])
     with pytest.raises(errors.TensorLayout, match="the file is cut off"):
-        checkpoint_header.read(path)
+        checkpoint_header.read_checkpoint_header(path)
     path.write_bytes(checkpoint() + b"\0")
     with pytest.raises(errors.TensorLayout, match="other bytes come after them"):
-        checkpoint_header.read(path)
+        checkpoint_header.read_checkpoint_header(path)
 
 
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_what_a_description_writes_is_judged_to_be_that_description(architecture, cell):
     words = ("<>", "<unk>", '"', "\\", "\\ud800", "猫", "😀", "\u200f", "é", "e\u0301", "\0", "[")
-    description = Description(
+    description = CheckpointDescription(
         architecture,
-        Config(cell=cell, size=2, feature_size=3),
+        RecurrentConfig(cell=cell, size=2, feature_size=3),
         words,
         "karpathy",
-        Encoder(name='a "name" \u2028', digest="\\"),
+        FeatureEncoder(name='a "name" \u2028', digest="\\"),
         {"epoch": "", "prescore": "wins nothing"},
     )
-    metadata = checkpoint_header.metadata_of(description)
+    metadata = checkpoint_header.dump_checkpoint_metadata(description)
     found = judge(checkpoint(architecture, cell, words, metadata=metadata)).description
     assert found.notes == {"epoch": ""}
-    assert checkpoint_header.metadata_of(found) == metadata
+    assert checkpoint_header.dump_checkpoint_metadata(found) == metadata
     assert (found.vocabulary, found.encoder, found.config, found.tokenizer) == (
         *(description.vocabulary, description.encoder, description.config, description.tokenizer),
     )

@@ -96,7 +96,7 @@ def _judged(architecture, config=None, tensors=None):
         "encoder": ENCODER,
     }
     content = safetensors_file(header, data)
-    return checkpoint_header.judge(io.BytesIO(content), len(content))
+    return checkpoint_header.parse_checkpoint_header(io.BytesIO(content), len(content))
 
 
 @pytest.mark.parametrize("architecture", TENSORS)

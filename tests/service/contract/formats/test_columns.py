@@ -18,8 +18,8 @@ from columns_files import (
 )
 from contract_files import cost_of_reading, refused, safetensors_file
 from service.contract.errors import ColumnsRefused
-from service.contract.formats.bundles import Item
-from service.contract.formats.columns import fitting, values
+from service.contract.formats import columns_values
+from service.contract.formats.bundles import BundleItem
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def judged(tmp_path):
     def act(content):
         path = tmp_path / "columns.safetensors"
         path.write_bytes(content)
-        return values.judge(path)
+        return columns_values.validate_columns(path)
 
     return act
 
@@ -185,8 +185,8 @@ def test_values_beyond_the_first_chunk_are_read(name, value, judged):
 
 
 SPLIT = (
-    Item("a.jpg", "test", ("a cat", "sat"), id="7"),
-    Item("b.jpg", "test", ("a cat sat",)),
+    BundleItem("a.jpg", "test", ("a cat", "sat"), id="7"),
+    BundleItem("b.jpg", "test", ("a cat sat",)),
 )
 
 
@@ -202,12 +202,16 @@ SPLIT = (
             "images[0]: the split has 'a.jpg', the columns 'b",
         ),
         ({}, SPLIT[:1], "the split has 1 image, the columns 2"),
-        ({}, (*SPLIT, Item("c", "test", ("c",))), "the split has 3 images, the columns 2"),
-        ({}, (SPLIT[0], Item("b.jpg", "test", ("a", "b"))), "images[1]: 'b.jpg' has 2 references"),
-        ({}, (SPLIT[0], Item("b.jpg", "test", ("a",))), None),
+        ({}, (*SPLIT, BundleItem("c", "test", ("c",))), "the split has 3 images, the columns 2"),
+        (
+            {},
+            (SPLIT[0], BundleItem("b.jpg", "test", ("a", "b"))),
+            "images[1]: 'b.jpg' has 2 references",
+        ),
+        ({}, (SPLIT[0], BundleItem("b.jpg", "test", ("a",))), None),
         (
             {"tokenizer": "blanks"},
-            (SPLIT[0], Item("b.jpg", "test", ("a cat",))),
+            (SPLIT[0], BundleItem("b.jpg", "test", ("a cat",))),
             "images[1]: references[0] of 'b.jpg' has 3 tokens by the tokenizer blanks, END",
         ),
     ],
@@ -215,19 +219,22 @@ SPLIT = (
 def test_columns_are_held_against_their_split(metadata, split, told, tmp_path):
     path = tmp_path / "columns.safetensors"
     path.write_bytes(columns(metadata=metadata))
-    found = fitting.difference(path, split, len(split))
+    found = columns_values.find_split_difference(path, split, len(split))
     assert (found or "").startswith(told or "") if told else found is None
 
 
 def test_the_words_of_pieces_are_held_against_their_split(tmp_path):
     path = tmp_path / "columns.safetensors"
     path.write_bytes(columns(metadata={"tokenizer": "karpathy"}, base=WITH_PIECES))
-    split = (Item("a.jpg", "test", ("Acat!", "sat")), Item("b.jpg", "test", ("acat sat",)))
-    assert fitting.difference(path, split, 2) is None
+    split = (
+        BundleItem("a.jpg", "test", ("Acat!", "sat")),
+        BundleItem("b.jpg", "test", ("acat sat",)),
+    )
+    assert columns_values.find_split_difference(path, split, 2) is None
     told = (
         "images[0]: references[0] of 'a.jpg' has 3 tokens by the tokenizer karpathy, END included; "
     )
-    assert fitting.difference(path, SPLIT, 2) == f"{told}the columns have 2"
+    assert columns_values.find_split_difference(path, SPLIT, 2) == f"{told}the columns have 2"
 
 
 LISTS = "[" + "[]," * 10**6 + "[]]"

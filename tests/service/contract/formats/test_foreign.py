@@ -20,9 +20,8 @@ from service.contract.errors import (
     InvalidBundle,
     MetadataInvalid,
 )
-from service.contract.formats import bundles, checkpoint_header, importers
+from service.contract.formats import bundles, checkpoint_header, columns_header, importers
 from service.contract.formats.bundles import plain_tar
-from service.contract.formats.columns import header as columns_header
 
 ROOT = Path(__file__).parents[4]
 
@@ -103,18 +102,18 @@ def test_a_file_is_refused_as_what_it_is(tmp_path, what):
     assert found is not None
     assert found.what == what
     with pytest.raises(ForeignFormat) as refused:
-        checkpoint_header.read(path)
+        checkpoint_header.read_checkpoint_header(path)
     said = foreign.refusal(found, foreign.CHECKPOINT)
     assert refused.value.detail == said
     assert said.startswith(f"expected {foreign.CHECKPOINT}, found {what}: ")
     assert len(said) < 400
     with pytest.raises(ColumnsRefused, match=f"found {re.escape(what)}; deploy/guide/columns.md"):
-        columns_header.read(path)
+        columns_header.read_columns_header(path)
     if what != "a tar":
         with pytest.raises(InvalidBundle, match="expected a dataset bundle") as bundle:
             bundles.count_splits(path)
         with pytest.raises(InvalidBundle) as sent, path.open("rb") as stream:
-            plain_tar.check_beginning(stream)
+            plain_tar.check_tar_beginning(stream)
         assert sent.value.detail == bundle.value.detail
 
 
@@ -131,7 +130,7 @@ def test_what_is_right_and_what_is_not_known_is_read_on(tmp_path):
     for name, content in right.items():
         (tmp_path / name).write_bytes(content)
         assert foreign.refusal(foreign.of_path(tmp_path / name), foreign.CHECKPOINT) is None
-    checkpoint_header.read(tmp_path / "checkpoint")
+    checkpoint_header.read_checkpoint_header(tmp_path / "checkpoint")
     assert foreign.of_path(tmp_path / "absent") is None
     for at in (*range(9), *range(14, 27), *range(28, 32), *range(127, 256)):
         assert foreign.of_file(io.BytesIO(bytes([at]) * 9), 9) is None
@@ -167,7 +166,7 @@ def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
         MetadataInvalid,
         match=r"missing: prescore.*another program's\? .* name the folder; `prescore convert",
     ):
-        checkpoint_header.read(path)
+        checkpoint_header.read_checkpoint_header(path)
 
 
 def test_pytorchs_files_are_told_the_command_that_opens_them_and_other_pickles_are_not():
@@ -180,7 +179,7 @@ def test_a_published_dataset_in_another_format_is_told(tmp_path):
     path = tmp_path / "dataset.json"
     path.write_bytes(FILES["a pickle"])
     with pytest.raises(InvalidBundle, match="found a pickle"):
-        next(importers.karpathy(path))
+        next(importers.read_karpathy(path))
 
 
 def test_nothing_that_could_run_code_is_imported():

@@ -17,8 +17,8 @@ from service.contract.errors import (
     TensorMismatch,
 )
 from service.contract.formats import huggingface, packages
-from service.contract.formats.huggingface.families import FAMILIES
-from service.contract.formats.huggingface.reading import checked
+from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
+from service.contract.formats.huggingface.schemas import validate_part
 
 ENCODER = {
     "model_type": "vit",
@@ -68,7 +68,9 @@ def tensors(shapes, dtype="F32"):
 
 
 def shapes_of(config):
-    return checked(FAMILIES[config["model_type"]], config, "config.json").shapes()
+    return validate_part(
+        FAMILIES_BY_MODEL_TYPE[config["model_type"]], config, "config.json"
+    ).shapes()
 
 
 @pytest.fixture
@@ -86,8 +88,8 @@ def folder(tmp_path):
 
 
 def judge(folder):
-    with packages.opened(folder) as package:
-        return huggingface.judge(package)
+    with packages.open_package(folder) as package:
+        return huggingface.validate_transformers(package)
 
 
 def change(folder, name, **values):
@@ -196,7 +198,7 @@ def test_what_could_change_the_computation_is_refused(name, values, told, folder
 
 
 def test_the_model_types_that_the_client_knows_are_those_that_are_read():
-    assert tuple(FAMILIES) == foreign.MODEL_TYPES
+    assert tuple(FAMILIES_BY_MODEL_TYPE) == foreign.MODEL_TYPES
 
 
 FINE_TUNED = {

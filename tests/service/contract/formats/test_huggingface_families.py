@@ -10,9 +10,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from service.contract.errors import ConfigInvalid, InvalidPackage, TensorMismatch
-from service.contract.formats import huggingface, models, packages
-from service.contract.formats.huggingface.families import FAMILIES
-from service.contract.formats.huggingface.reading import checked
+from service.contract.formats import huggingface, model_formats, packages
+from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
+from service.contract.formats.huggingface.schemas import validate_part
 
 _SIZES = {
     "hidden_size": 12,
@@ -112,7 +112,7 @@ def _changed(config, **values):
 
 
 def _family(config):
-    return checked(FAMILIES[config["model_type"]], config, "config.json")
+    return validate_part(FAMILIES_BY_MODEL_TYPE[config["model_type"]], config, "config.json")
 
 
 REFUSED = [
@@ -179,7 +179,7 @@ def test_another_model_is_told_which_are_taken_and_that_columns_fit_every_one(fo
     (folder / "config.json").write_text('{"model_type": "qwen2_vl"}')
     with pytest.raises(ConfigInvalid) as refused:
         _judge(folder)
-    for name in FAMILIES:
+    for name in FAMILIES_BY_MODEL_TYPE:
         assert name in refused.value.detail
     assert "found 'qwen2_vl'" in refused.value.detail
     assert "prescore.Recorder" in refused.value.detail
@@ -230,15 +230,15 @@ def _save(folder, shapes):
 
 
 def _judge(folder):
-    with packages.opened(folder) as package:
-        return huggingface.judge(package)
+    with packages.open_package(folder) as package:
+        return huggingface.validate_transformers(package)
 
 
 def test_a_prompt_is_a_file_of_the_folder(folder):
     found = _judge(folder)
     assert (found.prompt, found.start, found.end) == ("caption en", 2, 1)
     assert found.family.positions == 280 - 4 - 256
-    facts = models.of_package(folder)
+    facts = model_formats.read_package_facts(folder)
     assert facts["prompt"] == "caption en"
     assert facts["picture_products"] == found.family.products
 

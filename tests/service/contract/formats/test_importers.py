@@ -8,7 +8,7 @@ import pytest
 from contract_files import refused
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles, importers
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 
 TOKENS = (
     "b.jpg#0\tA dog .\nb.jpg#1\tTwo dogs\t! \r\n"
@@ -29,19 +29,19 @@ def put(tmp_path):
 
 
 def flickr(put, tokens=TOKENS, listing="a.jpg\nb.jpg\n", name="Flickr8k.token.txt"):
-    return list(importers.flickr8k(put(name, tokens), {"test": put("test.txt", listing)}))
+    return list(importers.read_flickr8k(put(name, tokens), {"test": put("test.txt", listing)}))
 
 
 def test_flickr8k_gives_the_listed_images_in_the_lists_order(put):
     splits = {"test": put("test.txt", "a.jpg\r\nb.jpg"), "val": put("val.txt", "c.jpg.1\n")}
     expected = [
-        Item("a.jpg", "test", ("A cat\rsits",)),
-        Item("b.jpg", "test", ("A dog .", "Two dogs\t! ")),
-        Item("c.jpg.1", "val", ("caf\u00e9 \u2028 \x85 \x0b one line",)),
+        BundleItem("a.jpg", "test", ("A cat\rsits",)),
+        BundleItem("b.jpg", "test", ("A dog .", "Two dogs\t! ")),
+        BundleItem("c.jpg.1", "val", ("caf\u00e9 \u2028 \x85 \x0b one line",)),
     ]
-    assert list(importers.flickr8k(put("tokens.txt", TOKENS), splits)) == expected
+    assert list(importers.read_flickr8k(put("tokens.txt", TOKENS), splits)) == expected
     packed = put("tokens.txt.gz", gzip.compress(TOKENS.encode()))
-    assert list(importers.flickr8k(packed, splits)) == expected
+    assert list(importers.read_flickr8k(packed, splits)) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_gzip_file_that_is_none_or_damaged_is_refused(put, damage):
     )  # fmt: skip
     content = content.replace(TOKENS.encode(), b"{}")
     refused(
-        lambda: list(importers.karpathy(put("k.json.gz", content))), InvalidBundle,
+        lambda: list(importers.read_karpathy(put("k.json.gz", content))), InvalidBundle,
         "k.json.gz: expected a whole gzip file",
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ def karpathy_image(**fields):
 
 def karpathy(put, document, name="dataset.json"):
     text = document if isinstance(document, (str, bytes)) else json.dumps(document)
-    return list(importers.karpathy(put(name, text)))
+    return list(importers.read_karpathy(put(name, text)))
 
 
 def test_karpathys_splits_and_ids_are_kept_and_captions_come_unchanged(put):
@@ -104,15 +104,15 @@ def test_karpathys_splits_and_ids_are_kept_and_captions_come_unchanged(put):
         ],
     }
     assert karpathy(put, document) == [
-        Item("a.jpg", "restval", (ODD, ""), "391895"),
-        Item("b.jpg", "test", (ODD, ""), None),
-        Item("c.jpg", "val", (ODD, ""), "x-1"),
+        BundleItem("a.jpg", "restval", (ODD, ""), "391895"),
+        BundleItem("b.jpg", "test", (ODD, ""), None),
+        BundleItem("c.jpg", "val", (ODD, ""), "x-1"),
     ]
 
 
 def coco(put, document, name="captions_val.json"):
     text = document if isinstance(document, (str, bytes)) else json.dumps(document)
-    return list(importers.coco(put(name, text), "val"))
+    return list(importers.read_coco(put(name, text), "val"))
 
 
 def coco_document(images=None, annotations=None):
@@ -128,7 +128,10 @@ def coco_document(images=None, annotations=None):
 
 
 def test_cocos_annotations_are_joined_by_image_in_the_order_of_images(put):
-    expected = [Item("b.jpg", "val", (ODD,), "9"), Item("a.jpg", "val", ("one", ""), "8")]
+    expected = [
+        BundleItem("b.jpg", "val", (ODD,), "9"),
+        BundleItem("a.jpg", "val", ("one", ""), "8"),
+    ]
     assert coco(put, coco_document()) == expected
     packed = gzip.compress(json.dumps(coco_document()).encode())
     assert coco(put, packed, "captions.json.gz") == expected
@@ -209,20 +212,20 @@ def test_a_wrong_field_of_cocos_is_refused_with_its_place(put, image, annotation
 def test_an_id_is_the_same_as_a_number_and_as_text(put):
     annotations = [{"image_id": "8", "caption": "x"}, {"image_id": 8, "caption": "y"}]
     document = coco_document([{"id": 8, "file_name": "a.jpg"}], annotations)
-    assert coco(put, document) == [Item("a.jpg", "val", ("x", "y"), "8")]
+    assert coco(put, document) == [BundleItem("a.jpg", "val", ("x", "y"), "8")]
 
 
 def test_what_is_imported_can_be_written_and_read(put, tmp_path):
     items = flickr(put)
-    bundles.write_folder(tmp_path / "bundle", items)
+    bundles.write_bundle_folder(tmp_path / "bundle", items)
     assert list(bundles.read_items(tmp_path / "bundle")) == items
 
 
 def test_an_image_in_two_splits_is_refused_when_it_is_written(put, tmp_path):
     splits = {"val": put("val.txt", "a.jpg"), "test": put("test.txt", "b.jpg\na.jpg")}
-    items = importers.flickr8k(put("tokens.txt", TOKENS), splits)
+    items = importers.read_flickr8k(put("tokens.txt", TOKENS), splits)
     refused(
-        lambda: bundles.write_folder(tmp_path / "bundle", items), InvalidBundle,
+        lambda: bundles.write_bundle_folder(tmp_path / "bundle", items), InvalidBundle,
         "line 3, image", "'a.jpg' is taken by line 1",
     )  # fmt: skip
 
@@ -230,6 +233,6 @@ def test_an_image_in_two_splits_is_refused_when_it_is_written(put, tmp_path):
 def test_all_of_flickr8k_is_read(data):
     folder = data / "flickr8k"
     splits = {split: folder / f"Flickr_8k.{split}Images.txt" for split in ("train", "dev", "test")}
-    items = list(importers.flickr8k(folder / "Flickr8k.token.txt.gz", splits))
+    items = list(importers.read_flickr8k(folder / "Flickr8k.token.txt.gz", splits))
     assert [sum(item.split == split for item in items) for split in splits] == [6000, 1000, 1000]
     assert all(len(item.references) == 5 for item in items)

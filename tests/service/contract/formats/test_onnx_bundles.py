@@ -14,8 +14,8 @@ from service.contract.formats import onnx_bundles, packages
 
 
 def judged(folder):
-    with packages.opened(folder) as package:
-        return onnx_bundles.judge(package)
+    with packages.open_package(folder) as package:
+        return onnx_bundles.validate_onnx_bundle(package)
 
 
 def test_a_bundle_is_read_from_a_folder_a_tar_and_a_zip(tmp_path):

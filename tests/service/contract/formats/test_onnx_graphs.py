@@ -14,7 +14,8 @@ from onnx import AttributeProto, ModelProto, TensorProto, helper
 import onnx_bundle_files as files
 from onnx_bundle_files import STATE, node, tensor, values
 from service.contract.errors import GraphInvalid
-from service.contract.formats.onnx_bundles import graphs, messages, protobuf
+from service.contract.formats.onnx_bundles import graphs, protobuf
+from service.contract.formats.onnx_bundles import protobuf as messages
 
 TABLES = {
     "ModelProto": messages.MODEL,
@@ -33,7 +34,7 @@ KINDS = {1: 1, 2: 5, 3: 0, 4: 0, 5: 0, 9: 2, 11: 2, 12: 2, 13: 0, 14: 0}  # prot
 
 def judge(made):
     data = made if isinstance(made, bytes) else made.SerializeToString()
-    return graphs.judge(io.BytesIO(data), len(data), "x.onnx")
+    return graphs.validate_onnx_graph(io.BytesIO(data), len(data), "x.onnx")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -336,7 +337,9 @@ def test_fields_have_a_bound(monkeypatch):
     """An attack by structure alone: a million empty attributes take 2 MB."""
     one = files.step(files.arrays())
     data = one.SerializeToString()
-    monkeypatch.setattr(graphs, "Reader", lambda stream: protobuf.Reader(stream, 20))
+    monkeypatch.setattr(
+        graphs, "ProtobufReader", lambda stream: protobuf.ProtobufReader(stream, 20)
+    )
     with pytest.raises(GraphInvalid, match="more than 1,000,000 fields"):
         judge(data)
 

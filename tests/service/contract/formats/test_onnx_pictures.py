@@ -12,15 +12,15 @@ import pytest
 import onnx_bundle_files as files
 import tokenizer_files
 from service.contract.errors import InvalidCheckpoint
-from service.contract.formats import models, onnx_bundles, packages
+from service.contract.formats import model_formats, onnx_bundles, packages
 
 HEIGHT, WIDTH = 5, 6
 PREPROCESSING = {"size": {"height": HEIGHT, "width": WIDTH}, "resample": 3}
 
 
 def _judged(folder):
-    with packages.opened(folder) as package:
-        return onnx_bundles.judge(package)
+    with packages.open_package(folder) as package:
+        return onnx_bundles.validate_onnx_bundle(package)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_what_a_bundle_says_of_itself_is_what_is_told_of_it(written):
     size = tokenizer_files.byte_pieces().get_vocab_size()
     bundle = _judged(written)
     assert (bundle.words, bundle.size) == ((), size)
-    facts = models.of_package(written)
+    facts = model_formats.read_package_facts(written)
     assert (facts["inputs"], facts["units"]) == ("pixels", "pieces")
     assert (facts["vocabulary_size"], facts["encoder"], facts["feature_size"]) == (size, None, None)
 

@@ -3,16 +3,21 @@ from functools import partial
 
 import pytest
 
-from service.contract.formats.outputs import MAX_WARNINGS, Reader, arrange, few_distinct
+from service.contract.formats.outputs import (
+    MAX_WARNINGS,
+    WordFinder,
+    arrange_captions,
+    warn_of_few_captions,
+)
 from service.contract.metrics import tokenizers
-from service.contract.wording import counted
+from service.contract.wording import count_noun
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
 PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
 
 
 def _arrange(*given, subset=False):
-    return arrange(given, PLACES, PEOPLE, "flickr@v1/test", subset=subset)
+    return arrange_captions(given, PLACES, PEOPLE, "flickr@v1/test", subset=subset)
 
 
 def test_captions_come_in_the_splits_order_whatever_names_their_images():
@@ -66,13 +71,13 @@ def test_what_does_not_fit_is_said_with_its_place(given, problems):
 def test_many_names_of_another_form_are_one_line_with_a_right_name(written, found, expected):
     places = {f"{index}.jpg": index for index in range(9)}
     given = [("0.jpg", "a"), *((written.format(index), "a") for index in range(1, 9))]
-    (problem,) = arrange(given, places, [["a"]] * 9, "mine/test", subset=True).problems
+    (problem,) = arrange_captions(given, places, [["a"]] * 9, "mine/test", subset=True).problems
     assert problem[0] == ""
     assert problem[1] == (
         f"8 of 9 captions name no image of mine/test: found '{found}', "
         f"expected a name such as '{expected}'"
     )
-    few = arrange(given[:6], places, [["a"]] * 9, "mine/test", subset=True).problems
+    few = arrange_captions(given[:6], places, [["a"]] * 9, "mine/test", subset=True).problems
     assert [pointer for pointer, _ in few] == [f"/{index}/image" for index in range(1, 6)]
 
 
@@ -130,7 +135,7 @@ def _many(captions, references):
 def _arrange_many(captions, references):
     places = {f"{index}.jpg": index for index in range(len(references))}
     given = [(f"{index}.jpg", caption) for index, caption in enumerate(captions)]
-    return arrange(given, places, references, "d", subset=False).warnings
+    return arrange_captions(given, places, references, "d", subset=False).warnings
 
 
 def test_references_handed_in_as_captions_are_noticed():
@@ -170,7 +175,7 @@ def test_a_shift_is_seen_in_the_order_of_the_split_and_in_a_part():
     captions, people = _seen(120)
     places = {f"{place}.jpg": place for place in range(120)}
     given = [(f"{place}.jpg", captions[place + 1]) for place in reversed(range(20, 80))]
-    part, told = arrange(given, places, people, "d", subset=True).warnings
+    part, told = arrange_captions(given, places, people, "d", subset=True).warnings
     assert (part["code"], part["detail"]) == ("subset", "60 of 120 images")
     assert told["code"] == "captions_look_shifted"
 
@@ -229,11 +234,11 @@ def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told
     captions = [f"a man {index % distinct}" for index in range(images)]
     people = [[f"someone at {index}", f"a man at {index}"] for index in range(images)]
     assert _many(captions, people) == (["few_distinct_captions"] if told else [])
-    warning = few_distinct(images, distinct)
+    warning = warn_of_few_captions(images, distinct)
     assert (warning is not None) == told
     assert (
         not told
-        or f"{counted(distinct, 'different caption')} for {images} images" in warning["detail"]
+        or f"{count_noun(distinct, 'different caption')} for {images} images" in warning["detail"]
     )
 
 
@@ -241,7 +246,7 @@ def test_references_without_words_are_told_once_for_an_image_that_has_a_caption(
     people = [["", " "], ["a dog", ""], ["a cat"], [""]]
     given = [("0", "a"), ("1", "b"), ("2", "c")]
     places = {str(place): place for place in range(4)}
-    found = arrange(given, places, people, "mine/test", subset=True)
+    found = arrange_captions(given, places, people, "mine/test", subset=True)
     _, *empty = found.warnings
     told = [(each["image"], each["detail"]) for each in empty]
     assert {each["code"] for each in empty} == {"empty_references"}
@@ -254,7 +259,7 @@ def test_references_without_words_are_told_once_for_an_image_that_has_a_caption(
 def test_few_captions_that_were_sent_are_not_asked_about_a_model():
     given = [(str(place), "") for place in range(30)]
     places = {str(place): place for place in range(30)}
-    found = arrange(given, places, [["a dog"]] * 30, "mine/test", subset=False).warnings[0]
+    found = arrange_captions(given, places, [["a dog"]] * 30, "mine/test", subset=False).warnings[0]
     assert found["detail"] == "1 different caption for 30 images: are these all that was said?"
 
 
@@ -264,8 +269,8 @@ CHINESE = "一只狗在草地上奔跑。"
 def _told_of_words(captions, people, tokenizer="ptb"):
     places = {f"{at}.jpg": at for at in range(len(people))}
     given = [(f"{at}.jpg", caption) for at, caption in enumerate(captions)]
-    reader = Reader(tokenizer, partial(tokenizers.finds_words, tokenizer))
-    found = arrange(given, places, people, "d", subset=False, reader=reader).warnings
+    reader = WordFinder(tokenizer, partial(tokenizers.finds_words, tokenizer))
+    found = arrange_captions(given, places, people, "d", subset=False, reader=reader).warnings
     return [one["detail"] for one in found if one["code"] == "no_words_found"]
 
 
@@ -274,7 +279,7 @@ def _told_of_words(captions, people, tokenizer="ptb"):
 def test_captions_without_blanks_between_words_are_told_with_the_remedy(images, tokenizer):
     (told,) = _told_of_words([CHINESE] * images, [[CHINESE, CHINESE]] * images, tokenizer)
     assert told.startswith(f"the tokenizer {tokenizer} finds no words in ")
-    assert f" in {counted(images, 'caption')} of {images:,} and " in told
+    assert f" in {count_noun(images, 'caption')} of {images:,} and " in told
     assert f" and {2 * images:,} references of {2 * images:,}: " in told
     assert 'split the words with blanks, and ask for the tokenizer "none"' in told
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.contract import limits
 from service.contract.errors import InvalidPackage
-from service.contract.formats import models, packages
+from service.contract.formats import model_formats, packages
 
 FILES = {"config.json": b'{"a": 1}', "model.safetensors": bytes(range(256)) * 4}
 
@@ -46,14 +46,14 @@ FORMS = [_tar, _zip, _deflated, _folder]
 @pytest.mark.parametrize("folder", ["", "run-7/"])
 @pytest.mark.parametrize("pack", FORMS)
 def test_the_same_files_are_found_however_they_are_packed(pack, folder, tmp_path):
-    with packages.opened(pack(tmp_path / "packed", folder=folder)) as package:
+    with packages.open_package(pack(tmp_path / "packed", folder=folder)) as package:
         assert {name: package.read(name, 2000) for name in package.files} == FILES
         assert package.text("config.json", 100) == '{"a": 1}'
 
 
 @pytest.mark.parametrize("pack", FORMS)
 def test_a_place_is_where_the_bytes_lie(pack, tmp_path):
-    with packages.opened(pack(tmp_path / "packed")) as package:
+    with packages.open_package(pack(tmp_path / "packed")) as package:
         for name, data in FILES.items():
             place = package.file(name).place
             if pack is _deflated:
@@ -67,7 +67,7 @@ def test_a_place_is_where_the_bytes_lie(pack, tmp_path):
 def test_what_a_system_adds_when_it_packs_is_no_file_of_the_model(tmp_path):
     added = {"__MACOSX/._config.json": b"x", "run-7/.DS_Store": b"x", "run-7/._model": b"x"}
     files = {f"run-7/{name}": data for name, data in FILES.items()} | added
-    with packages.opened(_zip(tmp_path / "packed.zip", files)) as package:
+    with packages.open_package(_zip(tmp_path / "packed.zip", files)) as package:
         assert set(package.files) == set(FILES)
 
 
@@ -76,7 +76,7 @@ def test_a_folder_may_hold_links_to_files_as_those_of_caches_do(tmp_path):
     (tmp_path / "snapshot").mkdir()
     for name in FILES:
         (tmp_path / "snapshot" / name).symlink_to(real / name)
-    with packages.opened(tmp_path / "snapshot") as package:
+    with packages.open_package(tmp_path / "snapshot") as package:
         assert package.read("config.json", 100) == FILES["config.json"]
 
 
@@ -85,7 +85,7 @@ def test_a_folder_may_hold_links_to_files_as_those_of_caches_do(tmp_path):
 def test_a_name_that_leads_elsewhere_is_refused(pack, name, tmp_path):
     with (
         pytest.raises(InvalidPackage, match="is not a name inside"),
-        packages.opened(pack(tmp_path / "packed", {name: b"1", "b": b"2"})),
+        packages.open_package(pack(tmp_path / "packed", {name: b"1", "b": b"2"})),
     ):
         pass
 
@@ -95,7 +95,7 @@ def test_more_files_than_a_model_has_are_refused(pack, tmp_path):
     files = {f"{number}.json": b"" for number in range(limits.PACKAGE_FILES + 1)}
     with (
         pytest.raises(InvalidPackage, match=f"at most {limits.PACKAGE_FILES} files"),
-        packages.opened(pack(tmp_path / "packed", files)),
+        packages.open_package(pack(tmp_path / "packed", files)),
     ):
         pass
 
@@ -104,14 +104,14 @@ def test_more_files_than_a_model_has_are_refused(pack, tmp_path):
 def test_no_file_is_a_sentence(pack, tmp_path):
     with (
         pytest.raises(InvalidPackage, match="expected the files of a model, found none"),
-        packages.opened(pack(tmp_path / "packed", {})),
+        packages.open_package(pack(tmp_path / "packed", {})),
     ):
         pass
 
 
 @pytest.mark.parametrize("pack", FORMS)
 def test_a_file_is_read_up_to_a_limit_and_an_absent_one_is_told(pack, tmp_path):
-    with packages.opened(pack(tmp_path / "packed")) as package:
+    with packages.open_package(pack(tmp_path / "packed")) as package:
         with pytest.raises(InvalidPackage, match="1,024 bytes, at most 1,023 are accepted"):
             package.read("model.safetensors", 1023)
         with pytest.raises(InvalidPackage, match=r"expected a file map.toml, found config.json"):
@@ -122,7 +122,7 @@ def test_a_file_is_read_up_to_a_limit_and_an_absent_one_is_told(pack, tmp_path):
 
 def test_a_zip_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path):
     bomb = _deflated(tmp_path / "bomb.zip", {"vocabulary.json": bytes(3_000_000)})
-    with pytest.raises(InvalidPackage, match="too many for it"), packages.opened(bomb):
+    with pytest.raises(InvalidPackage, match="too many for it"), packages.open_package(bomb):
         pass
 
 
@@ -131,17 +131,20 @@ def test_a_zip_with_links_twice_one_name_or_a_password_is_refused(tmp_path):
     link = zipfile.ZipInfo("model.pt")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     _written(path, (link, b"/etc/passwd"))
-    with pytest.raises(InvalidPackage, match="is a link or a device"), packages.opened(path):
+    with pytest.raises(InvalidPackage, match="is a link or a device"), packages.open_package(path):
         pass
     with pytest.warns(UserWarning, match="Duplicate name"):
         _written(path, (zipfile.ZipInfo("a"), b"1"), (zipfile.ZipInfo("a"), b"2"))
-    with pytest.raises(InvalidPackage, match="'a' is in the zip twice"), packages.opened(path):
+    with (
+        pytest.raises(InvalidPackage, match="'a' is in the zip twice"),
+        packages.open_package(path),
+    ):
         pass
     _written(path, (zipfile.ZipInfo("a"), b"1"))
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(data)
-    with pytest.raises(InvalidPackage, match="is encrypted"), packages.opened(path):
+    with pytest.raises(InvalidPackage, match="is encrypted"), packages.open_package(path):
         pass
 
 
@@ -163,12 +166,12 @@ def test_a_zip_whose_list_and_content_disagree_is_refused(tmp_path):
         path.write_bytes(data)
         with (
             pytest.raises(InvalidPackage, match=r"names two sizes|disagree"),
-            packages.opened(path),
+            packages.open_package(path),
         ):
             pass
     path.write_bytes(whole.replace(b"a\0\0", b"b\0\0", 1))
     with (
-        packages.opened(path) as package,
+        packages.open_package(path) as package,
         pytest.raises(InvalidPackage, match="cannot be unpacked"),
     ):
         package.read("a", 500)
@@ -183,11 +186,11 @@ def test_a_zip_that_zipfile_does_not_read_as_others_are_is_refused(tmp_path):
         changed = bytearray(whole)
         changed[place : place + 2] = value.to_bytes(2, "little")
         path.write_bytes(changed)
-        with pytest.raises(InvalidPackage), packages.opened(path) as package:
+        with pytest.raises(InvalidPackage), packages.open_package(path) as package:
             package.read("\xe9", 500)
     for name in (b"\xff\xe9", b"\xc3"):
         path.write_bytes(whole.replace(b"\xc3\xa9", name[:1] + b"\xff", 1))
-        with pytest.raises(InvalidPackage), packages.opened(path) as package:
+        with pytest.raises(InvalidPackage), packages.open_package(path) as package:
             package.read("\xe9", 500)
 
 
@@ -196,10 +199,13 @@ def test_damaged_content_of_a_zip_is_refused_when_it_is_read(tmp_path):
     data = bytearray(path.read_bytes())
     data[100:120] = bytes(20)
     path.write_bytes(data)
-    with packages.opened(path) as package, pytest.raises(InvalidPackage, match="a: cannot be"):
+    with (
+        packages.open_package(path) as package,
+        pytest.raises(InvalidPackage, match="a: cannot be"),
+    ):
         package.read("a", 5000)
     with (
-        packages.opened(path) as package,
+        packages.open_package(path) as package,
         package.file("a").open() as stream,
         pytest.raises(InvalidPackage, match="a: cannot be unpacked"),
     ):
@@ -215,14 +221,14 @@ def test_a_file_of_a_zip_has_a_name(tmp_path):
     for name in ("", "."):
         if name:
             _written(path, (zipfile.ZipInfo(name), b"1"))
-        with pytest.raises(InvalidPackage), packages.opened(path):
+        with pytest.raises(InvalidPackage), packages.open_package(path):
             pass
 
 
 @pytest.mark.parametrize("data", [b"PK", b"PK\x05\x06" + bytes(18), b"no tar" * 100, b""])
 def test_what_is_no_package_is_refused(data, tmp_path):
     (tmp_path / "packed").write_bytes(data)
-    with pytest.raises(InvalidPackage), packages.opened(tmp_path / "packed"):
+    with pytest.raises(InvalidPackage), packages.open_package(tmp_path / "packed"):
         pass
 
 
@@ -230,8 +236,8 @@ def test_what_is_no_package_is_refused(data, tmp_path):
 def test_a_zip_of_a_snapshot_is_a_package_whatever_stands_first(tmp_path, first):
     path = _zip(tmp_path / "snapshot.zip", {first: b"beside", ".cache/x": b"", **FILES})
     with path.open("rb") as stream:
-        assert models.may_be_package(stream)
-    with packages.opened(path) as package:
+        assert model_formats.may_be_package(stream)
+    with packages.open_package(path) as package:
         assert package.files.keys() - {"README.md", "LICENSE", "a picture.png"} == FILES.keys()
 
 
@@ -239,4 +245,4 @@ def test_a_zip_of_a_snapshot_is_a_package_whatever_stands_first(tmp_path, first)
 def test_a_zip_of_another_program_is_known_at_its_beginning(tmp_path, first):
     path = _zip(tmp_path / "other.zip", {first: b"x", **FILES})
     with path.open("rb") as stream:
-        assert not models.may_be_package(stream)
+        assert not model_formats.may_be_package(stream)

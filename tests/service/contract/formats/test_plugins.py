@@ -17,8 +17,8 @@ from service.contract.errors import (
     TensorMismatch,
     VocabularyInvalid,
 )
-from service.contract.formats import models, plugins
-from service.contract.formats.plugins import InstalledPlugin, Pieces, Words
+from service.contract.formats import model_formats, plugins
+from service.contract.formats.plugins import InstalledPlugin, PluginPieces, PluginWords
 
 VOCABULARY = ["<edge>", "<unk>", "œuf", "猫"]
 OF_WORDS = {
@@ -45,7 +45,9 @@ def file(metadata=OF_WORDS, tensors=TENSORS, **changed):
 
 
 def facts(content, length=None):
-    return models.of_file(io.BytesIO(content), len(content) if length is None else length)
+    return model_formats.read_file_facts(
+        io.BytesIO(content), len(content) if length is None else length
+    )
 
 
 def refused(content, error, *words):
@@ -53,9 +55,9 @@ def refused(content, error, *words):
 
 
 def test_a_file_of_words_is_described():
-    found = plugins.judge(io.BytesIO(file(note="x")), len(file(note="x")))
+    found = plugins.parse_plugin_header(io.BytesIO(file(note="x")), len(file(note="x")))
     assert found.plugin == "acme.net-2"
-    assert found.tokens == Words("blanks", tuple(VOCABULARY))
+    assert found.tokens == PluginWords("blanks", tuple(VOCABULARY))
     assert found.config == {"feature_size": 3, "layers": [1, {"a": None}]}
     assert found.notes == {"note": "x"}
     assert facts(file()) == {
@@ -72,7 +74,9 @@ def test_a_file_of_words_is_described():
 
 def test_a_file_of_pieces_is_described():
     content = file(OF_PIECES)
-    assert plugins.judge(io.BytesIO(content), len(content)).tokens == Pieces(**PIECES)
+    assert plugins.parse_plugin_header(io.BytesIO(content), len(content)).tokens == PluginPieces(
+        **PIECES
+    )
     found = facts(content)
     assert (found["units"], found["vocabulary_size"]) == ("pieces", 300)
     assert found["longest"] == 19  # and START
@@ -88,8 +92,8 @@ def test_a_canonical_checkpoint_may_have_a_note_of_that_name():
     """As it may since before there were plug-ins."""
     content = contract_files.checkpoint("init", "gru", metadata={"prescore_plugin": "x"})
     assert facts(content)["architecture"] == "init"
-    assert not plugins.is_one(io.BytesIO(content))
-    assert plugins.is_one(io.BytesIO(file()))
+    assert not plugins.is_plugin_stream(io.BytesIO(content))
+    assert plugins.is_plugin_stream(io.BytesIO(file()))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_an_unknown_type_is_refused():
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x00" * 20, b'{"prescore_plugin"'])
 def test_other_bytes_are_no_file_of_a_plug_in(content):
-    assert not plugins.is_one(io.BytesIO(content))
+    assert not plugins.is_plugin_stream(io.BytesIO(content))
 
 
 def test_a_header_that_is_cut_off_is_refused():

@@ -13,7 +13,7 @@ from service.contract.formats import safetensors_header
 
 def read(content, file_bytes=None, **options):
     size = len(content) if file_bytes is None else file_bytes
-    return safetensors_header.read(io.BytesIO(content), size, **options)
+    return safetensors_header.read_safetensors_header(io.BytesIO(content), size, **options)
 
 
 def refused(content, error, *words, file_bytes=None):
@@ -52,7 +52,7 @@ def test_tensors_may_stand_in_any_order_and_the_header_may_be_padded():
 def test_only_the_header_is_read_from_the_stream():
     stream = io.BytesIO(safetensors_file({}) + b"behind it")
     with pytest.raises(errors.TensorLayout):
-        safetensors_header.read(stream, len(stream.getvalue()))
+        safetensors_header.read_safetensors_header(stream, len(stream.getvalue()))
     assert stream.read() == b"behind it"
 
 

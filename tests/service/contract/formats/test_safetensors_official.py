@@ -28,7 +28,7 @@ def scratch(tmp_path_factory):
 
 def ours(content):
     try:
-        return safetensors_header.read(io.BytesIO(content), len(content))
+        return safetensors_header.read_safetensors_header(io.BytesIO(content), len(content))
     except errors.InvalidCheckpoint:
         return None
 

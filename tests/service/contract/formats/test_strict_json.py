@@ -26,14 +26,14 @@ from service.contract.formats import strict_json
     ],
 )
 def test_json_is_read_as_it_stands(text, value):
-    found = strict_json.parse(text)
+    found = strict_json.parse_json(text)
     assert found == value
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize("text", ["-0", "1000000000000000000", "-9999999999999999999"])
 def test_an_integer_that_others_read_as_a_float_is_a_float(text):
-    assert type(strict_json.parse(text)) is float
+    assert type(strict_json.parse_json(text)) is float
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_an_integer_that_others_read_as_a_float_is_a_float(text):
 )
 def test_what_another_reader_may_take_otherwise_is_refused(text, message):
     with pytest.raises(strict_json.NotJson) as caught:
-        strict_json.parse(text)
+        strict_json.parse_json(text)
     assert message in str(caught.value)
     assert not re.search(r"Expecting|delimiter|Extra|Unterminated|Invalid", str(caught.value))
 
@@ -90,7 +90,7 @@ def test_what_another_python_says_in_other_words_is_told_in_them():
 
 def test_a_line_of_a_file_is_told_with_its_own_number_alone():
     with pytest.raises(RequestRefused, match=r"^line 7: expected JSON with a value at column 7, f"):
-        strict_json.line_object(7, b'{"a": }\n', RequestRefused)
+        strict_json.parse_json_line(7, b'{"a": }\n', RequestRefused)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_line_of_a_file_is_told_with_its_own_number_alone():
 )
 def test_a_lone_surrogate_is_refused_with_its_place(text, where):
     with pytest.raises(strict_json.NotJson, match=r"^expected text, found a lone sur") as caught:
-        strict_json.parse(text)
+        strict_json.parse_json(text)
     assert caught.value.where == where
 
 
@@ -114,23 +114,23 @@ def test_a_lone_surrogate_is_refused_with_its_place(text, where):
 def test_nesting_of_any_depth_is_read_or_refused_and_never_breaks_the_stack(opening, closing):
     for depth in range(5, 1100, 5):
         with contextlib.suppress(strict_json.NotJson):
-            strict_json.parse(opening * depth + r'"\ud83d\ude00"' + closing * depth)
+            strict_json.parse_json(opening * depth + r'"\ud83d\ude00"' + closing * depth)
         with pytest.raises(strict_json.NotJson, match=r"surrogate|nesting"):
-            strict_json.parse(opening * depth + r'"\ud800"' + closing * depth)
+            strict_json.parse_json(opening * depth + r'"\ud800"' + closing * depth)
 
 
 def test_the_deepest_value_that_can_be_read_can_be_shown_in_a_message():
     value = []
     with contextlib.suppress(strict_json.NotJson):
         for depth in range(2, 2000):
-            value = strict_json.parse("[" * depth + "]" * depth)
+            value = strict_json.parse_json("[" * depth + "]" * depth)
     assert 500 < repr(value).count("[") < 1999
 
 
 @pytest.mark.parametrize("value", [-math.inf, math.inf, math.nan])
 def test_a_number_that_json_cannot_write_is_null(value):
     """A model may give a word no probability at all: its logarithm is minus infinity."""
-    assert strict_json.finite(value) is None
+    assert strict_json.replace_infinite(value) is None
     held = {"a": [value, -0.5, {"b": (value, "inf", True, None, 3)}]}
-    written = json.dumps(strict_json.finite(held), allow_nan=False)
+    written = json.dumps(strict_json.replace_infinite(held), allow_nan=False)
     assert written == '{"a": [null, -0.5, {"b": [null, "inf", true, null, 3]}]}'

@@ -37,27 +37,30 @@ WITH_MORE = {
 
 
 def test_pixels_alone_are_a_form_and_its_sides_count():
-    assert all(thumbnails.is_form(content, 320) for content in FORMS.values())
-    assert [thumbnails.is_form(FORMS[320], size) for size in (319, 320, 960)] == [0, 1, 1]
+    assert all(thumbnails.is_thumbnail(content, 320) for content in FORMS.values())
+    assert [thumbnails.is_thumbnail(FORMS[320], size) for size in (319, 320, 960)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("what", WITH_MORE)
 def test_what_has_more_or_less_is_none(what):
-    assert not thumbnails.is_form(WITH_MORE[what], 320)
+    assert not thumbnails.is_thumbnail(WITH_MORE[what], 320)
 
 
 def _written(path, tensors, undecoded):
     arrays = {name: np.frombuffer(content, np.uint8) for name, content in tensors.items()}
-    tensor_files.write_tensors(path, arrays, thumbnails.reasons(undecoded))
+    tensor_files.write_tensors(path, arrays, thumbnails.dump_undecoded(undecoded))
     return path
 
 
 def test_a_form_is_read_by_its_picture_and_size_or_the_reason_is_told(tmp_path):
-    tensors = {thumbnails.tensor(PICTURE, 320): SMALL, thumbnails.tensor(PICTURE, 960): FORMS[320]}
+    tensors = {
+        thumbnails.name_thumbnail(PICTURE, 320): SMALL,
+        thumbnails.name_thumbnail(PICTURE, 960): FORMS[320],
+    }
     path = _written(tmp_path / "x", tensors, {"f" * 64: "cut off"})
-    assert thumbnails.read(path, PICTURE, 320) == SMALL
-    assert thumbnails.read(path, PICTURE, 960) == FORMS[320]
-    assert thumbnails.read(path, "f" * 64, 960) == "cut off"
+    assert thumbnails.read_thumbnail(path, PICTURE, 320) == SMALL
+    assert thumbnails.read_thumbnail(path, PICTURE, 960) == FORMS[320]
+    assert thumbnails.read_thumbnail(path, "f" * 64, 960) == "cut off"
 
 
 @pytest.mark.parametrize(
@@ -66,17 +69,17 @@ def test_a_form_is_read_by_its_picture_and_size_or_the_reason_is_told(tmp_path):
 def test_a_damaged_file_is_told(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(UnusableDataset, match="damaged"):
-        thumbnails.read(tmp_path / "x", PICTURE, 320)
-    path = _written(tmp_path / "y", {thumbnails.tensor(PICTURE, 320): b"<html>" * 10}, {})
+        thumbnails.read_thumbnail(tmp_path / "x", PICTURE, 320)
+    path = _written(tmp_path / "y", {thumbnails.name_thumbnail(PICTURE, 320): b"<html>" * 10}, {})
     for size in (320, 960):
         with pytest.raises(UnusableDataset, match="damaged"):
-            thumbnails.read(path, PICTURE, size)
+            thumbnails.read_thumbnail(path, PICTURE, size)
 
 
 def test_digests_are_read_by_place(tmp_path):
     some = [hashlib.sha256(bytes([at])).digest() for at in range(5)]
     (tmp_path / "d").write_bytes(b"".join([*some[:3], bytes(32), *some[3:]]))
-    digests = thumbnails.Digests(tmp_path / "d")
+    digests = thumbnails.PictureDigests(tmp_path / "d")
     expected = [*(each.hex() for each in some[:3]), None, *(each.hex() for each in some[3:])]
     assert digests.some(0, 6) == expected
     assert digests.some(2, 4) == expected[2:4]
@@ -93,6 +96,8 @@ def test_a_file_of_a_whole_block_is_read(tmp_path):
     from service.contract.plan.planning import THUMBNAILS_IMAGES
 
     names = [hashlib.sha256(bytes([at])).hexdigest() for at in range(THUMBNAILS_IMAGES)]
-    tensors = {thumbnails.tensor(name, size): SMALL for name in names for size in thumbnails.SIZES}
+    tensors = {
+        thumbnails.name_thumbnail(name, size): SMALL for name in names for size in thumbnails.SIZES
+    }
     path = _written(tmp_path / "x", tensors, {})
-    assert all(thumbnails.read(path, name, 960) == SMALL for name in names)
+    assert all(thumbnails.read_thumbnail(path, name, 960) == SMALL for name in names)

@@ -5,19 +5,24 @@ from dataclasses import fields
 import pytest
 
 from service.contract.gates import gates
-from service.contract.gates.gates import Baseline, BaselineDifference, Evidence, Measured
+from service.contract.gates.gates import (
+    BaselineDifference,
+    BaselineScore,
+    GateEvidence,
+    ScoreBounds,
+)
 
-PAST = Baseline("ev_past", 0.40, "cider_d|refs:5|tok:ptb|v:2")
+PAST = BaselineScore("ev_past", 0.40, "cider_d|refs:5|tok:ptb|v:2")
 
 
 def _known(value, high=None, signature=PAST.signature):
-    return Measured(value, value if high is None else high, signature)
+    return ScoreBounds(value, value if high is None else high, signature)
 
 
 def _decide(text, **evidence):
-    nothing = {field.name: {} for field in fields(Evidence)}
+    nothing = {field.name: {} for field in fields(GateEvidence)}
     given = {kind: {"cider_d": found} for kind, found in evidence.items()}
-    return gates.decide(gates.parse(text), Evidence(**nothing | given))
+    return gates.decide_gate(gates.parse_gate(text), GateEvidence(**nothing | given))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_a_gate_is_open_until_its_score_is_there_or_its_bounds_say_enough():
 def test_what_can_never_be_had_is_undecided_and_what_has_no_equal_is_not_comparable():
     gate = "cider_d >= baseline"
     known = _known(0.5)
-    other = Baseline("ev_past", 0.4, "cider_d|refs:5|tok:none|v:2")
+    other = BaselineScore("ev_past", 0.4, "cider_d|refs:5|tok:none|v:2")
     assert _decide(gate, lost="no Java", baselines=PAST) == ("undecided", "no Java")
     assert _decide(gate, measured=known, baselines="none yet") == ("not_comparable", "none yet")
     assert _decide(gate, baselines="none yet") == ("not_comparable", "none yet")
@@ -102,17 +107,17 @@ def test_a_drop_is_one_that_chance_does_not_explain(difference, p, verdict):
 
 
 def test_where_less_is_better_a_rise_is_the_drop():
-    past = Baseline("ev_past", 1.0, "s")
+    past = BaselineScore("ev_past", 1.0, "s")
     for difference, verdict in ((0.1, "failed"), (-0.1, "passed")):
-        evidence = Evidence(
-            measured={"wmd_distance": Measured(1 + difference, 1 + difference, "s")},
+        evidence = GateEvidence(
+            measured={"wmd_distance": ScoreBounds(1 + difference, 1 + difference, "s")},
             lost={},
             baselines={"wmd_distance": past},
             compared={"wmd_distance": BaselineDifference(difference, 0.001, None)},
             distrusted={},
         )
-        gate = gates.parse("no_significant_drop(wmd_distance)")
-        assert gates.decide(gate, evidence)[0] == verdict
+        gate = gates.parse_gate("no_significant_drop(wmd_distance)")
+        assert gates.decide_gate(gate, evidence)[0] == verdict
 
 
 def test_without_a_comparison_only_what_has_not_dropped_is_sure():
@@ -139,4 +144,4 @@ def test_without_a_comparison_only_what_has_not_dropped_is_sure():
     ],
 )
 def test_the_worst_verdict_is_the_whole_s(verdicts, expected):
-    assert gates.overall(verdicts) == expected
+    assert gates.combine_verdicts(verdicts) == expected

@@ -30,7 +30,7 @@ from service.contract.gates import gates, ranges
 )
 def test_a_threshold_that_no_score_or_every_score_meets_is_refused(text, said):
     with pytest.raises(InvalidRequest) as refused:
-        ranges.check(gates.parse(text))
+        ranges.check_gate_range(gates.parse_gate(text))
     assert refused.value.detail == f"{text!r} {said}"
 
 
@@ -53,9 +53,9 @@ def test_a_threshold_that_no_score_or_every_score_meets_is_refused(text, said):
     ],
 )
 def test_what_can_pass_and_fail_or_asks_for_nothing_by_convention_is_taken(text):
-    ranges.check(gates.parse(text))
+    ranges.check_gate_range(gates.parse_gate(text))
 
 
 def test_every_metric_has_a_gate_that_is_taken_as_every_metric_has_a_range():
     for name in gates.catalogue.METRICS:
-        ranges.check(gates.parse(f"{name} >= 0"))
+        ranges.check_gate_range(gates.parse_gate(f"{name} >= 0"))

@@ -22,7 +22,7 @@ def _python(expression, baseline):
 
 
 def _bound(expression):
-    return gates.parse(f"cider_d >= {expression}").bound
+    return gates.parse_gate(f"cider_d >= {expression}").bound
 
 
 numbers = st.sampled_from(["0", "1", "2", "0.01", "1.02", ".5", "3.", "1e2", "2.5E-3", "007"])
@@ -97,15 +97,18 @@ def test_numbers_are_exact():
     ],
 )
 def test_a_threshold_keeps_the_name_that_was_written(text, metric, relation):
-    gate = gates.parse(text)
+    gate = gates.parse_gate(text)
     assert (gate.text, gate.metrics, gate.relation) == (text, (metric,), relation)
     assert gate.needs_baseline is ("baseline" in text)
 
 
 def test_no_significant_drop_names_metrics_and_groups():
-    gate = gates.parse("no_significant_drop( bleu ,meteor)")
+    gate = gates.parse_gate("no_significant_drop( bleu ,meteor)")
     assert gate.metrics == ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor")
-    assert gates.names([gate.text, "cider_d >= 0", "meteor > 0"]) == [*gate.metrics, "cider_d"]
+    assert gates.list_gate_metrics([gate.text, "cider_d >= 0", "meteor > 0"]) == [
+        *gate.metrics,
+        "cider_d",
+    ]
 
 
 HOSTILE = [
@@ -156,21 +159,21 @@ HOSTILE = [
 @pytest.mark.parametrize(("text", "expected"), HOSTILE)
 def test_what_is_no_gate_is_refused_with_its_place(text, expected):
     with pytest.raises(InvalidRequest) as refused:
-        gates.parse(text)
+        gates.parse_gate(text)
     assert expected in refused.value.detail
 
 
 def test_pregen_scores_may_drop_too():
-    gate = gates.parse("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
+    gate = gates.parse_gate("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
     assert gate.metrics == ("perplexity", "mean_max_normcount_prefix0")
 
 
 def test_an_unknown_metric_suggests_the_nearest():
     for text in ("cyder_d >= 0.4", "no_significant_drop(meteor, cyder_d)"):
         with pytest.raises(UnknownMetric, match="did you mean cider_d"):
-            gates.parse(text)
+            gates.parse_gate(text)
     with pytest.raises(UnknownMetric):
-        gates.parse("baseline >= 0.4")
+        gates.parse_gate("baseline >= 0.4")
 
 
 @pytest.mark.parametrize(
@@ -191,9 +194,9 @@ def test_an_unknown_metric_suggests_the_nearest():
     ],
 )
 def test_a_gate_with_a_usual_mistake_is_told_with_the_right_one(text, meant):
-    gates.parse(meant)
+    gates.parse_gate(meant)
     with pytest.raises(RequestRefused) as refused:
-        gates.parse(text)
+        gates.parse_gate(text)
     assert refused.value.detail.endswith(f"; did you mean {meant!r}?")
     assert refused.value.detail.count("did you mean") == 1
 
@@ -201,7 +204,7 @@ def test_a_gate_with_a_usual_mistake_is_told_with_the_right_one(text, meant):
 @pytest.mark.parametrize("text", ["cider_d >= 1 2", "cider_d and meteor >= 0", "bleu >= 1", "a-b"])
 def test_a_gate_that_could_mean_anything_is_told_with_none(text):
     with pytest.raises(RequestRefused) as refused:
-        gates.parse(text)
+        gates.parse_gate(text)
     assert ">=" not in refused.value.detail.partition("; did you mean")[2]
 
 
@@ -209,7 +212,7 @@ def test_a_gate_that_could_mean_anything_is_told_with_none(text):
 @given(st.text(max_size=250))
 def test_any_text_is_refused_in_short(text):
     with pytest.raises(RequestRefused) as refused:
-        gates.parse(text)
+        gates.parse_gate(text)
     assert len(refused.value.detail) < 2000
 
 
@@ -217,7 +220,7 @@ def test_the_worst_text_takes_no_time():
     began = time.process_time()
     for text in ("cider_d >= " + "-" * 180 + "1", "cider_d >= 1" + "*9e99" * 37, "a" * 200):
         try:
-            gates.parse(text)
+            gates.parse_gate(text)
         except RequestRefused:
             continue
     assert time.process_time() - began < 0.5
@@ -225,4 +228,4 @@ def test_the_worst_text_takes_no_time():
 
 def test_every_metric_can_be_named():
     for name in (*catalogue.METRICS, *catalogue.ALIASES):
-        assert gates.parse(f"{name} >= 0").metrics == (name,)
+        assert gates.parse_gate(f"{name} >= 0").metrics == (name,)

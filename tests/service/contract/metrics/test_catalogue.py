@@ -31,9 +31,9 @@ def test_the_672_pregen_metrics_are_every_combination_of_the_four_tiers():
 def test_both_perplexities_are_defined_by_a_formula():
     assert (
         "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
-        in catalogue.metric("perplexity").definition
+        in catalogue.find_metric("perplexity").definition
     )
-    spec = catalogue.metric("corpus_perplexity")
+    spec = catalogue.find_metric("corpus_perplexity")
     assert "exp(-sum of log p / number of tokens)" in spec.definition
     assert (spec.family, spec.needs) == ("pregen", ("columns",))
 
@@ -53,7 +53,7 @@ def test_every_row_is_whole_and_no_two_are_defined_alike():
 
 
 def test_a_definition_reads_as_the_papers_does():
-    assert catalogue.metric("mean_max_normcount_prefix0").definition == (
+    assert catalogue.find_metric("mean_max_normcount_prefix0").definition == (
         "The mean over images of the maximum over their captions of the number, divided by the "
         "caption's length with END, of its longest prefix whose tokens all have rank 0."
     )
@@ -81,15 +81,15 @@ def test_the_84_instant_metrics_need_only_the_prefix_walk():
     ],
 )
 def test_direction_and_range_follow_from_the_definition(name, bounds, higher_is_better):
-    spec = catalogue.metric(name)
+    spec = catalogue.find_metric(name)
     assert (spec.range, spec.higher_is_better) == (bounds, higher_is_better)
 
 
 def test_perplexity_is_an_alias_and_the_headline_names_exist():
-    assert catalogue.metric("perplexity") is catalogue.metric("geomean_join_pplx_none")
+    assert catalogue.find_metric("perplexity") is catalogue.find_metric("geomean_join_pplx_none")
     assert not catalogue.ALIASES.keys() & catalogue.METRICS.keys()
     for name in catalogue.HEADLINE:
-        assert catalogue.metric(name).definition
+        assert catalogue.find_metric(name).definition
 
 
 @pytest.mark.parametrize(
@@ -110,38 +110,45 @@ def test_perplexity_is_an_alias_and_the_headline_names_exist():
     ],
 )
 def test_an_unknown_metric_is_refused_with_the_nearest_names(name, words):
-    found = refused(lambda: catalogue.metric(name), UnknownMetric, *words)
+    found = refused(lambda: catalogue.find_metric(name), UnknownMetric, *words)
     assert ("did you mean" in found.detail) == ("did you mean" in " ".join(words))
 
 
 @pytest.mark.parametrize("family", ["nneval", "accord"])
 def test_a_learned_metric_may_name_its_model(family):
-    plain = catalogue.metric(family)
+    plain = catalogue.find_metric(family)
     for digits in ("0123456789ab", "f" * 64, f"sha256:{'f' * 64}"):
         name = f"{family}@{digits}"
-        shown = catalogue.learned(family, digits)
-        assert catalogue.metric(name) == dataclasses.replace(plain, name=shown)
-        assert catalogue.model_of(name) == digits.removeprefix("sha256:")
-        assert families.kind_of(catalogue.task_of(name)) == family
-        assert catalogue.task_of(name) == shown
-    assert catalogue.model_of(family) is None
-    assert catalogue.learned(family, f"sha256:{'0123456789abcdef' * 4}") == f"{family}@0123456789ab"
+        shown = catalogue.name_learned_metric(family, digits)
+        assert catalogue.find_metric(name) == dataclasses.replace(plain, name=shown)
+        assert catalogue.read_model_digits(name) == digits.removeprefix("sha256:")
+        assert families.find_family_name(catalogue.find_metric_task(name)) == family
+        assert catalogue.find_metric_task(name) == shown
+    assert catalogue.read_model_digits(family) is None
+    assert (
+        catalogue.name_learned_metric(family, f"sha256:{'0123456789abcdef' * 4}")
+        == f"{family}@0123456789ab"
+    )
 
 
 def test_other_metrics_name_no_model():
-    assert catalogue.model_of("bleu_4@0123456789ab") is None
-    refused(lambda: catalogue.metric("bleu_4@0123456789ab"), UnknownMetric, "no metric is called")
+    assert catalogue.read_model_digits("bleu_4@0123456789ab") is None
+    refused(
+        lambda: catalogue.find_metric("bleu_4@0123456789ab"), UnknownMetric, "no metric is called"
+    )
 
 
 @pytest.mark.parametrize("digits", ["", "0123456789a", "0123456789AB", "x" * 12, "0" * 65])
 def test_what_can_be_no_digest_is_refused(digits):
-    refused(lambda: catalogue.metric(f"nneval@{digits}"), UnknownMetric, "the first 12 or more")
+    refused(
+        lambda: catalogue.find_metric(f"nneval@{digits}"), UnknownMetric, "the first 12 or more"
+    )
 
 
 def test_a_name_of_30_mb_is_refused_at_once():
     name = "x" * 3 * 10**7
     start = time.process_time()
-    refused(lambda: catalogue.metric(name), UnknownMetric)
+    refused(lambda: catalogue.find_metric(name), UnknownMetric)
     assert time.process_time() - start < 0.5
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from service.contract.errors import UnknownMetric
-from service.contract.plan import asked
+from service.contract.plan import metric_requests
 
 ONE, OTHER = (f"sha256:{'0123456789abc':{end}<64}" for end in "de")
 THIRD = f"sha256:{'f' * 64}"
@@ -13,14 +13,16 @@ def _of(*digests):
 
 def _refused(name, known):
     with pytest.raises(UnknownMetric) as caught:
-        asked.with_models(["bleu", name], known, "/postgen")
+        metric_requests.resolve_models(["bleu", name], known, "/postgen")
     assert caught.value.pointer == "/postgen/1"
     return caught.value.detail
 
 
 @pytest.mark.parametrize("digits", ["f" * 12, "f" * 30, "f" * 64, THIRD])
 def test_a_model_is_found_by_its_first_digits_and_shown_by_twelve(digits):
-    names, models = asked.with_models(["bleu", f"nneval@{digits}", "nneval"], _of(ONE, THIRD))
+    names, models = metric_requests.resolve_models(
+        ["bleu", f"nneval@{digits}", "nneval"], _of(ONE, THIRD)
+    )
     assert names == ["bleu", f"nneval@{'f' * 12}", "nneval"]
     assert models == {f"nneval@{'f' * 12}": THIRD}
 
@@ -28,7 +30,7 @@ def test_a_model_is_found_by_its_first_digits_and_shown_by_twelve(digits):
 def test_digits_that_begin_two_are_refused_until_they_say_more():
     told = _refused("nneval@0123456789abc", _of(THIRD, OTHER, ONE))
     assert f"{ONE}, {OTHER}: give more digits" in told
-    assert asked.with_models(["nneval@0123456789abcd"], _of(ONE, OTHER))[1] == {
+    assert metric_requests.resolve_models(["nneval@0123456789abcd"], _of(ONE, OTHER))[1] == {
         "nneval@0123456789ab": ONE
     }
 
@@ -36,7 +38,7 @@ def test_digits_that_begin_two_are_refused_until_they_say_more():
 def test_a_model_of_one_metric_is_none_of_another():
     known = [("nneval", ONE), ("accord", THIRD)]
     names = [f"accord@{'f' * 12}", f"nneval@{ONE}"]
-    assert asked.with_models(names, known) == (
+    assert metric_requests.resolve_models(names, known) == (
         [f"accord@{'f' * 12}", "nneval@0123456789ab"],
         {f"accord@{'f' * 12}": THIRD, "nneval@0123456789ab": ONE},
     )

@@ -4,10 +4,11 @@ import zipfile
 
 import pytest
 
+from service.contract import assets
+from service.contract.assets import ASSETS, Asset, AssetFolders
 from service.contract.errors import AssetRefused, MetricUnavailable
+from service.contract.formats import digests
 from service.contract.metrics import catalogue
-from service.contract.plan import assets, measured
-from service.contract.plan.assets import ASSETS, Asset, Places
 
 CONTENT = b"a jar of ours"
 MEMBER = "a/folder/grammar.gz"
@@ -29,7 +30,7 @@ def places(tmp_path, monkeypatch):
     own = Asset("own", "a file of your own", "vectors", "its own")
     rows = {asset.name: asset for asset in (plain, inner, own)}
     monkeypatch.setattr(assets, "ASSETS", rows)
-    return Places(tmp_path / "home", tmp_path / "given")
+    return AssetFolders(tmp_path / "home", tmp_path / "given")
 
 
 def _put(folder, name, content=CONTENT, member=None):
@@ -56,30 +57,32 @@ def test_every_asset_serves_a_metric_and_is_pinned_or_the_users_own():
 
 def test_what_is_given_comes_before_what_is_at_home(places):
     at_home = _put(places.own, "plain.jar")
-    assert assets.locate("plain", places).path == at_home
+    assert assets.locate_asset("plain", places).path == at_home
     given = _put(places.given, "plain.jar")
-    assert assets.locate("plain", places).path == given
-    assert assets.locate("plain", Places(places.home)).path == at_home
+    assert assets.locate_asset("plain", places).path == given
+    assert assets.locate_asset("plain", AssetFolders(places.home)).path == at_home
 
 
 def test_a_member_is_found_in_either_archive(places):
     large = _put(places.given, "large.jar", member=MEMBER)
-    assert assets.locate("inner", places).path == large
+    assert assets.locate_asset("inner", places).path == large
     small = _put(places.given, "small.jar", member=MEMBER)
-    assert assets.locate("inner", places) == measured.Found(small, _digest(CONTENT), len(CONTENT))
+    assert assets.locate_asset("inner", places) == digests.MeasuredFile(
+        small, _digest(CONTENT), len(CONTENT)
+    )
 
 
 def test_what_is_missing_is_a_sentence_with_size_licence_and_advice(places):
     with pytest.raises(
         MetricUnavailable, match=r"a parser \(0\.0 MB, MIT\) is not here; `prescore"
     ):
-        assets.locate("plain", places)
-    assert assets.missing("spice", places).startswith("a parser")
-    assert assets.missing("bleu_1", places) is None
+        assets.locate_asset("plain", places)
+    assert assets.explain_missing("spice", places).startswith("a parser")
+    assert assets.explain_missing("bleu_1", places) is None
     _put(places.given, "plain.jar")
-    assert assets.missing("spice", places).startswith("a grammar")
+    assert assets.explain_missing("spice", places).startswith("a grammar")
     _put(places.own, "small.jar", member=MEMBER)
-    assert assets.missing("spice", places) is None
+    assert assets.explain_missing("spice", places) is None
 
 
 @pytest.mark.parametrize(("name", "member"), [("plain.jar", None), ("small.jar", MEMBER)])
@@ -87,28 +90,28 @@ def test_another_file_of_that_name_is_refused(places, name, member):
     asset = "plain" if member is None else "inner"
     path = _put(places.given, name, b"something else", member)
     with pytest.raises(MetricUnavailable, match=f"{path} is not .*: its SHA-256 is "):
-        assets.locate(asset, places)
+        assets.locate_asset(asset, places)
     _put(places.given, name, CONTENT, member)
-    assert assets.locate(asset, places).path == path
+    assert assets.locate_asset(asset, places).path == path
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\5\6" + bytes(18), b"no archive"])
 def test_an_archive_without_the_member_is_refused(places, content):
     _put(places.given, "small.jar", content)
     with pytest.raises(MetricUnavailable, match="is not here"):
-        assets.locate("inner", places)
+        assets.locate_asset("inner", places)
 
 
 def test_a_folders_digest_is_of_its_names_and_contents(tmp_path):
     _put(tmp_path / "model" / "b", "config.json")
     _put(tmp_path / "model", "weights", b"w")
     lines = f"{_digest(CONTENT)}  b/config.json\n{_digest(b'w')}  weights\n"
-    found = measured.measure(tmp_path / "model")
+    found = digests.measure_file(tmp_path / "model")
     assert (found.sha256, found.bytes) == (_digest(lines.encode()), 14)
     (tmp_path / "model" / "weights").rename(tmp_path / "model" / "others")
-    assert measured.measure(tmp_path / "model").sha256 != found.sha256
+    assert digests.measure_file(tmp_path / "model").sha256 != found.sha256
 
 
 def test_an_unknown_asset_is_refused_with_the_known_ones(places):
     with pytest.raises(AssetRefused, match="plain, inner, own, found 'x'"):
-        assets.locate("x", places)
+        assets.locate_asset("x", places)

@@ -4,7 +4,7 @@ import pytest
 
 from service.contract.plan import estimates
 from service.contract.plan.planning import plan_checkpoint
-from service.contract.plan.postgen import Wanted
+from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
@@ -13,8 +13,8 @@ DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 def _plan(images=1000, past=None, decoding=DECODING, *, pregen=True, **how):
     how = {"families": ["bleu", "cider_d", "wmd"], "tokenizer": "ptb"} | how
     split = ("sha256:c", "sha256:d", "test", images)
-    plan = plan_checkpoint(*split, pregen=pregen, wanted=Wanted(**how), decoding=decoding)
-    return estimates.with_estimate(plan, past or {}).named
+    plan = plan_checkpoint(*split, pregen=pregen, wanted=PostgenRequest(**how), decoding=decoding)
+    return estimates.add_estimate(plan, past or {}).named
 
 
 def _inputs(look):

@@ -9,17 +9,17 @@ import hashlib
 import json
 from pathlib import Path
 
+from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue
-from service.contract.plan import asked, estimates, planning, studies
-from service.contract.plan.assets import Places
-from service.contract.plan.planning import Captioner, Probing
-from service.contract.plan.postgen import Wanted
-from service.contract.plan.studies import Studied
+from service.contract.plan import estimates, metric_requests, planning
+from service.contract.plan import planning as studies
+from service.contract.plan.planning import ProbeInputs, StudiedModel, TrainingCaptioner
+from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob
 
 KEPT = Path(__file__).with_name("keys.json")
-FAMILIES = catalogue.tasks_of(catalogue.POSTGEN)
-NOWHERE = Places(Path("/nowhere"))
+FAMILIES = catalogue.list_metric_tasks(catalogue.POSTGEN)
+NOWHERE = AssetFolders(Path("/nowhere"))
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 MODEL = "nneval@0123456789ab"
 OWN = {
@@ -33,24 +33,24 @@ OWN = {
     MODEL: {"vectors": "v"},
 }
 PROBES = ("human", "frequent", "rare", "swap", "random", "single")
-PROBED = [name for name in catalogue.POSTGEN if catalogue.task_of(name) != "variety"]
+PROBED = [name for name in catalogue.POSTGEN if catalogue.find_metric_task(name) != "variety"]
 OPTIONS = {"single": {"objective": "cider_d"}, "frequent": {"frequent": 5}}
 
 
 def _captions(families, images=9, tokenizer="ptb", **how):
-    wanted = Wanted(families, tokenizer, **how)
+    wanted = PostgenRequest(families, tokenizer, **how)
     return planning.plan_captions("sha256:o", "sha256:d", "test", images, wanted)
 
 
 def _checkpoint(families, images=9, decoding=DECODING, *, pregen=True, **how):
-    wanted = Wanted(families, "ptb", **how)
+    wanted = PostgenRequest(families, "ptb", **how)
     split = ("sha256:c", "sha256:d", "test", images)
     return planning.plan_checkpoint(*split, pregen=pregen, wanted=wanted, decoding=decoding)
 
 
 def _asked(tokenizer="ptb", idf="dataset"):
     """As a request is understood where no asset is."""
-    return asked.wanted(
+    return metric_requests.gather_postgen(
         FAMILIES,
         NOWHERE,
         tokenizer=tokenizer,
@@ -62,17 +62,17 @@ def _asked(tokenizer="ptb", idf="dataset"):
 
 
 def _probes(**how):
-    asked_for = Probing(PROBES, PROBED, **{"tokenizer": "ptb", "options": OPTIONS} | how)
+    asked_for = ProbeInputs(PROBES, PROBED, **{"tokenizer": "ptb", "options": OPTIONS} | how)
     return planning.plan_probes("sha256:d", "test", asked_for)
 
 
 def _studied(idf):
     plan = _checkpoint(FAMILIES).named
-    scores = {name: plan[name] for name in FAMILIES if name in studies.FAMILIES}
-    one = studies.strata(
-        Studied(plan["columns"], scores, plan["captions"], plan["references"]), idf
+    scores = {name: plan[name] for name in FAMILIES if name in studies.STUDIED_FAMILIES}
+    one = studies.plan_strata(
+        StudiedModel(plan["columns"], scores, plan["captions"], plan["references"]), idf
     )
-    return planning.Plan({"strata": one, "study": studies.study({"m": one}, "sha256:d")})
+    return planning.Plan({"strata": one, "study": studies.plan_study({"m": one}, "sha256:d")})
 
 
 def _plans():
@@ -94,9 +94,9 @@ def _plans():
     slow = {"beam": 20, "max_words": 200}
     ordered = _checkpoint(FAMILIES, images=3000, decoding=slow)
     past = {name: f"sha256:{name}" for name in FAMILIES}
-    yield "estimates", estimates.with_estimate(ordered, {})
-    yield "estimates beside a baseline", estimates.with_estimate(ordered, past)
-    yield "a forecast", planning.with_forecast(_checkpoint(["bleu"]), "sha256:h")
+    yield "estimates", estimates.add_estimate(ordered, {})
+    yield "estimates beside a baseline", estimates.add_estimate(ordered, past)
+    yield "a forecast", planning.add_forecast(_checkpoint(["bleu"]), "sha256:h")
     for tokenizer in ("ptb", "none"):
         for idf in ("dataset", "subset"):
             wanted = _asked(tokenizer, idf)
@@ -105,7 +105,7 @@ def _plans():
     for tokenizer in ("ptb", "none", "character", "regex"):
         yield f"probes, {tokenizer}", _probes(tokenizer=tokenizer)
     yield "probes with more", _probes(own=OWN, training="train", captions=Blob("sha256:o"))
-    understood, _ = asked.probing(
+    understood, _ = metric_requests.gather_probes(
         PROBES,
         PROBED,
         NOWHERE,
@@ -118,13 +118,19 @@ def _plans():
     yield "probes, understood", planning.plan_probes("sha256:d", "test", understood)
     yield "a study", _studied("dataset")
     yield "a study by strata", _studied("stratum")
-    captioners = [Captioner("a", Blob("a"), (Blob("t"), "train")), Captioner("b", Blob("b"))]
+    captioners = [
+        TrainingCaptioner("a", Blob("a"), (Blob("t"), "train")),
+        TrainingCaptioner("b", Blob("b")),
+    ]
     recipe = {"features": ["bleu_1", "wmd"], "tokenizer": "ptb", "vectors": "v"}
     learned = planning.plan_learned("sha256:d", "test", captioners, Blob("r"), recipe)
     yield "a training", learned
     scored = _captions(["bleu"]).named["bleu"]
-    compared = [planning.comparison(scored, Blob("b")), planning.comparison(Blob("a"), Blob("b"))]
-    compared.append(planning.comparison(Blob("a"), Blob("b"), ["perplexity"]))
+    compared = [
+        planning.plan_comparison(scored, Blob("b")),
+        planning.plan_comparison(Blob("a"), Blob("b")),
+    ]
+    compared.append(planning.plan_comparison(Blob("a"), Blob("b"), ["perplexity"]))
     yield "comparisons", planning.Plan({str(at): task for at, task in enumerate(compared)})
 
 

@@ -1,16 +1,16 @@
 import pytest
 
-from service.contract.plan import planning, sharding
+from service.contract.plan import planning
+from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
-    Captioner,
-    conversion,
-    plan_brought,
+    TrainingCaptioner,
+    plan_brought_columns,
     plan_captions,
     plan_checkpoint,
+    plan_conversion,
 )
-from service.contract.plan.postgen import Wanted
-from service.contract.plan.sharding import BLOCK_IMAGES, decoding_block
-from service.contract.plan.tasks import Blob
+from service.contract.plan.postgen import PostgenRequest
+from service.contract.plan.tasks import BLOCK_IMAGES, Blob, size_decoding_block
 
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 
@@ -19,13 +19,13 @@ def _plan(images=1000, **more):
     given = {"families": ["bleu", "cider_d"], "tokenizer": "ptb"}
     given |= {name: more.pop(name) for name in list(more) if name in given}
     other = {"pregen": True, "decoding": DECODING} | more
-    wanted = Wanted(**given)
+    wanted = PostgenRequest(**given)
     return plan_checkpoint("sha256:c", "sha256:d", "test", images, wanted=wanted, **other)
 
 
 def _scored(*families, images=9, **how):
     how = {"tokenizer": "ptb"} | how
-    return plan_captions("sha256:o", "sha256:d", "test", images, Wanted(families, **how))
+    return plan_captions("sha256:o", "sha256:d", "test", images, PostgenRequest(families, **how))
 
 
 def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_task_a_family():
@@ -101,7 +101,10 @@ def test_a_trainings_key_follows_all_that_it_is_given():
     """Another captioner's captions, its name, what it was trained on, ratings, the recipe."""
 
     def key(name="c", said="a", trained_on=None, ratings=None, **recipe):
-        captioners = [Captioner(name, Blob(said), trained_on), Captioner("d", Blob("b"))]
+        captioners = [
+            TrainingCaptioner(name, Blob(said), trained_on),
+            TrainingCaptioner("d", Blob("b")),
+        ]
         plan = planning.plan_learned("sha256:d", "test", captioners, ratings, recipe)
         return plan.named["model"].key
 
@@ -154,7 +157,7 @@ def test_another_tokenizer_changes_what_depends_on_it_and_nothing_else():
 )
 def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part):
     """So that its shards are short too."""
-    assert decoding_block(beam, max_words) == block
+    assert size_decoding_block(beam, max_words) == block
     decoding = {"beam": beam, "max_words": max_words}
     parts = _plan(images=400, decoding=decoding, pregen=False).named["captions"].parts
     spans = [part.parameters["images"] for part in parts]
@@ -166,7 +169,7 @@ def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part
 def test_a_model_that_is_verified_first_is_searched_as_others_unless_it_searches_itself():
     asked = {"images": 40, "decoding": {"beam": 20, "max_words": 1000}, "pregen": False}
     plain = _plan(**asked).named["captions"]
-    verified = {"verified": planning.conversion("sha256:c"), **asked}
+    verified = {"verified": planning.plan_conversion("sha256:c"), **asked}
     found = _plan(**verified).named["captions"]
     assert len(found.parts) == len(plain.parts) == 40
     assert len(_plan(**verified, searches=True).named["captions"].parts) < 40
@@ -175,7 +178,7 @@ def test_a_model_that_is_verified_first_is_searched_as_others_unless_it_searches
 def test_a_model_that_searches_in_its_own_way_has_blocks_of_its_own():
     """One that has to be verified first, and does not, has those of all others."""
     decoding = {"beam": 40, "max_words": 100}  # so long that a part is about a block
-    more = {"verified": conversion("sha256:m"), "decoding": decoding, "pregen": False}
+    more = {"verified": plan_conversion("sha256:m"), "decoding": decoding, "pregen": False}
     own, usual = (_plan(images=200, **more, searches=own) for own in (True, False))
     spans = [each.parameters["images"] for each in own.named["captions"].parts]
     assert {start % planning.OWN_BLOCK for start, _ in spans} == {0}
@@ -191,12 +194,12 @@ def test_a_verification_by_a_plug_in_has_its_version_in_all_keys():
     keys = []
     for version in ("1.0", "1.1"):
         plugin = {"name": "a", "package": "b", "version": version}
-        named = _plan(images=2, verified=conversion("sha256:m", plugin)).named
+        named = _plan(images=2, verified=plan_conversion("sha256:m", plugin)).named
         keys.append({name: task.key for name, task in named.items()})
     shared = {name for name in keys[0] if keys[0][name] == keys[1][name]}
     assert not shared & {"checkpoint", "prefix", "columns", "pregen", "captions", "bleu"}
     assert "references" in shared
-    assert conversion("sha256:m").parameters == {}
+    assert plan_conversion("sha256:m").parameters == {}
 
 
 def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():
@@ -213,7 +216,7 @@ def test_what_is_decoded_in_an_order_is_looked_at_eight_times_if_blocks_allow(im
     parts = _plan(images=images).named["captions"].parts
     spans = [part.parameters["images"] for part in parts]
     assert spans == [[at, min(at + size, images)] for at in range(0, images, size)]
-    assert size % decoding_block(3, 50) == 0
+    assert size % size_decoding_block(3, 50) == 0
 
 
 def test_a_huge_split_has_no_more_shards_than_the_record_likes():
@@ -307,8 +310,8 @@ def test_variety_looks_at_the_training_captions_where_there_are_some():
 
 
 def test_brought_columns_are_scored_before_captions_and_need_no_model():
-    captions = plan_captions("sha256:c", "sha256:d", "test", 3, Wanted(["cider_d"], "ptb"))
-    plan = plan_brought("sha256:b", captions, pregen=True)
+    captions = plan_captions("sha256:c", "sha256:d", "test", 3, PostgenRequest(["cider_d"], "ptb"))
+    plan = plan_brought_columns("sha256:b", captions, pregen=True)
     assert list(plan.named) == ["columns", "pregen", *captions.named]
     columns = plan.named["columns"]
     assert (columns.kind, columns.inputs, columns.parameters) == (
@@ -318,4 +321,4 @@ def test_brought_columns_are_scored_before_captions_and_need_no_model():
     )
     assert plan.named["pregen"].inputs == {"columns": columns}
     assert plan.named["cider_d"].key == captions.named["cider_d"].key
-    assert list(plan_brought("sha256:b", None, pregen=False).named) == ["columns"]
+    assert list(plan_brought_columns("sha256:b", None, pregen=False).named) == ["columns"]

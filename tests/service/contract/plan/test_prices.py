@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from service.contract.metrics import families
-from service.contract.plan import planning, prices, sharding
-from service.contract.plan.postgen import Wanted
-from service.contract.plan.prices import Sizes
+from service.contract.plan import planning, prices, tasks
+from service.contract.plan.postgen import PostgenRequest
+from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import KINDS, Task
 
 # Seconds of a core for a block of captions none of which ends early: LSTM, par, one thread, as
@@ -51,7 +51,7 @@ def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
         "test",
         sizes.images,
         pregen=True,
-        wanted=Wanted(families, "ptb"),
+        wanted=PostgenRequest(families, "ptb"),
         decoding={"beam": beam, "min_words": 4, "max_words": max_words, "unk": False},
         sizes=sizes,
     )
@@ -60,8 +60,8 @@ def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
 @pytest.mark.parametrize(("model", "asked", "seconds"), MEASURED)
 def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, seconds):
     vocabulary, size = model
-    block = sharding.decoding_block(*asked)
-    price = prices.search(Sizes(size=size, vocabulary=vocabulary), block, block, *asked)
+    block = tasks.size_decoding_block(*asked)
+    price = prices.price_search(TaskSizes(size=size, vocabulary=vocabulary), block, block, *asked)
     assert price == pytest.approx(seconds, rel=0.5) or abs(price - seconds) < 1
 
 
@@ -69,20 +69,20 @@ def test_the_price_of_a_search_is_within_half_of_what_it_takes(model, asked, sec
 def test_looking_at_places_costs_up_to_three_times_what_it_takes_on_a_quiet_machine(
     architecture, parameters, places, columns, search
 ):
-    size = prices.size_of(parameters, 10_000)
-    sizes = Sizes(size=size, vocabulary=10_000, places=places, place_size=2048)
-    found = prices.search(sizes, 64, 64, 3, 12) / 64
+    size = prices.estimate_model_size(parameters, 10_000)
+    sizes = TaskSizes(size=size, vocabulary=10_000, places=places, place_size=2048)
+    found = prices.price_search(sizes, 64, 64, 3, 12) / 64
     without = replace(sizes, places=0)
     assert sizes.word > without.word
     assert sizes.columns == pytest.approx(sizes.image + 5 * 12 * sizes.word)
-    prefix = prices.of(Task("prefix", {}, {"images": [0, 1]}), sizes)
+    prefix = prices.price_task(Task("prefix", {}, {"images": [0, 1]}), sizes)
     assert prefix == pytest.approx(0.05 + sizes.image + 3 * sizes.word)
     assert columns < sizes.columns < 3.2 * columns
     assert search < found < 3.2 * search
 
 
 def test_a_model_of_one_vector_costs_what_it_did():
-    sizes = Sizes(size=512, vocabulary=10_000)
+    sizes = TaskSizes(size=512, vocabulary=10_000)
     assert sizes.image == 0
     assert sizes.word == 25e-6 + 2 * 512 * (8 * 512 + 10_000) / 9e10
 
@@ -90,7 +90,7 @@ def test_a_model_of_one_vector_costs_what_it_did():
 @pytest.mark.parametrize(("images", "seconds"), METEOR)
 def test_the_price_of_meteor_is_within_a_factor_of_two_of_what_it_takes(images, seconds):
     """Else tasks that are no short ones begin as such, and have to begin again."""
-    price = prices.of(Task("meteor", {}, {}), Sizes(images))
+    price = prices.price_task(Task("meteor", {}, {}), TaskSizes(images))
     assert seconds / 2 < price < 2 * seconds
 
 
@@ -99,18 +99,18 @@ def test_the_price_of_meteor_is_within_a_factor_of_two_of_what_it_takes(images, 
 def test_no_part_takes_long_unless_it_is_one_block_or_there_are_500(model, images):
     """T65."""
     vocabulary, size = model
-    sizes = Sizes(images, 5.0, size, vocabulary)
-    for name, block in (("columns", sharding.BLOCK_IMAGES), ("captions", 128)):
+    sizes = TaskSizes(images, 5.0, size, vocabulary)
+    for name, block in (("columns", tasks.BLOCK_IMAGES), ("captions", 128)):
         whole = _plan(sizes).named[name]
         first = whole.parts[0]
         start, stop = first.parameters["images"]
-        short = prices.of(first, sizes) <= prices.PART_SECONDS + 0.1
-        assert short or stop - start == block or len(whole.parts) > sharding.MAX_PARTS / 2
+        short = prices.price_task(first, sizes) <= prices.PART_SECONDS + 0.1
+        assert short or stop - start == block or len(whole.parts) > tasks.MAX_PARTS / 2
 
 
 def test_a_usual_model_is_cut_as_ever_and_no_size_changes_a_wholes_key():
     images = 5000
-    plans = [_plan(Sizes(images, 5.0, size, vocabulary)) for vocabulary, size in MODELS]
+    plans = [_plan(TaskSizes(images, 5.0, size, vocabulary)) for vocabulary, size in MODELS]
     small, usual, *_, large = plans
     spans = [part.parameters["images"] for part in usual.named["columns"].parts]
     assert spans[0] == [0, planning.COLUMNS_IMAGES]
@@ -123,9 +123,9 @@ def test_a_usual_model_is_cut_as_ever_and_no_size_changes_a_wholes_key():
 
 
 def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
-    sizes = Sizes(1000)
+    sizes = TaskSizes(1000)
     parameters = {"decoding": {"beam": 3, "max_words": 50}}
-    found = {kind: prices.of(Task(kind, {}, parameters), sizes) for kind in KINDS}
+    found = {kind: prices.price_task(Task(kind, {}, parameters), sizes) for kind in KINDS}
     assert all(price > 0 for price in found.values())
     assert found["bleu"] < found["meteor"] < found["bertscore"] < found["tuples"]
     assert found["prefix"] < found["columns"] < found["captions"]
@@ -133,35 +133,41 @@ def test_every_kind_has_a_price_and_what_takes_long_has_a_higher_one():
 
 
 def test_faster_workers_make_models_cheaper_and_metrics_not():
-    usual, fast = Sizes(5000, size=2048), Sizes(5000, size=2048, speed=20)
-    asked = sharding.BLOCK_IMAGES, sharding.BLOCK_IMAGES, 3, 50
-    assert prices.search(fast, *asked) == pytest.approx(prices.search(usual, *asked) / 20)
+    usual, fast = TaskSizes(5000, size=2048), TaskSizes(5000, size=2048, speed=20)
+    asked = tasks.BLOCK_IMAGES, tasks.BLOCK_IMAGES, 3, 50
+    assert prices.price_search(fast, *asked) == pytest.approx(
+        prices.price_search(usual, *asked) / 20
+    )
     for kind in ("prefix", "columns"):
-        of = [prices.of(Task(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]
+        of = [prices.price_task(Task(kind, {}, {}), sizes) - 0.05 for sizes in (usual, fast)]
         assert of[1] == pytest.approx(of[0] / 20)
-    assert prices.of(Task("meteor", {}, {}), fast) == prices.of(Task("meteor", {}, {}), usual)
+    assert prices.price_task(Task("meteor", {}, {}), fast) == prices.price_task(
+        Task("meteor", {}, {}), usual
+    )
     assert len(_plan(fast).named["columns"].parts) < len(_plan(usual).named["columns"].parts)
 
 
 def test_a_picture_is_priced_once_for_all_its_words_and_less_on_faster_workers():
-    seen = Sizes(5000, picture_products=3 * 10**11)
-    faster = Sizes(5000, picture_products=3 * 10**11, speed=4)
-    plain = Sizes(5000)
+    seen = TaskSizes(5000, picture_products=3 * 10**11)
+    faster = TaskSizes(5000, picture_products=3 * 10**11, speed=4)
+    plain = TaskSizes(5000)
     decoding = {"decoding": {"beam": 3, "max_words": 50}}
     for kind in ("columns", "captions"):
         price, usual, fast = (
-            prices.of(Task(kind, {}, {**decoding, "images": [0, 7]}), sizes)
+            prices.price_task(Task(kind, {}, {**decoding, "images": [0, 7]}), sizes)
             for sizes in (seen, plain, faster)
         )
         assert price - usual == pytest.approx(7 * 2.0)
         assert fast - 0.05 == pytest.approx((price - 0.05) / 4)
-    assert prices.search(seen, 8, 8, 3, 50) - prices.search(plain, 8, 8, 3, 50) == pytest.approx(16)
+    assert prices.price_search(seen, 8, 8, 3, 50) - prices.price_search(
+        plain, 8, 8, 3, 50
+    ) == pytest.approx(16)
     assert len(_plan(seen).named["columns"].parts) > len(_plan(plain).named["columns"].parts)
 
 
 def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
-    sizes = Sizes(5000)
-    priced = {task.key: task for task in prices.priced(_plan(sizes).everything(), sizes)}
+    sizes = TaskSizes(5000)
+    priced = {task.key: task for task in prices.price_tasks(_plan(sizes).everything(), sizes)}
     whole = _plan(sizes).named["captions"]
     parts = [priced[part.key].price for part in whole.parts]
     assert priced[whole.key].price < min(parts) / 10
@@ -169,8 +175,10 @@ def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
 
 
 def test_small_pictures_are_priced_by_their_number_and_a_block_takes_less_than_a_part():
-    block = planning.thumbnails("sha256:" + "0" * 64, "test", range(planning.THUMBNAILS_IMAGES))
-    few = planning.thumbnails("sha256:" + "0" * 64, "test", [3, 9])
-    huge = prices.Sizes(images=1_000_000)
-    assert prices.of(few, huge) < 0.3
-    assert prices.of(few, huge) * 10 < prices.of(block, huge) < prices.PART_SECONDS
+    block = planning.plan_thumbnails(
+        "sha256:" + "0" * 64, "test", range(planning.THUMBNAILS_IMAGES)
+    )
+    few = planning.plan_thumbnails("sha256:" + "0" * 64, "test", [3, 9])
+    huge = prices.TaskSizes(images=1_000_000)
+    assert prices.price_task(few, huge) < 0.3
+    assert prices.price_task(few, huge) * 10 < prices.price_task(block, huge) < prices.PART_SECONDS

@@ -30,8 +30,8 @@ def test_what_defines_the_result_is_in_the_key(other):
 
 def test_the_version_of_the_code_is_in_the_key(monkeypatch):
     before = _columns().key
-    newer = tasks.Kind("columns", "inference-now", version=99, seconds=1)
-    monkeypatch.setitem(tasks.OTHERS, "columns", newer)
+    newer = tasks.TaskKind("columns", "inference-now", version=99, seconds=1)
+    monkeypatch.setitem(tasks.OTHER_KINDS, "columns", newer)
     assert _columns().key != before
 
 
@@ -62,4 +62,4 @@ def test_a_task_on_tasks_is_keyed_by_theirs():
 )
 def test_an_evaluations_state_follows_from_its_tasks(statuses, expected):
     for order in itertools.permutations(statuses):
-        assert tasks.derive(order) == expected
+        assert tasks.derive_run_status(order) == expected

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import sqlalchemy as sa
 
-from service.contract.asking import EVERYBODY, Asker
+from service.contract.askers import EVERYBODY, Asker
 from service.engine.kept import audit
 from service.engine.kept.audit import Asked
 from service.engine.records import Records

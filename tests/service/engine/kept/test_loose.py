@@ -97,7 +97,7 @@ def test_a_run_that_comes_between_look_and_deletion_keeps_what_its_tasks_have_re
 
 def test_the_conversion_of_a_checkpoint_stays_as_long_as_the_checkpoint(records):
     checkpoints.add(records, str(SENT), 10, {})
-    made = planning.conversion(str(SENT))
+    made = planning.plan_conversion(str(SENT))
     _done(records, made)
     _left(records, made)
     assert loose.collect(records) == 0

@@ -6,7 +6,7 @@ import pytest
 
 import ci_tokens
 from ci_tokens import EcKey, RsaKey, number
-from service.contract.errors import Unavailable, UrlRefused
+from service.contract.errors import ServiceUnavailable, UrlRefused
 from service.engine.keyring.oidc import key_sets, trusted
 from service.engine.keyring.oidc.key_sets import KeySets
 from service.engine.keyring.oidc.refusals import Refused
@@ -79,7 +79,7 @@ def test_an_unknown_key_is_asked_for_once_a_minute_at_most(asking, issuers):
 def test_an_issuer_that_is_away_is_left_alone_for_a_while(asking, issuers):
     issuers.answers["/github"] = b"HTTP/1.1 500 Sorry\r\nContent-Length: 0\r\n\r\n"
     for _ in range(5):
-        with pytest.raises(Unavailable):
+        with pytest.raises(ServiceUnavailable):
             asking()
     assert asking.times == 1
     issuers.answers["/github"] = issuers.answer_of(issuers.rsa.public)
@@ -92,10 +92,10 @@ def test_keys_serve_on_for_ten_minutes_while_their_issuer_is_away(asking, issuer
     issuers.answers["/github"] = b"HTTP/1.1 500 Sorry\r\nContent-Length: 0\r\n\r\n"
     asking.clock.now += 900
     assert asking()
-    with pytest.raises(Unavailable):  # it may be a new one
+    with pytest.raises(ServiceUnavailable):  # it may be a new one
         asking("rsa-2")
     asking.clock.now += 301
-    with pytest.raises(Unavailable):
+    with pytest.raises(ServiceUnavailable):
         asking()
 
 
@@ -111,7 +111,7 @@ def test_keys_serve_on_for_ten_minutes_while_their_issuer_is_away(asking, issuer
 )
 def test_what_is_no_set_of_keys_is_no_answer(asking, issuers, answer):
     issuers.answers["/github"] = answer
-    with pytest.raises(Unavailable):
+    with pytest.raises(ServiceUnavailable):
         asking()
 
 

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 import empty_record
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.contract.errors import Conflict, NotFound
 from service.engine.keyring import keys, texts
 from service.engine.records import Records

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 import empty_record
 from service.contract import limits
-from service.contract.api.urls import TEST_EVENT, WebhookIn
+from service.contract.api.urls import TEST_EVENT, WebhookRequest
 from service.contract.errors import Conflict, NotFound
 from service.engine.outgoing import announcements, deliveries, webhooks
 from service.engine.outgoing.deliveries import Outcome
@@ -28,7 +28,7 @@ def records(tmp_path):
 
 
 def _made(records, url="https://hooks.example/a", **asked):
-    return webhooks.make(records, WebhookIn(url=url, **asked), "http://here:8000")
+    return webhooks.make(records, WebhookRequest(url=url, **asked), "http://here:8000")
 
 
 def _added(records, made, event="run.failed", team="local"):
@@ -177,7 +177,9 @@ def test_what_is_being_sent_is_taken_by_nobody_else_until_its_time_is_over(recor
 
 def test_slow_receivers_of_one_team_do_not_hold_up_another(records):
     mine = [_made(records, f"https://hooks.example/{number}") for number in range(8)]
-    other = webhooks.make(records.of("other"), WebhookIn(url="https://o.example/"), "http://here")
+    other = webhooks.make(
+        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
+    )
     for made in mine:
         _added(records, made)
     _added(records, other, team="other")
@@ -196,7 +198,9 @@ def test_messages_that_are_too_many_are_lost_and_counted(records, monkeypatch):
     found = webhooks.get(records, made.id)
     assert (found.waiting, found.lost) == (3, 2)
     monkeypatch.setattr(deliveries, "_TEAMS", 1)
-    other = webhooks.make(records.of("other"), WebhookIn(url="https://o.example/"), "http://here")
+    other = webhooks.make(
+        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
+    )
     _added(records, other, team="other")
     assert webhooks.get(records, other.id).lost == 1
 
@@ -207,11 +211,15 @@ def test_a_team_has_so_many_webhooks_at_most(records, monkeypatch):
     _made(records)
     with pytest.raises(Conflict, match="as many as may be"):
         _made(records)
-    assert webhooks.make(records.of("other"), WebhookIn(url="https://o.example/"), "http://here")
+    assert webhooks.make(
+        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
+    )
 
 
 def test_another_teams_webhook_looks_absent(records):
-    made = webhooks.make(records.of("one"), WebhookIn(url="https://hooks.example/"), "http://here")
+    made = webhooks.make(
+        records.of("one"), WebhookRequest(url="https://hooks.example/"), "http://here"
+    )
     other = records.of("other")
     assert webhooks.every(other) == []
     for act in (webhooks.get, webhooks.delete, webhooks.rotate):

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import empty_record
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.records import Records
 from service.engine.tables import metadata
 from service.engine.teams import owned

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine.keyring import keys
 from service.engine.tables import labels, runs
 

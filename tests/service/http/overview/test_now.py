@@ -8,7 +8,7 @@ import redis
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, upload
-from service.contract.asking import Scope
+from service.contract.askers import Scope
 from service.engine import leases
 from service.engine.keyring import keys
 from service.engine.tables import attempts, needs, outbox, run_tasks, runs, task_rows

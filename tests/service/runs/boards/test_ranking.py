@@ -57,7 +57,7 @@ def _ended(records, at, images, metric="cider_d", *, drawn=True):
             )
         )
         shown = {metric: (value, value - 1.96 * error, value + 1.96 * error)}
-        full = catalogue.metric(metric).name
+        full = catalogue.find_metric(metric).name
         draws = {full: (WEIGHTS @ images / IMAGES).tolist()} if drawn else {}
         enter_scores(connection, identity, shown, f"{metric}|v:2", draws)
 

@@ -9,7 +9,7 @@ import stored_versions
 from in_process import parts_on
 from service.contract.errors import NotFound
 from service.contract.plan.planning import plan_captions
-from service.contract.plan.postgen import Wanted
+from service.contract.plan.postgen import PostgenRequest
 from service.engine import leases
 from service.engine.blobs.files import FileBlobs
 from service.engine.parts import Parts
@@ -64,7 +64,7 @@ def _evaluated(
     """The id of an evaluation that was run; up to the task `until`."""
     pinned = datasets.pin(records, dataset)
     captions = blobs.put(json.dumps([[at, f"{metric} {value} {marked}"] for at in images]).encode())
-    wanted = Wanted([metric.removesuffix("_distance")], "ptb")
+    wanted = PostgenRequest([metric.removesuffix("_distance")], "ptb")
     plan = plan_captions(captions, pinned.digest, pinned.split, IMAGES, wanted)
     identity = f"ev_{captions[-30:]}"
     partial = len(images) < IMAGES

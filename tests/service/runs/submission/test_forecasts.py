@@ -7,10 +7,10 @@ import pytest
 import empty_record
 from in_process import enter_scores, on_split, parts_on
 from prescore.models.evaluations import NoForecast
-from service.contract.api.requests import EvaluationIn
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.plan import planning
-from service.contract.plan.postgen import Wanted
-from service.contract.results import EvaluationKept, Unforeseen
+from service.contract.plan.postgen import PostgenRequest
+from service.contract.results import MissingForecast, StoredEvaluation
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
 from service.engine.tables import checkpoints, labels, runs
@@ -89,16 +89,18 @@ class _Past:
         """The plan's names, the history that it reads, and why there is none."""
         asked = _request(**request)
         if asked.columns is not None:
-            wanted = Wanted(asked.postgen, "ptb")
+            wanted = PostgenRequest(asked.postgen, "ptb")
             captions = planning.plan_captions("sha256:c", "sha256:d", "test", PINNED.images, wanted)
-            return self._add(asked, planning.plan_brought(asked.columns, captions, pregen=True))
+            return self._add(
+                asked, planning.plan_brought_columns(asked.columns, captions, pregen=True)
+            )
         plan = planning.plan_checkpoint(
             NEW,
             PINNED.digest,
             PINNED.split,
             PINNED.images,
             pregen=asked.pregen != [],
-            wanted=Wanted([name for name in asked.postgen if name != "bleu"], "ptb"),
+            wanted=PostgenRequest([name for name in asked.postgen if name != "bleu"], "ptb"),
             decoding=asked.decoding.model_dump(),
         )
         return self._add(asked, plan)
@@ -112,7 +114,7 @@ class _Past:
 
 def _request(**more):
     usual = {"checkpoint": NEW, "dataset": "d/test", "postgen": ["cider_d"]}
-    return EvaluationIn(**(usual | more))
+    return EvaluationRequest(**(usual | more))
 
 
 def _eight(past, **more):
@@ -297,24 +299,24 @@ def _row(**metrics):
 
 def test_a_forecast_is_shown_by_metric_once_its_task_is_done():
     waiting = {**_row(), "status": "waiting", "summary": None}
-    assert evaluations.forecast_shown([waiting], EvaluationKept()) is None
-    assert evaluations.forecast_shown([], EvaluationKept()) is None
-    found = evaluations.forecast_shown([_row(cider_d=FORECAST, spice=NONE)], EvaluationKept())
+    assert evaluations.forecast_shown([waiting], StoredEvaluation()) is None
+    assert evaluations.forecast_shown([], StoredEvaluation()) is None
+    found = evaluations.forecast_shown([_row(cider_d=FORECAST, spice=NONE)], StoredEvaluation())
     assert found["cider_d"].value == 0.4
     assert found["spice"].none_because == "not enough evidence"
 
 
 def test_where_no_metric_has_a_forecast_it_is_said_why():
-    found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], EvaluationKept())
+    found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], StoredEvaluation())
     assert isinstance(found, NoForecast)
     assert found.none_because == "not enough evidence"
     other = {**NONE, "none_because": "it is constant"}
     rows = [_row(bleu_1=NONE, cider_d=NONE, spice=other)]
-    told = evaluations.forecast_shown(rows, EvaluationKept()).none_because
+    told = evaluations.forecast_shown(rows, StoredEvaluation()).none_because
     assert told == "bleu_1, cider_d: not enough evidence; spice: it is constant"
     assert set(found.metrics) == {"cider_d", "spice"}
     kept = evaluations.forecast_shown(
-        [], EvaluationKept(forecast=Unforeseen(none_because="too few"))
+        [], StoredEvaluation(forecast=MissingForecast(none_because="too few"))
     )
     assert kept == NoForecast(none_because="too few", metrics={})
 

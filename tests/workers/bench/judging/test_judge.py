@@ -12,8 +12,8 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import learned_models
+from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
-from service.contract.plan.assets import Places
 from workers.cli.judge import judge
 from workers.metrics.accord import model as accord
 from workers.metrics.learned import nneval
@@ -105,8 +105,8 @@ def _unigrams(line):
 
 
 def test_frequencies_of_a_dataset(file, tmp_path):
-    items = [bundles.Item(f"{at}", "train", (f"a {word}",)) for at, word in enumerate(WORDS)]
-    bundles.write_folder(tmp_path / "set", items)
+    items = [bundles.BundleItem(f"{at}", "train", (f"a {word}",)) for at, word in enumerate(WORDS)]
+    bundles.write_bundle_folder(tmp_path / "set", items)
     own, others = (
         _found(file, "--metrics", "cider_d", *options)
         for options in ((), ("--idf", tmp_path / "set/train"))
@@ -259,7 +259,7 @@ def places(tmp_path, monkeypatch):
     """Nothing is here but what a test registers."""
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
-    return Places(tmp_path / "home")
+    return AssetFolders(tmp_path / "home")
 
 
 def test_the_learned_metric_is_the_teams_own_or_the_shipped_one(file, places, tmp_path):
@@ -295,12 +295,14 @@ def test_a_model_of_accord_is_judged_by_its_name_and_without(file, places, tmp_p
 
 def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):
     items = [
-        bundles.Item(f"{at}", "test", (f"A {who} walks in the {place}", f"a {who} at the {place}"))
+        bundles.BundleItem(
+            f"{at}", "test", (f"A {who} walks in the {place}", f"a {who} at the {place}")
+        )
         for at, (who, place) in enumerate(
             [("man", "park"), ("woman", "kitchen"), ("girl", "snow")] * 4
         )
     ]
-    bundles.write_folder(tmp_path / "set", items)
+    bundles.write_bundle_folder(tmp_path / "set", items)
     made = ("--distractors", tmp_path / "set/test", "--metrics", "bleu_1")
     files = [tmp_path / f"{name}.jsonl" for name in "abc"]
     found = _found(files[0], *made, "--seed", 3)

@@ -148,8 +148,8 @@ def test_what_others_wrote_is_no_markdown(file, tmp_path):
 
 
 def test_a_report_of_a_datasets_images_and_of_a_systems_captions(tmp_path):
-    items = [bundles.Item(f"{at}.jpg", "test", _captions(at)) for at in range(24)]
-    bundles.write_folder(tmp_path / "set", items)
+    items = [bundles.BundleItem(f"{at}.jpg", "test", _captions(at)) for at in range(24)]
+    bundles.write_bundle_folder(tmp_path / "set", items)
     theirs = [{"image": f"{at}.jpg", "caption": f"a {ANIMALS[at % 10]}"} for at in range(24)]
     (tmp_path / "out.json").write_text(json.dumps(theirs))
     path = tmp_path / "told.txt"

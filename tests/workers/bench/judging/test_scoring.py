@@ -14,7 +14,7 @@ import encoders
 import ending
 import learned_models
 from oracles import sentences
-from service.contract.errors import Canceled, MetricUnavailable, UnknownMetric
+from service.contract.errors import MetricUnavailable, RunCanceled, UnknownMetric
 from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
 from workers.bench.judging import scoring
 from workers.bench.judging.verdict import judge_metrics
@@ -273,7 +273,7 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
 
 
 def test_it_stops_when_it_is_asked_to(java):
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _scored(java, told=lambda _family: ending.ends)
 
 

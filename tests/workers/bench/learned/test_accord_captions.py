@@ -5,7 +5,7 @@ import pytest
 
 import ending
 import said_images
-from service.contract.errors import Canceled, MetricFailed, RequestRefused
+from service.contract.errors import MetricFailed, RequestRefused, RunCanceled
 from workers.bench.judging import distractors
 from workers.bench.learned import accord_contrasts, accord_training
 from workers.bench.learned import accord_training as asking
@@ -100,7 +100,7 @@ def test_a_model_that_says_nothing_is_refused_with_the_figures(monkeypatch):
 
 
 def test_progress_may_end_it():
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         accord_training.learn_from_captions(
             _named(said_images.images(60)), _asked(report=lambda _, *at: ending.ends(*at))
         )

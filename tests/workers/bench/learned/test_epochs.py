@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import ending
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from workers.bench.learned import nneval_fitting
 
 
@@ -80,5 +80,5 @@ def test_progress_is_told_and_may_end_it():
     told = []
     _trained([0.0] * 4, many=3, progress=lambda *at: told.append(at))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    with pytest.raises(Canceled, match="2 of 3"):
+    with pytest.raises(RunCanceled, match="2 of 3"):
         _trained([0.0] * 4, many=3, progress=ending.ends_when(lambda done: done == 2))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ending
 from oracles import coco_scorers
-from service.contract.errors import Canceled, MetricFailed, UnknownMetric
+from service.contract.errors import MetricFailed, RunCanceled, UnknownMetric
 from workers.bench.probing import constant_search
 from workers.bench.probing.constant_objectives import NumberedSentences, ReferenceSubsequences
 from workers.metrics import references
@@ -192,7 +192,7 @@ def test_a_search_that_is_stopped_goes_on(tmp_path, objective, monkeypatch):
     monkeypatch.setattr(constant_search, "_BLOCK", 100)
     sentences, people = _corpus()
     state, answers = tmp_path / "state", iter([False] * 10 + [True])
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _best(
             sentences,
             people,

@@ -9,10 +9,10 @@ import ending
 import learned_models
 from oracles import coco_scorers
 from service.contract.errors import (
-    Canceled,
     InvalidRequest,
     MetricFailed,
     MetricUnavailable,
+    RunCanceled,
     UnknownMetric,
 )
 from workers.bench.probing import probes, scoring
@@ -212,7 +212,7 @@ def test_progress_ends_where_it_said_and_a_probe_can_be_stopped(probe):
     probes.run_probe(probe, material, score, progress=lambda *at: told.append(at))
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         probes.run_probe(probe, material, score, progress=ending.ends)
 
 

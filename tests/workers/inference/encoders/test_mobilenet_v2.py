@@ -12,7 +12,7 @@ import image_encoders
 import tflite
 from service.contract.errors import AssetRefused, UnusableCheckpoint
 from service.contract.formats import encoder_header
-from service.contract.formats.encoder_header import Preprocessing
+from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers import tensor_files
 from workers.inference import mobilenet_v2
 from workers.inference import mobilenet_v2 as encoding
@@ -44,7 +44,9 @@ def _transformers(arrays, padding):
 @pytest.mark.parametrize("padding", ["same", "symmetric"])
 @pytest.mark.parametrize("sides", [(32, 32), (45, 31)])
 def test_features_are_those_of_transformers(tmp_path, padding, sides):
-    given = Preprocessing(stretched=sides, mean=(120.0, 110.0, 100.0), deviation=(60.0, 50.0, 40.0))
+    given = EncoderPreprocessing(
+        stretched=sides, mean=(120.0, 110.0, 100.0), deviation=(60.0, 50.0, 40.0)
+    )
     encoder = mobilenet_v2.read_image_encoder(
         image_encoders.write(tmp_path / "e.safetensors", padding=padding, given=given)
     )
@@ -127,7 +129,7 @@ def _refused(path, arrays, metadata, error, *told):
 
 def test_a_file_that_is_no_encoder_is_refused_with_the_reason(tmp_path):
     arrays = image_encoders.arrays()
-    right = encoder_header.metadata_of("mine", "same", image_encoders.SMALL)
+    right = encoder_header.dump_encoder_metadata("mine", "same", image_encoders.SMALL)
     path = tmp_path / "e.safetensors"
     for name, text, told in (
         ("architecture", "resnet", "expected 'mobilenet_v2', found 'resnet'"),

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 import huggingface_folders as folders
 import huggingface_more as more
 from service.contract.errors import InvalidPackage, OutOfMemory
-from service.contract.formats.huggingface.families import FAMILIES
-from service.contract.formats.huggingface.reading import checked
+from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
+from service.contract.formats.huggingface.schemas import validate_part
 from workers.inference import checkpoints, scoring
 from workers.inference.huggingface import decoder_stack, loader
 
@@ -220,7 +220,9 @@ def test_a_model_of_billions_is_refused_with_a_sentence_where_memory_lacks(kind,
     """Its weights are a hole in the file: nothing of them is read."""
     config, (least, most) = PUBLISHED[kind]
     copy = shutil.copytree(saved(kind, trained=False).folder, tmp_path / "copy")
-    shapes = checked(FAMILIES[config["model_type"]], config, "config.json").shapes()
+    shapes = validate_part(
+        FAMILIES_BY_MODEL_TYPE[config["model_type"]], config, "config.json"
+    ).shapes()
     (copy / "config.json").write_text(json.dumps(config))
     side = 336 if kind == "llava-llama" else 224
     square = {"height": side, "width": side}

@@ -8,8 +8,8 @@ import pytest
 import transformers
 from safetensors import safe_open
 
-from service.contract.formats.huggingface.families import FAMILIES
-from service.contract.formats.huggingface.reading import checked
+from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
+from service.contract.formats.huggingface.schemas import validate_part
 
 _SIZES = {
     "hidden_size": 12,
@@ -89,5 +89,7 @@ def test_a_configuration_asks_for_what_the_library_saves(name, tmp_path):
     with safe_open(tmp_path / "model.safetensors", "pt") as file:
         saved = {each: tuple(file.get_slice(each).get_shape()) for each in file.keys()}  # noqa: SIM118
     config = json.loads((tmp_path / "config.json").read_text())
-    found = checked(FAMILIES[config["model_type"]], config, "config.json").shapes()
+    found = validate_part(
+        FAMILIES_BY_MODEL_TYPE[config["model_type"]], config, "config.json"
+    ).shapes()
     assert found == {each: shape for each, shape in saved.items() if ".pooler." not in each}

@@ -7,7 +7,7 @@ import pytest
 
 import ending
 import monotone
-from service.contract.errors import Canceled
+from service.contract.errors import RunCanceled
 from workers.metrics import postgen, references
 from workers.metrics.accord import caption_features, model
 from workers.metrics.accord.caption_features import NAMES
@@ -172,7 +172,7 @@ def test_progress_is_told_and_may_end_it():
     task = _task(["a dog"] * 9, [["a dog"]] * 9, progress=lambda *at: told.append(at))
     postgen.score_family("accord", task)
     assert told == [(9, 9)] * 2  # of CIDEr-D, and of all features
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         postgen.score_family("accord", _task(["a dog"], [["a dog"]], progress=ending.ends))
 
 

@@ -15,11 +15,11 @@ import monotone
 import prescore
 from builders import captions_with_references
 from oracles import bertscore as oracle
-from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
-from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.plan import assets, measured
-from service.contract.plan.assets import Places
+from service.contract import assets
+from service.contract.assets import AssetFolders
+from service.contract.errors import MetricFailed, MetricUnavailable, RunCanceled
+from service.contract.formats import bundles, digests
+from service.contract.formats.bundles import BundleItem
 from workers.metrics import postgen, references
 from workers.metrics.accord import caption_features, large_model, model
 from workers.metrics.families import accord_large, bertscore
@@ -199,16 +199,16 @@ def test_references_that_a_task_has_embedded_are_not_embedded_again(small, fitti
 def test_its_tasks_read_what_was_written_and_share_embedded_references_with_bertscore(
     tmp_path, folder, small, fitting, monkeypatch
 ):
-    sha256 = measured.measure(folder).sha256
+    sha256 = digests.measure_file(folder).sha256
     pinned = replace(assets.ASSETS["minilm"], sha256=sha256)
     monkeypatch.setitem(assets.ASSETS, "minilm", pinned)
-    places = Places(tmp_path)
+    places = AssetFolders(tmp_path)
     shutil.copytree(folder, places.own / pinned.names[0])
     captions = ["A  big DOG runs!", "the cat"]
     people = [("The dog runs on grass.", "a Dog"), ("A cat sits",)]
     images = ["1.jpg", "2.jpg"]
-    items = (Item(image, "test", each) for image, each in zip(images, people, strict=True))
-    bundles.write_folder(tmp_path / "data", items)
+    items = (BundleItem(image, "test", each) for image, each in zip(images, people, strict=True))
+    bundles.write_bundle_folder(tmp_path / "data", items)
     embedded = []
     prepare = bertscore.prepare
     monkeypatch.setattr(
@@ -241,7 +241,7 @@ def test_progress_is_told_and_may_end_it(small, fitting):
     told = []
     _scores(small, ["a dog"] * 9, [["a dog"]] * 9, progress=lambda *at: told.append(at))
     assert (9, 9) in told
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _scores(small, ["a dog"], [["a dog"]], progress=ending.ends)
 
 

@@ -7,7 +7,7 @@ import encoders
 import ending
 from builders import captions_with_references
 from oracles import bertscore as oracle
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import MetricFailed, RunCanceled
 from workers.metrics.families import bertscore
 from workers.metrics.vectors import text_encoder
 
@@ -233,12 +233,12 @@ def test_progress_is_told_and_may_end_it(model):
     )
     assert told[-1] == (len(set(captions)), len(set(captions)))
     assert len(told) > 1
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         bertscore.measure_captions(captions, range(9), prepared, model, progress=ending.ends)
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         bertscore.prepare(people, model, progress=ending.ends)
     asked = iter([False, True])  # a batch of sentences of one length, then the matching
-    with pytest.raises(Canceled, match="of 1"):
+    with pytest.raises(RunCanceled, match="of 1"):
         bertscore.measure_captions(
             ["dog"],
             [0],

@@ -8,7 +8,7 @@ import pytest
 import ending
 import listed_objects
 from oracles import chair as oracle
-from service.contract.errors import Canceled, MetricUnavailable
+from service.contract.errors import MetricUnavailable, RunCanceled
 from workers.analysis import resamples
 from workers.metrics import object_lists, postgen, references
 from workers.metrics.family import ScoringInput
@@ -121,5 +121,5 @@ def test_progress_is_told_and_may_end_it(listed):
     task = _task(listed, captions, people, progress=lambda *at: told.append(at))
     postgen.score_family("chair", task)
     assert told == [(9, 9)]
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         postgen.score_family("chair", replace(task, progress=ending.ends))

@@ -10,7 +10,7 @@ import ending
 from builders import captions_with_references
 from encoders import PEOPLE, SAID
 from oracles import sentences as oracle
-from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
+from service.contract.errors import MetricFailed, MetricUnavailable, RunCanceled
 from workers.metrics import postgen, references
 from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
@@ -127,5 +127,5 @@ def test_progress_is_told_and_may_end_it(model):
     task = _task(model, captions, people)
     postgen.score_family("refscore", replace(task, progress=lambda *at: told.append(at)))
     assert told[-1] == (len(set(captions)), len(set(captions)))
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         postgen.score_family("refscore", replace(task, progress=ending.ends))

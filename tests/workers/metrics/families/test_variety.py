@@ -3,7 +3,7 @@
 import pytest
 
 from parity import systems
-from service.contract.formats.words import TOKENIZERS
+from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.metrics.families import variety
 
 ORDINARY = ("init_1", "merge_3")
@@ -46,7 +46,7 @@ def training(data):
     others = set()
     for name in ("devImages", "testImages"):
         others |= set((data / "flickr8k" / f"Flickr_8k.{name}.txt").read_text("utf-8").split())
-    tokens = TOKENIZERS["karpathy"]
+    tokens = MODEL_TOKENIZERS["karpathy"]
     lines = systems.lines(data / "flickr8k" / "Flickr8k.token.txt.gz")
     pairs = [line.split("\t") for line in lines]
     return variety.make_keys(

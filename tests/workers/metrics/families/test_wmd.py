@@ -10,7 +10,7 @@ from gensim.models import KeyedVectors
 
 import ending
 from parity import systems
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import MetricFailed, RunCanceled
 from workers.metrics import references
 from workers.metrics.families import wmd
 from workers.metrics.families.wmd import STOP_WORDS
@@ -198,7 +198,7 @@ def test_progress_is_told_and_may_end_it():
     vectors = _ours(WORDS, _vectors())
     _measure(_task(captions, people, progress=lambda *at: told.append(at)), vectors)
     assert told == [(500, 1200), (1000, 1200), (1200, 1200)]
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _measure(_task(captions, people, progress=ending.ends), vectors)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ending
-from service.contract.errors import Canceled, JavaFailed, MetricFailed
+from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
 from workers import processes
 from workers.metrics.java import jvm_child
 from workers.metrics.java.jvm import Jvm
@@ -249,7 +249,7 @@ def test_a_cancel_kills_java_at_once():
         java.call("ptb", TEXTS)
         victim = java.pid
         until = time.monotonic() + 0.5
-        with pytest.raises(Canceled):
+        with pytest.raises(RunCanceled):
             java.call(
                 "meteor",
                 [("a", ["a"])],

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 import commanding
 import learned_models
 from prescore import exit_codes
+from service.contract.assets import AssetFolders, read_register
 from service.contract.errors import MetricFailed
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
-from service.contract.plan.assets import Places, registered
+from service.contract.formats.bundles import BundleItem
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen
 from workers.metrics.learned import nneval
@@ -32,8 +32,8 @@ def _own_home(tmp_path, monkeypatch):
 def files(world, tmp_path):
     """What `world` holds, as files; its arguments."""
     people = world.material.people
-    bundles.write_folder(
-        tmp_path / "ours", [Item(image, "test", said) for image, said in people.items()]
+    bundles.write_bundle_folder(
+        tmp_path / "ours", [BundleItem(image, "test", said) for image, said in people.items()]
     )
     arguments = [f"{tmp_path / 'ours'}/test"]
     for captioner in world.material.captioners:
@@ -98,10 +98,10 @@ def test_a_model_that_says_nothing_is_not_registered_nor_loaded(tmp_path):
     good = learned_models.by_chance(people)
     layers = [(1e-5 * weights, biases) for weights, biases in good.classifier.layers]
     nneval.write_nneval(tmp_path / "flat", replace(good, classifier=HumanClassifier(layers)))
-    places = Places(tmp_path / "home")
+    places = AssetFolders(tmp_path / "home")
     with pytest.raises(MetricFailed, match=r"expected a spread of at least 0\.05"):
         assets.add_asset("learned", tmp_path / "flat", places)
-    assert registered(places) == {}
+    assert read_register(places) == {}
     nneval.write_nneval(tmp_path / "good", good)
     digest = assets.add_asset("learned", tmp_path / "good", places)["learned"].sha256
     toolbox = Toolbox("cpu", places)

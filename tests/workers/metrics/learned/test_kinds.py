@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 import learned_models
+from service.contract.assets import (
+    AssetFolders,
+    list_asset_parameters,
+    list_registered_models,
+    read_register,
+)
 from service.contract.errors import MetricFailed, MetricUnavailable
 from service.contract.metrics import catalogue
 from service.contract.metrics.objectives import OBJECTIVES
-from service.contract.plan.assets import Places, models, parameters, registered
 from workers.jobs.toolbox import Toolbox
 from workers.metrics import postgen, references
 from workers.metrics.accord.caption_features import NAMES
@@ -56,22 +61,22 @@ def test_the_shipped_model_is_sound(family):
 
 @pytest.mark.parametrize("name", ["learned", "accord"])
 def test_a_model_is_registered_as_what_its_file_says_and_takes_the_shipped_ones_place(files, name):
-    places = Places(files / "home")
+    places = AssetFolders(files / "home")
     for family, own in (("accord", "accord"), ("nneval", "learned")):
         added = assets.add_asset(name, files / family, places)
         assert list(added) == [own]
         digest = added[own].sha256
-        asked = parameters(family, places)
+        asked = list_asset_parameters(family, places)
         assert asked["model"] == digest
         tools = Toolbox("cpu", places).bring(family, asked)
         assert tools["model"].digest == digest
-    assert sorted(registered(places)) == ["accord", "learned"]
-    assert {family for family, _ in models(places)} == set(KINDS)
+    assert sorted(read_register(places)) == ["accord", "learned"]
+    assert {family for family, _ in list_registered_models(places)} == set(KINDS)
 
 
 def test_no_registered_model_of_accord_leaves_its_key_as_it_was(tmp_path):
-    assert parameters("accord", Places(tmp_path)) == {}
-    assert parameters("accord@0123456789ab", Places(tmp_path)) == {}
+    assert list_asset_parameters("accord", AssetFolders(tmp_path)) == {}
+    assert list_asset_parameters("accord@0123456789ab", AssetFolders(tmp_path)) == {}
 
 
 def test_a_model_of_accord_that_says_nothing_is_neither_registered_nor_loaded(files):
@@ -79,11 +84,11 @@ def test_a_model_of_accord_that_says_nothing_is_neither_registered_nor_loaded(fi
     weights = np.where(np.array(NAMES) == "ended", 1.0, 0.0)
     flat = replace(learned_models.of_accord(), weights=weights)
     KINDS["accord"].write(files / "flat", flat)
-    places = Places(files / "home")
+    places = AssetFolders(files / "home")
     with pytest.raises(MetricFailed, match="says nothing of captions: expected a spread") as caught:
         assets.add_asset("learned", files / "flat", places)
     assert ", found " in caught.value.detail
-    assert registered(places) == {}
+    assert read_register(places) == {}
     with pytest.raises(MetricFailed, match="says nothing of captions"):
         Toolbox("cpu", places).named("accord", "", files / "flat", {})
 

@@ -10,7 +10,7 @@ import commanding
 import said_images
 from prescore import exit_codes
 from service.contract.formats import bundles
-from service.contract.formats.bundles import Item
+from service.contract.formats.bundles import BundleItem
 from workers.metrics.accord import model
 
 IMAGES = said_images.images(80)
@@ -25,8 +25,8 @@ def _own_home(tmp_path, monkeypatch):
 def folder(tmp_path):
     """Images as a bundle, and judgements of them: a person's caption, and another image's."""
     people = {f"{at}.jpg": said for at, said in enumerate(IMAGES)}
-    bundles.write_folder(
-        tmp_path / "ours", [Item(image, "test", said) for image, said in people.items()]
+    bundles.write_bundle_folder(
+        tmp_path / "ours", [BundleItem(image, "test", said) for image, said in people.items()]
     )
     lines = [
         {"image": image, "candidate": caption, "references": said[1:], "ratings": ratings}

@@ -6,7 +6,7 @@ import pytest
 import ending
 import learned_models
 from builders import captions_with_references
-from service.contract.errors import Canceled, MetricFailed, MetricUnavailable
+from service.contract.errors import MetricFailed, MetricUnavailable, RunCanceled
 from workers.metrics import postgen
 from workers.metrics.learned import features
 from workers.metrics.learned.features import FeatureTools
@@ -65,5 +65,5 @@ def test_what_is_wanting_is_said(model, refs, unused_jvm, name):
 
 
 def test_progress_may_end_it(model, refs, unused_jvm):
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _score(model, refs, unused_jvm, progress=ending.ends)

@@ -20,7 +20,7 @@ def shipped():
 
 
 def test_it_needs_no_asset_and_little_room(shipped):
-    assert set(shipped.features) <= set(families.usual_features())
+    assert set(shipped.features) <= set(families.list_usual_features())
     assert Path(nneval.__file__).with_name("nneval.safetensors").stat().st_size < 3_000_000
 
 
@@ -33,7 +33,7 @@ def test_its_card_is_about_this_very_file(shipped):
 
 
 def test_its_tasks_have_keys_of_their_own(shipped):
-    assert shipped.digest.startswith(families.learned()["nneval"].shipped)
+    assert shipped.digest.startswith(families.list_learned_families()["nneval"].shipped)
 
 
 def test_it_spreads_its_scores_and_puts_captions_in_order(shipped):

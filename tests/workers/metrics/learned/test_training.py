@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import ending
-from service.contract.errors import Canceled, RequestRefused, UnknownMetric
+from service.contract.errors import RequestRefused, RunCanceled, UnknownMetric
 from workers.bench.learned import nneval_fitting, nneval_training
 from workers.bench.learned.nneval_fitting import FittingData, NetworkRecipe, WatchedCaptions
 from workers.bench.learned.nneval_training import NNEvalMaterial
@@ -155,5 +155,5 @@ def test_progress_is_told_and_may_end_it(world, unused_jvm):
     assert ("without cider_d", 8, 8) in told
     assert ("features of training images", 324, 324) in told
     assert ("features of held-out images", 36, 36) in told
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         _train(material, unused_jvm, report=lambda _what, *at: ending.ends(*at))

@@ -8,7 +8,7 @@ import pytest
 import encoders
 import ending
 from oracles import sentences as oracle
-from service.contract.errors import Canceled, MetricFailed
+from service.contract.errors import MetricFailed, RunCanceled
 from workers.metrics.vectors import sentences, text_encoder
 
 PEOPLE = [["the man runs", "a dog"], ["a dog"], ["", "a big red cat"], ["the man runs"]]
@@ -74,5 +74,5 @@ def test_an_image_without_references_is_refused(model):
 
 
 def test_it_may_be_ended(model):
-    with pytest.raises(Canceled):
+    with pytest.raises(RunCanceled):
         sentences.prepare(PEOPLE, model, progress=ending.ends)

@@ -1,0 +1,261 @@
+"""Request for an evaluation."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from service.contract import limits
+from service.contract.api.field_types import (
+    Baseline,
+    DatasetReference,
+    Digest,
+    GateText,
+    Labels,
+    PostgenName,
+    PregenName,
+    ScoreName,
+    TokenizerName,
+)
+from service.contract.api.request_parts import (
+    CaptionsInput,
+    Many,
+    StrictModel,
+    Whole,
+    equals_default,
+)
+from service.contract.metrics import families, tokenizers
+
+
+class DecodingInput(StrictModel):
+    """Options of decoding captions from a checkpoint."""
+
+    beam: Whole = Field(
+        default=3, ge=1, le=100, description="The beam's width; 1 is greedy decoding."
+    )
+    min_words: Whole = Field(
+        default=4,
+        ge=0,
+        le=1000,
+        description="Words that a caption has at least; no more than `max_words`.",
+    )
+    max_words: Whole = Field(default=50, ge=1, le=1000)
+    unk: bool = Field(
+        default=False, description="Whether captions may contain the unknown word UNK."
+    )
+    length_power: float = Field(
+        default=0.0,
+        ge=0,
+        le=5,
+        exclude_if=equals_default(0.0),
+        description="Captions are ranked by their log-probability divided by their length (END "
+        "included) to this power. 0: by probability; 1: by the mean over their words.",
+    )
+
+
+class TokensInput(StrictModel):
+    """Options of each reference token, besides its log-probability and rank."""
+
+    top: Whole = Field(
+        default=1,
+        ge=1,
+        le=limits.TOP_WORDS,
+        exclude_if=equals_default(1),
+        description="How many of the most probable words are kept.",
+    )
+    entropy: bool = Field(
+        default=False,
+        exclude_if=equals_default(usual=False),
+        description="Whether the entropy of the model's next word is kept.",
+    )
+
+
+class BertScoreInput(StrictModel):
+    """Weights and scale of `bertscore`."""
+
+    idf: bool = Field(
+        default=False,
+        description="Weight each token by its inverse document frequency in the split's "
+        "references.",
+    )
+    baseline: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="The F-measure of unrelated sentences, as published for a model and layer. The "
+        "score is rescaled so that it becomes 0, and 1 stays 1.",
+    )
+
+
+_ONE_SOURCE = (
+    "expected one of `checkpoint`, `captions` and `columns`; `captions` may stand beside `columns`"
+)
+
+
+class EvaluationRequest(StrictModel):
+    """Score a checkpoint, or captions and columns or one of them, on one split of a dataset."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["checkpoint"], "properties": {"checkpoint": {"type": "string"}}},
+            "then": {"properties": {"captions": {"type": "null"}, "columns": {"type": "null"}}},
+            "else": {
+                "properties": {"precision": {"const": "fp32"}, "tokens": {"type": "null"}},
+                "if": {"required": ["columns"], "properties": {"columns": {"type": "string"}}},
+                "then": {"properties": {"subset": {"const": False}}},
+                "else": {
+                    "required": ["captions"],
+                    "properties": {
+                        "captions": {"type": "array"},
+                        "pregen": {"type": ["array", "null"], "maxItems": 0},
+                    },
+                },
+            },
+            "anyOf": [
+                {"properties": {"until": {"const": "done"}}},
+                {"required": ["gates"], "properties": {"gates": {"minItems": 1}}},
+            ],
+        }
+    )
+
+    checkpoint: Digest | None = None
+    captions: CaptionsInput | None = Field(
+        default=None,
+        description="One for each image of the split, in any order.",
+    )
+    columns: Digest | None = Field(
+        default=None,
+        exclude_if=equals_default(None),
+        description="Log-probabilities and ranks that somebody's own code computed and "
+        "`PUT /v1/columns/{digest}` has stored: instead of a checkpoint, with captions or without.",
+    )
+    units: Literal["words", "pieces"] = Field(
+        default="words",
+        exclude_if=equals_default("words"),
+        description="What pre-gen scores are made of where the tokens of columns, or of a "
+        "checkpoint, are pieces of words. The signature says which.",
+    )
+    dataset: DatasetReference
+    pregen: (
+        Literal["all"] | Annotated[Many[PregenName], Field(max_length=limits.METRICS)] | None
+    ) = Field(
+        default=None,
+        description="Pre-gen metrics, which need a checkpoint or columns. By default all, or none "
+        "with captions alone.",
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        default="fp32",
+        exclude_if=equals_default("fp32"),
+        description="Precision of the logits from which pre-gen scores are computed; it needs a "
+        "checkpoint. `bf16` may be faster on hardware that supports it. Rank 0 is the same as in "
+        "fp32; probabilities differ slightly, so that signatures contain the precision and scores "
+        "of two precisions are not compared. Captions are always decoded in fp32.",
+    )
+    tokens: TokensInput | None = Field(
+        default=None,
+        exclude_if=equals_default(None),
+        description="What `/v1/evaluations/{id}/tokens/{image}` shows of each reference token in "
+        "addition; it needs a checkpoint. It is computed by a task of its own, `tokens`, on which "
+        "no score depends.",
+        examples=[{"top": 5, "entropy": True}],
+    )
+    postgen: Many[ScoreName] = Field(
+        default=families.list_usual_families(),
+        max_length=limits.METRICS,
+        description="Post-gen metrics, by default none where there are columns without captions; "
+        "`bleu` stands for all four, and `nneval@` with the first "
+        "digits of a model's SHA-256 for the metric of that model.",
+    )
+    tokenizer: TokenizerName = Field(
+        default=tokenizers.USUAL,
+        description="For post-gen metrics. `none`: captions and references are tokens already, "
+        "split at blanks.",
+    )
+    decoding: DecodingInput = DecodingInput()
+    subset: bool = Field(default=False, description="Allows captions for a part of the split.")
+    idf: Literal["dataset", "subset"] = Field(
+        default="dataset",
+        description="The images in which `cider_d` and `cider` count document frequencies: all "
+        "images of the split, so that a part's score compares with the whole split's, or only "
+        "the images with a caption. A score's signature says which.",
+    )
+    bertscore: BertScoreInput = BertScoreInput()
+    gates: Many[GateText] = Field(
+        default=[],
+        max_length=limits.GATES,
+        description="Conditions on scores for the verdict `passed`; metrics named here are "
+        "computed too. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
+        "`no_significant_drop(METRIC, ...)`: no metric of captions is worse than the baseline's, "
+        "tested image by image at 5 % (two-sided), each metric separately.",
+        examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
+    )
+    baseline: Baseline | None = None
+    if_no_baseline: Literal["pass", "fail", "undecided"] = Field(
+        default="undecided",
+        exclude_if=equals_default("undecided"),
+        description="The verdict of a gate that has no baseline yet (`no_baseline`), as on the "
+        "first run of a branch: `passed`, `failed`, or by default `not_comparable`.",
+    )
+    until: Literal["done", "verdict"] = Field(
+        default="done",
+        description="`verdict`: the evaluation may end as soon as every gate is decided.",
+    )
+    trust: Many[PostgenName] = Field(
+        default=[],
+        max_length=limits.METRICS,
+        description="Metrics that gates may use although one sentence for all images scores higher "
+        "than people on this split (`health`). The gate of any other such metric is `undecided`.",
+    )
+    labels: Labels = Field(
+        default={},
+        max_length=limits.LABELS,
+        description="Any pairs of texts; lists can be filtered by them.",
+        examples=[{"branch": "main"}],
+    )
+    deadline: Whole = Field(
+        default=3600,
+        ge=1,
+        le=7 * 24 * 3600,
+        description="Seconds after which tasks that have not ended fail.",
+    )
+
+    @field_validator("precision", "tokens")
+    @classmethod
+    def _of_a_checkpoint(cls, value: Any, info: ValidationInfo) -> Any:
+        if value not in ("fp32", None) and info.data.get("checkpoint", ...) is None:
+            raise ValueError("expected a checkpoint: captions alone have no probabilities")
+        return value
+
+    @field_validator("units")
+    @classmethod
+    def _of_columns(cls, value: str, info: ValidationInfo) -> str:
+        sources = [info.data.get(name, ...) for name in ("columns", "checkpoint")]
+        if value != "words" and sources == [None, None]:
+            raise ValueError("expected `columns` or a checkpoint: nothing else has pieces")
+        return value
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.columns is None:
+            if (self.checkpoint is None) == (self.captions is None):
+                raise ValueError(_ONE_SOURCE)
+        elif self.checkpoint is not None:
+            raise ValueError(_ONE_SOURCE)
+        elif self.subset:
+            raise ValueError("expected no `subset`: columns are of all images of the split")
+        return self
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Tell whether there are pre-gen scores."""
+        return self.checkpoint is not None or self.columns is not None
+
+    @property
+    def has_captions(self) -> bool:
+        """Tell whether captions are sent, or decoded."""
+        return self.checkpoint is not None or self.captions is not None
