@@ -98,7 +98,7 @@ def _own_logs() -> Iterator[None]:
         raise AssertionError("logs are set up in the tests' own process")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.engine.logs.configure", refuse)
+        patch.setattr("service.engine.logs.configure_logs", refuse)
         yield
 
 
@@ -205,8 +205,8 @@ def postgres_record() -> Iterator[sa.Engine]:
     import outside
 
     with outside.or_skip(outside.postgres_database()) as url:
-        engine = database.connect(url)
-        database.migrate(engine)
+        engine = database.open_database(url)
+        database.migrate_database(engine)
         yield engine
         engine.dispose()
 

@@ -28,7 +28,7 @@ def test_nothing_else_stands_at_the_top():
 # or the extra `otel`.
 IMPORT_ALL = """
 import importlib, pkgutil, sys
-LEFT_OUT = (".__main__", ".env", "prescore.lightning", "prescore.huggingface", "tracing.exporting")
+LEFT_OUT = (".__main__", ".env", ".lightning", ".huggingface", "tracing.span_export")
 RECORDING = "prescore.recording."  # needs numpy
 package = importlib.import_module(sys.argv[1])
 names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{sys.argv[1]}.")]

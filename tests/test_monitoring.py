@@ -15,8 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from documents import ROOT, anchors, code, exists, read
 from fleet import bundle_of
 from service.contract import errors
-from service.engine import graph
-from service.engine.kept import moments
+from service.engine import fleet_status, graph
 from service.engine.tables import past_attempts
 
 FOLDER = "deploy/monitoring"
@@ -44,8 +43,8 @@ def told(serve_here, tmp_path_factory):
         asked = {"captions": captions, "dataset": "tiny/test", "postgen": ["bleu_1"]}
         answer = client.post("/v1/evaluations", json={**asked, "tokenizer": "none"})
         assert answer.status_code in (201, 202)
-        for moment in (moments.JANITOR, moments.BACKUP):
-            moments.note(service.records, moment, time.time())
+        for moment in (fleet_status.LAST_JANITOR_ROUND, fleet_status.LAST_BACKUP):
+            fleet_status.note_moment(service.records, moment, time.time())
         with service.records.transaction() as connection:
             rows = [{"outcome": name, "many": 1} for name in sorted(_outcomes())]
             connection.execute(past_attempts.insert(), rows)

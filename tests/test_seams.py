@@ -12,11 +12,22 @@ from service.contract.results import SUMMARIES, ScoreSummary
 from service.runs.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("service/engine", "service/stored", "service/runs", "service/http", "workers")
+ROOMS = (
+    "service/engine",
+    "service/access",
+    "service/stored",
+    "service/runs",
+    "service/retention",
+    "service/webhooks",
+    "service/http",
+    "workers",
+)
 # Where summaries are written and read: elsewhere the same words are tensors' or answers' names.
 AT_THE_RECORD = (
     "service/engine",
     "service/runs",
+    "service/retention",
+    "service/webhooks",
     "workers/jobs",
     "workers/offline",
     "workers/runtime",

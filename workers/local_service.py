@@ -19,17 +19,17 @@ import uvicorn
 
 from service.contract import settings
 from service.contract.errors import PrescoreError
-from service.engine import database, endings, logs
+from service.engine import database, logs, task_expiry
 from service.engine.blobs import open_blobs
-from service.engine.parts import Parts
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
 from service.http.app import create_app
 from service.http.dependencies import Running
 from service.http.entrance.connections import BoundedConnection
 from service.operate import janitor
-from service.runs.life.retention import Policy
-from service.stored import judges, judging
+from service.retention.retention_policy import RetentionPolicy
+from service.stored import judge_process, judges
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.in_process import open_background_queue
 
@@ -48,16 +48,16 @@ def run_local_service(home: Path | None = None, folder: Path | None = None) -> I
     folder = folder or chosen.home / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(logs.written_to(_log(folder), chosen.log_level))
-        engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
+        stack.enter_context(logs.write_logs_to(_log(folder), chosen.log_level))
+        engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
         stack.callback(engine.dispose)
         records, blobs = Records(engine), open_blobs(None, folder)
         stack.enter_context(_shared(folder, records))
-        stack.enter_context(judges.of_this_process().staying_here(judging.answer))
+        stack.enter_context(judges.get_judges().staying_here(judge_process.answer_question))
         toolbox = Toolbox.of(chosen)
         stack.callback(toolbox.close)
         queue = stack.enter_context(open_background_queue(records, blobs, folder, toolbox))
-        parts = Parts(records, blobs, queue, toolbox.places, speed=chosen.inference_speed)
+        parts = ServiceParts(records, blobs, queue, toolbox.places, speed=chosen.inference_speed)
         stack.enter_context(_repaired(parts))
         yield stack.enter_context(_served(Running.on(parts)))
 
@@ -77,7 +77,7 @@ def _shared(folder: Path, records: Records) -> Iterator[None]:
     with (folder / "lock").open("a") as lock:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            database.migrate(records.engine)
+            database.migrate_database(records.engine)
             _cancel_left_runs(records)
         fcntl.flock(lock, fcntl.LOCK_SH)
         yield
@@ -89,15 +89,17 @@ def _cancel_left_runs(records: Records) -> None:
         identities = connection.execute(left).scalars().all()
     for identity in identities:
         with records.transaction() as connection:
-            endings.cancel(connection, identity)
+            task_expiry.cancel_run(connection, identity)
 
 
 @contextlib.contextmanager
-def _repaired(parts: Parts) -> Iterator[None]:
+def _repaired(parts: ServiceParts) -> Iterator[None]:
     """Repair what killed programs left, and end what is late."""
     ended = threading.Event()
-    arguments = parts, ended.wait, Policy()
-    thread = threading.Thread(target=janitor.run, args=arguments, name="janitor", daemon=True)
+    arguments = parts, ended.wait, RetentionPolicy()
+    thread = threading.Thread(
+        target=janitor.run_janitor, args=arguments, name="janitor", daemon=True
+    )
     thread.start()
     try:
         yield

@@ -1,8 +1,12 @@
 """Opens and migrates the database: SQLite in WAL mode by default, PostgreSQL by URL."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,7 +29,7 @@ _CLIENT = {"connect_timeout": 5, "tcp_user_timeout": 9000, **_TCP}
 PATIENCE, HURRIED = 5.0, 0.5
 
 
-def connect(url: str, patience: float = PATIENCE) -> Engine:
+def open_database(url: str, patience: float = PATIENCE) -> Engine:
     """An engine for SQLite or PostgreSQL; on SQLite, write transactions run one at a time."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
@@ -38,9 +42,9 @@ def connect(url: str, patience: float = PATIENCE) -> Engine:
             connect_args=_CLIENT,
             pool_pre_ping=True,  # connections to a restarted server are replaced
         )
-        from service.engine.links.postgresql import Connector  # noqa: PLC0415  only where it is used
+        from service.engine.postgresql import PostgresqlConnector  # noqa: PLC0415  only where it is used
 
-        connector = Connector(patience)
+        connector = PostgresqlConnector(patience)
         sa.event.listen(
             engine, "do_connect", lambda _, __, these, named: connector(*these, **named)
         )
@@ -52,18 +56,18 @@ def connect(url: str, patience: float = PATIENCE) -> Engine:
     )
 
 
-def migrate(engine: Engine) -> None:
+def migrate_database(engine: Engine) -> None:
     """Migrate the tables to this version; InvalidSetting if a later version has made them."""
-    found, head = revisions(engine)
+    found, head = read_revisions(engine)
     if found == head:
         return
-    if found is not None and not is_known(found):
+    if found is not None and not is_known_revision(found):
         raise InvalidSetting(_later(found))
     with engine.begin() as connection:
-        upgrade(connection, "head")
+        upgrade_tables(connection, "head")
 
 
-def upgrade(connection: sa.Connection, revision: str) -> None:
+def upgrade_tables(connection: sa.Connection, revision: str) -> None:
     """Migrate the tables to that revision, in the connection's transaction."""
     from alembic import command  # noqa: PLC0415  60 ms, and only new records need it
     from alembic.config import Config  # noqa: PLC0415
@@ -76,7 +80,7 @@ def upgrade(connection: sa.Connection, revision: str) -> None:
 
 
 @contextmanager
-def snapshot(engine: Engine) -> Iterator[sa.Connection]:
+def open_snapshot(engine: Engine) -> Iterator[sa.Connection]:
     """A transaction that sees the record as it is at one moment, however long it takes; others
     write meanwhile. On SQLite, what they write stays in the log (`…-wal`) until it ends.
     """
@@ -95,7 +99,7 @@ def _lift_limits(connection: sa.Connection) -> None:
             connection.exec_driver_sql(f"SET LOCAL {name} = 0")
 
 
-def revisions(engine: Engine) -> tuple[str | None, str]:
+def read_revisions(engine: Engine) -> tuple[str | None, str]:
     """The revision of the tables (None: there are no tables yet), and this version's revision."""
     with engine.execution_options(reading=True).connect() as connection:
         if not sa.inspect(connection).has_table(_VERSIONS.name):
@@ -103,8 +107,8 @@ def revisions(engine: Engine) -> tuple[str | None, str]:
         return connection.execute(sa.select(_VERSIONS)).scalar(), _known()[-1]
 
 
-def is_known(revision: str) -> bool:
-    """Whether this version has the revision; False for one of a later version."""
+def is_known_revision(revision: str) -> bool:
+    """True if this version has the revision; False for one of a later version."""
     return revision in _known()
 
 
@@ -114,10 +118,10 @@ def _known() -> list[str]:
     return sorted(name.partition("_")[0] for name in names)
 
 
-def check_at_head(engine: Engine) -> None:
+def check_revision(engine: Engine) -> None:
     """Raise InvalidSetting if the tables are of another version."""
-    found, head = revisions(engine)
-    if found is not None and not is_known(found):
+    found, head = read_revisions(engine)
+    if found is not None and not is_known_revision(found):
         raise InvalidSetting(_later(found))
     if found != head:
         raise InvalidSetting(
@@ -126,7 +130,7 @@ def check_at_head(engine: Engine) -> None:
         )
 
 
-def damage(engine: Engine, *, quick: bool = False) -> list[str]:
+def find_damage(engine: Engine, *, quick: bool = False) -> list[str]:
     """The first findings of SQLite in all pages of its file; empty where there are none, and for
     PostgreSQL, which checks its own. It reads the whole file over a new connection, while others go
     on. `quick`: indexes are not compared with their tables.
@@ -134,13 +138,13 @@ def damage(engine: Engine, *, quick: bool = False) -> list[str]:
     if engine.dialect.name != "sqlite":
         return []
     check = "quick_check" if quick else "integrity_check"
-    with new_connection(engine) as connection:
+    with open_new_connection(engine) as connection:
         found = connection.exec_driver_sql(f"PRAGMA {check}(5)").scalars().all()
     return [line for line in found if line != "ok"]
 
 
 @contextmanager
-def new_connection(engine: Engine) -> Iterator[sa.Connection]:
+def open_new_connection(engine: Engine) -> Iterator[sa.Connection]:
     """A connection that is made now: one that is kept may lead to a file that others no longer
     reach.
     """
@@ -187,3 +191,45 @@ def _sqlite_begin(connection: sa.Connection) -> None:
     """BEGIN IMMEDIATE, so that a writing transaction waits at its start, not in the middle."""
     reading = connection.get_execution_options().get("reading", False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+_SHARE = 20.0  # between two looks passes so many times as long as a look took
+_LEAST_SECONDS = 5.0
+_WAIT_SECONDS = 0.5  # for a look to end; then the findings of the one before are told
+
+
+class SqlitePageCheck:
+    """The damage of SQLite's file, found in the background. Several threads may ask."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = Lock()
+        self._looking: Future[None] | None = None
+        self._due = 0.0
+        self._findings: Sequence[str] = ()
+
+    def findings(self) -> Sequence[str]:
+        """The damage that the last look found; empty for a sound file and for PostgreSQL."""
+        if self._engine.dialect.name != "sqlite":
+            return ()
+        with self._lock:
+            if self._looking is None and time.monotonic() >= self._due:
+                self._looking = Future()
+                Thread(target=self._look, args=(self._looking,), daemon=True).start()
+            looking = self._looking
+        if looking is not None:
+            with suppress(TooLate):
+                looking.result(_WAIT_SECONDS)
+        return self._findings
+
+    def _look(self, looking: "Future[None]") -> None:
+        began = time.monotonic()
+        try:
+            found = find_damage(self._engine, quick=True)
+        except sa.exc.DatabaseError as error:
+            found = [str(error.orig)]
+        with self._lock:
+            self._findings, self._looking = found, None
+            ended = time.monotonic()
+            self._due = ended + max(_LEAST_SECONDS, _SHARE * (ended - began))
+        looking.set_result(None)

@@ -1,4 +1,4 @@
-"""Changes of a task's state that change tasks that need it, or that it needs."""
+"""Graph of tasks: changes of one that change those that need it, or that it needs."""
 
 import json
 import time
@@ -24,7 +24,7 @@ GIVEN_UP = "given up"  # how attempts at a canceled task end
 _UNFINISHED = ("waiting", "ready", "running")
 
 
-def wake(connection: Connection, key: str, queue: str) -> None:
+def wake_task(connection: Connection, key: str, queue: str) -> None:
     """Queue a ready task."""
     connection.execute(outbox.insert().values(task_key=key, queue=queue))
     now = time.time()
@@ -147,7 +147,7 @@ def _cancel_shards(connection: Connection, failed: Sequence[str]) -> None:
         )
 
 
-def make_again(records: Records, connection: Connection, reader: str, damaged: str) -> bool:
+def recompute_result(records: Records, connection: Connection, reader: str, damaged: str) -> bool:
     """Make a damaged result again, for `reader`, which from now on needs the task that makes it.
 
     False if no task made it. If another reader has found the damage before, it is being made.
@@ -191,7 +191,7 @@ def _begin_anew(records: Records, connection: Connection, key: str, deadline: fl
     if not count_needs(connection, key):
         begun = task_rows.update().where(task_rows.c.key == key).values(status="ready")
         queue = connection.execute(begun.returning(task_rows.c.queue)).scalar_one()
-        wake(connection, key, queue)
+        wake_task(connection, key, queue)
     _wait_for(connection, key)
     history.update_runs(connection, [key])
 
@@ -219,7 +219,7 @@ def _wait_for(connection: Connection, key: str) -> None:
     )
 
 
-def waits_again(records: Records, connection: Connection, key: str) -> bool:
+def wait_for_needs(records: Records, connection: Connection, key: str) -> bool:
     """Let a ready task wait if something that it needs is not done; returns whether it waits."""
     if not count_needs(connection, key):
         return False
@@ -229,7 +229,7 @@ def waits_again(records: Records, connection: Connection, key: str) -> bool:
     return True
 
 
-def with_needs(connection: Connection, identities: Sequence[str]) -> set[str]:
+def find_run_tasks(connection: Connection, identities: Sequence[str]) -> set[str]:
     """The keys of all tasks of these runs, with shards."""
     named = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id.in_(identities))
     return _below(connection, set(connection.execute(named).scalars()))
@@ -252,7 +252,7 @@ def cancel_tasks(connection: Connection, identity: str) -> set[str]:
     """Cancel a run's tasks and shards that no other unfinished run needs; returns the keys of these
     tasks.
     """
-    own = with_needs(connection, [identity])
+    own = find_run_tasks(connection, [identity])
     alone = own - _below(connection, _needed_by_others(connection, identity, own))
     for batch in in_batches(alone):
         connection.execute(

@@ -13,11 +13,20 @@ from prescore.models.runs import ENDED, EndEvent, Progress, RunStatus, TaskEvent
 from service.contract import results
 from service.contract.plan import tasks
 from service.contract.results import ScoreSummary
-from service.engine.kept import boards, summaries
-from service.engine.outgoing import announcements
-from service.engine.records import in_batches, insert
-from service.engine.tables import events, needs, run_tasks, runs, task_rows, untold
-from service.engine.teams import owned
+from service.engine import boards, summaries, tenancy
+from service.engine.records import Records, build_insert, in_batches
+from service.engine.tables import (
+    announcements,
+    attempts,
+    events,
+    needs,
+    past_attempts,
+    run_tasks,
+    runs,
+    task_rows,
+    untold,
+    webhooks,
+)
 
 TOLD_AT_ONCE = 20  # runs in one transaction: all others wait for it, and the lease is 12 s
 _OF_PARTS = (
@@ -33,7 +42,7 @@ _OF_PARTS = (
 _EVENTS = sa.select(events.c.version, events.c.kind, events.c.payload).order_by(events.c.version)
 
 
-@owned.for_all_teams
+@tenancy.for_all_teams
 def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
     """Add versions and events to the unfinished runs of these tasks; returns the runs' ids.
 
@@ -60,22 +69,22 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
         {"run_id": row.run_id, "name": row.name} for row in concerned if row.run_id not in told
     ]
     if later:
-        connection.execute(insert(connection, untold).on_conflict_do_nothing(), later)
+        connection.execute(build_insert(connection, untold).on_conflict_do_nothing(), later)
     for identity in told:
-        tell(connection, identity, names[identity])
+        update_run(connection, identity, names[identity])
     return told
 
 
-def tell(connection: Connection, identity: str, names: Collection[str]) -> None:
+def update_run(connection: Connection, identity: str, names: Collection[str]) -> None:
     """Add events about these tasks to a run, and derive its status."""
     rows = task_statuses(connection, identity)
     touched = [row for row in rows if row["name"] in names]
-    summaries.fill(connection, [row for row in touched if row["status"] == "done"])
+    summaries.fill_summaries(connection, [row for row in touched if row["status"] == "done"])
     for row in touched:
         add_event(connection, identity, "task", _task_event(row).model_dump_json())
         scored = results.parse_summary(row, ScoreSummary)
         if scored is not None:
-            add_event(connection, identity, "scores", summaries.scores_event(row, scored))
+            add_event(connection, identity, "scores", summaries.format_scores_event(row, scored))
     _settle(connection, identity, rows)
 
 
@@ -105,8 +114,8 @@ def _task_event(row: Mapping[str, Any]) -> TaskEvent:
     )
 
 
-@owned.for_all_teams
-def settle(connection: Connection, identity: str) -> None:
+@tenancy.for_all_teams
+def settle_run(connection: Connection, identity: str) -> None:
     """Derive a run's status from its tasks; the status at the end never changes again."""
     _settle(connection, identity, task_statuses(connection, identity))
 
@@ -140,19 +149,19 @@ def _end(
     """The scores of an evaluation are entered on boards; tasks and events are packed; webhooks are
     to be told.
     """
-    summaries.fill(connection, rows)
+    summaries.fill_summaries(connection, rows)
     now = time.time()
     if not _change(connection, identity, status=status, finished_at=now):
         return
-    announcements.note(connection, identity, now)
+    note_ended_run(connection, identity, now)
     add_event(connection, identity, "end", EndEvent(status=status).model_dump_json())
-    shown = boards.enter(connection, identity, rows)
+    shown = boards.enter_scores(connection, identity, rows)
     own = events.c.run_id == identity
     log = connection.execute(_EVENTS.where(own)).all()
     connection.execute(events.delete().where(own))
     packed = {
-        "snapshot": summaries.snapshot(rows, shown),
-        "event_log": summaries.pack([list(event) for event in log]),
+        "snapshot": summaries.pack_snapshot(rows, shown),
+        "event_log": summaries.pack_json([list(event) for event in log]),
     }
     connection.execute(runs.update().where(runs.c.id == identity).values(**packed))
 
@@ -185,14 +194,16 @@ def add_version(connection: Connection, identity: str) -> None:
     connection.execute(own.values(version=runs.c.version + 1))
 
 
-def events_after(connection: Connection, identity: str, after: int) -> list[summaries.StoredEvent]:
+def read_events_after(
+    connection: Connection, identity: str, after: int
+) -> list[summaries.StoredEvent]:
     """A run's events after a version, in their order."""
     log = connection.execute(sa.select(runs.c.event_log).where(runs.c.id == identity)).scalar()
     if log is not None:
-        found = [event for event in summaries.unpack(log) if event[0] > after]
-        return summaries.whole(connection, found)
+        found = [event for event in summaries.unpack_json(log) if event[0] > after]
+        return summaries.expand_events(connection, found)
     later = _EVENTS.where(events.c.run_id == identity, events.c.version > after)
-    return summaries.whole(connection, connection.execute(later).all())
+    return summaries.expand_events(connection, connection.execute(later).all())
 
 
 def task_statuses(connection: Connection, identity: str) -> list[dict[str, Any]]:
@@ -253,3 +264,61 @@ def _add_up(row: dict[str, Any], parts: Sequence[Row[Any]]) -> None:
     started = [part.started_at for part in parts if part.started_at is not None]
     if started:
         row["started_at"] = min(started)
+
+
+_TRIMMED_AT_ONCE = 500  # rows in a transaction, during which all writers wait
+
+
+def drop_attempts(connection: Connection, these: sa.ColumnElement[bool]) -> int:
+    """Delete attempts; those that had ended still count. Returns how many."""
+    outcomes = sa.select(attempts.c.outcome, sa.func.count().label("many"))
+    ended = outcomes.where(these, attempts.c.outcome.is_not(None)).group_by(attempts.c.outcome)
+    for row in connection.execute(ended).all():
+        new = build_insert(connection, past_attempts).values(outcome=row.outcome, many=row.many)
+        more = {"many": past_attempts.c.many + row.many}
+        connection.execute(new.on_conflict_do_update(index_elements=["outcome"], set_=more))
+    return connection.execute(attempts.delete().where(these)).rowcount
+
+
+def trim_attempts(records: Records, before: float) -> int:
+    """Delete the attempts that ended before that time, as many as one transaction may."""
+    old = sa.select(attempts.c.id).where(attempts.c.ended_at < before).order_by(attempts.c.id)
+    with records.reading() as connection:
+        identities = connection.execute(old.limit(_TRIMMED_AT_ONCE)).scalars().all()
+    if not identities:
+        return 0
+    with records.transaction() as connection:
+        return drop_attempts(connection, attempts.c.id.in_(identities))
+
+
+def trim_events(records: Records, before: float) -> int:
+    """Forget the events of runs that ended before that time, as many as one transaction may."""
+    kept = runs.c.event_log.is_not(None)
+    old = sa.select(runs.c.id).where(runs.c.finished_at < before, kept).order_by(runs.c.finished_at)
+    with records.reading() as connection:
+        identities = connection.execute(old.limit(_TRIMMED_AT_ONCE)).scalars().all()
+    if identities:
+        with records.transaction() as connection:
+            these = runs.update().where(runs.c.id.in_(identities))
+            connection.execute(these.values(event_log=None))
+    return len(identities)
+
+
+def note_ended_run(connection: Connection, identity: str, at: float) -> None:
+    """Note that a run has ended, in the transaction that ends it, if its team has webhooks."""
+    team = runs.c.team
+    has_webhooks = sa.exists().where(webhooks.c.team == team, webhooks.c.disabled_because.is_(None))
+    ended = sa.select(runs.c.id, team, sa.literal(at)).where(runs.c.id == identity, has_webhooks)
+    connection.execute(announcements.insert().from_select(["run_id", "team", "at"], ended))
+
+
+def list_ended_runs(connection: Connection, most: int) -> list[Row[Any]]:
+    """The first ones: run, team, when it ended."""
+    query = sa.select(announcements).order_by(announcements.c.at, announcements.c.run_id)
+    return list(connection.execute(query.limit(most)).all())
+
+
+def take_ended_run(connection: Connection, identity: str) -> bool:
+    """Forget one, since it is told now; False if another process has told it."""
+    gone = announcements.delete().where(announcements.c.run_id == identity)
+    return connection.execute(gone).rowcount == 1

@@ -1,4 +1,4 @@
-"""Adds planned tasks to the database: new ones, and ended ones that start again."""
+"""Intake of planned tasks: new ones, and ended ones that start again."""
 
 import json
 import time
@@ -11,13 +11,10 @@ from service.contract.askers import LOCAL
 from service.contract.plan import tasks
 from service.contract.plan.prices import SHORT_SECONDS
 from service.contract.plan.tasks import Task
-from service.engine import graph
-from service.engine.kept import loose
+from service.engine import graph, loose_tasks, tenancy, turns
 from service.engine.records import Records, in_batches
 from service.engine.tables import needs, task_rows
-from service.engine.teams import owned
 from service.engine.tracing import contexts
-from service.engine.waiting import turns
 
 
 def add_tasks(
@@ -32,8 +29,8 @@ def add_tasks(
     Shards of a finished task are not added, unless another task reads them.
     """
     keys = {task.key for task in planned}
-    loose.hold(connection, keys)
-    done = done_of(connection, keys)
+    loose_tasks.hold_tasks(connection, keys)
+    done = find_done(connection, keys)
     over = {part.key for task in planned if task.key in done for part in task.parts}
     over -= {
         need.key
@@ -44,7 +41,7 @@ def add_tasks(
     }
     cached = dict.fromkeys(over, True)
     wanted = [task for task in planned if task.key not in done | over]
-    given = turns.given(connection, wanted, caller)
+    given = turns.give_turns(connection, wanted, caller)
     for task in planned:
         if task.key not in cached:
             waiting = sum(not cached[need.key] for need in _distinct(task.needs))
@@ -54,7 +51,7 @@ def add_tasks(
     return cached
 
 
-def done_of(connection: Connection, keys: Collection[str]) -> set[str]:
+def find_done(connection: Connection, keys: Collection[str]) -> set[str]:
     """Which of these tasks are done. The status is no condition of the query: its index would lead
     to all tasks that are done.
     """
@@ -87,10 +84,10 @@ def _add(
         "deadline": deadline,
         "turn": turn,
         "short": task.price <= SHORT_SECONDS,
-        "traceparent": contexts.current(),
+        "traceparent": contexts.get_traceparent(),
         **graph.FRESH,
     }
-    if (payer := owned.team_of(connection)) is not None:
+    if (payer := tenancy.find_team(connection)) is not None:
         fresh["payer"] = payer
     added = records.add_new(
         connection,
@@ -118,7 +115,7 @@ def _add(
     for need in _distinct(task.needs):
         connection.execute(needs.insert().values(task_key=key, needs_key=need.key))
     if status == "ready":
-        graph.wake(connection, key, tasks.KINDS[task.kind].queue)
+        graph.wake_task(connection, key, tasks.KINDS[task.kind].queue)
 
 
 def _distinct(found: Iterable[Task]) -> list[Task]:

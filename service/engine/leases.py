@@ -14,12 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import tasks
-from service.engine import early_verdicts, graph, history
-from service.engine.kept import drawn, summaries
-from service.engine.quotas import usage
+from service.engine import graph, history, quotas, run_updates, summaries, turns
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
-from service.engine.waiting import turns
 
 MAX_FAILURES = 3  # attempts that end with an error of the task
 MAX_DEATHS = 2  # a task that kills its child so often fails for good
@@ -48,26 +45,28 @@ class Lease:
     traceparent: str | None = None  # of the request that asked for it, where that is traced
 
 
-def take_first(records: Records, queue: str, worker: str, *, short: bool = False) -> Lease | None:
+def lease_first_task(
+    records: Records, queue: str, worker: str, *, short: bool = False
+) -> Lease | None:
     """Begin an attempt at the ready task of a queue whose turn it is; None if none is ready.
 
     `short`: of the short tasks alone, which passes those before it and does not move the clock.
     """
     with records.transaction() as connection:
-        while (key := turns.first(connection, queue, short=short)) is not None:
-            lease = begin(records, connection, key, worker, passes=short)
+        while (key := turns.find_first_task(connection, queue, short=short)) is not None:
+            lease = begin_attempt(records, connection, key, worker, passes=short)
             if lease is not None:
                 return lease
         return None
 
 
-def begin(
+def begin_attempt(
     records: Records, connection: Connection, key: str, worker: str, *, passes: bool = False
 ) -> Lease | None:
     """An attempt at one task; None if it is not ready (done, canceled, or another worker's)."""
     ready = sa.select(task_rows).where(task_rows.c.key == key, task_rows.c.status == "ready")
     row = connection.execute(ready).first()
-    if row is None or graph.waits_again(records, connection, key):
+    if row is None or graph.wait_for_needs(records, connection, key):
         return None
     now = time.time()
     attempt = {"task_key": key, "attempt": row.attempt + 1, "worker": worker}
@@ -109,7 +108,7 @@ def _digest(connection: Connection, reference: str) -> str:
     return str(connection.execute(query).scalar_one())
 
 
-def beat(records: Records, lease: Lease, done: int, total: int) -> bool:
+def extend_lease(records: Records, lease: Lease, done: int, total: int) -> bool:
     """Extend the lease and store progress; False if the attempt is no longer current."""
     with records.transaction() as connection:
         until = time.time() + LEASE_SECONDS
@@ -128,7 +127,7 @@ def beat(records: Records, lease: Lease, done: int, total: int) -> bool:
         return alive
 
 
-def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, Any]) -> bool:
+def finish_attempt(records: Records, lease: Lease, result: str, summary: Mapping[str, Any]) -> bool:
     """Store the result and release waiting tasks; False if the attempt is no longer current."""
     now = time.time()
     with records.transaction() as connection:
@@ -146,16 +145,18 @@ def finish(records: Records, lease: Lease, result: str, summary: Mapping[str, An
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
             _charge(connection, lease.key, now)
-            kept = summaries.put(connection, drawn.take(connection, lease.key, summary))
+            kept = summaries.store_summary(
+                connection, summaries.store_draws(connection, lease.key, summary)
+            )
             own = task_rows.c.key == lease.key
             connection.execute(task_rows.update().where(own).values(**kept))
             graph.release_dependents(connection, lease.key)
             graph.forget_needs(connection, lease.key)
-            early_verdicts.update_runs(connection, [lease.key])
+            run_updates.update_or_end_runs(connection, [lease.key])
         return accepted
 
 
-def fail(
+def fail_attempt(
     records: Records, lease: Lease, error: Mapping[str, Any], *, death: bool, retry: bool
 ) -> bool:
     """End an attempt with an error of the task: it is ready again, or failed for good."""
@@ -168,13 +169,15 @@ def fail(
         return _end_badly(connection, lease.id, row, error, counted, again=again)
 
 
-def lose(records: Records, lease: Lease, error: Mapping[str, Any], *, killed: bool) -> bool:
+def lose_attempt(records: Records, lease: Lease, error: Mapping[str, Any], *, killed: bool) -> bool:
     """End an attempt that was ended from outside, which is no failure of the task."""
     with records.transaction() as connection:
         return _lose(connection, lease.id, _of(connection, lease.key), error, killed=killed)
 
 
-def expire(records: Records, key: str, error: Mapping[str, Any], worker: str | None = None) -> bool:
+def expire_lease(
+    records: Records, key: str, error: Mapping[str, Any], worker: str | None = None
+) -> bool:
     """End a task's attempt if its lease has expired, or if this worker, now dead, has it."""
     with records.transaction() as connection:
         over = (
@@ -226,7 +229,7 @@ def _end_badly(
         **counted,
     )
     if accepted and again:
-        graph.wake(connection, row.key, row.queue)
+        graph.wake_task(connection, row.key, row.queue)
     if accepted:
         touched = [] if again else graph.fail_dependents(connection, row.key, error)
         history.update_runs(connection, [row.key, *touched])
@@ -240,14 +243,14 @@ def _charge(connection: Connection, key: str, now: float) -> None:
     of = sa.select(task_rows.c.payer, task_rows.c.started_at).where(task_rows.c.key == key)
     row = connection.execute(of).one()
     if row.payer is not None and row.started_at is not None:
-        usage.add(connection, row.payer, "device_seconds", max(0.0, now - row.started_at))
+        quotas.add_usage(connection, row.payer, "device_seconds", max(0.0, now - row.started_at))
 
 
 def _of(connection: Connection, key: str) -> Row[Any]:
     return connection.execute(sa.select(task_rows).where(task_rows.c.key == key)).one()
 
 
-def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) -> bool:
+def make_task_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) -> bool:
     """End a task whose metric cannot be computed here, and those that need it; no run fails."""
     now = time.time()
     with records.transaction() as connection:
@@ -263,16 +266,16 @@ def make_unavailable(records: Records, lease: Lease, reason: Mapping[str, Any]) 
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            early_verdicts.update_runs(connection, [lease.key, *touched])
+            run_updates.update_or_end_runs(connection, [lease.key, *touched])
         return accepted
 
 
-def hand_back(records: Records, lease: Lease) -> None:
+def hand_back_task(records: Records, lease: Lease) -> None:
     """Make a task ready again because its worker stops."""
     _hand_back(records, lease, "handed back")
 
 
-def hand_back_as_long(records: Records, lease: Lease) -> None:
+def hand_back_long_task(records: Records, lease: Lease) -> None:
     """Make a task ready again that has taken more than a short one may."""
     _hand_back(records, lease, "not short", short=False)
 
@@ -283,17 +286,17 @@ def _hand_back(records: Records, lease: Lease, outcome: str, **values: Any) -> N
         values |= {"status": "ready", "lease_until": None}
         if _current(connection, lease.key, lease.id, **values):
             queue = tasks.KINDS[lease.kind].queue
-            graph.wake(connection, lease.key, queue)
+            graph.wake_task(connection, lease.key, queue)
             history.update_runs(connection, [lease.key])
 
 
-def recompute(records: Records, lease: Lease, damaged: str) -> bool:
+def recompute_input(records: Records, lease: Lease, damaged: str) -> bool:
     """Run the task again that made a missing or damaged input; this task waits for it.
 
     False if no task made the input: then it was uploaded, and must be uploaded again.
     """
     with records.transaction() as connection:
-        made = graph.make_again(records, connection, lease.key, damaged)
+        made = graph.recompute_result(records, connection, lease.key, damaged)
         if not made and damaged in _inputs(connection, _of(connection, lease.key)):
             return False
         _end_attempt(connection, lease.id, "an input was damaged", time.time())
@@ -302,7 +305,7 @@ def recompute(records: Records, lease: Lease, damaged: str) -> bool:
             if made:
                 graph.count_needs(connection, lease.key)
             else:
-                graph.wake(connection, lease.key, tasks.KINDS[lease.kind].queue)
+                graph.wake_task(connection, lease.key, tasks.KINDS[lease.kind].queue)
             history.update_runs(connection, [lease.key])
         return True
 

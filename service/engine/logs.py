@@ -24,7 +24,7 @@ _FIRST = ("timestamp", "level", "event", "role", "pid")
 _WITH_HANDLERS = ("uvicorn", "uvicorn.access")
 
 
-def configure(role: str, level: str = "info") -> None:
+def configure_logs(role: str, level: str = "info") -> None:
     """Set up logging, once, at the entry point of a process."""
     common: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -43,7 +43,7 @@ def configure(role: str, level: str = "info") -> None:
 
 
 @contextmanager
-def written_to(path: Path, level: str) -> Iterator[None]:
+def write_logs_to(path: Path, level: str) -> Iterator[None]:
     """Write the service's own logs to a file until the end of the block, unless the program has
     said where they go. Libraries' logs stay the program's.
     """

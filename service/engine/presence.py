@@ -1,4 +1,4 @@
-"""Which workers of this machine live: each keeps a file in `workers` of the home folder locked.
+"""Presence of workers on this machine: each keeps a file of the home folder locked.
 
 The kernel lifts the lock at the process's end, however it ends, so others see a death at once and
 need not wait for leases. Files of other machines are left alone: not every shared file system tells
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @contextlib.contextmanager
-def present(home: Path, worker: str) -> Iterator[None]:
+def stay_present(home: Path, worker: str) -> Iterator[None]:
     """Live as this worker, whose name no other worker ever has."""
     path = _folder(home) / worker
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def present(home: Path, worker: str) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def gone(home: Path) -> Iterator[str]:
+def find_dead_workers(home: Path) -> Iterator[str]:
     """The workers of this machine that have died; each is forgotten after the next one is asked
     for.
     """
@@ -52,7 +52,7 @@ def gone(home: Path) -> Iterator[str]:
             path.unlink(missing_ok=True)
 
 
-def name(role: str) -> str:
+def name_worker(role: str) -> str:
     """A name for a worker of this process, which begins with its role and machine."""
     return f"{role}@{socket.gethostname()}:{os.getpid()}-{os.urandom(4).hex()}"
 

@@ -17,9 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from service.engine import database
+from service.engine import database, tenancy
 from service.engine.tables import deleted_objects, runs
-from service.engine.teams import owned
 
 _Value = TypeVar("_Value")
 _AT_ONCE = 10_000  # values in a statement; SQLite takes 32,766 and PostgreSQL 65,535
@@ -36,7 +35,7 @@ class Records:
     def __init__(self, engine: Engine, team: str | None = None) -> None:
         self.engine = engine
         self.team = team
-        self._writer = engine if team is None else owned.bound(engine, team)
+        self._writer = engine if team is None else tenancy.bind_engine(engine, team)
         self._reader = self._writer.execution_options(reading=True)
         self._teams: dict[str, Records] = {}
         self.of_all = self if team is None else Records(engine)  # the engine's
@@ -50,7 +49,7 @@ class Records:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is read with no other program between."""
+        """True if it is a file of SQLite, read with no other program between."""
         return self.engine.dialect.name == "sqlite"
 
     def check(self) -> None:
@@ -61,7 +60,7 @@ class Records:
             with tempfile.TemporaryFile(dir=Path(self.engine.url.database).parent) as tried:
                 tried.write(bytes(ROOM))
         try:
-            with database.new_connection(self.engine) as connection:
+            with database.open_new_connection(self.engine) as connection:
                 if self.is_file:
                     _begin_writing(connection)
                 else:
@@ -91,7 +90,7 @@ class Records:
 
     def add_new(self, connection: Connection, table: sa.Table, **values: Any) -> bool:
         """Insert a row unless its key exists; True if it was inserted."""
-        statement = insert(connection, table).values(**values).on_conflict_do_nothing()
+        statement = build_insert(connection, table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
 
@@ -102,12 +101,12 @@ def _begin_writing(connection: Connection) -> None:
 
 
 def _is_busy(error: sa.exc.OperationalError) -> bool:
-    """Whether another one writes to SQLite's file."""
+    """True if another one writes to SQLite's file."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     return code is not None and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+def build_insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     """An insertion of the connection's dialect, which knows what to do where a row is there."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     made: sqlite.Insert | postgresql.Insert = dialect.insert(table)

@@ -104,7 +104,7 @@ thumbnail_rows = sa.Table(
 # Attempts that count: `failures` (an error of the task), `deaths` (it killed its child), `losses`
 # (the attempt was ended from outside; `lost_at`: how far it was). `lease` is the current attempt's
 # `id` in `attempts`. `rung_at`: when a ready task's wake-up was sent. `turn`: of the ready tasks of
-# a queue, that with the smallest one is leased first (`waiting/turns.py`). `short`: may be
+# a queue, that with the smallest one is leased first (`turns.py`). `short`: may be
 # performed beside another one. `ready_at`: since when it has been ready, or when it last was.
 # `traceparent`: the span of the request that asked for it, if requests are traced (`tracing`).
 # `payer`: the team that asked for it, to which its seconds count.
@@ -470,7 +470,7 @@ given_versions = sa.Table(
     sa.Column("version", sa.Integer, nullable=False),
 )
 
-# When something happened last that an operator asks for (`kept/moments.py`).
+# When something happened last that an operator asks for (`fleet_status.py`).
 moment_rows = sa.Table(
     "moments",
     metadata,
@@ -478,7 +478,7 @@ moment_rows = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
 )
 
-# Where a team is told of its runs (`outgoing/webhooks.py`). `place`: the service's own URL, as its
+# Webhooks of a team (`service/webhooks/registry.py`). `place`: the service's own URL, as its
 # maker knows it. `url` and the secrets let others speak in our name: they are in no answer and no
 # log. `paused_until`: nothing is sent before; `failures` in a row, `failing_since` the first.
 webhooks = sa.Table(

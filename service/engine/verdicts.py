@@ -1,9 +1,9 @@
-"""Verdicts on an evaluation's gates, from its tasks and the baselines in its request."""
+"""Scores and verdicts of an evaluation, from its tasks and its request's baselines."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
-from prescore.models.evaluations import Gate, GateScore, Verdict
+from prescore.models.evaluations import Estimate, Gate, GateScore, Verdict
 from prescore.models.metrics import MetricHealth, Score
 from prescore.models.runs import RunStatus
 from service.contract import results
@@ -18,21 +18,29 @@ from service.contract.gates.gates import (
     ScoreBounds,
 )
 from service.contract.metrics import catalogue
+from service.contract.plan.estimates import ESTIMATE
 from service.contract.plan.tasks import TERMINAL
-from service.contract.results import StoredBaseline, StoredEvaluation, TaskRow
-from service.engine import scores
+from service.contract.results import (
+    EstimateSummary,
+    ScoreSummary,
+    StoredBaseline,
+    StoredEvaluation,
+    TaskRow,
+)
 
 NOT_FINITE = "its value is infinite or undefined"
 
 
-def of(rows: Sequence[TaskRow], request: StoredEvaluation) -> tuple[list[Gate], Verdict | None]:
+def decide_gates(
+    rows: Sequence[TaskRow], request: StoredEvaluation
+) -> tuple[list[Gate], Verdict | None]:
     """Each gate with its verdict, and the verdict on all gates."""
     asked = [gates.parse_gate(text) for text in request.gates]
     if not asked:
         return [], None
     names = list(dict.fromkeys(name for gate in asked for name in gate.metrics))
-    found = scores.brought(rows, {catalogue.find_metric(name).name for name in names})
-    expected = scores.expected(rows)
+    found = read_scores(rows, {catalogue.find_metric(name).name for name in names})
+    expected = read_expected_scores(rows)
     known = _evidence(rows, request, names, found, expected)
     shown = {**expected, **found}
     out = []
@@ -54,10 +62,10 @@ def of(rows: Sequence[TaskRow], request: StoredEvaluation) -> tuple[list[Gate], 
 
 
 def may_be_baseline(status: RunStatus, rows: Sequence[TaskRow], request: StoredEvaluation) -> bool:
-    """Whether a search for a baseline, by label or for the best, may find an evaluation that ended
-    like this: it succeeded, and its gates passed or it has none.
-    """
-    return status == "succeeded" and (not request.gates or of(rows, request)[1] == "passed")
+    """True for an evaluation that succeeded, and whose gates passed or that has none."""
+    return status == "succeeded" and (
+        not request.gates or decide_gates(rows, request)[1] == "passed"
+    )
 
 
 def _without_baseline(decision: Decision, request: StoredEvaluation) -> Decision:
@@ -85,7 +93,7 @@ def _evidence(
     found: Mapping[str, Score],
     expected: Mapping[str, Score],
 ) -> GateEvidence:
-    """What is known so far of the metrics that gates name: scores or estimates, and baselines."""
+    """The evidence so far for the metrics of gates: scores or estimates, and baselines."""
     by_name = {row["name"]: row for row in rows}
     kept = request.baselines
     measured: dict[str, ScoreBounds] = {}
@@ -199,3 +207,58 @@ def _score(
         p=test.p if test is not None else None,
         minimum_detectable=test.minimum_detectable if test is not None else None,
     )
+
+
+def read_scores(rows: Sequence[TaskRow], names: Container[str] | None = None) -> dict[str, Score]:
+    """Scores by name, from tasks' summaries: all, or only `names`, since a run may have hundreds of
+    scores and show three.
+    """
+    found: dict[str, Score] = {}
+    for row in rows:
+        scored = results.parse_summary(row, ScoreSummary)
+        if scored is not None:
+            for name, value in scored.scores.items():
+                if names is None or name in names:
+                    interval = scored.intervals.get(name)
+                    found.setdefault(
+                        name, results.build_score(name, value, scored.signature, interval)
+                    )
+    return found
+
+
+def read_estimates(rows: Sequence[TaskRow]) -> dict[str, Estimate]:
+    """Estimates by metric, from the latest look at the captions decoded so far."""
+    looked = _looked(rows)
+    return {} if looked is None else looked.estimate
+
+
+def read_expected_scores(rows: Sequence[TaskRow]) -> dict[str, Score]:
+    """The latest estimates as scores, by metric."""
+    looked = _looked(rows)
+    if looked is None:
+        return {}
+    return {
+        name: results.build_score(name, said.value, looked.signature, said.interval)
+        for name, said in looked.estimate.items()
+    }
+
+
+def _looked(rows: Sequence[TaskRow]) -> EstimateSummary | None:
+    found = (
+        results.parse_summary(row, EstimateSummary, partial=True)
+        for row in rows
+        if row["name"] == ESTIMATE
+    )
+    return next(filter(None, found), None)
+
+
+def select_shown_scores(rows: Sequence[TaskRow], request: StoredEvaluation) -> dict[str, Score]:
+    """The scores requested by name or in gates and, for `all` pre-gen scores, the headline ones."""
+    wanted: list[str] = []
+    if request.checkpoint is not None or request.columns is not None:
+        wanted += request.pregen if isinstance(request.pregen, list) else catalogue.HEADLINE
+    wanted += catalogue.expand_groups(request.postgen)
+    wanted += gates.list_gate_metrics(request.gates)
+    full = {name: catalogue.find_metric(name).name for name in wanted}
+    found = read_scores(rows, set(full.values()))
+    return {name: found[of] for name, of in full.items() if of in found}

@@ -11,14 +11,13 @@ from fastapi import Depends, FastAPI
 from starlette.routing import Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from service.access.oidc import trusted_issuers
+from service.access.oidc.exchange import TokenExchange
 from service.contract import quotas
 from service.contract.settings import load_settings
 from service.engine import logs
-from service.engine.keyring.oidc import trusted
-from service.engine.keyring.oidc.exchange import Exchange
-from service.engine.outgoing.client import Client
-from service.engine.parts import connect
-from service.engine.tracing import choosing
+from service.engine.service_parts import connect_parts
+from service.engine.tracing import tracers
 from service.engine.tracing.spans import OFF, Tracer
 from service.http import openapi, problems
 from service.http.dependencies import Running
@@ -32,7 +31,7 @@ from service.http.live.teams import Teams
 from service.http.pages.reference import Reference
 from service.http.pages.site import Site
 from service.http.queries import only_known
-from service.http.resumable import routes as uploads
+from service.http.resumable import routes
 from service.http.resumable.tus import TusRequests
 from service.http.routers import (
     checkpoints,
@@ -49,12 +48,12 @@ from service.http.routers import (
 )
 from service.http.routers.access import keys, me, oidc, session
 from service.http.routers.browsing import images, labels, references
-from service.http.routers.life import audit, deletions
-from service.http.routers.life import runs as changed_runs
+from service.http.routers.life import audit, deletions, runs
 from service.http.routers.outgoing import datasets as datasets_by_url
 from service.http.routers.outgoing import webhooks
 from service.http.routers.overview import events, now
 from service.http.routers.runs import router_of
+from service.outbound.client import OutboundClient
 from service.runs.kinds import KINDS
 from service.stored import judges
 
@@ -96,15 +95,18 @@ def create_app(
 def from_environment() -> FastAPI:
     """The application with the settings of the environment; uvicorn calls this factory."""
     settings = load_settings()
-    logs.configure("api", settings.log_level)
+    logs.configure_logs("api", settings.log_level)
     # What is imported stays, so that no collection looks through it while requests wait; and a body
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    allowed, jobs = quotas.read_quotas(settings.limits), Exchange(trusted.read(settings.oidc))
-    parts, outgoing = connect(settings, hurried=True), Client.of(settings)
+    allowed, jobs = (
+        quotas.read_quotas(settings.limits),
+        TokenExchange(trusted_issuers.read_issuers(settings.oidc)),
+    )
+    parts, outgoing = connect_parts(settings, hurried=True), OutboundClient.of(settings)
     running = Running.on(parts, settings.most_runs, outgoing, allowed, jobs)
-    tracer = choosing.tracer("api", os.environ)
+    tracer = tracers.choose_tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
 
@@ -143,7 +145,7 @@ def _routes() -> FastAPI:
         checkpoints,
         columns,
         datasets,
-        uploads,
+        routes,
         references,  # before pictures, whose names of images may have slashes
         pictures,
         leaderboard,
@@ -159,9 +161,7 @@ def _routes() -> FastAPI:
         datasets_by_url,
         deletions,
     )
-    kinds = [
-        of(offered) for offered in KINDS.values() for of in (router_of, changed_runs.router_of)
-    ]
+    kinds = [of(offered) for offered in KINDS.values() for of in (router_of, runs.router_of)]
     routers = [*kinds, *(module.router for module in resources)]
     for router in routers:
         app.include_router(router, dependencies=[Depends(only_known)])
@@ -180,5 +180,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
     async with state.parts.watcher.running(), state.rates.running(), state.teams.running():
         yield
-    judges.of_this_process().give_up()
+    judges.get_judges().give_up()
     app.state.tracer.close()

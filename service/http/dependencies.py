@@ -6,54 +6,53 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from service.access.keys import is_valid_asker
+from service.access.oidc.exchange import TokenExchange
 from service.contract.askers import LOCAL, Asker, Scope
 from service.contract.quotas import QuotaTable
 from service.contract.settings import MOST_RUNS
-from service.engine.keyring.keys import is_valid
-from service.engine.keyring.oidc.exchange import Exchange
-from service.engine.outgoing.client import Client
-from service.engine.parts import Parts
-from service.engine.record_pages import RecordPages
+from service.engine.database import SqlitePageCheck
+from service.engine.service_parts import ServiceParts
 from service.http.kept_answers import KeptAnswers, ListedAnswers
 from service.http.live.runs import Watcher
 from service.http.telemetry import Telemetry
-from service.stored.unfinished.endings import Endings
-from service.stored.unfinished.turns import Turns
+from service.outbound.client import OutboundClient
+from service.stored.upload_turns import UploadCompletions, UploadTurns
 
 
 @dataclass(frozen=True)
-class Running(Parts):
+class Running(ServiceParts):
     """`Parts`, and the parts that only a running application has."""
 
     watcher: Watcher
     telemetry: Telemetry
-    record_pages: RecordPages
+    record_pages: SqlitePageCheck
     most_runs: int = MOST_RUNS  # that may be unfinished at once
     kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
     listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
-    outgoing: Client = field(default_factory=Client)
-    turns: Turns = field(default_factory=Turns)  # of uploads that go on after a cut
-    endings: Endings = field(default_factory=Endings)
+    outgoing: OutboundClient = field(default_factory=OutboundClient)
+    turns: UploadTurns = field(default_factory=UploadTurns)  # of uploads that go on after a cut
+    endings: UploadCompletions = field(default_factory=UploadCompletions)
     allowed: QuotaTable = field(default_factory=QuotaTable)
-    jobs: Exchange = field(default_factory=Exchange)
+    jobs: TokenExchange = field(default_factory=TokenExchange)
 
     def has_valid_key(self) -> bool:
         """Whether the key of this request is valid now, and has not ended while it waited."""
-        return is_valid(self.records.of_all, self.asker)
+        return is_valid_asker(self.records.of_all, self.asker)
 
     @classmethod
     def on(
         cls,
-        parts: Parts,
+        parts: ServiceParts,
         most_runs: int = MOST_RUNS,
-        outgoing: Client | None = None,
+        outgoing: OutboundClient | None = None,
         allowed: QuotaTable | None = None,
-        jobs: Exchange | None = None,
+        jobs: TokenExchange | None = None,
     ) -> "Running":
         own = (
             Watcher(parts.records),
             Telemetry(parts.records, parts.queue, parts.places.home),
-            RecordPages(parts.records.engine),
+            SqlitePageCheck(parts.records.engine),
             most_runs,
         )
         given = parts.records, parts.blobs, parts.queue, parts.places
@@ -61,9 +60,9 @@ class Running(Parts):
             "speed": parts.speed,
             "protected": parts.protected,
             "public_url": parts.public_url,
-            "outgoing": outgoing or Client(),
+            "outgoing": outgoing or OutboundClient(),
             "allowed": allowed or QuotaTable(),
-            "jobs": jobs or Exchange(),
+            "jobs": jobs or TokenExchange(),
         }
         return cls(*given, *own, **named)
 

@@ -1,1 +1,1 @@
-"""What operators run: commands, `prescore serve`, the janitor, the doctor, the demo."""
+"""Operation: commands, `prescore serve`, the janitor, the doctor, the demo."""

@@ -34,12 +34,12 @@ def serve(
 
         prescore serve --home ./prescore-data
     """
-    from service.engine.keyring.oidc import trusted
+    from service.access.oidc import trusted_issuers
 
     with _errors():
         _check_port(host, port)
         chosen = settings.load_settings().at(home)
-        trusted.read(chosen.oidc)
+        trusted_issuers.read_issuers(chosen.oidc)
         _serve(chosen, host, port)
 
 
@@ -50,7 +50,7 @@ def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
     from service.http.entrance.connections import BoundedConnection, open_many_files
 
     with _errors():
-        memory.give_back()
+        memory.return_freed_memory()
         open_many_files()
         uvicorn.run(
             "service.http.app:from_environment",
@@ -90,7 +90,7 @@ def demo(
         if port is not None:
             _check_port(the_demo.HOST, port)
         folder = home or Path(tempfile.mkdtemp(prefix="prescore-demo-"))
-        the_demo.run(folder, once=once or not sys.stdin.isatty(), port=port)
+        the_demo.run_demo(folder, once=once or not sys.stdin.isatty(), port=port)
 
 
 def migrate() -> None:
@@ -102,8 +102,8 @@ def migrate() -> None:
 
     with _errors():
         chosen = settings.load_settings()
-        logs.configure("migrate", chosen.log_level)
-        database.migrate(database.connect(chosen.database))
+        logs.configure_logs("migrate", chosen.log_level)
+        database.migrate_database(database.open_database(chosen.database))
 
 
 def doctor(
@@ -124,15 +124,15 @@ def doctor(
     """
     from service.contract import findings
     from service.operate import doctor as the_doctor
-    from service.operate import findings_shown
+    from service.operate import doctor_report
 
     with _errors():
         chosen = settings.load_settings().at(home)
-        found = the_doctor.examine(
-            chosen, url, findings.ignore_finding if as_json else findings_shown.tell
+        found = the_doctor.examine_installation(
+            chosen, url, findings.ignore_finding if as_json else doctor_report.print_finding
         )
-    findings_shown.show(found, as_json=as_json)
-    raise typer.Exit(0 if findings_shown.is_fit(found) else 1)
+    doctor_report.print_findings(found, as_json=as_json)
+    raise typer.Exit(0 if doctor_report.is_fit(found) else 1)
 
 
 def openapi() -> None:
@@ -146,31 +146,31 @@ def openapi() -> None:
 
 def janitor() -> None:
     """Run only the janitor: expired leases, lost wake-ups, deadlines, webhooks. Several may run."""
-    from service.engine import logs, parts
-    from service.engine.outgoing.client import Client
+    from service.engine import logs, service_parts
     from service.operate import janitor
-    from service.operate.sending import Sender
-    from service.runs.life.retention import Policy
+    from service.outbound.client import OutboundClient
+    from service.retention.retention_policy import RetentionPolicy
+    from service.webhooks.sender import WebhookSender
 
     with _errors():
         chosen = settings.load_settings()
-        logs.configure("janitor", chosen.log_level)
-        connected = parts.connect(chosen)
+        logs.configure_logs("janitor", chosen.log_level)
+        connected = service_parts.connect_parts(chosen)
         over = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: over.set())
-        Sender(connected, Client.of(chosen)).start()
-        policy = Policy(chosen.keep_runs_days, chosen.audit_days, chosen.protected)
-        janitor.run(connected, over.wait, policy)
+        WebhookSender(connected, OutboundClient.of(chosen)).start()
+        policy = RetentionPolicy(chosen.keep_runs_days, chosen.audit_days, chosen.protected)
+        janitor.run_janitor(connected, over.wait, policy)
 
 
 def _serve(chosen: Settings, host: str, port: int) -> None:
     import httpx
 
     from service.engine import logs
-    from service.operate.embedded import Embedded
+    from service.operate.supervisor import Supervisor
 
-    logs.configure("serve", chosen.log_level)
+    logs.configure_logs("serve", chosen.log_level)
 
     url = f"http://{host}:{port}"
 
@@ -182,14 +182,14 @@ def _serve(chosen: Settings, host: str, port: int) -> None:
         return answer.is_success and any(answer.json()["workers"].values())
 
     def print_url() -> None:
-        sys.stdout.write(greeting(url, port))
+        sys.stdout.write(format_greeting(url, port))
         sys.stdout.flush()
 
-    Embedded(chosen, host, port).run(print_url, is_ready)
+    Supervisor(chosen, host, port).run(print_url, is_ready)
 
 
-def greeting(url: str, port: int) -> str:
-    """What is printed when the service is ready."""
+def format_greeting(url: str, port: int) -> str:
+    """The text that is printed when the service is ready."""
     export = "" if port == USUAL_PORT else f"export PRESCORE_URL={url}\n"
     return f"Prescore is ready at {url}\n{export}"
 

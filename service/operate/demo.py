@@ -25,7 +25,7 @@ _WORKERS = (sys.executable, "-m", "workers")
 
 
 @dataclass
-class _Row:
+class _CheckpointRow:
     """One checkpoint with its scores so far."""
 
     name: str
@@ -34,7 +34,7 @@ class _Row:
     status: str = "queued"
 
 
-def run(home: Path, *, once: bool, port: int | None = None) -> None:
+def run_demo(home: Path, *, once: bool, port: int | None = None) -> None:
     console = Console()
     home.mkdir(parents=True, exist_ok=True)
     console.print("Starting a service on this machine …")
@@ -51,7 +51,7 @@ def run(home: Path, *, once: bool, port: int | None = None) -> None:
                 signal.pause()
 
 
-def _score_a_run(console: Console, client: prescore.Client, home: Path) -> list[_Row]:
+def _score_a_run(console: Console, client: prescore.Client, home: Path) -> list[_CheckpointRow]:
     """Train in another process, and submit each checkpoint as soon as it is written."""
     data, checkpoints = home / "shapes", home / "run"
     checkpoints.mkdir(exist_ok=True)
@@ -61,7 +61,7 @@ def _score_a_run(console: Console, client: prescore.Client, home: Path) -> list[
     dataset = client.add_dataset("shapes", data)
     console.print(f"Dataset {dataset}; a captioner trains on it, {EPOCHS} epochs …")
     training = _training(data, checkpoints)
-    rows: dict[str, _Row] = {}
+    rows: dict[str, _CheckpointRow] = {}
     try:
         with _live(console) as show:
             while training.poll() is None or not all(_is_over(row) for row in rows.values()):
@@ -88,13 +88,13 @@ def _training(data: Path, checkpoints: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def _submit(client: prescore.Client, path: Path, dataset: str) -> _Row:
+def _submit(client: prescore.Client, path: Path, dataset: str) -> _CheckpointRow:
     digest = client.upload_checkpoint(path)
     labels = {"run": "demo", "epoch": path.stem}
-    return _Row(path.stem, client.submit(dataset, checkpoint=digest, labels=labels).id)
+    return _CheckpointRow(path.stem, client.submit(dataset, checkpoint=digest, labels=labels).id)
 
 
-def _refresh(client: prescore.Client, row: _Row) -> None:
+def _refresh(client: prescore.Client, row: _CheckpointRow) -> None:
     if _is_over(row):
         return
     found = client.evaluation(row.id)
@@ -102,12 +102,12 @@ def _refresh(client: prescore.Client, row: _Row) -> None:
     row.scores = {name: at.value for name, at in found.scores.items() if at.value is not None}
 
 
-def _is_over(row: _Row) -> bool:
+def _is_over(row: _CheckpointRow) -> bool:
     return row.status in ("succeeded", "failed", "canceled")
 
 
 @contextmanager
-def _live(console: Console) -> Iterator[Callable[[Sequence[_Row]], None]]:
+def _live(console: Console) -> Iterator[Callable[[Sequence[_CheckpointRow]], None]]:
     """A live table on a terminal, else a line for each finished checkpoint."""
     if console.is_terminal:
         with Live(console=console, refresh_per_second=4) as live:
@@ -115,7 +115,7 @@ def _live(console: Console) -> Iterator[Callable[[Sequence[_Row]], None]]:
         return
     told: set[str] = set()
 
-    def tell(rows: Sequence[_Row]) -> None:
+    def tell(rows: Sequence[_CheckpointRow]) -> None:
         for row in rows:
             if _is_over(row) and row.name not in told:
                 told.add(row.name)
@@ -128,18 +128,18 @@ def _live(console: Console) -> Iterator[Callable[[Sequence[_Row]], None]]:
 _COLUMNS = {PREFIX: "prefix", PERPLEXITY: "perplexity", CIDER: "CIDEr-D", "bleu_4": "BLEU-4"}
 
 
-def _table(rows: Sequence[_Row]) -> Table:
+def _table(rows: Sequence[_CheckpointRow]) -> Table:
     table = Table("checkpoint", *_COLUMNS.values(), "status")
     for row in rows:
         table.add_row(row.name, *(_shown(row, name) for name in _COLUMNS), row.status)
     return table
 
 
-def _shown(row: _Row, name: str) -> str:
+def _shown(row: _CheckpointRow, name: str) -> str:
     return f"{row.scores[name]:.3f}" if name in row.scores else "…"
 
 
-def _conclude(console: Console, rows: Sequence[_Row], plot: Path) -> None:
+def _conclude(console: Console, rows: Sequence[_CheckpointRow], plot: Path) -> None:
     done = [row for row in rows if {PERPLEXITY, CIDER} <= set(row.scores)]
     if len(done) < 3:
         failed = ", ".join(f"{row.name} {row.status}" for row in rows)

@@ -22,6 +22,7 @@ from urllib.parse import parse_qsl, unquote
 
 import httpx
 
+from service.access.oidc import trusted_issuers
 from service.contract import findings
 from service.contract.errors import PrescoreError
 from service.contract.findings import (
@@ -32,7 +33,6 @@ from service.contract.findings import (
     ignore_finding,
 )
 from service.contract.settings import Settings
-from service.operate import ci_jobs
 
 _INSTALL = "pip install -c deploy/constraints.txt ./service/client '.[service,workers]'"
 _PRIVATE = ("PRESCORE_", "AWS_", "OTEL_")
@@ -45,11 +45,13 @@ _HTTP_SECONDS = 1.5  # for each of three requests
 _LITTLE_DISK = 2e9  # bytes
 
 
-def examine(settings: Settings, url: str, told: FindingListener = ignore_finding) -> list[Finding]:
-    return findings.run_checks(probes(settings, url), told)
+def examine_installation(
+    settings: Settings, url: str, told: FindingListener = ignore_finding
+) -> list[Finding]:
+    return findings.run_checks(list_probes(settings, url), told)
 
 
-def probes(settings: Settings, url: str) -> list[DoctorCheck]:
+def list_probes(settings: Settings, url: str) -> list[DoctorCheck]:
     writable = "give this user a PRESCORE_HOME that it may write to"
     return [
         DoctorCheck("Python", _python),
@@ -60,7 +62,7 @@ def probes(settings: Settings, url: str) -> list[DoctorCheck]:
         DoctorCheck("Redis", lambda: _redis(settings.redis_url)),
         DoctorCheck("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
         DoctorCheck("parts", lambda: _parts(settings), needed=False, seconds=_STORE_SECONDS),
-        DoctorCheck("CI jobs", lambda: ci_jobs.look(settings.oidc)),
+        DoctorCheck("CI jobs", lambda: examine_issuers(settings.oidc)),
         DoctorCheck("service", lambda: _service(url), needed=False),
         DoctorCheck("engine", lambda: _engine(settings), _INSTALL, seconds=_ENGINE_SECONDS + 5),
     ]
@@ -138,15 +140,15 @@ def _revision(url: str) -> Finding:
     parts = sa.make_url(url)
     if parts.drivername.startswith("sqlite") and not Path(parts.database or "/").exists():
         return Finding("record", "ok", f"{_place(url)}: does not exist yet")
-    engine = database.connect(url)
+    engine = database.open_database(url)
     try:
-        at, head = database.revisions(engine)
+        at, head = database.read_revisions(engine)
     finally:
         engine.dispose()
     found = f"{_place(url)}: at revision {at}, this version's is {head}"
     if at == head:
         return Finding("record", "ok", found)
-    if at is None or database.is_known(at):
+    if at is None or database.is_known_revision(at):
         advice = "`prescore serve` migrates by itself; for a fleet run `prescore migrate`"
         return Finding("record", "warning", found, advice)
     advice = "it was made by a later version: update Prescore, or use another database"
@@ -162,9 +164,9 @@ def _pages(url: str) -> Iterator[Finding]:
     parts = sa.make_url(url)
     if not parts.drivername.startswith("sqlite") or not Path(parts.database or "/").exists():
         return
-    engine = database.connect(url)
+    engine = database.open_database(url)
     try:
-        found = database.damage(engine)
+        found = database.find_damage(engine)
     except sa.exc.DatabaseError as error:
         found = [str(error.orig)]
     finally:
@@ -198,11 +200,11 @@ def _own_redis() -> Finding:
 
 
 def _redis_at(url: str) -> Finding:
-    from service.engine import queueing
+    from service.engine import task_queue
 
-    connection = queueing.connect(url)
+    connection = task_queue.connect_redis(url)
     try:
-        queueing.check(connection)
+        task_queue.check_eviction(connection)
         server: Any = connection.info("server")
     finally:
         connection.close()
@@ -229,7 +231,7 @@ def _blobs(settings: Settings) -> Iterator[Finding]:
 
 
 def _parts(settings: Settings) -> Iterator[Finding]:
-    """Whether clients may send files to the store, asked as a client on this machine."""
+    """Find out whether clients may send files to the store, as a client on this machine."""
     url = settings.blob_public_url
     if url is None:
         return
@@ -372,3 +374,27 @@ def _discreet(error: Exception, url: str) -> str:
     for secret in sorted(whole | pieces, key=len, reverse=True):
         text = text.replace(secret, "***") if secret else text
     return text
+
+
+def examine_issuers(path: Path | None) -> Iterator[Finding]:
+    """The file of PRESCORE_OIDC, and whether the keys of its issuers can be had from here."""
+    from service.access.oidc.key_sets import KeySets
+
+    try:
+        found = trusted_issuers.read_issuers(path)
+    except PrescoreError as error:
+        advice = "correct the file: the API does not start with it"
+        yield Finding("CI jobs", "unavailable", error.detail, advice, needed=True)
+        return
+    if found is None:
+        yield Finding("CI jobs", "ok", "no issuer is trusted: jobs use keys of the operator's")
+        return
+    for issuer in found.issuers:
+        try:
+            many = len(KeySets().fetch(issuer))
+        except PrescoreError as error:
+            advice = "can this machine reach it? Without it, its jobs get no keys (503)"
+            told = f"{issuer.jwks_uri}: {error.detail}"
+            yield Finding("CI jobs", "warning", told, advice)
+        else:
+            yield Finding("CI jobs", "ok", f"{issuer.issuer}: {many} keys")

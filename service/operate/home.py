@@ -14,7 +14,7 @@ _NOT_RESTORED = {_LOCK, "assets"}  # what may be there before: assets are in no 
 
 
 @contextmanager
-def taken(home: Path) -> Iterator[None]:
+def hold_home(home: Path) -> Iterator[None]:
     """Take the folder until the end; InvalidSetting where another service has it, or where a backup
     is half restored.
 
@@ -30,7 +30,7 @@ def taken(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def restored(home: Path) -> Iterator[bool]:
+def hold_empty_home(home: Path) -> Iterator[bool]:
     """Take an empty folder for a backup; gives whether this goes on where a restoration was ended.
 
     InvalidSetting where there is anything else. If the block fails, nothing can start there but

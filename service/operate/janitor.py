@@ -1,5 +1,4 @@
-"""Repairs at intervals: expired leases, dead workers, lost wake-ups, runs that were not told of a
-change, deadlines, unfinished uploads, what is kept no longer, garbage.
+"""Janitor: repairs leases, wake-ups, deadlines and uploads at intervals.
 
 Several janitors may run without a leader, since each step may be done twice.
 """
@@ -10,13 +9,11 @@ from collections.abc import Callable
 import redis
 import structlog
 
-from service.engine import endings, telling
-from service.engine.kept import moments
-from service.engine.parts import Parts
-from service.runs.life import retention
-from service.runs.life.retention import Policy
+from service.engine import fleet_status, run_updates, task_expiry
+from service.engine.service_parts import ServiceParts
+from service.retention import retention_policy, upload_deletion
+from service.retention.retention_policy import RetentionPolicy
 from service.stored import garbage, thumbnails
-from service.stored.unfinished import expiry
 
 log = structlog.get_logger()
 
@@ -28,14 +25,14 @@ _TELLINGS = 20  # transactions in a round that tell runs of their tasks: 2 to 4 
 _UPLOAD_SECONDS = 24 * 3600
 
 
-def sweep(parts: Parts) -> dict[str, int]:
+def repair_once(parts: ServiceParts) -> dict[str, int]:
     """One round of repairs; returns the number of each."""
     records, queue = parts.records, parts.queue
     done = {
-        "leases": endings.expire_leases(records),
-        "deaths": endings.end_leases_of_dead_workers(records, parts.places.home),
-        "deadlines": endings.expire_deadlines(records),
-        "told": telling.tell_others(records, most=_TELLINGS),
+        "leases": task_expiry.expire_leases(records),
+        "deaths": task_expiry.end_leases_of_dead_workers(records, parts.places.home),
+        "deadlines": task_expiry.expire_deadlines(records),
+        "told": run_updates.update_noted_runs(records, most=_TELLINGS),
     }
     try:
         done["wakeups"] = queue.flush(records)
@@ -43,27 +40,31 @@ def sweep(parts: Parts) -> dict[str, int]:
     except (redis.RedisError, OSError) as error:
         log.warning("redis is away", error=type(error).__name__)
     done["uploads"] = parts.blobs.sweep_uploads(time.time() - _UPLOAD_SECONDS)
-    done["unfinished"] = expiry.sweep(records, parts.blobs)
+    done["unfinished"] = upload_deletion.delete_expired_uploads(records, parts.blobs)
     return done
 
 
-def run(parts: Parts, wait: Callable[[float], bool], policy: Policy) -> None:
+def run_janitor(
+    parts: ServiceParts, wait: Callable[[float], bool], policy: RetentionPolicy
+) -> None:
     """Run rounds until `wait(seconds)` returns True. `policy`: what is kept for how long."""
     collect_at = time.monotonic() + COLLECT_PERIOD
     tell_at = time.monotonic()
     while not wait(PERIOD):
         try:
-            done = sweep(parts)
+            done = repair_once(parts)
             if time.monotonic() > tell_at:
                 tell_at = time.monotonic() + TELL_PERIOD
-                moments.note(parts.records, moments.JANITOR, time.time())
+                fleet_status.note_moment(
+                    parts.records, fleet_status.LAST_JANITOR_ROUND, time.time()
+                )
             if time.monotonic() > collect_at:
                 collect_at = time.monotonic() + COLLECT_PERIOD
-                done |= retention.apply(parts.records, policy)
+                done |= retention_policy.apply_policy(parts.records, policy)
                 unseen = time.time() - thumbnails.KEPT_SECONDS
-                done["thumbnails"] = thumbnails.forget_unseen(parts.records, unseen)
-                done["objects"] = garbage.collect(parts.records, parts.blobs)
-                done["staged"] = expiry.sweep_staged(parts.records, parts.blobs)
+                done["thumbnails"] = thumbnails.forget_unseen_thumbnails(parts.records, unseen)
+                done["objects"] = garbage.collect_garbage(parts.records, parts.blobs)
+                done["staged"] = upload_deletion.delete_orphaned_parts(parts.records, parts.blobs)
             if any(done.values()):
                 log.info("swept", **{name: count for name, count in done.items() if count})
         except Exception:

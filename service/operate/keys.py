@@ -1,4 +1,4 @@
-"""`prescore keys`: who may ask, and what."""
+"""`prescore keys`: keys made, listed, replaced and revoked."""
 
 import json
 import re
@@ -23,7 +23,7 @@ app = typer.Typer(
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from service.engine.keyring.keys import KeyRecord
+    from service.access.keys import KeyRecord
     from service.engine.records import Records
 
 Home = Annotated[Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")]
@@ -88,11 +88,11 @@ def create(
 
         prescore keys create --team vision --scope submit --expires 90d --name ci
     """
-    from service.engine.keyring import keys
+    from service.access import keys
 
     seconds = None if expires is None else _seconds(expires)
     with _record(home) as records:
-        made, text = keys.make(records, team, scope, name, seconds)
+        made, text = keys.create_key(records, team, scope, name, seconds)
     _show_made(made, text, as_json=as_json)
 
 
@@ -103,10 +103,10 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the keys, the latest first: what they allow, until when, and when they were used."""
-    from service.engine.keyring import keys
+    from service.access import keys
 
     with _record(home) as records:
-        found = keys.every(records, team)
+        found = keys.list_keys(records, team)
     if as_json:
         sys.stdout.write(json.dumps([_described(key) for key in found], indent=1) + "\n")
         return
@@ -132,11 +132,11 @@ def rotate(
 
         prescore keys rotate 4k2m9x0qpz7a --overlap 12h
     """
-    from service.engine.keyring import keys
+    from service.access import keys
 
     seconds = _overlap(overlap)
     with _record(home) as records:
-        made, text = keys.rotate(records, identity, seconds)
+        made, text = keys.rotate_key(records, identity, seconds)
     _show_made(made, text, as_json=as_json)
 
 
@@ -146,10 +146,10 @@ def revoke(identity: Identity, home: Home = None) -> None:
 
     prescore keys revoke 4k2m9x0qpz7a
     """
-    from service.engine.keyring import keys
+    from service.access import keys
 
     with _record(home) as records:
-        ended = keys.revoke(records, identity)
+        ended = keys.revoke_key(records, identity)
     typer.echo(plain_text.line(f"{ended.id} of {ended.team} is revoked"))
 
 
@@ -157,14 +157,14 @@ def revoke(identity: Identity, home: Home = None) -> None:
 def _record(home: Path | None) -> "Iterator[Records]":
     from service.engine import database
     from service.engine.records import Records
-    from service.operate.backups import making
+    from service.operate.backups import creation
 
     try:
         chosen = settings.load_settings().at(home)
-        making.expect_record(chosen)
-        engine = database.connect(chosen.database)
+        creation.check_record_exists(chosen)
+        engine = database.open_database(chosen.database)
         try:
-            database.check_at_head(engine)
+            database.check_revision(engine)
             yield Records(engine)
         finally:
             engine.dispose()

@@ -1,4 +1,4 @@
-"""What a process that receives much keeps of its memory."""
+"""Freed memory of a process that receives much, returned to the system."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ _LARGE = 1 << 17  # bytes; glibc begins with as many
 _ARENAS = 2
 
 
-def give_back() -> None:
+def return_freed_memory() -> None:
     """Have buffers of 128 kB and more returned to the system when they are freed.
 
     By itself glibc takes freed buffers of up to 32 MB into pools, one for each thread, where small

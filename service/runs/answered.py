@@ -11,13 +11,13 @@ from prescore.models.evaluations import Evaluation
 from service.contract.errors import NotFound
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics.families import FAMILIES
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import base, evaluations, lacking, pairs
 from service.runs.pairs import Index, Pair
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
-from service.stored.datasets import Pinned
-from service.stored.splits import Items, SplitFile
+from service.stored.datasets import PinnedSplit
+from service.stored.splits import SplitFile, SplitItems
 
 _BLOCK = 1000
 
@@ -26,13 +26,13 @@ _BLOCK = 1000
 class Answered:
     """The captions of an evaluation and their scores so far, in files that are read in blocks."""
 
-    pinned: Pinned
+    pinned: PinnedSplit
     split: SplitFile
     path: Path  # of the captions
     files: Mapping[str, Path]  # of scores, by the tasks' names
 
     @property
-    def items(self) -> Items:
+    def items(self) -> SplitItems:
         return self.split.items
 
     @cached_property
@@ -109,16 +109,16 @@ class Answered:
             yield block
 
 
-def of(parts: Parts, identity: str) -> Answered:
+def of(parts: ServiceParts, identity: str) -> Answered:
     """An evaluation's captions with their scores; NotFound where there are none (yet)."""
     evaluation = evaluations.get(parts, identity)
     path = path_of(parts, identity)
     pinned = evaluations.pinned_of(parts, evaluation)
-    split = datasets.split_of(parts.blobs, pinned)
+    split = datasets.open_pinned_split(parts.blobs, pinned)
     return Answered(pinned, split, path, _score_files(parts, evaluation))
 
 
-def of_readable(parts: Parts, identity: str) -> Answered:
+def of_readable(parts: ServiceParts, identity: str) -> Answered:
     """The same, for an answer of all captions: raises BlobDamaged, before it begins, where one
     cannot be read.
     """
@@ -127,7 +127,7 @@ def of_readable(parts: Parts, identity: str) -> Answered:
     return found
 
 
-def _score_files(parts: Parts, evaluation: Evaluation) -> dict[str, Path]:
+def _score_files(parts: ServiceParts, evaluation: Evaluation) -> dict[str, Path]:
     """The score files of the tasks that are done, by the tasks' names."""
     results = {
         task.name: base.result_of(parts.records, evaluation.id, task.name)
@@ -137,7 +137,7 @@ def _score_files(parts: Parts, evaluation: Evaluation) -> dict[str, Path]:
     return {name: parts.blobs.path(found, check=False) for name, found in results.items() if found}
 
 
-def path_of(parts: Parts, identity: str) -> Path:
+def path_of(parts: ServiceParts, identity: str) -> Path:
     """The file of an evaluation's captions."""
     digest = evaluations.captions_of(parts, identity)
     if digest is None:

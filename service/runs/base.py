@@ -16,6 +16,7 @@ from prescore.models import runs as answers
 from prescore.models.base import RunProblem
 from prescore.models.identifiers import RUN_ID
 from prescore.models.runs import ENDED, DatasetPinned, Oddity, Progress, Run
+from service.access import audit
 from service.contract.api.field_types import moment
 from service.contract.askers import LOCAL
 from service.contract.errors import NotFound
@@ -23,14 +24,12 @@ from service.contract.plan import prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import Task
-from service.engine import early_verdicts, endings, history, intake
-from service.engine.history import settle
-from service.engine.kept import audit, summaries
-from service.engine.parts import Parts
+from service.engine import history, intake, run_updates, summaries, task_expiry, tenancy
+from service.engine.history import settle_run
 from service.engine.records import Records, in_batches
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, run_names, run_tasks, runs, task_rows
-from service.engine.teams import owned
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _Answer = TypeVar("_Answer", bound=Run)
 _Kept = TypeVar("_Kept", bound=BaseModel)
@@ -73,7 +72,7 @@ class Kind(Generic[_Answer]):
     noun: str
     place: str  # the path of the collection
     out: type[_Answer]
-    answer: Callable[[Parts, Looked], _Answer]
+    answer: Callable[[ServiceParts, Looked], _Answer]
     enough: Callable[[_Answer], bool] = is_over
 
     def new_id(self) -> str:
@@ -82,7 +81,7 @@ class Kind(Generic[_Answer]):
     def missing(self, identity: str) -> NotFound:
         return NotFound(f"no {self.noun} {identity!r:.60}", name=identity)
 
-    def look(self, parts: Parts, identity: str) -> tuple[_Answer, int]:
+    def look(self, parts: ServiceParts, identity: str) -> tuple[_Answer, int]:
         """The run's answer and its version."""
         with parts.records.reading() as connection:
             looked = look(connection, identity, self)
@@ -99,7 +98,7 @@ class NewRun:
     id: str
     kind: str
     request: Mapping[str, Any]  # of JSON
-    dataset: Pinned
+    dataset: PinnedSplit
     plan: Plan
     warnings: Sequence[Mapping[str, Any]]
     deadline: float  # seconds from now
@@ -117,7 +116,7 @@ class NewRun:
 
 
 @contextmanager
-def starting(parts: Parts) -> Iterator[Connection]:
+def starting(parts: ServiceParts) -> Iterator[Connection]:
     """A transaction in which to insert runs; afterwards their tasks are queued."""
     with parts.records.transaction() as connection:
         yield connection
@@ -133,7 +132,7 @@ def insert(connection: Connection, records: Records, run: NewRun, caller: str = 
     connection.execute(
         runs.insert().values(
             id=run.id,
-            team=owned.owner(connection),
+            team=tenancy.find_owner(connection),
             kind=run.kind,
             request=json.dumps(run.request),
             dataset_name=run.dataset.name,
@@ -158,7 +157,7 @@ def insert(connection: Connection, records: Records, run: NewRun, caller: str = 
                 name=name,
                 task_key=task.key,
                 cached=cached[task.key] and task.key not in hidden,
-                asked_by=owned.owner(connection),
+                asked_by=tenancy.find_owner(connection),
             )
         )
     named = {*run.others, run.checkpoint, run.columns} - {None}
@@ -168,8 +167,8 @@ def insert(connection: Connection, records: Records, run: NewRun, caller: str = 
     for name, value in run.labels.items():
         own = {"run_id": run.id, "name": name, "value": value, "created_at": now}
         connection.execute(labels.insert().values(**own))
-    settle(connection, run.id)
-    early_verdicts.end_if_decided(connection, run.id)
+    settle_run(connection, run.id)
+    run_updates.end_decided_run(connection, run.id)
 
 
 def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:
@@ -180,7 +179,7 @@ def _of_others(connection: Connection, keys: Collection[str]) -> set[str]:
     """
     asked = sa.exists().where(run_tasks.c.task_key == task_rows.c.key)
     query = sa.select(task_rows.c.key).where(
-        ~asked.where(run_tasks.c.asked_by == owned.owner(connection)), asked
+        ~asked.where(run_tasks.c.asked_by == tenancy.find_owner(connection)), asked
     )
     return {
         row.key
@@ -200,8 +199,10 @@ def look_at(
     """Look at several runs at once, given as rows of `runs`; not `whole`: as lists do."""
     unfinished = [row.id for row in rows if row.snapshot is None]
     tasks = history.tasks_of(connection, unfinished) if unfinished else {}
-    summaries.fill(connection, [task for found in tasks.values() for task in found])
-    tasks |= {row.id: summaries.unpack(row.snapshot) for row in rows if row.snapshot is not None}
+    summaries.fill_summaries(connection, [task for found in tasks.values() for task in found])
+    tasks |= {
+        row.id: summaries.unpack_json(row.snapshot) for row in rows if row.snapshot is not None
+    }
     marked: dict[str, dict[str, str]] = {row.id: {} for row in rows}
     for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marked)))):
         marked[each.run_id][each.name] = each.value
@@ -213,7 +214,7 @@ def look_at(
 
 def read_all(connection: Connection, looked: Looked) -> Looked:
     """The same run with all its scores."""
-    summaries.fill(connection, looked.tasks)
+    summaries.fill_summaries(connection, looked.tasks)
     return looked
 
 
@@ -229,20 +230,20 @@ def state(records: Records, identity: str, kind: AnyKind) -> tuple[int, bool]:
 
 def events(records: Records, identity: str, after: int) -> Sequence[summaries.StoredEvent]:
     with records.reading() as connection:
-        return history.events_after(connection, identity, after)
+        return history.read_events_after(connection, identity, after)
 
 
-def cancel(parts: Parts, identity: str, kind: AnyKind) -> None:
+def cancel(parts: ServiceParts, identity: str, kind: AnyKind) -> None:
     """Cancel a run and its tasks, except tasks that another unfinished run needs."""
     with parts.records.transaction() as connection:
         row = row_of(connection, identity, kind)
         if row.finished_at is None:
-            endings.cancel(connection, identity)
+            task_expiry.cancel_run(connection, identity)
             if row.caller != parts.asker.caller:
-                audit.note(connection, parts.asker, "run.canceled", identity, of=row.caller)
+                audit.note_change(connection, parts.asker, "run.canceled", identity, of=row.caller)
 
 
-def on_split(dataset: Pinned, table: sa.Table = runs) -> sa.ColumnElement[bool]:
+def on_split(dataset: PinnedSplit, table: sa.Table = runs) -> sa.ColumnElement[bool]:
     """The condition for runs, or boards, on this split of all versions with the same captions."""
     return sa.and_(
         table.c.dataset_captions == dataset.captions,
@@ -264,7 +265,7 @@ def pinned_out(row: Row[Any]) -> DatasetPinned:
 def is_done(records: Records, key: str) -> bool:
     """Whether a task is done."""
     with records.reading() as connection:
-        return key in intake.done_of(connection, [key])
+        return key in intake.find_done(connection, [key])
 
 
 def result_of(records: Records, identity: str, name: str) -> str | None:

@@ -24,7 +24,7 @@ from service.contract.formats import (
 )
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
 from service.runs.browsing import chosen
 from service.runs.browsing.chosen import EVERY, Wanted
@@ -36,7 +36,7 @@ _BLANKS = "blanks"  # of these tokenizers, the one that takes words as they are 
 
 
 def captions(
-    parts: Parts, identity: str, limit: int, cursor: str | None, wanted: Wanted = EVERY
+    parts: ServiceParts, identity: str, limit: int, cursor: str | None, wanted: Wanted = EVERY
 ) -> CaptionPage:
     """A page of captions, with the scores that are computed so far."""
     if wanted != EVERY:
@@ -66,7 +66,7 @@ def _position(of: str, cursor: str | None) -> tuple[int, int]:
 
 
 def captions_sheet(
-    parts: Parts, identity: str, wanted: Wanted = EVERY
+    parts: ServiceParts, identity: str, wanted: Wanted = EVERY
 ) -> Iterator[Sequence[object]]:
     """Captions with their scores as rows of a table, with the columns' names first."""
     found = answered.of_readable(parts, identity)
@@ -81,13 +81,13 @@ def captions_sheet(
     return rows()
 
 
-def captions_columns(parts: Parts, identity: str) -> Iterator[bytes]:
+def captions_columns(parts: ServiceParts, identity: str) -> Iterator[bytes]:
     """All captions with their scores and statistics, as one safetensors file."""
     found = answered.of_readable(parts, identity)
     return tensor_files.joined(found.files, found.images, found.captions)
 
 
-def captions_coco(parts: Parts, identity: str) -> Iterator[bytes]:
+def captions_coco(parts: ServiceParts, identity: str) -> Iterator[bytes]:
     """Captions in COCO's results format, as JSON; `image_id` is a number where the bundle's id is
     one.
     """
@@ -106,7 +106,7 @@ def captions_coco(parts: Parts, identity: str) -> Iterator[bytes]:
     return pieces()
 
 
-def tokens(parts: Parts, identity: str, image: str) -> Tokens:
+def tokens(parts: ServiceParts, identity: str, image: str) -> Tokens:
     """The references of one image, with the model's log-probability and rank of each word."""
     evaluation = evaluations.get(parts, identity)
     found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
@@ -116,14 +116,14 @@ def tokens(parts: Parts, identity: str, image: str) -> Tokens:
     if result is None:
         raise NotFound(lacking.told(evaluation, "columns", task="columns"))
     pinned = evaluations.pinned_of(parts, evaluation)
-    images = datasets.split_of(parts.blobs, pinned)
+    images = datasets.open_pinned_split(parts.blobs, pinned)
     with images.places() as places:
         place = places.get(image)
     if place is None:
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
     if evaluation.checkpoint is not None:
         columns = TensorFile(parts.blobs.path(result, check=False))
-        file = checkpoints.file_of(parts.records, evaluation.checkpoint)
+        file = checkpoints.find_evaluated_file(parts.records, evaluation.checkpoint)
         words = _of_checkpoint(parts.blobs.path(file, check=False), columns)
     else:
         assert evaluation.columns is not None

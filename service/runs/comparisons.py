@@ -21,10 +21,10 @@ from service.contract.plan import planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.contract.results import ComparisonSummary, StoredComparison
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import answered, base, evaluations, lacking, pairs
 from service.runs.base import Kind, Looked, NewRun
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _COLUMNS = "columns"
 _MOST = 20  # images on which two systems differ most
@@ -39,7 +39,7 @@ class _Side:
     scores: Mapping[str, Score]
 
 
-def begin(parts: Parts, request: ComparisonRequest) -> NewRun:
+def begin(parts: ServiceParts, request: ComparisonRequest) -> NewRun:
     sides = [
         _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
         for name, id_ in (("a", request.a), ("b", request.b))
@@ -58,7 +58,7 @@ def begin(parts: Parts, request: ComparisonRequest) -> NewRun:
     return NewRun(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
 
 
-def _answer(parts: Parts, looked: Looked) -> Comparison:
+def _answer(parts: ServiceParts, looked: Looked) -> Comparison:
     request = looked.request(StoredComparison)
     found: dict[str, Compared] = {}
     for at in looked.tasks:
@@ -76,7 +76,7 @@ def _answer(parts: Parts, looked: Looked) -> Comparison:
     )
 
 
-def _check_dataset(a: Pinned, b: Pinned) -> None:
+def _check_dataset(a: PinnedSplit, b: PinnedSplit) -> None:
     if a.has_references_of(b):
         return
     field = "split" if a.split != b.split else "captions"
@@ -132,7 +132,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
         )
 
 
-def _check_images(parts: Parts, request: ComparisonRequest) -> None:
+def _check_images(parts: ServiceParts, request: ComparisonRequest) -> None:
     paths = [answered.path_of(parts, of) for of in (request.a, request.b)]
     every = zip_longest(*map(pairs.read, paths))
     if any(a is None or b is None or a.place != b.place for a, b in every):
@@ -144,7 +144,7 @@ def _check_images(parts: Parts, request: ComparisonRequest) -> None:
         )
 
 
-def _plan(parts: Parts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
+def _plan(parts: ServiceParts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
     """The plan: a task for each post-gen family, and one for all pre-gen metrics."""
     specs = [catalogue.find_metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
@@ -170,7 +170,7 @@ def _compared(found: Compared) -> Compared:
     return found.model_copy(update={"a": replace_infinite(found.a), "b": replace_infinite(found.b)})
 
 
-def _images(parts: Parts, request: StoredComparison, names: Sequence[str]) -> list[Moved]:
+def _images(parts: ServiceParts, request: StoredComparison, names: Sequence[str]) -> list[Moved]:
     if all(catalogue.find_metric(name).family == "pregen" for name in names):
         return []
     try:

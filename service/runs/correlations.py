@@ -13,12 +13,12 @@ from prescore.models.studies import Correlations, Study, StudyIdf, StudyUnderWay
 from service.contract.api.field_types import moment
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
-from service.engine.kept import summaries
-from service.engine.parts import Parts
+from service.engine import summaries
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, needs, run_tasks, runs, task_rows
 from service.runs import base, material, studies
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_p", "models")
 
@@ -33,9 +33,9 @@ class Asked:
     limit: int = 20
 
 
-def look(parts: Parts, asked: Asked) -> Correlations:
+def look(parts: ServiceParts, asked: Asked) -> Correlations:
     """The last finished study and the one under way; starts no study."""
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = material.find(connection, pinned, asked.idf)
         latest = _latest(connection, pinned, asked.idf)
@@ -50,9 +50,9 @@ def look(parts: Parts, asked: Asked) -> Correlations:
     )
 
 
-def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
+def sheet(parts: ServiceParts, asked: Asked) -> Iterator[Sequence[object]]:
     """The last finished study in full, as rows of a table, with the columns' names first."""
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
     if finished is None:
@@ -65,7 +65,7 @@ def sheet(parts: Parts, asked: Asked) -> Iterator[Sequence[object]]:
 
 
 def _latest(
-    connection: Connection, pinned: Pinned, idf: StudyIdf, status: str | None = None
+    connection: Connection, pinned: PinnedSplit, idf: StudyIdf, status: str | None = None
 ) -> Row[Any] | None:
     """The latest study on a split, with the key of its task."""
     query = (
@@ -103,6 +103,6 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
     )
 
 
-def _last(parts: Parts, row: Row[Any], limit: int) -> Study:
-    (task,) = summaries.unpack(row.snapshot)
+def _last(parts: ServiceParts, row: Row[Any], limit: int) -> Study:
+    (task,) = summaries.unpack_json(row.snapshot)
     return studies.read(parts, row, task["result"], limit)

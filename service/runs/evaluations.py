@@ -25,30 +25,30 @@ from service.contract.results import (
     TaskRow,
 )
 from service.contract.wording import count_noun
-from service.engine import scores, verdicts
-from service.engine.parts import Parts
+from service.engine import verdicts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, task_rows
 from service.runs import base, lacking
 from service.runs.base import Kind, Looked
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
 
 
-def get(parts: Parts, identity: str) -> Evaluation:
+def get(parts: ServiceParts, identity: str) -> Evaluation:
     found, _ = KIND.look(parts, identity)
     return found
 
 
-def brought(parts: Parts, identity: str) -> dict[str, Score]:
+def brought(parts: ServiceParts, identity: str) -> dict[str, Score]:
     """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
         looked = base.read_all(connection, base.look(connection, identity, KIND))
-    return scores.brought(looked.tasks)
+    return verdicts.read_scores(looked.tasks)
 
 
-def pregen(parts: Parts, identity: str) -> dict[str, Score]:
+def pregen(parts: ServiceParts, identity: str) -> dict[str, Score]:
     return {
         name: score
         for name, score in brought(parts, identity).items()
@@ -56,7 +56,7 @@ def pregen(parts: Parts, identity: str) -> dict[str, Score]:
     }
 
 
-def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
+def captions_on(parts: ServiceParts, identity: str, pinned: PinnedSplit, field: str) -> str:
     """The digest of an evaluation's captions; InvalidRequest if they are of another split.
 
     `field` is the pointer of the request's field that names the evaluation.
@@ -77,12 +77,12 @@ def captions_on(parts: Parts, identity: str, pinned: Pinned, field: str) -> str:
     return found
 
 
-def pinned_of(parts: Parts, evaluation: Evaluation) -> Pinned:
+def pinned_of(parts: ServiceParts, evaluation: Evaluation) -> PinnedSplit:
     """The split that an evaluation is on."""
-    return datasets.pin(parts.records, str(evaluation.dataset))
+    return datasets.pin_split(parts.records, str(evaluation.dataset))
 
 
-def captions_of(parts: Parts, identity: str) -> str | None:
+def captions_of(parts: ServiceParts, identity: str) -> str | None:
     """The digest of an evaluation's captions, submitted or decoded; None if there are none yet."""
     with parts.records.reading() as connection:
         inputs = connection.execute(
@@ -95,10 +95,10 @@ def captions_of(parts: Parts, identity: str) -> str | None:
     return sent or base.result_of(parts.records, identity, "captions")
 
 
-def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
+def _answer(parts: ServiceParts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.tasks, looked.request(StoredEvaluation)
-    judged, verdict = verdicts.of(rows, request)
-    shown = scores.shown(rows, request)
+    judged, verdict = verdicts.decide_gates(rows, request)
+    shown = verdicts.select_shown_scores(rows, request)
     odd = (
         *_odd_captions(rows, request),
         *_undecoded(rows),
@@ -114,7 +114,7 @@ def _answer(parts: Parts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of 
         gates=judged,
         verdict=verdict,
         forecast=forecast_shown(rows, request),
-        estimate=scores.estimated(rows) or None,
+        estimate=verdicts.read_estimates(rows) or None,
         health=request.health,
         labels=dict(looked.labels),
     )

@@ -6,7 +6,7 @@ A new kind is a row here, and a module beside this one.
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -28,13 +28,15 @@ from service.contract.errors import (
     UnknownMetric,
 )
 from service.contract.metrics import catalogue
-from service.engine.parts import Parts
-from service.engine.records import Records
-from service.engine.tables import idempotency
-from service.runs import base, comparisons, evaluations, probes, studies, training
+from service.contract.plan.tasks import Blob
+from service.engine.blobs import Blobs
+from service.engine.records import Records, in_batches
+from service.engine.service_parts import ServiceParts
+from service.engine.tables import checkpoints, datasets, idempotency, runs
+from service.runs import annotations, base, comparisons, evaluations, probes, studies, training
 from service.runs.base import AnyKind, NewRun
-from service.runs.life import pinning, protection
 from service.runs.submission import evaluation
+from service.stored import garbage
 
 _TIMES = 5  # that a request is begun, if what it names is deleted meanwhile
 _OF_METRICS = ("pregen", "postgen", "metrics", "trust")  # fields of requests
@@ -46,7 +48,7 @@ class Offered:
 
     kind: AnyKind
     request: type[BaseModel]
-    begin: Callable[[Parts, Any], NewRun]
+    begin: Callable[[ServiceParts, Any], NewRun]
     labelled: bool = False
 
 
@@ -67,7 +69,7 @@ class Submitted(NamedTuple):
 
 
 def submit(
-    parts: Parts,
+    parts: ServiceParts,
     offered: Offered,
     request: BaseModel,
     key: str | None = None,
@@ -86,19 +88,19 @@ def submit(
             return Submitted(found, replayed=True)
     for _ in range(_TIMES):
         run = _begun(parts, offered, request)
-        with suppress(pinning.Gone):  # deleted just now: what begins anew finds it missing
+        with suppress(InputsGone):  # deleted just now: what begins anew finds it missing
             claim = None if key is None else (parts.asker.claimant, key, digest)
             return _insert(parts, run, claim, caller)
     raise ServiceUnavailable("what the request names is being deleted again and again; try again")
 
 
-def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
+def _labelled(parts: ServiceParts, request: BaseModel) -> BaseModel:
     """The request with the labels that the asker's key gives. Forbidden where one is not the
     asker's to give.
     """
     given = getattr(request, "labels", {})
-    labels = protection.with_own(parts, given)
-    protection.check_given(parts, labels)
+    labels = annotations.add_key_labels(parts, given)
+    annotations.check_given_labels(parts, labels)
     if len(labels) > limits.LABELS:
         raise InvalidRequest(
             f"expected at most {limits.LABELS} labels with those of the key, found {len(labels)}",
@@ -108,7 +110,7 @@ def _labelled(parts: Parts, request: BaseModel) -> BaseModel:
 
 
 def _insert(
-    parts: Parts, run: NewRun, claim: tuple[str, str, str] | None, caller: str
+    parts: ServiceParts, run: NewRun, claim: tuple[str, str, str] | None, caller: str
 ) -> Submitted:
     """Insert a run, unless another one has its key; then returns that one."""
     with base.starting(parts) as connection:
@@ -116,12 +118,12 @@ def _insert(
             claimed = _claim(connection, parts.records, *claim, run.id)
             if claimed is not None:
                 return Submitted(claimed, replayed=True)
-        pinning.check(connection, parts.blobs, run)
+        check_inputs_exist(connection, parts.blobs, run)
         base.insert(connection, parts.records, run, caller)
     return Submitted(run.id, replayed=False)
 
 
-def _begun(parts: Parts, offered: Offered, request: BaseModel) -> NewRun:
+def _begun(parts: ServiceParts, offered: Offered, request: BaseModel) -> NewRun:
     """The run that a request asks for; what is wrong is told with its place."""
     try:
         return offered.begin(parts, request)
@@ -211,3 +213,38 @@ def _claim(
     if known is None:
         raise Conflict("a request with this Idempotency-Key is being answered; try again")
     return known
+
+
+class InputsGone(Exception):
+    """Something that was found is not there any more: look again."""
+
+
+def check_inputs_exist(connection: Connection, blobs: Blobs, run: NewRun) -> None:
+    """Raise Gone unless all that a run names is there. From its insertion on, its tasks keep it."""
+    pinned = run.dataset
+    version = datasets.c.name == pinned.name, datasets.c.version == pinned.version
+    there = connection.execute(sa.select(datasets.c.digest).where(*version)).scalar()
+    is_there = there == pinned.digest and _has(connection, checkpoints.c.digest, run.checkpoint)
+    if not is_there or _missing(connection, run.others):
+        raise InputsGone
+    objects = {str(at) for task in run.tasks for at in task.inputs.values() if isinstance(at, Blob)}
+    unnamed = objects - garbage.find_objects_of_rows(connection, objects)
+    if not all(map(blobs.has, sorted(unnamed))):
+        raise InputsGone
+
+
+def _has(connection: Connection, column: sa.Column[str], digest: str | None) -> bool:
+    if digest is None:
+        return True
+    return connection.execute(sa.select(column).where(column == digest)).first() is not None
+
+
+def _missing(connection: Connection, identities: Iterable[str]) -> set[str]:
+    wanted = set(identities)
+    query = sa.select(runs.c.id)
+    found = (
+        identity
+        for batch in in_batches(wanted)
+        for identity in connection.execute(query.where(runs.c.id.in_(batch))).scalars()
+    )
+    return wanted - set(found)

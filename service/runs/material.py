@@ -17,12 +17,12 @@ from service.contract.plan import planning
 from service.contract.plan.planning import SORTED_BY, STUDIED_FAMILIES, StudiedModel
 from service.contract.plan.tasks import Blob, Task
 from service.contract.results import SignatureSummary
-from service.engine.kept import summaries
+from service.engine import summaries
 from service.engine.records import in_batches
 from service.engine.tables import run_tasks, runs, task_rows
 from service.runs import base, evaluations
 from service.stored import columns as columns_store
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _MOST = 200  # the latest evaluations, each with 15 rows
 _COLUMNS = "columns"
@@ -49,7 +49,7 @@ class _Finished:
     signatures: Mapping[str, str]
 
 
-def find(connection: Connection, dataset: Pinned, idf: StudyIdf) -> Material:
+def find(connection: Connection, dataset: PinnedSplit, idf: StudyIdf) -> Material:
     """Find one evaluation of each model; all scores of a metric have one signature."""
     finished = list(_finished(connection, dataset))
     left_out: list[LeftOut] = []
@@ -67,7 +67,7 @@ def find(connection: Connection, dataset: Pinned, idf: StudyIdf) -> Material:
     return Material(dict(once.values()), left_out)
 
 
-def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
+def _finished(connection: Connection, dataset: PinnedSplit) -> Iterator[_Finished]:
     query = (
         sa.select(runs.c.id)
         .where(
@@ -93,9 +93,9 @@ def _finished(connection: Connection, dataset: Pinned) -> Iterator[_Finished]:
     )
     rows = [dict(row._mapping) for row in connection.execute(tasks).all()]  # noqa: SLF001
     done = [row for row in rows if row["status"] == "done"]
-    summaries.fill(connection, [row for row in done if row["kind"] in STUDIED_FAMILIES])
+    summaries.fill_summaries(connection, [row for row in done if row["kind"] in STUDIED_FAMILIES])
     brought = [_brought(row) for row in done if row["kind"] == _BROUGHT]
-    how = columns_store.signed(connection, brought)
+    how = columns_store.find_signatures(connection, brought)
     for row in done:
         if row["kind"] != _BROUGHT or _brought(row) in how:  # else they were deleted
             found[row["run_id"]].append(row)

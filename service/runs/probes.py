@@ -14,13 +14,13 @@ from service.contract.api.analyses import ProbesRequest
 from service.contract.askers import Scope
 from service.contract.plan import metric_requests, planning
 from service.contract.results import HealthSummary, ProbeSummary
-from service.engine.kept import summaries
-from service.engine.parts import Parts
+from service.engine import summaries
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
 from service.runs import base, evaluations, training
 from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _PRIVATE = {
     "code": "not_for_health",
@@ -31,8 +31,8 @@ _PRIVATE = {
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
-def begin(parts: Parts, request: ProbesRequest) -> NewRun:
-    pinned = datasets.pin(parts.records, request.dataset)
+def begin(parts: ServiceParts, request: ProbesRequest) -> NewRun:
+    pinned = datasets.pin_split(parts.records, request.dataset)
     captions, warnings = _captions(parts, request, pinned)
     metrics, models = training.models(parts, request.metrics, "/metrics")
     request = request.model_copy(update={"metrics": metrics})
@@ -68,7 +68,7 @@ def begin(parts: Parts, request: ProbesRequest) -> NewRun:
     )
 
 
-def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: ServiceParts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
     tables = {at["name"]: results.parse_summary(at, ProbeSummary) for at in looked.tasks}
     health = next(
         filter(None, (results.parse_summary(at, HealthSummary) for at in looked.tasks)), None
@@ -81,7 +81,7 @@ def _answer(parts: Parts, looked: Looked) -> Probes:  # noqa: ARG001  the signat
 
 
 def _captions(
-    parts: Parts, request: ProbesRequest, pinned: Pinned
+    parts: ServiceParts, request: ProbesRequest, pinned: PinnedSplit
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
     if request.captions is not None:
         return datasets.store_captions(
@@ -115,7 +115,7 @@ def _marks(request: ProbesRequest) -> dict[str, str]:
     return {}
 
 
-def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth] | None:
+def health_of(connection: Connection, dataset: PinnedSplit) -> dict[str, MetricHealth] | None:
     """Each metric's health from the probes of a split that succeeded, or None.
 
     Only the usual probes count: others may be made to say what one likes, and a metric that the
@@ -126,13 +126,13 @@ def health_of(connection: Connection, dataset: Pinned) -> dict[str, MetricHealth
         snapshot = connection.execute(
             sa.select(runs.c.snapshot).where(runs.c.id == identity)
         ).scalar()
-        rows = [] if snapshot is None else summaries.unpack(snapshot)
+        rows = [] if snapshot is None else summaries.unpack_json(snapshot)
         told = next(filter(None, (results.parse_summary(row, HealthSummary) for row in rows)), None)
         found = {**({} if told is None else told.health), **found}
     return found or None
 
 
-def _latest(connection: Connection, dataset: Pinned) -> list[str]:
+def _latest(connection: Connection, dataset: PinnedSplit) -> list[str]:
     """The latest usual probes of each metric, the latest first: few, however many others there
     are.
     """

@@ -18,7 +18,7 @@ from prescore.plain_text import quoted
 from service.contract import limits
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.formats import strict_json
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
 from service.runs import base
 from service.runs.base import AnyKind
@@ -40,7 +40,9 @@ class Asked:
     cursor: str | None = None
 
 
-def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[tuple[str, int]], str | None]:
+def page(
+    parts: ServiceParts, kind: AnyKind, asked: Asked
+) -> tuple[Sequence[tuple[str, int]], str | None]:
     """The ids of a page of runs with their versions, the latest first, and the next page's cursor,
     which names the last one.
     """
@@ -65,7 +67,7 @@ def page(parts: Parts, kind: AnyKind, asked: Asked) -> tuple[Sequence[tuple[str,
     return shown, write_cursor(of, last.created_at, last.id)
 
 
-def answers(parts: Parts, kind: AnyKind, identities: Sequence[str]) -> list[Run]:
+def answers(parts: ServiceParts, kind: AnyKind, identities: Sequence[str]) -> list[Run]:
     """The answers of runs as lists show them."""
     if not identities:
         return []

@@ -15,22 +15,22 @@ from service.contract.metrics import catalogue
 from service.contract.plan import planning
 from service.contract.plan.planning import SORTED_BY, STRATA, Plan
 from service.contract.results import StoredStudy, StudyFile, StudyMetric, StudyPair
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
 from service.runs import material
 from service.runs.base import Kind, Looked, NewRun
 from service.runs.material import Material
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 FEWEST = 3  # models; rank agreement needs so many
 _HEADLINE = frozenset(catalogue.find_metric(name).name for name in catalogue.HEADLINE)
 _STUDY = "study"
 
 
-def begin(parts: Parts, request: StudyRequest) -> NewRun:
+def begin(parts: ServiceParts, request: StudyRequest) -> NewRun:
     """Plan a study; InvalidRequest if there are too few evaluations or images."""
-    pinned = datasets.pin(parts.records, request.dataset)
+    pinned = datasets.pin_split(parts.records, request.dataset)
     with parts.records.reading() as connection:
         found = material.find(connection, pinned, request.idf)
     reason = hindrance(pinned, found)
@@ -57,7 +57,7 @@ def begin(parts: Parts, request: StudyRequest) -> NewRun:
     )
 
 
-def _answer(parts: Parts, looked: Looked) -> StudyRun:
+def _answer(parts: ServiceParts, looked: Looked) -> StudyRun:
     (task,) = looked.tasks
     done = task["status"] == "done"
     kept = looked.request(StoredStudy)
@@ -70,7 +70,7 @@ def _answer(parts: Parts, looked: Looked) -> StudyRun:
     )
 
 
-def hindrance(pinned: Pinned, given: Material) -> str | None:
+def hindrance(pinned: PinnedSplit, given: Material) -> str | None:
     if pinned.images < STRATA:
         return f"{STRATA} strata need as many images, {pinned} has {pinned.images}"
     found = len(given.models)
@@ -82,7 +82,7 @@ def hindrance(pinned: Pinned, given: Material) -> str | None:
     return None
 
 
-def read(parts: Parts, row: Row[Any], result: str, limit: int) -> Study:
+def read(parts: ServiceParts, row: Row[Any], result: str, limit: int) -> Study:
     """The result that a study's task wrote; `limit`: pre-gen metrics to show for each metric."""
     found = StudyFile.model_validate_json(parts.blobs.path(result).read_bytes())
     kept = StoredStudy.model_validate_json(row.request)
@@ -99,7 +99,7 @@ def read(parts: Parts, row: Row[Any], result: str, limit: int) -> Study:
     )
 
 
-def _still_there(parts: Parts, identities: Sequence[str]) -> set[str]:
+def _still_there(parts: ServiceParts, identities: Sequence[str]) -> set[str]:
     """Those of these evaluations that nobody has deleted."""
     query = sa.select(runs.c.id).where(runs.c.id.in_(identities))
     with parts.records.reading() as connection:

@@ -25,20 +25,20 @@ from service.contract.plan.metric_requests import ModelName
 from service.contract.plan.planning import Plan, TrainingCaptioner
 from service.contract.plan.tasks import Blob
 from service.engine.blobs import Blobs
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, runs, task_rows
 from service.runs import base, evaluations, lacking
 from service.runs.base import Kind, Looked, NewRun
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
 
-def begin(parts: Parts, request: TrainingRequest) -> NewRun:
+def begin(parts: ServiceParts, request: TrainingRequest) -> NewRun:
     _check_objective(request)
-    pinned = datasets.pin(parts.records, request.dataset)
-    further = [datasets.pin(parts.records, each) for each in request.further]
+    pinned = datasets.pin_split(parts.records, request.dataset)
+    further = [datasets.pin_split(parts.records, each) for each in request.further]
     of_people = request.objective == objectives.PEOPLE
     plan, warnings = (_by_people if of_people else _by_accord)(parts, request, pinned, further)
     hidden: dict[str, Any] = {
@@ -77,7 +77,10 @@ def _check_objective(request: TrainingRequest) -> None:
 
 
 def _by_people(
-    parts: Parts, request: TrainingRequest, pinned: Pinned, further: Sequence[Pinned]
+    parts: ServiceParts,
+    request: TrainingRequest,
+    pinned: PinnedSplit,
+    further: Sequence[PinnedSplit],
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     recipe = _recipe(parts.places, request)
     captioners: list[TrainingCaptioner] = []
@@ -93,7 +96,10 @@ def _by_people(
 
 
 def _by_accord(
-    parts: Parts, request: TrainingRequest, pinned: Pinned, further: Sequence[Pinned]
+    parts: ServiceParts,
+    request: TrainingRequest,
+    pinned: PinnedSplit,
+    further: Sequence[PinnedSplit],
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     told = request.judgements
     judged = None if told is None else _stored(parts.blobs, [*told.rated, *told.pairs])
@@ -102,11 +108,11 @@ def _by_accord(
     return planning.plan_accord(*of_dataset, judged, recipe, _splits(further)), []
 
 
-def _splits(further: Sequence[Pinned]) -> list[tuple[str, str]]:
+def _splits(further: Sequence[PinnedSplit]) -> list[tuple[str, str]]:
     return [(each.captions, each.split) for each in further]
 
 
-def _answer(parts: Parts, looked: Looked) -> Learned:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: ServiceParts, looked: Looked) -> Learned:  # noqa: ARG001  the signature of all kinds
     (task,) = looked.tasks
     done = task["status"] == "done"
     return Learned(
@@ -118,7 +124,7 @@ def _answer(parts: Parts, looked: Looked) -> Learned:  # noqa: ARG001  the signa
     )
 
 
-def model(parts: Parts, identity: str) -> Path:
+def model(parts: ServiceParts, identity: str) -> Path:
     """The path of a training's model; Conflict if there is none yet, or if the training failed."""
     training, _ = KIND.look(parts, identity)
     digest = base.result_of(parts.records, identity, "model")
@@ -127,7 +133,9 @@ def model(parts: Parts, identity: str) -> Path:
     return parts.blobs.path(digest)
 
 
-def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], dict[str, str]]:
+def models(
+    parts: ServiceParts, names: Sequence[str], field: str
+) -> tuple[list[str], dict[str, str]]:
     """The metrics of a request by their shown names, and the digests of the models that these tell,
     which are stored where tasks read them. UnknownMetric points into `field`.
     """
@@ -140,7 +148,7 @@ def models(parts: Parts, names: Sequence[str], field: str) -> tuple[list[str], d
     return shown, found
 
 
-def known(parts: Parts) -> dict[ModelName, str]:
+def known(parts: ServiceParts) -> dict[ModelName, str]:
     """The models of learned metrics that requests can name, and where each comes from, as text."""
     query = (
         sa.select(runs, task_rows.c.kind.label("made_by"), task_rows.c.result)
@@ -176,7 +184,7 @@ def _recipe(places: AssetFolders, request: TrainingRequest) -> dict[str, Any]:
 
 
 def _captioner(
-    parts: Parts, given: CaptionerInput, pinned: Pinned, tokenizer: str, field: str
+    parts: ServiceParts, given: CaptionerInput, pinned: PinnedSplit, tokenizer: str, field: str
 ) -> tuple[TrainingCaptioner, Sequence[Mapping[str, Any]]]:
     """A captioner with its captions stored, and warnings."""
     if given.captions is not None:
@@ -197,7 +205,7 @@ def _captioner(
             {"code": "unstated_training", "image": None, "detail": detail},
             *warnings,
         ]
-    known_to_it = datasets.pin(parts.records, given.trained_on)
+    known_to_it = datasets.pin_split(parts.records, given.trained_on)
     trained_on = Blob(known_to_it.captions), known_to_it.split
     return TrainingCaptioner(given.name, Blob(captions), trained_on), warnings
 

@@ -5,26 +5,30 @@ form; until then what is known of it is what its package says. What is evaluated
 transformers, as ONNX or by a plug-in, a task verifies first.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.models.base import RunProblem
-from prescore.models.checkpoints import Checkpoint
+from prescore.models.checkpoints import Cached, Checkpoint
 from service.contract.api.field_types import moment
 from service.contract.askers import LOCAL
 from service.contract.errors import InvalidRequest, NotFound
+from service.contract.formats.digests import DIGEST
 from service.contract.plan import planning
-from service.contract.plan.tasks import Task
+from service.contract.plan.tasks import Blob, Task
+from service.engine import intake
 from service.engine.blobs import Blobs
-from service.engine.parts import Parts
 from service.engine.records import Records
-from service.engine.tables import checkpoints
-from service.stored import cached, conversions, described, plugins
+from service.engine.service_parts import ServiceParts
+from service.engine.tables import checkpoints, datasets, runs
+from service.stored import conversions, uploaded_files
 from service.stored.conversions import Conversion
-from service.stored.described import Described
+from service.stored.uploaded_files import UploadedFile
 
 _OURS = "canonical"
 _CONVERTED = "pytorch"  # formats of which a task makes a file in our own form
@@ -33,10 +37,10 @@ _NOT_KNOWN_YET = {"config": None, "parameters": None, "plugin": None}
 
 
 @dataclass(frozen=True)
-class Used:
-    """What the tasks of a run read: the digest of a file that they read, or the task that makes
-    one, before which `description` may lack `config`. `verified`: what comes before a file that is
-    evaluated as it came.
+class UsableCheckpoint:
+    """A checkpoint as the tasks of a run read it: the digest of a file, or the task that makes one,
+    before which `description` may lack `config`. `verified`: the task that comes before a file that
+    is evaluated as it came.
     """
 
     source: str | Task
@@ -51,14 +55,14 @@ def add(
     description: dict[str, Any],
     blobs: Blobs | None = None,
 ) -> None:
-    described.add(records, checkpoints, digest, size, description, blobs)
+    uploaded_files.add_file(records, checkpoints, digest, size, description, blobs)
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
-    return described.exists(records, blobs, checkpoints, digest)
+    return uploaded_files.has_file(records, blobs, checkpoints, digest)
 
 
-def prepare(parts: Parts, digest: str, caller: str = LOCAL) -> None:
+def prepare_checkpoint(parts: ServiceParts, digest: str, caller: str = LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
     found = _found(parts.records, digest)
     if _is_ready(found.description):
@@ -66,14 +70,14 @@ def prepare(parts: Parts, digest: str, caller: str = LOCAL) -> None:
     with parts.records.reading() as connection:
         task = _task(connection, found)
     if isinstance(task, Task):
-        conversions.begin(parts, task, caller)
+        conversions.begin_conversion(parts, task, caller)
 
 
-def use(records: Records, digest: str) -> Used:
+def use_checkpoint(records: Records, digest: str) -> UsableCheckpoint:
     """InvalidRequest where its conversion has shown that it is no checkpoint."""
     found = _found(records, digest)
     if _is_ready(found.description):
-        return Used(digest, found.description)
+        return UsableCheckpoint(digest, found.description)
     with records.reading() as connection:
         task = _task(connection, found)
         conversion = _look(connection, task)
@@ -87,26 +91,26 @@ def use(records: Records, digest: str) -> Used:
     )
 
 
-def descriptions(
+def read_descriptions(
     connection: Connection, stored: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
     others = {
-        digest: plugins.task_of(connection, digest, of)
+        digest: conversions.task_of(connection, digest, of)
         for digest, of in stored.items()
         if not _is_ready(of)
     }
     tasks = {digest: task for digest, task in others.items() if isinstance(task, Task)}
-    converted = conversions.facts(connection, tasks)
+    converted = conversions.read_facts(connection, tasks)
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
 
-def file_of(records: Records, digest: str) -> str:
+def find_evaluated_file(records: Records, digest: str) -> str:
     """The digest of the file that is evaluated."""
     if _found(records, digest).description.get("format") != _CONVERTED:
         return digest
     with records.reading() as connection:
-        result = conversions.look(connection, planning.plan_conversion(digest)).result
+        result = conversions.find_conversion(connection, planning.plan_conversion(digest)).result
     if result is None:
         raise NotFound(f"checkpoint {digest} is not converted")
     return result
@@ -119,7 +123,7 @@ def get(records: Records, digest: str) -> Checkpoint:
         conversion = _look(connection, task)
         used = _used(found, task, conversion)
         model = planning.build_model_inputs(used.source, used.verified)
-        found_before = cached.of(connection, digest, model, used.description.get("encoder"))
+        found_before = list_cached(connection, digest, model, used.description.get("encoder"))
     return Checkpoint(
         digest=digest,
         bytes=found.bytes,
@@ -131,8 +135,8 @@ def get(records: Records, digest: str) -> Checkpoint:
     )
 
 
-def _found(records: Records, digest: str) -> Described:
-    found = described.find(records, checkpoints, digest)
+def _found(records: Records, digest: str) -> UploadedFile:
+    found = uploaded_files.find_file(records, checkpoints, digest)
     if found is None:
         raise NotFound(
             f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}", name=digest
@@ -140,8 +144,8 @@ def _found(records: Records, digest: str) -> Described:
     return found
 
 
-def _task(connection: Connection, found: Described) -> Task | RunProblem:
-    return plugins.task_of(connection, found.digest, found.description)
+def _task(connection: Connection, found: UploadedFile) -> Task | RunProblem:
+    return conversions.task_of(connection, found.digest, found.description)
 
 
 def _look(connection: Connection, task: Task | RunProblem | None) -> Conversion:
@@ -149,19 +153,78 @@ def _look(connection: Connection, task: Task | RunProblem | None) -> Conversion:
         case None:
             return Conversion("ready")
         case Task():
-            return conversions.look(connection, task)
+            return conversions.find_conversion(connection, task)
     return Conversion("invalid", task)
 
 
-def _used(found: Described, task: Task | RunProblem | None, conversion: Conversion) -> Used:
+def _used(
+    found: UploadedFile, task: Task | RunProblem | None, conversion: Conversion
+) -> UsableCheckpoint:
     description = {**found.description, **(conversion.facts or {})}
     if not isinstance(task, Task):
-        return Used(found.digest, description)
+        return UsableCheckpoint(found.digest, description)
     if description["format"] == _CONVERTED:
-        return Used(task, description)
-    return Used(found.digest, description, verified=task)
+        return UsableCheckpoint(task, description)
+    return UsableCheckpoint(found.digest, description, verified=task)
 
 
 def _is_ready(description: Mapping[str, Any]) -> bool:
-    """Whether no task comes before it is evaluated."""
+    """True if no task comes before it is evaluated."""
     return "format" not in description  # of Prescore's own form
+
+
+SplitKey = tuple[str, str]  # the digest of a bundle, and a name in it
+
+
+def list_cached(
+    connection: Connection,
+    checkpoint: str,
+    model: Mapping[str, Blob | Task],
+    encoder: Mapping[str, Any] | None,
+) -> list[Cached]:
+    """By splits, in the order of their names. `model`: the inputs by which tasks have it."""
+    columns, features = {}, {}
+    made = _features(connection, encoder)
+    for split in _evaluated(connection, checkpoint):
+        for inputs in ({}, {"features": made[split]} if split in made else {}):
+            given = {**model, "dataset": Blob(split[0]), **inputs}
+            columns[Task("columns", given, {"split": split[1]}).key] = split
+    for split, task in made.items():
+        features[task.key] = split
+    done = intake.find_done(connection, {*columns, *features})
+    scored = {split for key, split in columns.items() if key in done}
+    encoded = {split for key, split in features.items() if key in done}
+    return [
+        Cached(dataset=name, columns=split in scored, features=split in encoded)
+        for name, split in sorted(_names(connection, scored | encoded))
+    ]
+
+
+def _evaluated(connection: Connection, checkpoint: str) -> Iterator[SplitKey]:
+    """The splits on which it was evaluated: columns are looked for there alone."""
+    on = sa.select(runs.c.dataset_digest, runs.c.split).where(runs.c.checkpoint == checkpoint)
+    for row in connection.execute(on.distinct()):
+        yield row.dataset_digest, row.split
+
+
+def _features(connection: Connection, encoder: Mapping[str, Any] | None) -> dict[SplitKey, Task]:
+    """The tasks that compute features of all pictures of a split by this encoder."""
+    if encoder is None or not DIGEST.fullmatch(encoder["digest"]):
+        return {}
+    sha256 = encoder["digest"].removeprefix("sha256:")
+    found = {}
+    for row in connection.execute(sa.select(datasets.c.digest, datasets.c.splits).distinct()):
+        for name, counts in json.loads(row.splits).items():
+            if (images := counts["images"]) == counts.get("pictures"):
+                task = planning.plan_features(row.digest, name, images, sha256)
+                found[row.digest, name] = task
+    return found
+
+
+def _names(connection: Connection, splits: set[SplitKey]) -> Iterator[tuple[str, SplitKey]]:
+    """The names of these splits; the same bundle may have several."""
+    columns = datasets.c
+    for bundle, split in splits:
+        of_bundle = sa.select(columns.name, columns.version).where(columns.digest == bundle)
+        for row in connection.execute(of_bundle):
+            yield f"{row.name}@v{row.version}/{split}", (bundle, split)

@@ -14,8 +14,8 @@ from service.contract.metrics import signatures
 from service.engine.blobs import Blobs
 from service.engine.records import Records, in_batches
 from service.engine.tables import brought_columns
-from service.stored import described, judges
-from service.stored.datasets import Pinned, split_of
+from service.stored import judges, uploaded_files
+from service.stored.datasets import PinnedSplit, open_pinned_split
 
 
 def add(
@@ -25,15 +25,15 @@ def add(
     description: dict[str, Any],
     blobs: Blobs | None = None,
 ) -> None:
-    described.add(records, brought_columns, digest, size, description, blobs)
+    uploaded_files.add_file(records, brought_columns, digest, size, description, blobs)
 
 
 def exists(records: Records, blobs: Blobs, digest: str) -> bool:
-    return described.exists(records, blobs, brought_columns, digest)
+    return uploaded_files.has_file(records, blobs, brought_columns, digest)
 
 
 def get(records: Records, digest: str) -> Columns:
-    found = described.find(records, brought_columns, digest)
+    found = uploaded_files.find_file(records, brought_columns, digest)
     if found is None:
         raise NotFound(
             f"no columns {digest}: upload them with PUT /v1/columns/{digest}", name=digest
@@ -46,10 +46,10 @@ def get(records: Records, digest: str) -> Columns:
     )
 
 
-def signed(connection: Connection, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """How scores of columns are signed, by their digest and the units that are scored; not of those
-    that were deleted.
-    """
+def find_signatures(
+    connection: Connection, asked: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """Signatures of columns' scores, by digest and units; none where columns were deleted."""
     pairs = set(asked)
     found: dict[str, dict[str, Any]] = {}
     for batch in in_batches({digest for digest, _ in pairs}):
@@ -79,10 +79,10 @@ class ColumnsFit(NamedTuple):
     unknown: int
 
 
-def compare_with_split(blobs: Blobs, digest: str, pinned: Pinned) -> ColumnsFit:
+def compare_with_split(blobs: Blobs, digest: str, pinned: PinnedSplit) -> ColumnsFit:
     """Compare columns with the split that they are to be of."""
-    split = split_of(blobs, pinned)
-    asked = judges.of_this_process().ask(
+    split = open_pinned_split(blobs, pinned)
+    asked = judges.get_judges().ask(
         "columns of a split",
         lambda: False,
         path=str(blobs.path(digest, check=False)),

@@ -1,6 +1,4 @@
-"""The tasks that make a checkpoint in Prescore's own form of one that came in another's, or verify
-one that is evaluated as it came.
-"""
+"""Conversions: tasks that make a checkpoint in Prescore's own form, or verify one."""
 
 import time
 from collections.abc import Mapping
@@ -13,16 +11,17 @@ from sqlalchemy.engine import Connection
 from prescore.models.base import RunProblem
 from service.contract import results
 from service.contract.askers import LOCAL
-from service.contract.plan import prices
+from service.contract.errors import PluginUnavailable
+from service.contract.formats.plugins import GROUP
+from service.contract.plan import planning, prices
 from service.contract.plan.tasks import Task
 from service.contract.results import ConversionSummary
-from service.engine import intake
-from service.engine.kept import summaries
-from service.engine.parts import Parts
+from service.engine import fleet_status, intake, summaries
 from service.engine.records import in_batches
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import checkpoints, task_rows
 
-State = Literal["ready", "converting", "invalid"]
+ConversionState = Literal["ready", "converting", "invalid"]
 
 _NO_CHECKPOINT = "invalid_checkpoint"  # an error that another attempt does not change
 _DEADLINE = 3600.0  # seconds
@@ -36,7 +35,7 @@ _CANCELED = RunProblem(
 class Conversion:
     """`result`: the digest of the file in our own form, and `facts`, what its header says."""
 
-    state: State
+    state: ConversionState
     problem: RunProblem | None = None
     result: str | None = None
     facts: Mapping[str, Any] | None = None
@@ -46,13 +45,15 @@ class Conversion:
         return self.problem is not None and self.problem.code == _NO_CHECKPOINT
 
 
-def look(connection: Connection, task: Task) -> Conversion:
+def find_conversion(connection: Connection, task: Task) -> Conversion:
     rows = sa.select(task_rows).where(task_rows.c.key == task.key)
     found = connection.execute(rows).mappings().first()
     match None if found is None else found["status"]:
         case "done":
             assert found is not None
-            return Conversion("ready", None, found["result"], facts(connection, {"": task})[""])
+            return Conversion(
+                "ready", None, found["result"], read_facts(connection, {"": task})[""]
+            )
         case "failed" | "unavailable":
             assert found is not None
             return Conversion("invalid", RunProblem.model_validate_json(found["error"]))
@@ -61,28 +62,47 @@ def look(connection: Connection, task: Task) -> Conversion:
     return Conversion("converting")
 
 
-def facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, Mapping[str, Any]]:
-    """What these tasks, by any names, have found, of those that are done."""
+def read_facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, Mapping[str, Any]]:
+    """The facts that these tasks have found, by any names, of those that are done."""
     keys = {task.key: name for name, task in tasks.items()}
     found: dict[str, Mapping[str, Any]] = {}
     for batch in in_batches(keys):
         done = sa.select(task_rows).where(task_rows.c.key.in_(batch), task_rows.c.status == "done")
         rows = [dict(row) for row in connection.execute(done).mappings()]
-        summaries.fill(connection, rows)
+        summaries.fill_summaries(connection, rows)
         told = ((row["key"], results.parse_summary(row, ConversionSummary)) for row in rows)
         found |= {keys[key]: of.converted for key, of in told if of is not None}
     return found
 
 
-def begin(parts: Parts, task: Task, caller: str = LOCAL) -> None:
+def begin_conversion(parts: ServiceParts, task: Task, caller: str = LOCAL) -> None:
     """Begin a conversion, unless it has begun or shown that there is no checkpoint, or the upload
     was deleted just now.
     """
     uploads = checkpoints.c.digest.in_([str(of) for of in task.inputs.values()])
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()
-        if is_there and not look(connection, task).is_hopeless:
+        if is_there and not find_conversion(connection, task).is_hopeless:
             planned = prices.price_tasks([task], prices.USUAL)
             until = time.time() + _DEADLINE
             intake.add_tasks(parts.records, connection, planned, until, caller)
     parts.queue.flush(parts.records)
+
+
+def task_of(
+    connection: Connection, digest: str, description: Mapping[str, Any]
+) -> Task | RunProblem:
+    """The task that converts or verifies it, or why there is none."""
+    asked = description.get("plugin")
+    if asked is None:
+        return planning.plan_conversion(digest)
+    told = fleet_status.read_plugins(connection)
+    if asked["name"] in told:
+        return planning.plan_conversion(digest, told[asked["name"]].asdict())
+    there = ", ".join(map(str, told.values())) or "none"
+    detail = (
+        f"no worker of this service has the plug-in {asked['name']!r}; plug-ins there: "
+        f"{there:.500}. Install a package with this entry point of {GROUP} on the workers, and "
+        "start them again"
+    )
+    return RunProblem(code=PluginUnavailable.code, detail=detail)

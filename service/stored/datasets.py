@@ -20,7 +20,7 @@ from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.metrics import tokenizers
 from service.contract.plan.prices import TaskSizes
-from service.engine.blobs import Blobs, place
+from service.engine.blobs import Blobs, place_of_object
 from service.engine.records import Records
 from service.engine.tables import datasets
 from service.stored import judges, splits
@@ -33,7 +33,7 @@ _USUAL_SPLIT = "test"
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedSplit:
     """One split of one version of a dataset. `captions`: the object from which its captions are
     read, which versions share that differ in their features alone.
     """
@@ -51,14 +51,14 @@ class Pinned:
 
     @property
     def has_pictures(self) -> bool:
-        """Whether the picture of each image is there."""
+        """True if the picture of each image is there."""
         return self.images == self.pictures
 
     def __str__(self) -> str:
         return f"{self.name}@v{self.version}/{self.split}"
 
-    def has_references_of(self, other: "Pinned") -> bool:
-        """Whether both have the same images with the same references, in the same order."""
+    def has_references_of(self, other: "PinnedSplit") -> bool:
+        """True if both have the same images and references, in the same order."""
         return (self.captions, self.split) == (other.captions, other.split)
 
     @property
@@ -74,13 +74,13 @@ class Pinned:
         )
 
 
-def get(records: Records, reference: str) -> Dataset:
+def read_dataset(records: Records, reference: str) -> Dataset:
     """A dataset by `name` (its latest version) or `name@v3`."""
     name, _, version = reference.partition("@")
-    return out(_row(records, name, version))
+    return format_dataset(_row(records, name, version))
 
 
-def page(
+def list_versions(
     records: Records, limit: int, after: tuple[str, int] | None = None
 ) -> tuple[list[Dataset], bool]:
     """Versions of datasets by name, the latest of a name first, `after` this name and version; and
@@ -92,17 +92,19 @@ def page(
         query = query.where(sa.or_(name > after[0], sa.and_(name == after[0], version < after[1])))
     with records.reading() as connection:
         found = connection.execute(query).all()
-    return [out(row) for row in found[:limit]], len(found) > limit
+    return [format_dataset(row) for row in found[:limit]], len(found) > limit
 
 
-def pin(records: Records, reference: str) -> Pinned:
+def pin_split(records: Records, reference: str) -> PinnedSplit:
     """Find the version and the split of `name[@version]/split`; NotFound where one is missing."""
     whole, _, split = reference.partition("/")
     name, _, version = whole.partition("@")
     return _pinned(_row(records, name, version), split)
 
 
-def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> Pinned:
+def pin_with_features(
+    records: Records, pinned: PinnedSplit, features: Mapping[str, Any]
+) -> PinnedSplit:
     """The same split of the latest version that has these features, of any size where `size` is
     None, and the same captions; the given one where no version has them.
     """
@@ -118,7 +120,7 @@ def pin_with(records: Records, pinned: Pinned, features: Mapping[str, Any]) -> P
     return pinned
 
 
-def pin_with_pictures(records: Records, pinned: Pinned) -> Pinned:
+def pin_with_pictures(records: Records, pinned: PinnedSplit) -> PinnedSplit:
     """The same split of the latest version that has all its pictures and the same captions; the
     given one where no version has them.
     """
@@ -133,7 +135,7 @@ def pin_with_pictures(records: Records, pinned: Pinned) -> Pinned:
     return pinned
 
 
-def _pinned(row: Any, split: str) -> Pinned:
+def _pinned(row: Any, split: str) -> PinnedSplit:
     splits = json.loads(row.splits)
     if split not in splits:
         raise NotFound(
@@ -145,24 +147,24 @@ def _pinned(row: Any, split: str) -> Pinned:
     found = splits[split]
     counts = found["images"], features, found["references"], found.get("pictures", 0)
     version = row.name, row.version, row.digest, row.captions
-    return Pinned(*version, split, tuple(splits), *counts)
+    return PinnedSplit(*version, split, tuple(splits), *counts)
 
 
-def pin_asked(records: Records, name: str, split: str | None) -> Pinned:
+def pin_usual_split(records: Records, name: str, split: str | None) -> PinnedSplit:
     """Find a split; with None the only one, or `test`."""
     if split is not None:
-        return pin(records, f"{name}/{split}")
-    splits = sorted(get(records, name).splits)
+        return pin_split(records, f"{name}/{split}")
+    splits = sorted(read_dataset(records, name).splits)
     usual = splits[0] if len(splits) == 1 else _USUAL_SPLIT
     if usual not in splits:
         raise InvalidRequest(
             f"dataset {name} has the splits {', '.join(splits)}",
             [("/query/split", "expected one of them")],
         )
-    return pin(records, f"{name}/{usual}")
+    return pin_split(records, f"{name}/{usual}")
 
 
-def captions_path(records: Records, blobs: Blobs, reference: str) -> Path:
+def find_captions_file(records: Records, blobs: Blobs, reference: str) -> Path:
     """The file from which the captions of `name[@version]` are read."""
     name, _, version = reference.partition("@")
     return blobs.path(_row(records, name, version).captions)
@@ -173,7 +175,9 @@ def keep_images(blobs: Blobs, path: Path, captions: str) -> None:
     blobs.derived.keep(path, _images_of(captions))
 
 
-def pin_shown(records: Records, blobs: Blobs, reference: str, image: str) -> tuple[Pinned, int]:
+def pin_shown_image(
+    records: Records, blobs: Blobs, reference: str, image: str
+) -> tuple[PinnedSplit, int]:
     """The split in which an image is, by its name or id, and its place there. NotFound where the
     pictures of this version are not shown, too.
     """
@@ -190,21 +194,21 @@ def pin_shown(records: Records, blobs: Blobs, reference: str, image: str) -> tup
 
 def pin_image(
     records: Records, blobs: Blobs, reference: str, image: str
-) -> tuple[Pinned, int, bool]:
+) -> tuple[PinnedSplit, int, bool]:
     """As `pin_shown`, where the pictures are not shown too; and whether they are."""
     name, _, version = reference.partition("@")
     row = _row(records, name, version)
     return *_pinned_image(blobs, row, image), row.shown
 
 
-def _pinned_image(blobs: Blobs, row: Any, image: str) -> tuple[Pinned, int]:
-    found = splits.find(_images(blobs, row.captions), image)
+def _pinned_image(blobs: Blobs, row: Any, image: str) -> tuple[PinnedSplit, int]:
+    found = splits.find_image(_images(blobs, row.captions), image)
     if found is None:
         raise NotFound(f"dataset {row.name}@v{row.version} has no image {image!r:.200}")
     return _pinned(row, found[0]), found[1]
 
 
-def show(records: Records, reference: str, *, shown: bool) -> Dataset:
+def set_pictures_shown(records: Records, reference: str, *, shown: bool) -> Dataset:
     """Note whether the pictures of a version may be looked at."""
     name, _, version = reference.partition("@")
     found = _row(records, name, version)
@@ -217,10 +221,10 @@ def show(records: Records, reference: str, *, shown: bool) -> Dataset:
     same = datasets.c.name == found.name, datasets.c.version == found.version
     with records.transaction() as connection:
         told = datasets.update().where(*same).values(shown=shown).returning(datasets)
-        return out(connection.execute(told).one())
+        return format_dataset(connection.execute(told).one())
 
 
-def split_of(blobs: Blobs, pinned: Pinned) -> SplitFile:
+def open_pinned_split(blobs: Blobs, pinned: PinnedSplit) -> SplitFile:
     """A split's images, read by place and name."""
     return splits.open_split(_images(blobs, pinned.captions), pinned.split)
 
@@ -232,20 +236,20 @@ def _images(blobs: Blobs, captions: str) -> Path:
 
     def make(images: Path) -> "Future[Any]":
         path = blobs.path(captions, check=False)
-        ask = judges.of_this_process().ask
+        ask = judges.get_judges().ask
         return ask("images", lambda: False, path=str(path), images=str(images))
 
     return blobs.derived.get(_images_of(captions), make)
 
 
 def _images_of(captions: str) -> str:
-    return f"{place(captions)}.images{splits.FORMAT}"
+    return f"{place_of_object(captions)}.images{splits.FORMAT}"
 
 
 def store_captions(
     blobs: Blobs,
     given: Sequence[CaptionInput],
-    pinned: Pinned,
+    pinned: PinnedSplit,
     *,
     subset: bool | None,
     tokenizer: str,
@@ -257,7 +261,7 @@ def store_captions(
     Returns its digest and warnings. InvalidRequest where the captions do not fit the split, with
     pointers into `field` of the request.
     """
-    split = split_of(blobs, pinned)
+    split = open_pinned_split(blobs, pinned)
     references = ReferenceTexts(split.items)
     pairs = [(each.image, each.caption) for each in given]
     with split.places() as places:
@@ -291,7 +295,7 @@ def _row(records: Records, name: str, version: str) -> Any:
 
 
 def _missing(connection: Connection, name: str, version: str) -> str:
-    """What there is in place of a dataset, or of a version of it."""
+    """The message for a dataset, or a version of one, that is not there."""
     columns = datasets.c
     latest = sa.select(sa.func.max(columns.version)).where(columns.name == name)
     if there := connection.execute(latest).scalar():
@@ -305,7 +309,7 @@ def _split(counts: Mapping[str, int]) -> Split:
     return Split(**{"pictures": 0, **counts})
 
 
-def out(row: Any) -> Dataset:
+def format_dataset(row: Any) -> Dataset:
     features = json.loads(row.features) if row.features else None
     return Dataset(
         name=row.name,

@@ -19,22 +19,27 @@ from threading import Event, Lock
 from typing import Any
 
 from service.contract import errors, limits
-from service.contract.errors import InvalidBundle, RequestRefused, ServiceUnavailable
-from service.stored import refusals
+from service.contract.errors import (
+    ColumnsRefused,
+    HeaderTooLarge,
+    InvalidBundle,
+    RequestRefused,
+    ServiceUnavailable,
+)
 
 _SHORT = ("checkpoint", "beginning", "columns header", "columns of a split")  # questions
 _AT_ONCE = 2  # of each sort; more would not be faster on few cores
 _SHORT_SECONDS = 20.0
 _LOOK_SECONDS = 0.1  # between two looks whether somebody still wants the answer
 _CHUNK = 1 << 16
-_COMMAND = [sys.executable, "-m", "service.stored.judging"]
+_COMMAND = [sys.executable, "-m", "service.stored.judge_process"]
 
 Facts = dict[str, Any]
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+AnswerQuestion = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 NOT_YET: Facts = {"not yet": True}  # of a beginning that is right, and tells no more
 
 
-class Gone(Exception):
+class JudgeGone(Exception):
     """The judge has died, or was killed since nobody waits for its answer any more."""
 
 
@@ -44,8 +49,8 @@ class Judges:
     def __init__(self, count: int = _AT_ONCE) -> None:
         self._short = ThreadPoolExecutor(count, "judge of headers")
         self._long = ThreadPoolExecutor(count, "judge of datasets")
-        self._idle: dict[bool, list[_Judge | _JudgeHere]] = {True: [], False: []}
-        self._new_judge: Callable[[], _Judge | _JudgeHere] = _Judge
+        self._idle: dict[bool, list[_JudgeProcess | _InlineJudge]] = {True: [], False: []}
+        self._new_judge: Callable[[], _JudgeProcess | _InlineJudge] = _JudgeProcess
         self._lock = Lock()
         self._stopped = Event()
 
@@ -59,15 +64,15 @@ class Judges:
         return pool.submit(self._answered, message, nobody, self._stopped, short=short)
 
     @contextlib.contextmanager
-    def staying_here(self, answer: Answer) -> Iterator[None]:
+    def staying_here(self, answer: AnswerQuestion) -> Iterator[None]:
         """Judge by `judging.answer` in this process, until the end of the block: the files are its
         user's own.
         """
         self.close()
-        self._new_judge = lambda: _JudgeHere(answer)
+        self._new_judge = lambda: _InlineJudge(answer)
         yield
         self.close()
-        self._new_judge = _Judge
+        self._new_judge = _JudgeProcess
 
     def give_up(self) -> None:
         """End the processes that judge something just now."""
@@ -96,13 +101,13 @@ class Judges:
         for last in (False, True):  # a death that was not this upload's doing is nobody's loss
             try:
                 found = self._asked(asked, until, over, short=short)
-            except Gone:
+            except JudgeGone:
                 if last or over():
                     raise ServiceUnavailable(
                         "the process that judges uploads ended; try again"
                     ) from None
             except TimeoutError:
-                kind = refusals.TOO_MUCH.get(asked["question"], InvalidBundle)
+                kind = TOO_MUCH.get(asked["question"], InvalidBundle)
                 raise kind(f"judging this file takes more than {seconds:.0f} seconds") from None
             else:
                 return _facts(found)
@@ -112,7 +117,7 @@ class Judges:
         self, asked: Mapping[str, Any], until: float, over: Callable[[], bool], *, short: bool
     ) -> Mapping[str, Any]:
         if over():
-            raise Gone
+            raise JudgeGone
         judge = self._idle_one(short=short) or self._new_judge()
         try:
             found = judge.ask(asked, until, over)
@@ -123,7 +128,7 @@ class Judges:
             self._idle[short].append(judge)
         return found
 
-    def _idle_one(self, *, short: bool) -> "_Judge | _JudgeHere | None":
+    def _idle_one(self, *, short: bool) -> "_JudgeProcess | _InlineJudge | None":
         while True:
             with self._lock:
                 idle = self._idle[short]
@@ -134,16 +139,16 @@ class Judges:
 
 
 @lru_cache(maxsize=1)
-def of_this_process() -> Judges:
+def get_judges() -> Judges:
     judges = Judges()
     atexit.register(judges.close)
     return judges
 
 
-class _JudgeHere:
+class _InlineJudge:
     """Judges in the thread that asks."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerQuestion) -> None:
         self._answer = answer
 
     def is_alive(self) -> bool:
@@ -161,7 +166,7 @@ class _JudgeHere:
         """Nothing to end."""
 
 
-class _Judge:
+class _JudgeProcess:
     """One process, and the pipes to it."""
 
     def __init__(self) -> None:
@@ -189,19 +194,19 @@ class _Judge:
             process.stdin.write(json.dumps(asked).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            raise Gone from None
+            raise JudgeGone from None
         poller = poll()
         poller.register(process.stdout, POLLIN)
         line = bytearray()
         while not line.endswith(b"\n"):
             if over():
-                raise Gone
+                raise JudgeGone
             if time.monotonic() > until:
                 raise TimeoutError
             if poller.poll(_LOOK_SECONDS * 1000):
                 data = os.read(process.stdout.fileno(), _CHUNK)
                 if not data:
-                    raise Gone
+                    raise JudgeGone
                 line += data
         return dict(json.loads(line))
 
@@ -215,7 +220,7 @@ class _Judge:
 
 
 def _facts(found: Mapping[str, Any]) -> Facts:
-    """What a judge found; raises the error that it has told."""
+    """The facts that a judge found; raises the error that it has told."""
     if "refused" in found:
         kind = getattr(errors, found["refused"])
         assert issubclass(kind, RequestRefused)
@@ -223,3 +228,11 @@ def _facts(found: Mapping[str, Any]) -> Facts:
     if "errno" in found:
         raise OSError(found["errno"], found["detail"])
     return dict(found["facts"])
+
+
+TOO_MUCH: Mapping[str, type[RequestRefused]] = {  # by question; of all others, InvalidBundle
+    "checkpoint": HeaderTooLarge,
+    "columns header": ColumnsRefused,
+    "columns": ColumnsRefused,
+    "columns of a split": ColumnsRefused,
+}

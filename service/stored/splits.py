@@ -31,7 +31,7 @@ _TABLES = """
 """
 
 
-class Writer:
+class SplitWriter:
     """Writes the images that it is told of (`bundles.Names`); `end` makes the file complete."""
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class Writer:
         self._rows.clear()
 
 
-def refuse_twice(items: Iterator[BundleItem], name: str) -> None:
+def refuse_duplicate(items: Iterator[BundleItem], name: str) -> None:
     """Raise InvalidBundle at the second image that has this name."""
     first = None
     for number, item in enumerate(items, start=1):
@@ -90,7 +90,7 @@ def refuse_twice(items: Iterator[BundleItem], name: str) -> None:
             first = number
 
 
-class Items(Sequence[BundleItem]):
+class SplitItems(Sequence[BundleItem]):
     """A split's images in the bundle's order; a block of them is in memory at a time."""
 
     def __init__(self, path: Path, number: int, name: str, images: int) -> None:
@@ -144,7 +144,7 @@ class Items(Sequence[BundleItem]):
 class ReferenceTexts(Sequence[Sequence[str]]):
     """The references of each image."""
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: SplitItems) -> None:
         self._items = items
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class ReferenceTexts(Sequence[Sequence[str]]):
         return self._items[place].references
 
 
-class Places(Mapping[str, int]):
+class ImagePlaces(Mapping[str, int]):
     """Name or id of an image -> its place in the split."""
 
     def __init__(self, database: sqlite3.Connection, number: int) -> None:
@@ -193,14 +193,14 @@ class Places(Mapping[str, int]):
 
 @dataclass(frozen=True)
 class SplitFile:
-    items: Items
+    items: SplitItems
     path: Path
     number: int
 
     @contextmanager
-    def places(self) -> Iterator[Places]:
+    def places(self) -> Iterator[ImagePlaces]:
         with _opened(self.path) as database:
-            yield Places(database, self.number)
+            yield ImagePlaces(database, self.number)
 
 
 def open_split(path: Path, name: str) -> SplitFile:
@@ -212,10 +212,10 @@ def open_split(path: Path, name: str) -> SplitFile:
             known = [row[0] for row in islice(database.execute("SELECT name FROM splits"), 20)]
             raise InvalidBundle(f"expected a split named {name!r:.60}, found {', '.join(known)}")
     number, images = found
-    return SplitFile(Items(path, number, name, images), path, number)
+    return SplitFile(SplitItems(path, number, name, images), path, number)
 
 
-def find(path: Path, image: str) -> tuple[str, int] | None:
+def find_image(path: Path, image: str) -> tuple[str, int] | None:
     """The split in which there is an image of this name or id, and its place there."""
     with _opened(path) as database:
         try:

@@ -1,5 +1,4 @@
-"""Small forms of datasets' pictures: made by tasks when they are first asked for, a block of images
-at a time, and known by the SHA-256 of the picture, so that the same picture is made small once.
+"""Thumbnails of datasets' pictures: made once for each picture and size, when asked for.
 
 Those that nobody has looked at for long are forgotten, and made again when somebody does.
 """
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from prescore.models.datasets import Dataset
+from prescore.models.datasets import Dataset, References
 from service.contract.askers import LOCAL
 from service.contract.errors import BlobUnreadable, NotFound, ServiceUnavailable, UnusableDataset
 from service.contract.formats import thumbnails
@@ -22,11 +21,11 @@ from service.contract.formats.thumbnails import PictureDigests
 from service.contract.plan import planning, prices
 from service.contract.plan.tasks import RESTARTED, Task
 from service.engine import intake
-from service.engine.parts import Parts
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import task_rows, thumbnail_rows
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 KEPT_SECONDS = 30 * 24 * 3600.0  # since somebody last looked
 _NOTED_SECONDS = 24 * 3600.0  # between two notes that somebody has looked
@@ -37,41 +36,41 @@ _BLOCK = planning.THUMBNAILS_IMAGES
 T = TypeVar("T")
 
 
-def show(parts: Parts, reference: str, caller: str, *, shown: bool) -> Dataset:
+def show_pictures(parts: ServiceParts, reference: str, caller: str, *, shown: bool) -> Dataset:
     """Let the pictures of a version be looked at, or not any more."""
-    found = datasets.show(parts.records, reference, shown=shown)
+    found = datasets.set_pictures_shown(parts.records, reference, shown=shown)
     if shown:
         for split in found.splits:
-            pinned = datasets.pin(parts.records, f"{found.name}@{found.version}/{split}")
+            pinned = datasets.pin_split(parts.records, f"{found.name}@{found.version}/{split}")
             if pinned.pictures:
-                _Digests(parts, pinned, caller).begin()
+                _PictureDigests(parts, pinned, caller).begin()
     return found
 
 
-def get(parts: Parts, reference: str, image: str, size: int, caller: str = LOCAL) -> bytes:
+def read_thumbnail(
+    parts: ServiceParts, reference: str, image: str, size: int, caller: str = LOCAL
+) -> bytes:
     """The WebP of an image's picture. NotFound where there is none or it is not shown; Unavailable
     while it is made.
     """
-    pinned, place = datasets.pin_shown(parts.records, parts.blobs, reference, image)
-    digests = _read(parts, _Digests(parts, pinned, caller), lambda path: _block(path, place))
+    pinned, place = datasets.pin_shown_image(parts.records, parts.blobs, reference, image)
+    digests = _read(parts, _PictureDigests(parts, pinned, caller), lambda path: _block(path, place))
     picture = digests[place % _BLOCK]
     if picture is None:
         raise NotFound(f"dataset {pinned} has no picture of the image {image!r:.200}")
-    wanted = _Forms(parts, pinned, caller, place - place % _BLOCK, digests, picture)
+    wanted = _ThumbnailBlock(parts, pinned, caller, place - place % _BLOCK, digests, picture)
     found = _read(parts, wanted, lambda path: thumbnails.read_thumbnail(path, picture, size))
     if isinstance(found, str):
         raise NotFound(f"the picture of {image!r:.200} in {pinned} cannot be decoded: {found}")
     return found
 
 
-def may_have(parts: Parts, pinned: Pinned, place: int) -> bool:
-    """Whether there is a picture of an image; True also where only some images have one and it is
-    not known yet which. Nothing is begun.
-    """
+def may_have_picture(parts: ServiceParts, pinned: PinnedSplit, place: int) -> bool:
+    """True unless it is known that an image has no picture. Nothing is begun."""
     if pinned.has_pictures or not pinned.pictures:
         return pinned.has_pictures
     with parts.records.reading() as connection:
-        row = _Digests(parts, pinned, LOCAL).look(connection)
+        row = _PictureDigests(parts, pinned, LOCAL).look(connection)
     if row is None or row.status != "done":
         return True
     try:
@@ -81,7 +80,7 @@ def may_have(parts: Parts, pinned: Pinned, place: int) -> bool:
         return True
 
 
-def forget_unseen(records: Records, before: float) -> int:
+def forget_unseen_thumbnails(records: Records, before: float) -> int:
     """Forget what nobody has looked at since that time; its objects are then collected as garbage.
     Returns how many tasks would make it again.
     """
@@ -96,11 +95,11 @@ def forget_unseen(records: Records, before: float) -> int:
 
 
 @dataclass(frozen=True)
-class _Digests:
+class _PictureDigests:
     """The SHA-256 of a split's pictures."""
 
-    parts: Parts
-    pinned: Pinned
+    parts: ServiceParts
+    pinned: PinnedSplit
     caller: str
 
     def look(self, connection: Connection) -> Row[Any] | None:
@@ -118,13 +117,13 @@ class _Digests:
 
 
 @dataclass(frozen=True)
-class _Forms:
+class _ThumbnailBlock:
     """The small forms of a picture, with those of its block. `digests`: of this block's pictures;
     `start`: the place of its first image.
     """
 
-    parts: Parts
-    pinned: Pinned
+    parts: ServiceParts
+    pinned: PinnedSplit
     caller: str
     start: int
     digests: list[str | None]
@@ -162,8 +161,10 @@ def _block(path: Path, place: int) -> list[str | None]:
     return found
 
 
-def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) -> T:
-    """What a task has made; it is begun where that is not there. Unavailable until it is done."""
+def _read(
+    parts: ServiceParts, wanted: _PictureDigests | _ThumbnailBlock, read: Callable[[Path], T]
+) -> T:
+    """The result of a task, which is begun where it is not there. Unavailable until it is done."""
     for _ in range(2):  # what is begun may be done at once
         with parts.records.reading() as connection:
             row = wanted.look(connection)
@@ -185,7 +186,7 @@ def _read(parts: Parts, wanted: _Digests | _Forms, read: Callable[[Path], T]) ->
 
 
 def _may_begin(row: Row[Any]) -> bool:
-    """Whether a task is to be begun again; Unavailable says why it has failed just now."""
+    """True if a task is to be begun again; Unavailable says why it has failed just now."""
     if row.status not in RESTARTED:
         return False
     if row.status != "canceled" and row.finished_at > time.time() - _AGAIN_SECONDS:
@@ -213,6 +214,25 @@ def _forget(connection: Connection, key: str) -> None:
     connection.execute(task_rows.update().where(*done).values(**gone))
 
 
-def _add(connection: Connection, parts: Parts, task: Task, pinned: Pinned, caller: str) -> None:
+def _add(
+    connection: Connection, parts: ServiceParts, task: Task, pinned: PinnedSplit, caller: str
+) -> None:
     planned = prices.price_tasks([task], pinned.sizes)
     intake.add_tasks(parts.records, connection, planned, time.time() + _DEADLINE, caller)
+
+
+def read_references(parts: ServiceParts, reference: str, image: str) -> References:
+    """Of an image by its name or id, in `name[@version]`."""
+    pinned, place, is_shown = datasets.pin_image(parts.records, parts.blobs, reference, image)
+    items = datasets.open_pinned_split(parts.blobs, pinned).items
+    item = items[place]
+    return References(
+        dataset=pinned.out,
+        image=item.image,
+        id=item.id,
+        split=pinned.split,
+        references=list(item.references),
+        before=items[place - 1].image if place > 0 else None,
+        after=items[place + 1].image if place + 1 < len(items) else None,
+        has_picture=is_shown and may_have_picture(parts, pinned, place),
+    )

@@ -8,8 +8,7 @@ from rows import Row, seconds  # beside this file
 from made_up import FAMILIES, scores, statistics
 from workers.analysis import comparison, pregen_intervals, resamples
 from workers.analysis.pregen_intervals import PregenColumns
-from workers.metrics import postgen
-from workers.metrics import pregen as metrics
+from workers.metrics import postgen, pregen
 
 _PART = 20  # of the baseline's resamples
 
@@ -74,5 +73,5 @@ def _pregen(images: int) -> Row:
         np.arange(0, images * 5 + 1, 5),
     )
     found = seconds(lambda: pregen_intervals.compute_pregen_intervals(PregenColumns(*parts)), 3)
-    loop = seconds(lambda: metrics.scores(*parts), 3) * resamples.RESAMPLES
+    loop = seconds(lambda: pregen.scores(*parts), 3) * resamples.RESAMPLES
     return Row("intervals of 672 pre-gen scores", found, "all scores 1,000 times (scaled)", loop)

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 import httpx
 
 from fleet import Fleet, bundle
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 
 TURNS, SECONDS = 8, 2.0
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
@@ -37,7 +37,7 @@ class Polled:
         ).start()
         own = {}
         if with_key:
-            _, text = keys.make(self.fleet.records, "red", Scope.ADMIN)
+            _, text = keys.create_key(self.fleet.records, "red", Scope.ADMIN)
             own = {"Authorization": f"Bearer {text}"}
         with httpx.Client(base_url=self.fleet.url, headers=own, timeout=60) as client:
             client.put("/v1/datasets/tiny", content=bundle(12)).raise_for_status()

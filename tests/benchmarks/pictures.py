@@ -10,7 +10,6 @@ from rows import Row  # beside this file
 import image_encoders
 from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers.inference import mobilenet_v2, pictures
-from workers.inference import mobilenet_v2 as encoding
 
 _TURNS = 4
 _GIVEN = EncoderPreprocessing(stretched=(224, 224), mean=(128.0,) * 3, deviation=(128.0,) * 3)
@@ -53,7 +52,7 @@ def _seconds(
         some = names[at : at + part]
         pixels = np.stack(list(pictures.read_pictures(bundle, some, fit=encoder.fit)))
         began = time.perf_counter()
-        found = encoding.encode_pictures(encoder, "0", bundle, some)
+        found = mobilenet_v2.encode_pictures(encoder, "0", bundle, some)
         whole += time.perf_counter() - began
         assert not found.undecoded
         began = time.perf_counter()

@@ -71,14 +71,14 @@ def _record(home: Path, on: str) -> Iterator[str]:
 
 def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
     import seeding
+    from service.access import keys
     from service.contract.askers import LOCAL, Scope
     from service.engine import database
-    from service.engine.keyring import keys
     from service.engine.records import Records
 
     uploaded = _first_ones(home, url)
-    engine = database.connect(url)
-    _, key = keys.make(Records(engine), LOCAL, Scope.ADMIN)
+    engine = database.open_database(url)
+    _, key = keys.create_key(Records(engine), LOCAL, Scope.ADMIN)
     filled = 0
     before = _bytes(engine)
     for at, size in enumerate(sizes):
@@ -161,15 +161,17 @@ def _serve(home: Path, url: str, listener: socket.socket) -> None:
     from service.contract.assets import AssetFolders
     from service.engine import database, logs
     from service.engine.blobs import open_blobs
-    from service.engine.parts import Parts
-    from service.engine.queueing import AtOnce
     from service.engine.records import Records
+    from service.engine.service_parts import ServiceParts
+    from service.engine.task_queue import InProcessQueue
     from service.http.app import create_app
     from service.http.dependencies import Running
 
-    logs.configure("api", "warning")
-    records = Records(database.connect(url))
-    parts = Parts(records, open_blobs(None, home), AtOnce(lambda _: None), AssetFolders(home))
+    logs.configure_logs("api", "warning")
+    records = Records(database.open_database(url))
+    parts = ServiceParts(
+        records, open_blobs(None, home), InProcessQueue(lambda _: None), AssetFolders(home)
+    )
     app = create_app(Running.on(parts))
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)

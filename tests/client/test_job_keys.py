@@ -22,8 +22,8 @@ from prescore.client import job_key
 from prescore.http import job_tokens
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 from service_here import service_here
 
 PASSWORD = "of-the-runner"
@@ -43,7 +43,7 @@ GATE = (
 def service(issuers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("of jobs")
     with service_here(folder / "home", jobs=ci_tokens.exchange(issuers, folder)) as service:
-        _, text = keys.make(service.records, "red", Scope.ADMIN)
+        _, text = keys.create_key(service.records, "red", Scope.ADMIN)
         with prescore.Client(service.url, text) as client:
             client.add_dataset("tiny", _written(folder, bundle(12)))
         yield service
@@ -194,8 +194,8 @@ def ends_early(service, monkeypatch):
     def followed(*run):
         waits.append(run[2])
         if len(waits) == 1:
-            latest, *_ = keys.page(service.records, "red", 1, None)
-            keys.revoke(service.records, latest.id)  # both are refused alike
+            latest, *_ = keys.list_keys_page(service.records, "red", 1, None)
+            keys.revoke_key(service.records, latest.id)  # both are refused alike
         return follow(*run)
 
     monkeypatch.setattr(gating, "job_key", job_key)
@@ -226,7 +226,7 @@ def test_where_there_is_one_token_it_is_said_that_its_key_has_ended(
 
 
 def test_a_key_comes_before_a_token(service, gate, runner, monkeypatch):
-    _, text = keys.make(service.records, "red", Scope.SUBMIT)
+    _, text = keys.create_key(service.records, "red", Scope.SUBMIT)
     monkeypatch.setenv("PRESCORE_KEY", text)
     assert gate("--label", "branch=y").exit_code == 0
     assert runner.audiences == []
@@ -242,9 +242,9 @@ def test_the_token_is_for_the_services_url_unless_another_audience_is_set(
 
 
 def test_one_sees_who_one_is_and_an_admin_the_keys_of_the_team(service):
-    _, text = keys.make(service.records, "red", Scope.ADMIN, name="mine")
-    _, other = keys.make(service.records, "red", Scope.READ, name="yours")
-    keys.make(service.records, "blue", Scope.READ, name="theirs")
+    _, text = keys.create_key(service.records, "red", Scope.ADMIN, name="mine")
+    _, other = keys.create_key(service.records, "red", Scope.READ, name="yours")
+    keys.create_key(service.records, "blue", Scope.READ, name="theirs")
     with prescore.Client(service.url, text) as client:
         me = client.me()
         assert (me.team, me.scope, me.name) == ("red", "admin", "mine")

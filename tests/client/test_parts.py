@@ -17,10 +17,10 @@ from fleet import bundle, checkpoint, digest
 from prescore.files import reading
 from prescore.http import parts, resumed
 from prescore.models.uploads import UploadPart
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 from service.http.resumable import routes
-from service.stored.unfinished import staging
+from service.stored import staged_uploads
 
 SEEDS = itertools.count(9500)
 PART = 1500
@@ -30,7 +30,7 @@ PART = 1500
 def _all_are_large(monkeypatch, quick):
     monkeypatch.setattr(resumed, "LARGE_BYTES", 100)
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(staging, "PART_BYTES", PART)
+    monkeypatch.setattr(staged_uploads, "PART_BYTES", PART)
 
 
 class Store(Network):
@@ -86,7 +86,7 @@ def _stored(service, path):
 
 
 def test_parts_go_to_the_store_and_the_key_does_not(service, store, file):
-    calls, key = [], keys.make(service.records, "red", Scope.SUBMIT)[1]
+    calls, key = [], keys.create_key(service.records, "red", Scope.SUBMIT)[1]
     with prescore.Client(service.url, key=key) as client:
         found = client.upload_checkpoint(file, lambda *call: calls.append(call))
     assert found == digest(file.read_bytes())
@@ -266,9 +266,11 @@ def test_a_store_is_on_the_same_kind_of_address_as_the_service(service_url, part
     assert (refusal is None) == is_followed
 
 
-@pytest.mark.parametrize("told", [[], [staging.Part(1, 0, 10**9)]])
+@pytest.mark.parametrize("told", [[], [staged_uploads.FilePart(1, 0, 10**9)]])
 def test_parts_of_another_file_are_no_answer(service, file, monkeypatch, told):
-    monkeypatch.setattr(staging, "missing", lambda *_: [staging.Part(1, 0, 1)])
+    monkeypatch.setattr(
+        staged_uploads, "find_missing_parts", lambda *_: [staged_uploads.FilePart(1, 0, 1)]
+    )
     monkeypatch.setattr(routes, "_with_urls", lambda *_: [_part(part) for part in told])
     with prescore.Client(service.url) as client, pytest.raises(prescore.ServiceError):
         client.upload_checkpoint(file)
@@ -337,14 +339,14 @@ def test_an_answer_of_the_store_without_end_is_not_read_to_its_end(service, file
 
 
 def test_parts_that_are_asked_for_without_end_have_one(service, store, file, monkeypatch):
-    first = [staging.Part(1, 0, PART)]
-    told = staging.missing
+    first = [staged_uploads.FilePart(1, 0, PART)]
+    told = staged_uploads.find_missing_parts
 
     def same(*given):
         told(*given)
         return first
 
-    monkeypatch.setattr(staging, "missing", same)
+    monkeypatch.setattr(staged_uploads, "find_missing_parts", same)
     with (
         prescore.Client(service.url) as client,
         pytest.raises(prescore.ServiceError, match="again and again"),
@@ -354,13 +356,13 @@ def test_parts_that_are_asked_for_without_end_have_one(service, store, file, mon
 
 
 def test_a_file_that_becomes_shorter_is_told(service, file, monkeypatch):
-    told = staging.url
+    told = staged_uploads.sign_part_url
 
     def shorten(*given):
         file.write_bytes(file.read_bytes()[:PART])
         return told(*given)
 
-    monkeypatch.setattr(staging, "url", shorten)
+    monkeypatch.setattr(staged_uploads, "sign_part_url", shorten)
     with (
         prescore.Client(service.url) as client,
         pytest.raises(prescore.InvalidArgument, match="changed while it was read"),

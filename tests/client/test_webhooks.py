@@ -13,9 +13,9 @@ import commanding
 import prescore
 from certificates import Authority
 from cut_network import Cut, Network
-from service.engine.outgoing.client import Client
-from service.engine.outgoing.places import Named
-from service.operate.sending import Sender
+from service.outbound.client import OutboundClient
+from service.outbound.destinations import AllowedHosts
+from service.webhooks.sender import WebhookSender
 from service_here import service_here
 from tls_servers import PORT, read_request, serving
 
@@ -40,10 +40,10 @@ def told(receiver, tmp_path_factory):
     """A service, and the sender beside it."""
     authority = Authority(tmp_path_factory.mktemp("authority"))
     with serving(receiver.talk, authority.issue("hooks.example").server()) as server:
-        named = Named.read(f"hooks.example:{PORT}")
-        outgoing = Client(named, lambda host, port: [server.address], authority.client())
+        named = AllowedHosts.read(f"hooks.example:{PORT}")
+        outgoing = OutboundClient(named, lambda host, port: [server.address], authority.client())
         with service_here(tmp_path_factory.mktemp("home"), outgoing=outgoing) as service:
-            yield service, Sender(service.parts, outgoing)
+            yield service, WebhookSender(service.parts, outgoing)
 
 
 @pytest.fixture

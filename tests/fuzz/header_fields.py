@@ -15,8 +15,8 @@ from fastapi import Request
 from hypothesis import strategies as st
 
 from fuzz import refusals
+from service.access import keys
 from service.contract.errors import RequestRefused
-from service.engine.keyring import texts
 from service.http import preferences
 from service.http.entrance import json_bodies, keyring
 from service.http.resumable import tus
@@ -45,7 +45,7 @@ def _pairs(found: Mapping[str, str]) -> str | None:
 def _of_key(request: Request) -> str | None:
     """The key that a request gives, and what is read of it."""
     given = keyring._given(request)
-    read = texts.read((given or "")[: texts.LONGEST + 1])
+    read = keys.parse_key_text((given or "")[: keys.LONGEST_KEY_TEXT + 1])
     return None if read is None else given
 
 

@@ -26,7 +26,7 @@ from service.contract.formats import (
     safetensors_header,
 )
 from service.contract.formats.bundles import plain_tar
-from service.stored import judges, judging
+from service.stored import judge_process, judges
 
 _REWRITTEN = "prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder"
 
@@ -92,10 +92,12 @@ def told(data: bytes) -> None:
 
 def _asked(question: str, path: Path, **asked: object) -> dict[str, Any]:
     """The answer, which is the same the second time and can be written as JSON."""
-    first = judging.answer({"question": question, "path": str(path), **asked})
+    first = judge_process.answer_question({"question": question, "path": str(path), **asked})
     refusals.check_told(first)
     assert json.loads(json.dumps(first, allow_nan=False)) == json.loads(json.dumps(first))
-    assert judging.answer({"question": question, "path": str(path), **asked}) == first
+    assert (
+        judge_process.answer_question({"question": question, "path": str(path), **asked}) == first
+    )
     return first
 
 
@@ -106,7 +108,9 @@ def _check_early(
     assert needed <= 8 + columns_header.MAX_HEADER_BYTES
     for length in (len(data), None):
         path.write_bytes(data[: max(needed, 1)])
-        early = judging.answer({"question": question, "path": str(path), "bytes": length})
+        early = judge_process.answer_question(
+            {"question": question, "path": str(path), "bytes": length}
+        )
         refusals.check_told(early)
         path.write_bytes(data)
         if "facts" in whole and len(data) >= needed:

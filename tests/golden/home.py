@@ -19,8 +19,8 @@ from service.contract.settings import Settings
 from service.engine import database
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
-from service.operate.backups import making, opening, restoring
-from service.operate.backups.archive import Object, Rows
+from service.operate.backups import archive, creation, restoration
+from service.operate.backups.archive import BackupObject, BackupRows
 
 FOLDER = Path(__file__).resolve().parent
 BACKUP = FOLDER / "home.tar.xz"  # by `prescore backup`, and compressed
@@ -41,9 +41,9 @@ def write_exchanges(**members: Any) -> None:
 
 def make_backup(home: Path, backup: Path) -> None:
     settings = Settings(home=home)
-    engine = database.connect(settings.database)
+    engine = database.open_database(settings.database)
     blobs = open_blobs(settings.blob_url, settings.home, copying=False)
-    made = making.make(Records(engine), blobs, backup, lambda *_: None)
+    made = creation.make_backup(Records(engine), blobs, backup, lambda *_: None)
     engine.dispose()
     assert not made.lacking
 
@@ -63,7 +63,7 @@ def unpacked_backup() -> Iterator[Path]:
 def restore(home: Path, url: str | None = None) -> None:
     """Restore it into an empty folder and, where one is named, an empty database."""
     with unpacked_backup() as backup:
-        restoring.restore(backup, Settings(home=home, database_url=url), lambda *_: None)
+        restoration.restore_backup(backup, Settings(home=home, database_url=url), lambda *_: None)
     restore_assets(home)
 
 
@@ -90,13 +90,17 @@ def read_assets(home: Path) -> dict[str, str]:
 def objects() -> Mapping[str, bytes]:
     """Content of the golden home's objects, by digest."""
     with unpacked_backup() as backup:
-        members = opening.read(backup)
-        return {each.digest: b"".join(each.content) for each in members if isinstance(each, Object)}
+        members = archive.read_backup(backup)
+        return {
+            each.digest: b"".join(each.content)
+            for each in members
+            if isinstance(each, BackupObject)
+        }
 
 
 def read_tasks(backup: Path) -> list[dict[str, Any]]:
     """Rows of the table of tasks in a backup."""
-    parts = [each for each in opening.read(backup) if isinstance(each, Rows)]
+    parts = [each for each in archive.read_backup(backup) if isinstance(each, BackupRows)]
     return [
         dict(zip(part.columns, row, strict=True))
         for part in parts

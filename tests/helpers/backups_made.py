@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from service.engine import database
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
-from service.operate.backups import making, told
+from service.operate.backups import creation
 
 # What a restoration changes: wake-ups are sent anew, and when the last backup was is known.
 CHANGED = {"outbox", "moments", "alembic_version"}
@@ -31,18 +31,18 @@ class Kept:
         return cls(home, file, answers, ended, waiting)
 
 
-def backup_of(home, file, tell=told.nobody, url=None, blob_url=None):
-    engine = database.connect(url or f"sqlite:///{home / 'record.sqlite'}")
+def backup_of(home, file, tell=creation.report_nothing, url=None, blob_url=None):
+    engine = database.open_database(url or f"sqlite:///{home / 'record.sqlite'}")
     blobs = open_blobs(blob_url, home, copying=False)
     try:
-        return making.make(Records(engine), blobs, file, tell)
+        return creation.make_backup(Records(engine), blobs, file, tell)
     finally:
         engine.dispose()
 
 
 def rows_of(url: str) -> dict[str, list[dict[str, Any]]]:
     """All rows of all tables but those that a restoration changes."""
-    engine = database.connect(url)
+    engine = database.open_database(url)
     found = sa.MetaData()
     try:
         found.reflect(engine)

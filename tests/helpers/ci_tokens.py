@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from certificates import Authority
-from service.engine.keyring.oidc import trusted
-from service.engine.keyring.oidc.exchange import Exchange
-from service.engine.keyring.oidc.key_sets import KeySets
-from service.engine.outgoing.client import Client
+from service.access.oidc import trusted_issuers
+from service.access.oidc.exchange import TokenExchange
+from service.access.oidc.key_sets import KeySets
+from service.outbound.client import OutboundClient
 from tls_servers import PORT, Server, read_request, serving
 
 AUDIENCE = "https://prescore.example.org"
@@ -172,8 +172,8 @@ class Issuers:
         return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
     @property
-    def client(self) -> Client:
-        return Client(resolve=self._resolve, context=self.authority.client())
+    def client(self) -> OutboundClient:
+        return OutboundClient(resolve=self._resolve, context=self.authority.client())
 
     @property
     def asked(self) -> int:
@@ -247,8 +247,8 @@ match = {{ project = "7" }}
 """
 
 
-def exchange(issuers: Issuers, folder: Path) -> Exchange:
+def exchange(issuers: Issuers, folder: Path) -> TokenExchange:
     """Of a service that trusts these issuers."""
     path = folder / "oidc.toml"
     path.write_text(TRUSTED)
-    return Exchange(trusted.read(path), KeySets(issuers.client))
+    return TokenExchange(trusted_issuers.read_issuers(path), KeySets(issuers.client))

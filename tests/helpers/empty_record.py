@@ -15,8 +15,8 @@ from service.engine import database
 def _model() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="prescore-record-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
+    database.migrate_database(engine)
     engine.dispose()
     return folder / "record.sqlite"
 
@@ -26,4 +26,4 @@ def at(folder: Path) -> sa.Engine:
     path = folder / "record.sqlite"
     if not path.exists():
         shutil.copyfile(_model(), path)
-    return database.connect(f"sqlite:///{path}")
+    return database.open_database(f"sqlite:///{path}")

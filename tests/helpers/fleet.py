@@ -141,7 +141,7 @@ class Fleet(Served):
 
     @cached_property
     def records(self) -> Records:
-        return Records(database.connect(self._database))
+        return Records(database.open_database(self._database))
 
     @cached_property
     def redis(self) -> redis.Redis:

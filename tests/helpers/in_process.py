@@ -13,12 +13,12 @@ import empty_record
 from service.contract import results
 from service.contract.assets import AssetFolders
 from service.contract.metrics import draws as packing
+from service.engine import boards, summaries
 from service.engine.blobs import Blobs, open_blobs
-from service.engine.kept import boards, drawn
-from service.engine.parts import Parts
-from service.engine.queueing import AtOnce
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
+from service.engine.task_queue import InProcessQueue
 from workers.jobs.toolbox import Toolbox
 from workers.runtime import in_process
 
@@ -26,14 +26,14 @@ NOWHERE = Path("/nowhere")
 NO_BLOBS = cast("Blobs", object())  # every use fails; a store would create its folder
 
 
-def parts_on(records: Records, blobs: Blobs | None = None) -> Parts:
+def parts_on(records: Records, blobs: Blobs | None = None) -> ServiceParts:
     """Parts for tests of rules: tasks are queued but never performed."""
-    nobody = AtOnce(lambda key: None)
-    return Parts(records, blobs or NO_BLOBS, nobody, AssetFolders(NOWHERE))
+    nobody = InProcessQueue(lambda key: None)
+    return ServiceParts(records, blobs or NO_BLOBS, nobody, AssetFolders(NOWHERE))
 
 
 @contextmanager
-def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
+def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[ServiceParts]:
     """Parts on SQLite in `folder`, with which tasks are done before a submission returns."""
     engine = empty_record.at(folder)
     records, blobs = Records(engine), open_blobs(None, folder)
@@ -41,7 +41,7 @@ def working(folder: Path, toolbox: Toolbox | None = None) -> Iterator[Parts]:
     toolbox = toolbox or Toolbox("cpu", places)
     queue = in_process.open_queue(records, blobs, folder / "attempts", toolbox)
     try:
-        yield Parts(records, blobs, queue, toolbox.places)
+        yield ServiceParts(records, blobs, queue, toolbox.places)
     finally:
         toolbox.close()
         engine.dispose()
@@ -66,12 +66,12 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
         metric: base64.b64encode(packing.pack_draws(each)).decode()
         for metric, each in (draws or {}).items()
     }
-    drawn.take(connection, f"key of {identity}", {"draws": packed})
+    summaries.store_draws(connection, f"key of {identity}", {"draws": packed})
     run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
     shown = {
         metric: results.build_score(metric, value, signature, None if low is None else (low, high))
         for metric, (value, low, high) in scores.items()
     }
     partial = json.loads(run.request).get("subset", False)
-    named = drawn.named(connection, [f"key of {identity}"])
-    boards.enter_shown(connection, run, shown, is_partial=partial, draws=named)
+    named = summaries.find_draws(connection, [f"key of {identity}"])
+    boards.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)

@@ -22,7 +22,8 @@ from prescore.models.metrics import Score
 from service.contract import results
 from service.contract.metrics import catalogue
 from service.contract.metrics import draws as packing
-from service.engine.kept import boards, drawn, summaries
+from service.engine import boards, summaries
+from service.engine import summaries as drawn
 from service.engine.records import Records
 from service.engine.tables import (
     attempts,
@@ -155,7 +156,7 @@ def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
         ),
     }
     long = [row["summary_id"] for row in tasks.values() if row["summary_id"] is not None]
-    texts = summaries.texts_of(connection, long)
+    texts = summaries.read_long_summaries(connection, long)
     digests = [run["checkpoint"], *(row["result"] for row in tasks.values())]
     ids = [run["id"], *tasks, *(at.removeprefix("sha256:") for at in digests if at)]
     return _Template(
@@ -188,7 +189,10 @@ def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
         renamed = pattern.sub(lambda found: new[found[0]], text)
         return _NUMBER.sub(lambda found: _moved(found[0], number), renamed)
 
-    long = {old: summaries.store(connection, change(text)) for old, text in template.texts.items()}
+    long = {
+        old: summaries.store_long_summary(connection, change(text))
+        for old, text in template.texts.items()
+    }
     for table, rows in template.rows.items():
         made = [_row(table, row, change, long, number) for row in rows]
         if made:
@@ -201,7 +205,7 @@ def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
     moved = {name: _score(name, score, number) for name, score in template.scores.items()}
     partial = json.loads(run["request"])["subset"]
     named = _draw(connection, template, new, number)
-    boards.enter_shown(connection, row, moved, is_partial=partial, draws=named)
+    boards.enter_shown_scores(connection, row, moved, is_partial=partial, draws=named)
 
 
 def _drawn(connection: sa.Connection, keys: Iterable[str]) -> dict[str, dict[str, bytes]]:
@@ -223,8 +227,8 @@ def _draw(
             width = math.hypot(*known) / math.sqrt(packing.DRAWS)
             moved = [each + random.gauss(0, width) for each in known]
             texts[metric] = base64.b64encode(packing.pack_draws(moved)).decode()
-        drawn.take(connection, new[key], {"draws": texts})
-    return drawn.named(connection, [new[key] for key in template.drawn])
+        drawn.store_draws(connection, new[key], {"draws": texts})
+    return drawn.find_draws(connection, [new[key] for key in template.drawn])
 
 
 def _row(
@@ -252,13 +256,13 @@ def _row(
 
 
 def _packed(data: bytes, change: Callable[[str], str], long: Mapping[int, int]) -> bytes:
-    found = json.loads(change(json.dumps(summaries.unpack(data))))
+    found = json.loads(change(json.dumps(summaries.unpack_json(data))))
     for row in found:
         if isinstance(row, dict) and row["summary_id"] is not None:
             row["summary_id"] = long[row["summary_id"]]
         elif isinstance(row, list) and row[2].isdecimal():
             row[2] = str(long[int(row[2])])
-    return summaries.pack(found)
+    return summaries.pack_json(found)
 
 
 def _score(name: str, score: Score, number: int) -> Score:

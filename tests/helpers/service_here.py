@@ -17,19 +17,19 @@ import uvicorn
 
 import empty_record
 from fleet import Served, until
+from service.access.oidc.exchange import TokenExchange
 from service.contract.assets import AssetFolders
 from service.contract.quotas import QuotaTable
 from service.contract.settings import MOST_RUNS
 from service.engine import database
 from service.engine.blobs import open_blobs
-from service.engine.keyring.oidc.exchange import Exchange
-from service.engine.outgoing.client import Client
-from service.engine.parts import Parts
-from service.engine.queueing import WakeUpQueue
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
+from service.engine.task_queue import WakeUpQueue
 from service.engine.tracing.spans import OFF, Tracer
 from service.http.app import create_app
 from service.http.dependencies import Running
+from service.outbound.client import OutboundClient
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
 from workers.runtime import in_process
@@ -87,7 +87,7 @@ class ServiceHere(Served):
         self._toolbox = toolbox
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> ServiceParts:
         return self._running
 
     def forget_models(self) -> None:
@@ -123,20 +123,20 @@ def service_here(
     assets: Path | None = None,
     most_runs: int = MOST_RUNS,
     speed: float = 1.0,
-    outgoing: Client | None = None,
+    outgoing: OutboundClient | None = None,
     tracer: Tracer = OFF,
     allowed: QuotaTable | None = None,
-    jobs: Exchange | None = None,
+    jobs: TokenExchange | None = None,
     pages: str | None = None,
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
-    engine = database.connect(url) if url else empty_record.at(home)
-    database.migrate(engine)  # the record may be an earlier version's
+    engine = database.open_database(url) if url else empty_record.at(home)
+    database.migrate_database(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
     toolbox = Toolbox("cpu", AssetFolders(home, assets), _jvm=jvm)
     turns = Turns(in_process.open_queue(records, blobs, home / "attempts", toolbox, tracer))
-    parts = Parts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
+    parts = ServiceParts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
     running = Running.on(parts, most_runs, outgoing, allowed, jobs)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:

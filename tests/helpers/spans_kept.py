@@ -16,8 +16,8 @@ def keeping() -> tuple[Tracer, Callable[[], list[Any]]]:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from service.engine.tracing import exporting
+    from service.engine.tracing import span_export
 
     exporter = InMemorySpanExporter()
-    tracer = exporting.tracer_of(SimpleSpanProcessor(exporter), {"service.name": "tests"})
+    tracer = span_export.build_tracer(SimpleSpanProcessor(exporter), {"service.name": "tests"})
     return tracer, lambda: list(exporter.get_finished_spans())

@@ -7,4 +7,4 @@ from service.engine.records import Records
 
 def take(records: Records, key: str, worker: str) -> Lease | None:
     with records.transaction() as connection:
-        return leases.begin(records, connection, key, worker)
+        return leases.begin_attempt(records, connection, key, worker)

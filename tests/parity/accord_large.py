@@ -26,7 +26,7 @@ from workers.metrics.families import accord_large, bertscore
 from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
-from workers.metrics.vectors import text_encoder as encoders
+from workers.metrics.vectors import text_encoder
 from workers.metrics.vectors.text_encoder import TextEncoder
 
 RECIPE = accord_training.AccordRecipe(beta=0.03)
@@ -274,7 +274,7 @@ def people_and_systems(
 
 if __name__ == "__main__":
     with Jvm() as java:
-        reader = encoders.read_encoder(Path(sys.argv[2]))
+        reader = text_encoder.read_encoder(Path(sys.argv[2]))
         large_model.write_large_model(
             Path(sys.argv[3]), learned(learning(Path(sys.argv[1]), reader, java), reader)
         )

@@ -14,7 +14,7 @@ from fleet import ROOT, Fleet, bundle, checkpoint, until, until_ended, upload
 from service.contract.errors import InvalidSetting
 from service.contract.settings import Settings
 from service.operate import home as homes
-from service.operate.backups import restoring, told
+from service.operate.backups import creation, restoration
 from storms import answers, blow, golden_scores, post
 
 SECONDS, RUNS, BACKUPS = 60, 40, 4  # of a storm
@@ -30,7 +30,9 @@ def test_a_backup_beside_deaths_has_all_that_was_acknowledged(fleet, serve_here,
         fleet.find(word).kill()
     backup_of(fleet.home, tmp_path / "b.tar")
     until(lambda: answers(fleet), 20, "the API")
-    restoring.restore(tmp_path / "b.tar", Settings(home=tmp_path / "again"), told.nobody)
+    restoration.restore_backup(
+        tmp_path / "b.tar", Settings(home=tmp_path / "again"), creation.report_nothing
+    )
     with fleet.client() as client, serve_here(tmp_path / "again") as again:
         again._turns.flush(again.records)  # as the janitor does
         with again.client() as other:
@@ -117,7 +119,7 @@ def test_restorations_that_are_killed_anywhere_are_begun_again(tmp_path, serve_h
             break
     print("killed", killed, "times")
     if (home / "restoring").exists():
-        with pytest.raises(InvalidSetting), homes.taken(home):
+        with pytest.raises(InvalidSetting), homes.hold_home(home):
             pass
         _prescore("restore", tmp_path / "b.tar", "--home", home)
     with serve_here(home) as service, service.client() as client:

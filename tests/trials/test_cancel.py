@@ -51,7 +51,7 @@ def test_canceling_at_any_moment_ends_in_one_final_state(fleet, client, races):
         assert len({status for _, status in finals}) == 2  # both happened
     with fleet.records.reading() as connection:
         for identity, _ in finals:
-            told = [event.kind for event in history.events_after(connection, identity, 0)]
+            told = [event.kind for event in history.read_events_after(connection, identity, 0)]
             assert told.count("end") == 1
 
     def left():

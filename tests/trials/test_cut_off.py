@@ -178,8 +178,8 @@ def cut_api(home, store=None):
     with ExitStack() as stack:
         url = stack.enter_context(outside.or_skip(outside.postgres_database()))
         wake_ups = stack.enter_context(outside.or_skip(outside.redis_database()))
-        engine = database.connect(url)
-        database.migrate(engine)
+        engine = database.open_database(url)
+        database.migrate_database(engine)
         engine.dispose()
         yield CutApi(stack, home, url, wake_ups, store)
 

@@ -23,10 +23,10 @@ from rq.serializers import JSONSerializer
 import outside
 from fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
 from pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
-from service.engine import database, queueing
-from service.engine.queueing import RedisQueue
+from service.engine import database, task_queue
 from service.engine.records import Records
 from service.engine.tables import attempts
+from service.engine.task_queue import RedisQueue
 from workers.runtime.worker import QueueWorker
 
 PIECES = ("api", "janitor", "worker")
@@ -198,7 +198,7 @@ def test_what_a_killed_worker_of_a_fleet_had_begun_is_begun_again_within_20_s(
         home = tmp_path / ("api" if homes == "one" else name)
         home.mkdir(exist_ok=True)
         workers.append(far_apart.start("metrics", PRESCORE_HOME=str(home)))
-    records = Records(database.connect(far_apart.database_url))
+    records = Records(database.open_database(far_apart.database_url))
     with far_apart.client() as client:
         assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
         first = client.post("/v1/evaluations", json=_scored(0)).json()["id"]
@@ -250,7 +250,7 @@ def test_the_converter_starts_by_its_command_alone_and_its_health_check_tells_it
 
 def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limited, engine):
     """And the janitor and the API those to send wake-ups, also those that are lost."""
-    connection = queueing.connect(limited.urls["worker"])
+    connection = task_queue.connect_redis(limited.urls["worker"])
     queues = RedisQueue(connection)
     runner = SimpleNamespace(name="metrics@here")
     worker = QueueWorker(runner, queues, "metrics", connection, beside=None)
@@ -264,13 +264,15 @@ def test_a_worker_has_the_rights_to_announce_itself_and_to_forget_dead_ones(limi
     queues.drop_what_is_no_queue()
     queues.wake_all([("a" * 64, "metrics")])
     for piece in ("api", "janitor"):
-        queueing.check(own := queueing.connect(limited.urls[piece], name=f"{piece}@here"))
+        task_queue.check_eviction(
+            own := task_queue.connect_redis(limited.urls[piece], name=f"{piece}@here")
+        )
         sending = RedisQueue(own)
         sending.wake_all([("b" * 64, "metrics")])
         sending.ring_again(Records(engine), before=time.time())
         assert sending.waiting()["metrics"] == (2 if piece == "api" else 3)
-    RedisQueue(queueing.connect(limited.urls["api"])).workers()
-    RedisQueue(queueing.connect(limited.urls["api"])).foreign()
+    RedisQueue(task_queue.connect_redis(limited.urls["api"])).workers()
+    RedisQueue(task_queue.connect_redis(limited.urls["api"])).foreign()
     queues.is_wake_up(b"a" * 64)
     queues.take_wake_up("metrics")
     assert limited.refused() == []

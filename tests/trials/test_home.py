@@ -82,8 +82,8 @@ def later(tmp_path):
     """A home whose record a later version has made."""
     home = tmp_path / "home"
     home.mkdir()
-    engine = database.connect(f"sqlite:///{home / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = database.open_database(f"sqlite:///{home / 'record.sqlite'}")
+    database.migrate_database(engine)
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     yield home
@@ -95,7 +95,7 @@ def test_a_record_of_a_later_version_is_refused(later):
     assert refused.returncode == 2
     assert "revision 9999, which a later version of Prescore has made" in refused.stderr
     with pytest.raises(InvalidSetting, match="which a later version"):
-        database.check_at_head(database.connect(f"sqlite:///{later / 'record.sqlite'}"))
+        database.check_revision(database.open_database(f"sqlite:///{later / 'record.sqlite'}"))
 
 
 def _ends(fleet):

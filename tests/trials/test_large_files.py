@@ -131,14 +131,14 @@ def test_who_leaves_while_a_dataset_is_judged_leaves_nothing(fleet, client):
 def test_a_judge_that_is_killed_is_replaced(fleet, client):
     data = checkpoint(seed=54)
     assert client.put(f"/v1/checkpoints/{digest(data)}", content=data).status_code == 201
-    for judge in fleet.running("service.stored.judging"):
+    for judge in fleet.running("service.stored.judge_process"):
         judge.kill()
     data = checkpoint(seed=55)
     assert client.put(f"/v1/checkpoints/{digest(data)}", content=data).status_code == 201
 
 
 def _busy(fleet):
-    judges = fleet.running("service.stored.judging")
+    judges = fleet.running("service.stored.judge_process")
     return next((each for each in judges if _reads(each)), None)
 
 

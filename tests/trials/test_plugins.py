@@ -10,7 +10,7 @@ import pytest
 import outside
 import plugin_packages as packages
 from fleet import Fleet, bundle, digest, until, until_ended
-from service.engine.kept import plugins
+from service.engine import fleet_status
 
 HANGS = "from workers.inference.plugins import registry\nregistry.SECONDS = 1.0\n" + (
     packages.changed("return state, state", "time.sleep(500)").replace(
@@ -39,7 +39,7 @@ def fleet(request, tmp_path):
 def _told(fleet):
     """The versions of which workers have told."""
     with fleet.records.reading() as connection:
-        return {plugin.version for plugin in plugins.told(connection).values()}
+        return {plugin.version for plugin in fleet_status.read_plugins(connection).values()}
 
 
 def _evaluated(client, content):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fleet import ROOT
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 
 SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "150"))
 SEED = os.environ.get("SCHEMATHESIS_SEED", "1")
@@ -31,7 +31,7 @@ RUNS = ("evaluations", "comparisons", "probes", "learned", "studies")
 def test_schemathesis_finds_no_failure(empty_fleet, with_key):
     asks, own = [], {}
     if with_key:
-        _, empty_fleet.key = keys.make(empty_fleet.records, "red", Scope.ADMIN)
+        _, empty_fleet.key = keys.create_key(empty_fleet.records, "red", Scope.ADMIN)
         asks = ["--header", f"Authorization: Bearer {empty_fleet.key}"]
         own = {"RIGHT_REQUESTS_KEY": empty_fleet.key}
     paths = [ROOT, ROOT / "service" / "client", ROOT / "tests", ROOT / "tests" / "helpers"]

@@ -7,8 +7,8 @@ import pytest
 
 import outside
 from fleet import Fleet, bundle, checkpoint, until, upload
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 
 PASSWORDS = {
     "PRESCORE_DATABASE_URL": "the-records-password",
@@ -44,8 +44,8 @@ def secrets():
 
 @pytest.mark.slow  # a fleet of its own, on servers with passwords
 def test_no_secret_shows_anywhere(trusting, secrets):
-    made, trusting.key = keys.make(trusting.records, "red", Scope.ADMIN)
-    _, other = keys.rotate(trusting.records, made.id)
+    made, trusting.key = keys.create_key(trusting.records, "red", Scope.ADMIN)
+    _, other = keys.rotate_key(trusting.records, made.id)
     secrets = [*secrets, *(text.split("_")[2].encode() for text in (trusting.key, other))]
     with trusting.client() as client:
         client.put("/v1/datasets/tiny", content=bundle(10))

@@ -9,7 +9,7 @@ import pytest
 
 from redis_server import Server
 from service.contract.errors import InvalidSetting
-from service.engine import database, queueing
+from service.engine import database, task_queue
 
 
 @pytest.fixture
@@ -17,21 +17,21 @@ def forgetful(tmp_path):
     """A Redis that drops keys when memory is short."""
     server = Server(tmp_path, "allkeys-lru")
     server.start()
-    yield queueing.connect(server.url)
+    yield task_queue.connect_redis(server.url)
     server.kill()
 
 
 def test_a_redis_that_may_forget_is_refused(forgetful):
     with pytest.raises(InvalidSetting, match="allkeys-lru, expected noeviction"):
-        queueing.check(forgetful)
+        task_queue.check_eviction(forgetful)
 
 
 def test_a_database_of_another_version_is_refused(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
     with pytest.raises(InvalidSetting, match="revision None, this version needs"):
-        database.check_at_head(engine)
-    database.migrate(engine)
-    database.check_at_head(engine)
+        database.check_revision(engine)
+    database.migrate_database(engine)
+    database.check_revision(engine)
     engine.dispose()
 
 
@@ -40,14 +40,14 @@ def test_migrate_brings_the_tables_to_this_version(tmp_path):
     command = [sys.executable, "-m", "service", "migrate"]
     environment = {**os.environ, "PRESCORE_DATABASE_URL": url}
     subprocess.run(command, check=True, env=environment, timeout=60)
-    engine = database.connect(url)
-    database.check_at_head(engine)
+    engine = database.open_database(url)
+    database.check_revision(engine)
     engine.dispose()
 
 
 def test_a_database_of_an_unknown_kind_is_refused_without_its_password():
     with pytest.raises(InvalidSetting) as caught:
-        database.connect("mysql://user:secret@host/db")
+        database.open_database("mysql://user:secret@host/db")
     assert "secret" not in str(caught.value)
 
 

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from fleet import CERTIFICATES, bundle_of, checkpoint, until, upload
 from service.contract.plan.tasks import Task
-from service.engine import intake, queueing
+from service.engine import intake, task_queue
 from service.engine.blobs import open_blobs
-from service.engine.queueing import RedisQueue
 from service.engine.records import Records
 from service.engine.tables import task_rows
+from service.engine.task_queue import RedisQueue
 from workers.runtime import short_tasks
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.runner import RunnerLimits
@@ -59,7 +59,7 @@ def records(engine):
 
 @pytest.fixture
 def queue(server):
-    connection = queueing.connect(server.url)
+    connection = task_queue.connect_redis(server.url)
     connection.flushall()
     return RedisQueue(connection)
 

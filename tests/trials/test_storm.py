@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import Fleet, bundle, checkpoint, digest, until, until_ended, upload
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 from service.engine.tables import runs, task_rows
 from storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 
@@ -42,7 +42,7 @@ def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, with_key):
     pieces = Pieces(fleet, files)
     try:
         if with_key:
-            _, fleet.key = keys.make(fleet.records, "red", Scope.ADMIN)
+            _, fleet.key = keys.create_key(fleet.records, "red", Scope.ADMIN)
         with fleet.client() as client:
             client.put("/v1/datasets/tiny", content=bundle(40))
             identities = [upload(client, checkpoint(seed=at)) for at in range(RUNS)]

@@ -26,8 +26,7 @@ from fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_end
 from pieces import Pieces
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
-from service.engine import database
-from service.engine.kept import plugins
+from service.engine import database, fleet_status
 from service.engine.records import Records
 from workers.offline import assets
 from workers.runtime.worker import record_plugins
@@ -113,7 +112,7 @@ def _each_on_its_own(registered, folder, request):
         for name, kind in PIECES.items():
             # without a converter: test_converter.py
             pieces.start(kind, PRESCORE_HOME=str(homes[name]), PRESCORE_CONVERTER="")
-        records = Records(database.connect(record))
+        records = Records(database.open_database(record))
         stack.callback(records.engine.dispose)
         _until_told(records)
         yield pieces
@@ -122,7 +121,7 @@ def _each_on_its_own(registered, folder, request):
 def _until_told(records):
     def told():
         with records.reading() as connection:
-            return plugins.told(connection)
+            return fleet_status.read_plugins(connection)
 
     until(told, 60, "the workers' plug-ins")
 

@@ -7,10 +7,10 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from service.engine import leases, queueing
-from service.engine.queueing import RedisQueue
+from service.engine import leases, task_queue
 from service.engine.records import Records
 from service.engine.tables import task_rows
+from service.engine.task_queue import RedisQueue
 from workers.runtime.worker import QueueWorker
 
 QUEUE = "rq:queue:metrics"
@@ -18,7 +18,7 @@ QUEUE = "rq:queue:metrics"
 
 @pytest.fixture
 def connection(server):
-    connection = queueing.connect(server.url)
+    connection = task_queue.connect_redis(server.url)
     connection.flushall()
     return connection
 
@@ -167,7 +167,7 @@ def test_tasks_whose_wake_ups_began_others_are_all_begun_and_no_queue_grows(conn
         queues.ring_again(records, before=time.time() + 1)
         assert connection.llen(QUEUE) <= 40
         if connection.lpop(QUEUE) is not None:
-            lease = leases.take_first(records, "metrics", "metrics@here:1-0")
+            lease = leases.lease_first_task(records, "metrics", "metrics@here:1-0")
             began += [lease.key] if lease else []
     assert sorted(began) == [_key(number) for number in range(40)]
     assert connection.llen(QUEUE) == 0

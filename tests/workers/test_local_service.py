@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 def _statuses(home):
-    engine = database.connect(f"sqlite:///{home / local_service.FOLDER / 'record.sqlite'}")
+    engine = database.open_database(f"sqlite:///{home / local_service.FOLDER / 'record.sqlite'}")
     with engine.connect() as connection:
         found = connection.execute(sa.select(runs.c.status)).scalars().all()
     engine.dispose()
@@ -108,7 +108,7 @@ def long_command(folder, tmp_path):
 
 
 def _running(record):
-    engine = database.connect(f"sqlite:///{record}")
+    engine = database.open_database(f"sqlite:///{record}")
     try:
         with engine.connect() as connection:
             return connection.exec_driver_sql("SELECT status FROM tasks").scalars().all()

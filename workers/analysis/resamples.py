@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract.metrics import draws as packing
-from service.contract.metrics import families
+from service.contract.metrics import draws, families
 from workers.metrics import postgen
 from workers.metrics.family import FamilyScores, Statistics
 
@@ -152,11 +151,11 @@ def join_blocks(blocks: Iterable[Corpus]) -> Corpus:
 
 def pack_draws(found: Corpus) -> dict[str, str]:
     """The first resamples' scores by metric, packed for a board, in base64."""
-    some = {name: values[: packing.DRAWS] for name, values in found.items()}
+    some = {name: values[: draws.DRAWS] for name, values in found.items()}
     return {
-        name: base64.b64encode(packing.pack_draws(values.tolist())).decode("ascii")
+        name: base64.b64encode(draws.pack_draws(values.tolist())).decode("ascii")
         for name, values in some.items()
-        if len(values) == packing.DRAWS and np.isfinite(found[name]).all()
+        if len(values) == draws.DRAWS and np.isfinite(found[name]).all()
     }
 
 

@@ -19,8 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError, ServiceError, exit_codes, plain_text
-from prescore.cli import console as of_client
-from prescore.cli import telling
+from prescore.cli import console, telling
 from prescore.cli.options import file_to_write
 from service.contract.errors import PrescoreError, RequestRefused, RunCanceled
 from service.contract.metrics import families, tokenizers
@@ -134,7 +133,7 @@ def print_json(document: object) -> None:
 
 def split_names(*given: str) -> list[str]:
     """The names in texts such as `bleu,cider_d`."""
-    return of_client.names(given) or []
+    return console.names(given) or []
 
 
 def print_reasons(what: str, reasons: Mapping[str, str]) -> None:

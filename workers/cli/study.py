@@ -46,7 +46,6 @@ def study(
     Exit 0: studied. 2: usage, or refused.
     """
     from workers.bench.study import correlations, tables
-    from workers.bench.study import tables as tables_of_rows
     from workers.bench.study.rows import join_rows
 
     with report_errors():
@@ -56,13 +55,13 @@ def study(
                     f"expected a table of rows, found the checkpoint {path}: submit it, and "
                     "study it by `prescore correlations --compute`"
                 )
-        parts = [tables_of_rows.read_rows_table(path) for path in files]
+        parts = [tables.read_rows_table(path) for path in files]
         if not parts:
             raise RequestRefused("found nothing to study")
         rows = join_rows(parts)
         found = correlations.correlate_scores(rows)
         if rows_out is not None:
-            tables_of_rows.write_rows_table(rows_out, rows)
+            tables.write_rows_table(rows_out, rows)
         if json_out is not None:
             json_out.write_text(json.dumps(found, allow_nan=False) + "\n", "utf-8")
         if csv_out is not None:

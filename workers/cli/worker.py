@@ -39,22 +39,22 @@ def converter(
     """Open files that may run code, and pictures, in the workers' place: with no network, no
     secrets and no home. Workers on the same machine find it by PRESCORE_CONVERTER.
     """
-    from workers.sandbox import converter_server as running
+    from workers.sandbox import converter_server
 
     with report_errors():
         chosen = settings.load_settings()
         place = socket or chosen.converter
         if place is None:
             raise InvalidSetting("expected --socket or PRESCORE_CONVERTER: where to listen")
-        running.serve_converter(place, children, chosen)
+        converter_server.serve_converter(place, children, chosen)
 
 
 def _task(role: str) -> None:
     from service.engine import logs
-    from service.engine.tracing import choosing
+    from service.engine.tracing import tracers
     from workers.runtime.worker import run_worker
 
     with report_errors():
         chosen = settings.load_settings()
-        logs.configure(f"{role} worker", chosen.log_level)
-        run_worker(role, chosen, choosing.tracer(role, os.environ))
+        logs.configure_logs(f"{role} worker", chosen.log_level)
+        run_worker(role, chosen, tracers.choose_tracer(role, os.environ))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from service.contract.errors import InvalidPackage, RequestRefused
 from service.contract.formats import bundles, checkpoint_header, packages, state_dicts
-from service.contract.formats import state_dicts as vocabularies
 from service.contract.formats.architectures import list_tensor_shapes
 from service.contract.formats.checkpoint_header import (
     UNK,
@@ -29,10 +28,8 @@ from service.contract.formats.map_files import (
 from service.contract.formats.packages import ModelPackage
 from service.contract.formats.state_dicts import StateDict
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
-from workers import files as atomic
-from workers import tensor_files
-from workers.conversion import foreign_files as files
-from workers.conversion import recurrent_captioners, transformer_captioners
+from workers import files, tensor_files
+from workers.conversion import foreign_files, recurrent_captioners, transformer_captioners
 from workers.conversion.foreign_files import ConversionLimits
 from workers.conversion.layers import Arrays, ConvertedCaptioner, Floats, ModelTensors, SourceModel
 
@@ -47,7 +44,7 @@ def convert_tensors(
     tensors are left over that the map does not ignore.
     """
     state = ModelTensors(arrays)
-    words = vocabularies.order_words(by_id, given.words)
+    words = state_dicts.order_words(by_id, given.words)
     made = _make_captioner(SourceModel(state, words, len(by_id)), given)
     description = CheckpointDescription(
         given.architecture, made.config, words.words, given.tokenizer, encoder
@@ -82,7 +79,7 @@ def write_canonical(
         )
         return checkpoint_header.read_checkpoint_header(partial)
 
-    return atomic.write_atomically(path, save)
+    return files.write_atomically(path, save)
 
 
 def _check_shapes(description: CheckpointDescription, tensors: Mapping[str, Floats]) -> None:
@@ -116,7 +113,7 @@ _CHUNK = 1 << 24
 def convert_package(path: Path, box: ConversionLimits) -> tuple[CheckpointDescription, Tensors]:
     """Raises RequestRefused, or UnusableCheckpoint, where the tensors are not those of the map."""
     with _taken_out(path) as (found, tensors):
-        arrays, _ = files.read_tensors(tensors, box)
+        arrays, _ = foreign_files.read_tensors(tensors, box)
         return convert_tensors(arrays, found.by_id, found.map, found.encoder)
 
 

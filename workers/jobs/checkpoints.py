@@ -55,9 +55,8 @@ def _run_graphs(request: JobRequest, toolbox: Toolbox, facts: model_formats.Fact
 def _converted(path: Path, box: "ConversionLimits") -> JobResult:
     """A state dict with its map and its words."""
     from workers.conversion import canonical_checkpoints
-    from workers.conversion import canonical_checkpoints as of_state_dicts
 
-    description, tensors = of_state_dicts.convert_package(path, box)
+    description, tensors = canonical_checkpoints.convert_package(path, box)
     parameters = sum(tensor.size for tensor in tensors.values())
     return JobResult(
         lambda path: canonical_checkpoints.write_canonical(path, description, tensors),

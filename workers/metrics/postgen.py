@@ -40,7 +40,7 @@ from workers.metrics.family import (
     Statistics,
 )
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.learned import kinds as learned
+from workers.metrics.learned import kinds
 from workers.metrics.learned.kinds import KINDS
 from workers.metrics.references import PreparedReferences
 from workers.progress import Progress, ignore_progress
@@ -76,7 +76,7 @@ FAMILIES: dict[str, FamilyFunctions] = {
         against=refscore.against,
         complete=refscore.complete,
     ),
-    **{name: learned.make_learned_family(name) for name in KINDS},
+    **{name: kinds.make_learned_family(name) for name in KINDS},
     "accord_large": FamilyFunctions(
         accord_large.measure,
         accord_large.corpus,

@@ -170,12 +170,12 @@ def train_vectors(
 ) -> MeasuredFile:
     """Train word vectors on captions, tokenized as for WMD, and register them."""
     from workers.metrics.tokens import tokenize
-    from workers.metrics.vectors import word2vec as training
+    from workers.metrics.vectors import word2vec
 
     texts = [text for source in sources for item in source.items for text in item.references]
     captions = tokenize(texts, tokenizer, toolbox.jvm(), progress=begin("captions"))
     with _workplace(toolbox.places) as folder:
-        training.train_word_vectors(captions, folder / "trained", options, begin("epochs"))
+        word2vec.train_word_vectors(captions, folder / "trained", options, begin("epochs"))
         return register_asset(ASSETS["word-vectors"], folder / "trained", toolbox.places)
 
 

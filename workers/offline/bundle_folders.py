@@ -9,7 +9,7 @@ from service.contract.errors import InvalidBundle, RequestRefused
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem, files, plain_tar
 from service.contract.wording import count_noun
-from workers.inference import pictures as decoding
+from workers.inference import pictures
 from workers.progress import Progress
 
 
@@ -54,7 +54,7 @@ def join_splits(items: Iterable[BundleItem], others: Sequence[BundleItem]) -> It
 
 
 _MOST_NAMED = 10
-_SMALL = decoding.PictureFit(
+_SMALL = pictures.PictureFit(
     "nearest", stretched=(8, 8)
 )  # whole pictures are decoded, few pixels kept
 
@@ -86,13 +86,13 @@ def check_pictures_decode(
     ]
     undecoded: dict[str, str] = {}
     for done, found in enumerate(
-        decoding.read_pictures(bundle, images, fit=_SMALL, sandbox=sandbox), 1
+        pictures.read_pictures(bundle, images, fit=_SMALL, sandbox=sandbox), 1
     ):
         progress(done, len(images))
-        if isinstance(found, decoding.PictureDecodingFailure):
+        if isinstance(found, pictures.PictureDecodingFailure):
             undecoded[found.image] = found.reason
     if undecoded:
-        raise decoding.build_undecoded_error(undecoded)
+        raise pictures.build_undecoded_error(undecoded)
 
 
 def copy_pictures(folder: Path, bundle: Path, images: Iterable[str]) -> None:

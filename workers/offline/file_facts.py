@@ -50,8 +50,7 @@ def describe_package(path: Path) -> dict[str, Any]:
 
 
 def _of_others(path: Path, facts: model_formats.Facts) -> dict[str, Any]:
-    from workers.conversion import canonical_checkpoints as of_state_dicts
-    from workers.conversion import foreign_files
+    from workers.conversion import canonical_checkpoints, foreign_files
     from workers.conversion.foreign_files import ConversionLimits
 
     box = ConversionLimits.of(settings.load_settings())
@@ -60,7 +59,7 @@ def _of_others(path: Path, facts: model_formats.Facts) -> dict[str, Any]:
         if facts["format"] == "huggingface":
             foreign_files.check_huggingface(path, box)
             return known
-        description, tensors = of_state_dicts.convert_package(path, box)
+        description, tensors = canonical_checkpoints.convert_package(path, box)
     except SandboxUnavailable as unavailable:
         return known | describe_unseen("what stands beside the tensors is right; they", unavailable)
     parameters = sum(tensor.size for tensor in tensors.values())

@@ -13,8 +13,8 @@ import structlog
 from service.contract.errors import RunCanceled
 from service.engine import presence
 from service.engine.blobs import Blobs
-from service.engine.queueing import AtOnce, WakeUpQueue
 from service.engine.records import Records
+from service.engine.task_queue import InProcessQueue, WakeUpQueue
 from service.engine.tracing.spans import OFF, Tracer
 from workers import jobs
 from workers.jobs.toolbox import Toolbox
@@ -73,7 +73,7 @@ class ComputingThread:
         self._messages.put(ChildProgress(done, total))
 
 
-class BackgroundQueue(AtOnce):
+class BackgroundQueue(InProcessQueue):
     """A queue whose tasks one thread of this process performs, one after the other."""
 
     def __init__(self, perform: Callable[[str], None], records: Records) -> None:
@@ -110,13 +110,13 @@ class BackgroundQueue(AtOnce):
 
 def open_queue(
     records: Records, blobs: Blobs, folder: Path, toolbox: Toolbox, tracer: Tracer = OFF
-) -> AtOnce:
+) -> InProcessQueue:
     """A queue that performs tasks before a submission returns; `tracer` is told of attempts."""
 
     def perform(queue: str) -> None:
         runner.run_first(queue)
 
-    at_once = AtOnce(perform)
+    at_once = InProcessQueue(perform)
     runner = _runner(records, at_once, AttemptFiles(blobs, folder), toolbox, tracer)
     return at_once
 
@@ -136,7 +136,7 @@ def open_background_queue(
     workplace.sweep()
     queue = BackgroundQueue(perform, records)
     runner = _runner(records, queue, workplace, toolbox)
-    with presence.present(home, runner.name):
+    with presence.stay_present(home, runner.name):
         yield queue
         runner.ask_to_stop()
         queue.close(_STOP_SECONDS)
@@ -149,7 +149,7 @@ def _runner(
     toolbox: Toolbox,
     tracer: Tracer = OFF,
 ) -> TaskRunner:
-    name = presence.name("in-process")
+    name = presence.name_worker("in-process")
     return TaskRunner(
         records, queue, workplace, name, lambda: ComputingThread(toolbox), tracer=tracer
     )

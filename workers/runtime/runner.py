@@ -26,10 +26,10 @@ from service.contract.errors import (
     WorkerLost,
 )
 from service.contract.plan.prices import SHORT_SECONDS
-from service.engine import leases, telling
+from service.engine import leases, run_updates
 from service.engine.leases import Lease
-from service.engine.queueing import WakeUpQueue
 from service.engine.records import Records
+from service.engine.task_queue import WakeUpQueue
 from service.engine.tracing import contexts
 from service.engine.tracing.spans import OFF, UNTOLD, Attributes, Span, Tracer
 from workers.processes import ChildGone
@@ -94,7 +94,7 @@ class TaskRunner:
         """Perform the task of a queue whose turn it is, if any is ready; returns whether it was.
         `short`: of the short ones alone.
         """
-        lease = leases.take_first(self._records, queue, self.name, short=short)
+        lease = leases.lease_first_task(self._records, queue, self.name, short=short)
         if lease is not None:
             self._perform(lease)
         return lease is not None
@@ -108,7 +108,7 @@ class TaskRunner:
         self._done += 1
         if self._done >= RECYCLE_AFTER:
             self.close()
-        telling.tell_others(self._records)
+        run_updates.update_noted_runs(self._records)
         self._queue.flush(self._records)
 
     def _compute(self, lease: Lease) -> None:
@@ -121,7 +121,7 @@ class TaskRunner:
             self._lose(lease, error.code, error.detail, killed=False)
         except BaseException:  # an interrupt, or no database: nothing may keep running
             self.kill()
-            leases.hand_back(self._records, lease)
+            leases.hand_back_task(self._records, lease)
             raise
 
     def tell(self, outcome: str) -> None:
@@ -162,7 +162,7 @@ class TaskRunner:
                 return
             digest = watch.until_done(lambda: self._workplace.store(result))
             kept = watch.until_written(
-                lambda: leases.finish(self._records, lease, digest, answer["summary"])
+                lambda: leases.finish_attempt(self._records, lease, digest, answer["summary"])
             )
             self.tell("done" if kept else "refused: too late")
             if kept:
@@ -171,8 +171,8 @@ class TaskRunner:
 
     def still_ours(self, lease: Lease, progress: ChildProgress) -> bool:
         """Extend the lease; False if the task was canceled, or another worker has it."""
-        ours = leases.beat(self._records, lease, progress.done, progress.total)
-        telling.tell_others(self._records, most=1)
+        ours = leases.extend_lease(self._records, lease, progress.done, progress.total)
+        run_updates.update_noted_runs(self._records, most=1)
         if not lease.short or time.monotonic() - self._begun > SHORT_SECONDS:
             self._meanwhile()
         return ours
@@ -192,7 +192,7 @@ class TaskRunner:
             return True
         if self._stop_asked and time.monotonic() - self._stop_asked > GRACE_SECONDS:
             self.kill()
-            leases.hand_back(self._records, lease)
+            leases.hand_back_task(self._records, lease)
             self.tell("handed back")
             return True
         return False
@@ -204,7 +204,7 @@ class TaskRunner:
     def _recompute(self, lease: Lease, error: BlobUnreadable) -> None:
         log.warning("damaged input", kind=lease.kind, key=lease.key, digest=error.digest)
         self.tell("an input was damaged")
-        if not leases.recompute(self._records, lease, error.digest):
+        if not leases.recompute_input(self._records, lease, error.digest):
             detail = f"{error.detail}; upload it again"
             self.fail(lease, "blob_missing", detail, death=False, retry=False)
 
@@ -213,7 +213,7 @@ class TaskRunner:
         code, detail = error["code"], error["detail"]
         if code == MetricUnavailable.code:
             log.warning("unavailable", kind=lease.kind, key=lease.key, detail=detail)
-            leases.make_unavailable(self._records, lease, {"code": code, "detail": detail})
+            leases.make_task_unavailable(self._records, lease, {"code": code, "detail": detail})
             self.tell(code)
         elif code == ConverterUnavailable.code:
             self._lose(lease, code, detail, killed=False)
@@ -224,13 +224,13 @@ class TaskRunner:
         log.warning("failed", kind=lease.kind, key=lease.key, code=code, detail=detail)
         error = {"code": code, "detail": detail}
         self._span.fail(code)
-        leases.fail(self._records, lease, error, death=death, retry=retry)
+        leases.fail_attempt(self._records, lease, error, death=death, retry=retry)
 
     def _lose(self, lease: Lease, code: str, detail: str, *, killed: bool) -> None:
         """Record that the attempt was ended from outside."""
         log.warning("lost", kind=lease.kind, key=lease.key, code=code, detail=detail)
         self._span.fail(code)
-        leases.lose(self._records, lease, {"code": code, "detail": detail}, killed=killed)
+        leases.lose_attempt(self._records, lease, {"code": code, "detail": detail}, killed=killed)
 
     def _child_lost(self, lease: Lease, child: TaskExecutor) -> None:
         ended, output = child.end(), child.last_output[-2000:]
@@ -342,4 +342,6 @@ def start_attempt_span(tracer: Tracer, lease: Lease) -> AbstractContextManager[S
         "prescore.queue": lease.queue,
         "prescore.queue.wait_seconds": round(lease.waited, 3),
     }
-    return tracer.attempt(f"attempt {lease.kind}", contexts.read(lease.traceparent), attributes)
+    return tracer.attempt(
+        f"attempt {lease.kind}", contexts.parse_traceparent(lease.traceparent), attributes
+    )

@@ -11,11 +11,10 @@ from concurrent import futures
 
 import structlog
 
-from service.engine import leases
+from service.engine import leases, turns
 from service.engine.leases import Lease
-from service.engine.queueing import RedisQueue
 from service.engine.records import Records
-from service.engine.waiting import turns
+from service.engine.task_queue import RedisQueue
 from workers.runtime.attempt_files import run_in_background
 from workers.runtime.runner import BEAT_SECONDS, TaskRunner
 from workers.runtime.warm_child import TaskExecutor
@@ -44,7 +43,7 @@ class ShortTaskRunner(TaskRunner):
 
     def _hand_back(self, lease: Lease, took: int) -> None:
         log.warning("not short", kind=lease.kind, key=lease.key, bytes=took)
-        leases.hand_back_as_long(self._records, lease)
+        leases.hand_back_long_task(self._records, lease)
         self.tell("not short")
 
 
@@ -88,7 +87,9 @@ class ShortTasks:
 
     def _is_one_ready(self) -> bool:
         with self._records.reading() as connection:
-            return any(turns.first(connection, queue, short=True) for queue in self._queues)
+            return any(
+                turns.find_first_task(connection, queue, short=True) for queue in self._queues
+            )
 
     def _perform(self) -> None:
         """Perform short tasks, as long as any is ready and a long one runs."""

@@ -22,11 +22,10 @@ from rq.worker_registration import clean_worker_registry
 
 from service.contract.plan.tasks import QUEUES
 from service.contract.settings import Settings
-from service.engine import database, endings, presence, queueing
+from service.engine import database, fleet_status, presence, task_expiry, task_queue
 from service.engine.blobs import open_blobs
-from service.engine.kept import plugins
-from service.engine.queueing import RedisQueue
 from service.engine.records import Records
+from service.engine.task_queue import RedisQueue
 from service.engine.tracing.spans import OFF, Tracer
 from workers.inference.plugins import registry
 from workers.runtime import short_tasks
@@ -150,17 +149,17 @@ class QueueWorker(BaseWorker):
 
 def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     """Run a worker until SIGTERM or SIGINT; `tracer` is told of its attempts."""
-    engine = database.connect(settings.database)
-    database.check_at_head(engine)
+    engine = database.open_database(settings.database)
+    database.check_revision(engine)
     # The worker waits on this connection for wake-ups.
-    name = presence.name(role)
-    connection = queueing.connect(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
-    queueing.check(connection)
+    name = presence.name_worker(role)
+    connection = task_queue.connect_redis(settings.redis, WAIT_SECONDS + _ANSWER_SECONDS, name)
+    task_queue.check_eviction(connection)
     workplace = AttemptFiles(
         open_blobs(settings.blob_url, settings.home), settings.home / "attempts"
     )
     workplace.sweep()
-    records, ours = Records(engine), RedisQueue(queueing.connect(settings.redis))
+    records, ours = Records(engine), RedisQueue(task_queue.connect_redis(settings.redis))
     having = records, ours, workplace, name
 
     def child(purpose: str) -> WarmChild:
@@ -173,9 +172,9 @@ def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     runner = TaskRunner(*having, lambda: child(role), limits, second.look, tracer)
     runner.warm_up()
     try:
-        with presence.present(settings.home, name):
+        with presence.stay_present(settings.home, name):
             # What the one before this had begun comes before what has not been begun.
-            endings.end_leases_of_dead_workers(records, settings.home)
+            task_expiry.end_leases_of_dead_workers(records, settings.home)
             if role == "inference":
                 record_plugins(records)
             ours.flush(records)
@@ -191,7 +190,7 @@ def record_plugins(records: Records) -> None:
     found = registry.find_plugins()
     for name, problem in found.wrong.items():
         log.warning("a plug-in that cannot be used", name=name, problem=problem)
-    plugins.tell(records, found.usable.values())
+    fleet_status.store_plugins(records, found.usable.values())
 
 
 def _child_settings(settings: Settings) -> dict[str, str]:

@@ -301,7 +301,7 @@ def _open_many_files() -> None:
 
 def serve_converter(path: Path, children: int | None, settings: Settings) -> None:
     """Until SIGTERM or SIGINT."""
-    logs.configure("converter", settings.log_level)
+    logs.configure_logs("converter", settings.log_level)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     if confinement.explain_missing_sandbox() is None:

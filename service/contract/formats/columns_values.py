@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from service.contract.errors import ColumnsRefused
-from service.contract.formats import columns_header as headers
-from service.contract.formats import outputs
+from service.contract.formats import columns_header, outputs
 from service.contract.formats.bundles import BundleItem
 from service.contract.formats.columns_header import ColumnsHeader
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
@@ -28,7 +27,7 @@ assert sys.byteorder == "little", "safetensors are little-endian"
 def validate_columns(path: Path) -> ColumnsHeader:
     """The header of a file whose header and values are right; ColumnsRefused says what is wrong."""
     with path.open("rb") as stream:
-        header = headers.parse_columns_header(stream, path.stat().st_size)
+        header = columns_header.parse_columns_header(stream, path.stat().st_size)
         _ColumnsValues(stream, header).check()
     return header
 
@@ -215,7 +214,7 @@ def find_split_difference(path: Path, items: Iterable[BundleItem], images: int) 
     """Find the first image that differs; None where none does. With a tokenizer
     that Prescore knows, also the numbers of tokens are compared.
     """
-    header = headers.read_columns_header(path)
+    header = columns_header.read_columns_header(path)
     found = read_columns_offsets(path, header)
     split = MODEL_TOKENIZERS.get(header.tokenizer)
     for place, (name, item) in enumerate(zip(header.images, items, strict=False)):

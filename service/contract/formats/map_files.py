@@ -92,8 +92,8 @@ class SoftOrder(MapTable):
         return self
 
 
-# An activation or a number of heads, which no tensor shows, has no default where public code is not of
-# one mind: a wrong one would not be noticed.
+# An activation or a number of heads, which no tensor shows, has no default where public codes
+# differ: a wrong one would not be noticed.
 class SoftMap(MapBase):
     architecture: Literal["soft_attention"]
     inputs: Places

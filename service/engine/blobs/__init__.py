@@ -10,18 +10,31 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
 from service.contract.errors import InvalidSetting
-from service.engine.blobs.derived import Derived
-from service.engine.blobs.files import BlobUpload, FileBlobs, place
-from service.engine.blobs.resumed import Hashed, Resumed
+from service.engine.blobs.derived_files import DerivedFiles
+from service.engine.blobs.folder import (
+    BlobUpload,
+    FileBlobs,
+    PartialHash,
+    ResumableUpload,
+    place_of_object,
+)
 
 if TYPE_CHECKING:
-    from service.engine.blobs.staged import Staging
+    from service.engine.blobs.multipart import MultipartStaging
 
-__all__ = ["Arrived", "BlobUpload", "Blobs", "Derived", "FileBlobs", "open_blobs", "place"]
+__all__ = [
+    "BlobUpload",
+    "Blobs",
+    "DerivedFiles",
+    "FileBlobs",
+    "WholeUpload",
+    "open_blobs",
+    "place_of_object",
+]
 
 
-class Arrived(Protocol):
-    """What both an `Upload` and a `Resumed` are when all bytes are there."""
+class WholeUpload(Protocol):
+    """A `BlobUpload` or a `ResumableUpload` that has all its bytes."""
 
     path: Path
     size: int
@@ -33,14 +46,14 @@ class Arrived(Protocol):
 
 
 class Blobs(Protocol):
-    derived: Derived
-    staging: "Staging | None"  # where clients send large files to the store themselves
+    derived: DerivedFiles
+    staging: "MultipartStaging | None"  # where clients send large files to the store themselves
 
     def upload(self) -> AbstractContextManager[BlobUpload]:
         """An upload, which is deleted at the end of the block unless it was committed."""
         ...
 
-    def resumed(self, name: str, hashed: Hashed | None = None) -> Resumed:
+    def resumed(self, name: str, hashed: PartialHash | None = None) -> ResumableUpload:
         """An upload of that name, which stays when it is closed; `Held` while another has it."""
         ...
 
@@ -102,25 +115,25 @@ def open_blobs(
     if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
         return FileBlobs(Path(unquote(parts.path)))
     if parts.scheme == "s3" and parts.netloc:
-        from service.engine.blobs.remote import RemoteBlobs  # noqa: PLC0415  only where S3 is used
+        from service.engine.blobs.s3 import S3Blobs  # noqa: PLC0415  only where S3 is used
 
-        return RemoteBlobs(url, home / "copies", staging, hurried=hurried, copying=copying)
+        return S3Blobs(url, home / "copies", staging, hurried=hurried, copying=copying)
     raise InvalidSetting(
         "PRESCORE_BLOB_URL: expected file:///folder or s3://bucket/prefix, "
         f"found {parts.scheme or 'no scheme'}:…"
     )
 
 
-def _staging(url: str | None, public_url: str) -> "Staging":
+def _staging(url: str | None, public_url: str) -> "MultipartStaging":
     if urlsplit(url or "").scheme != "s3":
         raise InvalidSetting(
             "PRESCORE_BLOB_PUBLIC_URL: clients can send files to a store of s3:// alone; take it "
             "away, or set PRESCORE_BLOB_URL=s3://bucket/prefix"
         )
     try:
-        from service.engine.blobs.staged import Staging  # noqa: PLC0415  botocore is an extra
+        from service.engine.blobs.multipart import MultipartStaging  # noqa: PLC0415  botocore is an extra
     except ModuleNotFoundError:
         raise InvalidSetting(
             "PRESCORE_BLOB_PUBLIC_URL needs botocore: pip install 'prescore[s3]'"
         ) from None
-    return Staging(url or "", public_url)
+    return MultipartStaging(url or "", public_url)

@@ -1,4 +1,4 @@
-"""Which span a request belongs to, in the form of W3C's header `traceparent`.
+"""Trace contexts: the span of a request, as W3C's header `traceparent` has it.
 
 A context comes from anybody: only version 00 is read, to the letter; `tracestate`, which could hold
 anything, is not kept.
@@ -17,7 +17,7 @@ _current: ContextVar[str | None] = ContextVar("traceparent", default=None)
 
 
 @dataclass(frozen=True)
-class Context:
+class TraceContext:
     trace: int
     span: int
     flags: int
@@ -26,24 +26,24 @@ class Context:
         return f"00-{self.trace:032x}-{self.span:016x}-{self.flags:02x}"
 
 
-def read(text: str | None) -> Context | None:
+def parse_traceparent(text: str | None) -> TraceContext | None:
     """The context that a header or a row says; None if it says none in this form."""
     if text is None or len(text) != LENGTH:
         return None
     found = _FORM.fullmatch(text)
     if found is None:
         return None
-    context = Context(*(int(found[name], 16) for name in ("trace", "span", "flags")))
+    context = TraceContext(*(int(found[name], 16) for name in ("trace", "span", "flags")))
     return context if context.trace and context.span else None
 
 
-def current() -> str | None:
+def get_traceparent() -> str | None:
     """The traceparent of the request that is being answered; None where none is traced."""
     return _current.get()
 
 
 @contextmanager
-def within(traceparent: str) -> Iterator[None]:
+def use_traceparent(traceparent: str) -> Iterator[None]:
     """Inside, tasks are added for the span with this traceparent."""
     token = _current.set(traceparent)
     try:

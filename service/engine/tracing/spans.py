@@ -1,4 +1,4 @@
-"""What is told of requests and of attempts. `OFF` tells nothing, and costs nothing.
+"""Spans of requests and of attempts. `OFF` tells nothing, and costs nothing.
 
 Attributes are names, keys and numbers of ours, and codes of errors; never an error's text, a label,
 a caption or a path, which hold what users wrote.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from service.engine.tracing.contexts import Context
+from service.engine.tracing.contexts import TraceContext
 
 Attributes = Mapping[str, str | int | float]
 
@@ -28,12 +28,12 @@ class Span(Protocol):
 class Tracer(Protocol):
     is_on: bool
 
-    def request(self, name: str, parent: Context | None) -> AbstractContextManager[Span]:
+    def request(self, name: str, parent: TraceContext | None) -> AbstractContextManager[Span]:
         """A span of a request, of which `parent` is the caller's, if any is told."""
         ...
 
     def attempt(
-        self, name: str, parent: Context | None, attributes: Attributes
+        self, name: str, parent: TraceContext | None, attributes: Attributes
     ) -> AbstractContextManager[Span]:
         """A span of an attempt at a task; an exception that leaves it marks it as an error."""
         ...
@@ -43,7 +43,7 @@ class Tracer(Protocol):
         ...
 
 
-class _Untold:
+class _NoSpan:
     traceparent: str | None = None
 
     def name(self, name: str) -> None: ...
@@ -53,16 +53,16 @@ class _Untold:
     def fail(self, code: str) -> None: ...
 
 
-class _Off:
+class _NoTracer:
     is_on = False
 
-    def request(self, name: str, parent: Context | None) -> AbstractContextManager[Span]:  # noqa: ARG002
+    def request(self, name: str, parent: TraceContext | None) -> AbstractContextManager[Span]:  # noqa: ARG002
         return nullcontext(UNTOLD)
 
     def attempt(
         self,
         name: str,  # noqa: ARG002
-        parent: Context | None,  # noqa: ARG002
+        parent: TraceContext | None,  # noqa: ARG002
         attributes: Attributes,  # noqa: ARG002
     ) -> AbstractContextManager[Span]:
         return nullcontext(UNTOLD)
@@ -70,5 +70,5 @@ class _Off:
     def close(self) -> None: ...
 
 
-UNTOLD: Span = _Untold()
-OFF: Tracer = _Off()
+UNTOLD: Span = _NoSpan()
+OFF: Tracer = _NoTracer()

@@ -5,8 +5,7 @@ import asyncio
 from fastapi import Request, Response
 
 from service.contract.askers import Asker
-from service.engine.quotas import room as quotas
-from service.engine.waiting import room
+from service.engine import quotas
 from service.http.dependencies import Running, asker_of
 from service.http.entrance.json_bodies import Handler, JsonRoute
 
@@ -28,5 +27,5 @@ class SubmissionRoute(JsonRoute):
 
 def _check(service: Running, asker: Asker) -> None:
     """QueueFull or LimitReached where there is no room for a run of this asker."""
-    room.check(service.records, service.most_runs, asker.caller)
-    quotas.check_submission(service.records.of(asker.team), service.allowed.of(asker))
+    quotas.check_unfinished_runs(service.records, service.most_runs, asker.caller)
+    quotas.check_submission_quota(service.records.of(asker.team), service.allowed.of(asker))

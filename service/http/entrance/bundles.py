@@ -8,11 +8,11 @@ from prescore.models.datasets import Dataset
 from service.contract.errors import InvalidRequest
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.files import ContentDigests
-from service.engine.blobs import Arrived
+from service.engine.blobs import WholeUpload
 from service.http.dependencies import Running
 from service.http.entrance.uploads import Ask, Early
-from service.stored import versions
-from service.stored.versions import Bundle
+from service.stored import dataset_versions
+from service.stored.dataset_versions import JudgedBundle
 
 TAR = Early("beginning", lambda _: plain_tar.BLOCK)
 _OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")
@@ -28,15 +28,17 @@ def check_name(name: str) -> None:
         )
 
 
-async def keep(service: Running, name: str, upload: Arrived, ask: Ask) -> tuple[Dataset, bool]:
+async def keep(service: Running, name: str, upload: WholeUpload, ask: Ask) -> tuple[Dataset, bool]:
     """Judge the whole bundle and store it; returns the version, and whether it is new."""
     records, blobs = service.records, service.blobs
     with blobs.derived.new() as images, blobs.derived.new() as captions:
         path = str(upload.path)
         facts = await ask("dataset", path=path, images=str(images))
         content = await _content(ask, path, captions)
-        bundle = Bundle(upload, facts, content, captions, images)
-        storing = partial(versions.store, records, blobs, name, bundle, service.asker)
+        bundle = JudgedBundle(upload, facts, content, captions, images)
+        storing = partial(
+            dataset_versions.store_version, records, blobs, name, bundle, service.asker
+        )
         return await asyncio.to_thread(storing)
 
 

@@ -11,9 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from service.contract.errors import NotFound, ServiceUnavailable
-from service.engine.blobs import Arrived, Blobs
-from service.engine.parts import Parts
+from service.engine.blobs import Blobs, WholeUpload
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.http.dependencies import Running, caller_of
 from service.http.entrance.uploads import (
     Ask,
@@ -52,7 +52,7 @@ class ByDigest:
     stored: Stored
     early: Early
     whole: str | None = None
-    prepare: Callable[[Parts, str, str], None] | None = None
+    prepare: Callable[[ServiceParts, str, str], None] | None = None
 
     def head(self, service: Running, digest: str) -> Response:
         if not self.stored.exists(service.records, service.blobs, digest):
@@ -72,7 +72,7 @@ class ByDigest:
         return JSONResponse(await self._described(service, digest, caller), 200 if known else 201)
 
     async def keep(
-        self, service: Running, digest: str, upload: Arrived, ask: Ask, caller: str
+        self, service: Running, digest: str, upload: WholeUpload, ask: Ask, caller: str
     ) -> tuple[dict[str, Any], bool]:
         """Judge and store what has arrived in another way; returns what it is, and whether it is
         new.
@@ -86,7 +86,7 @@ class ByDigest:
         return await self._described(service, digest, caller), not known
 
     async def _store(
-        self, service: Running, digest: str, upload: Arrived, told: Facts, ask: Ask
+        self, service: Running, digest: str, upload: WholeUpload, told: Facts, ask: Ask
     ) -> None:
         facts = told if self.whole is None else await ask(self.whole, path=str(upload.path))
         await asyncio.to_thread(upload.commit)

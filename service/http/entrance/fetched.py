@@ -12,10 +12,10 @@ from fastapi import Request
 
 from service.contract.errors import Conflict, InvalidRequest, Overloaded, UrlRefused
 from service.engine.blobs import BlobUpload
-from service.engine.outgoing.client import Client
 from service.http.dependencies import Running
 from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import Early
+from service.outbound.client import OutboundClient
 from service.stored import judges
 
 MOST_BYTES = 5_000_000_000  # all of COCO with features of one vector an image is a tenth of it
@@ -56,7 +56,7 @@ async def fetched(
             yield upload
 
 
-def check(outgoing: Client, url: str) -> None:
+def check(outgoing: OutboundClient, url: str) -> None:
     """UrlRefused for what can never be fetched, Conflict where nothing is; nothing is looked up."""
     if not outgoing.fetches:
         raise Conflict(
@@ -69,7 +69,7 @@ def check(outgoing: Client, url: str) -> None:
 
 
 def _fetch(
-    outgoing: Client, url: str, most: int, upload: BlobUpload, early: Early, left: Event
+    outgoing: OutboundClient, url: str, most: int, upload: BlobUpload, early: Early, left: Event
 ) -> None:
     is_judged = False
     with outgoing.fetched(url, {}, most, SECONDS) as chunks:
@@ -86,7 +86,7 @@ def _fetch(
 def _judge(upload: BlobUpload, early: Early, left: Event) -> None:
     upload.flush()
     asked = {"path": str(upload.path), "bytes": None}
-    judges.of_this_process().ask(early.question, left.is_set, **asked).result()
+    judges.get_judges().ask(early.question, left.is_set, **asked).result()
 
 
 async def _leaving(request: Request, left: Event) -> None:

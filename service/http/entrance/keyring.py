@@ -14,12 +14,12 @@ import structlog
 from fastapi import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.access import keys
+from service.access.key_lookup import InvalidKey, KeyLookup, find_valid_key
+from service.access.keys import KeyRecord
 from service.contract.askers import Asker
 from service.contract.errors import LimitReached, PrescoreError, Unauthorized
 from service.contract.quotas import QuotaTable
-from service.engine.keyring import keys
-from service.engine.keyring.keys import KeyRecord
-from service.engine.keyring.looking import Lookup, NotValid, valid
 from service.engine.records import Records
 from service.http import problems
 from service.http.dependencies import address_of
@@ -44,7 +44,7 @@ class Keyring:
         self._allowed = allowed
         self._rates = rates
         self._most: dict[str, float | None] = {}  # requests a minute, by the id of a key
-        self._lookup = Lookup(records)
+        self._lookup = KeyLookup(records)
         self._noting: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,8 +116,8 @@ class Keyring:
     def _look(self, _: Request, given: str | None, now: float) -> KeyRecord:
         """The log says why a key is not valid, and its owner is told."""
         try:
-            return valid(given or "", self._lookup.find, now)
-        except NotValid as error:
+            return find_valid_key(given or "", self._lookup.find, now)
+        except InvalidKey as error:
             raise not_valid(error) from None
 
     def _note(self, key: KeyRecord, now: float) -> None:
@@ -128,7 +128,7 @@ class Keyring:
 
         def note() -> None:
             try:
-                keys.note_use(self._records, key.id, now)
+                keys.note_key_use(self._records, key.id, now)
             except Exception as error:  # noqa: BLE001  the next request notes it
                 log.warning("the use of a key was not noted", error=type(error).__name__)
             finally:
@@ -137,7 +137,7 @@ class Keyring:
         threading.Thread(target=note, daemon=True).start()
 
 
-def not_valid(error: NotValid) -> Unauthorized:
+def not_valid(error: InvalidKey) -> Unauthorized:
     log.warning("a key was refused", key=error.key, because=str(error))
     return Unauthorized(
         f"expected a valid key, found one that {error}; ask an admin of your team for a new one: "

@@ -10,7 +10,7 @@ from fastapi import Request, Response
 
 from service.contract.errors import PrescoreError
 from service.contract.quotas import Quotas
-from service.engine.quotas import room, usage
+from service.engine import quotas as usage
 from service.http import problems
 from service.http.dependencies import Running, asker_of
 
@@ -48,7 +48,7 @@ async def before(request: Request) -> Meter | None:
     length = request.headers.get("content-length", "")
     announced = int(length) if length.isdigit() else None
     records = service.records.of(asker.team)
-    meter = Meter(await asyncio.to_thread(room.for_upload, records, quotas, announced))
+    meter = Meter(await asyncio.to_thread(usage.check_upload_quota, records, quotas, announced))
     request.state.meter = meter
     return meter
 
@@ -64,7 +64,7 @@ async def after(request: Request, meter: Meter, answered: Response | Exception) 
 
 def _count(service: Running, team: str, size: int) -> None:
     with service.records.of(team).transaction() as connection:
-        usage.add(connection, team, "upload_bytes", size)
+        usage.add_usage(connection, team, "upload_bytes", size)
 
 
 def _is_limited(quotas: Quotas) -> bool:

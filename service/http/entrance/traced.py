@@ -6,7 +6,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.tracing import contexts
-from service.engine.tracing.contexts import Context
+from service.engine.tracing.contexts import TraceContext
 from service.engine.tracing.spans import Span, Tracer
 from service.http.entrance.access_log import OF_MONITORS
 from service.http.telemetry import METHODS
@@ -36,16 +36,16 @@ class Traced:
 
         with self._tracer.request(method, caller(scope["headers"])) as span:
             try:
-                with contexts.within(_begun(span)):
+                with contexts.use_traceparent(_begun(span)):
                     await self._app(scope, receive, seen)
             finally:
                 _tell(span, method, scope, status)
 
 
-def caller(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
+def caller(headers: Iterable[tuple[bytes, bytes]]) -> TraceContext | None:
     """The span that the caller names; None if it names none, two, or one in another form."""
     given = [value for name, value in headers if name == _HEADER]
-    return contexts.read(given[0].decode("latin-1")) if len(given) == 1 else None
+    return contexts.parse_traceparent(given[0].decode("latin-1")) if len(given) == 1 else None
 
 
 def _begun(span: Span) -> str:

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from service.contract import limits
 from service.contract.errors import BodyTooLarge, DigestMismatch, InvalidRequest
-from service.engine.blobs import Arrived, Blobs, BlobUpload
+from service.engine.blobs import Blobs, BlobUpload, WholeUpload
 from service.http.entrance.metering import meter_of
 from service.stored import judges
 from service.stored.judges import Facts
@@ -111,9 +111,9 @@ def check_digest(found: str, digest: str) -> None:
         raise DigestMismatch(f"the body's SHA-256 is {found}, not {digest}")
 
 
-async def judged_early(upload: Arrived, early: Early, length: int | None) -> Facts:
+async def judged_early(upload: WholeUpload, early: Early, length: int | None) -> Facts:
     """What judges say of the beginning of a file of that length, or of a whole one."""
-    asked = judges.of_this_process().ask(
+    asked = judges.get_judges().ask(
         early.question, lambda: False, path=str(upload.path), bytes=length
     )
     return await asyncio.wrap_future(asked)
@@ -122,7 +122,7 @@ async def judged_early(upload: Arrived, early: Early, length: int | None) -> Fac
 async def judged(request: Request, question: str, **asked: object) -> Facts:
     """What judges say of a body that has come as a whole; they stop where its sender leaves."""
     left = Event()
-    answer = asyncio.wrap_future(judges.of_this_process().ask(question, left.is_set, **asked))
+    answer = asyncio.wrap_future(judges.get_judges().ask(question, left.is_set, **asked))
     leaving = asyncio.ensure_future(_leaving(request))
     try:
         either: list[asyncio.Future[Any]] = [answer, leaving]

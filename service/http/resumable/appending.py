@@ -26,9 +26,9 @@ from service.http.entrance.access import require
 from service.http.entrance.metering import meter_of
 from service.http.entrance.uploads import judged_early
 from service.http.resumable import finishing, tus
-from service.stored.unfinished import rows
-from service.stored.unfinished.rows import Purpose, Unfinished
-from service.stored.unfinished.turns import Turn
+from service.stored import resumable_uploads
+from service.stored.resumable_uploads import UnfinishedUpload, UploadPurpose
+from service.stored.upload_turns import UploadTurn
 
 _BUFFER = 1 << 20  # bytes a write: fifty uploads at once hold fifty of them
 _NOTED_BYTES = 64 << 20  # between two notes in the record: what a crash may cost
@@ -38,8 +38,8 @@ _SOON = 20.0  # seconds: what is judged by its header alone has ended by then
 
 
 async def append(
-    request: Request, service: Running, upload: Unfinished, offset: int = 0
-) -> Unfinished:
+    request: Request, service: Running, upload: UnfinishedUpload, offset: int = 0
+) -> UnfinishedUpload:
     """The upload with this request's bytes; what it became is stored if it has all now."""
     async with service.turns.taken(service, upload) as turn:
         upload = turn.upload
@@ -60,19 +60,21 @@ async def append(
             raise
         has_all = turn.file.size == upload.length
         if has_all:
-            await asyncio.to_thread(rows.completed, service.records, upload.id)
-    upload = await asyncio.to_thread(rows.find, service.records, upload.id)
+            await asyncio.to_thread(resumable_uploads.note_complete, service.records, upload.id)
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
     return await finished(request, service, upload) if has_all else upload
 
 
-async def finished(request: Request, service: Running, upload: Unfinished) -> Unfinished:
+async def finished(
+    request: Request, service: Running, upload: UnfinishedUpload
+) -> UnfinishedUpload:
     """A complete upload once it is stored; raises why it was refused."""
     if upload.location is None:
         await finishing.finish(service, upload, caller_of(request))
-    return await asyncio.to_thread(rows.find, service.records, upload.id)
+    return await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
 
 
-def _check_fits(request: Request, upload: Unfinished) -> None:
+def _check_fits(request: Request, upload: UnfinishedUpload) -> None:
     """Refuse what would go beyond the length before a byte of it is read."""
     left, size = upload.length - upload.received, tus.body_length(request)
     if size is not None and size > left:
@@ -84,7 +86,7 @@ class Receiving:
     holds, and not for how it came.
     """
 
-    def __init__(self, service: Running, turn: Turn) -> None:
+    def __init__(self, service: Running, turn: UploadTurn) -> None:
         self.is_refused = False
         self._service = service
         self._turn = turn
@@ -145,7 +147,7 @@ class Receiving:
         if len(self._buffer) >= _BUFFER:
             await self._write()
         if self._is_due() and not await self._note():
-            raise rows.missing(self._turn.upload.id)
+            raise resumable_uploads.upload_not_found(self._turn.upload.id)
 
     def _beginning(self) -> bytes:
         found = self._turn.file.beginning(_BEGINNING)
@@ -178,7 +180,9 @@ class Receiving:
     def _sync(self) -> bool:
         turn = self._turn
         durable = turn.file.sync() if turn.file.size > self._noted else self._noted
-        is_there = rows.noted(self._service.records, turn.upload, durable, judged=self._judged)
+        is_there = resumable_uploads.note_received(
+            self._service.records, turn.upload, durable, judged=self._judged
+        )
         self._noted, self._noted_at = durable, time.monotonic()
         return is_there
 
@@ -195,7 +199,7 @@ class Receiving:
                 turn.file.delete()
 
 
-async def at_rest(service: Running, upload: Unfinished) -> Unfinished:
+async def at_rest(service: Running, upload: UnfinishedUpload) -> UnfinishedUpload:
     """The upload once nobody writes to it, so that what it says can be relied on."""
     is_open = not upload.complete and not upload.has_ended
     if is_open and (upload.writer is not None or service.turns.is_held(upload.id)):
@@ -204,30 +208,30 @@ async def at_rest(service: Running, upload: Unfinished) -> Unfinished:
     return upload
 
 
-async def noticed(request: Request, service: Running, upload: Unfinished) -> Unfinished:
+async def noticed(request: Request, service: Running, upload: UnfinishedUpload) -> UnfinishedUpload:
     """Begin to store what is complete and was not stored when the service ended."""
     if not upload.complete or upload.has_ended:
         return upload
     with contextlib.suppress(TimeoutError, PrescoreError):
         await asyncio.wait_for(finished(request, service, upload), _SOON)
-    return await asyncio.to_thread(rows.find, service.records, upload.id)
+    return await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
 
 
-def completed(upload: Unfinished) -> RequestRefused:
+def completed(upload: UnfinishedUpload) -> RequestRefused:
     """The refusal of bytes for an upload that has all of them."""
     check_not_refused(upload)
     became = "is being stored" if upload.location is None else f"became {upload.location}"
     return UploadComplete(f"the upload is complete and {became}: nothing can be appended")
 
 
-def check_not_refused(upload: Unfinished) -> None:
+def check_not_refused(upload: UnfinishedUpload) -> None:
     if upload.is_refused:
         raise UploadRefused(
             f"this upload was refused (GET {tus.PLACE}/{upload.id} says why): send another file"
         )
 
 
-def check_scope(service: Running, purpose: Purpose) -> None:
+def check_scope(service: Running, purpose: UploadPurpose) -> None:
     """Forbidden where what an upload becomes needs more than uploads do."""
     if purpose.kind == "dataset":
         require(service.asker, Scope.PUBLISH, "a version of a dataset")

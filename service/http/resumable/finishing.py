@@ -19,18 +19,17 @@ from service.contract.errors import (
     StoreUnavailable,
     UploadComplete,
 )
-from service.engine.blobs.resumed import Resumed
+from service.engine.blobs.folder import ResumableUpload
 from service.http import problems
 from service.http.dependencies import Running
 from service.http.entrance import bundles
 from service.http.entrance.by_digest import ByDigest
 from service.http.entrance.uploads import Early, check_digest
 from service.http.routers import checkpoints, columns
-from service.stored import judges
+from service.stored import judges, resumable_uploads, staged_uploads
 from service.stored.judges import Facts
-from service.stored.unfinished import rows, staging
-from service.stored.unfinished.rows import Purpose, Unfinished
-from service.stored.unfinished.turns import Turn
+from service.stored.resumable_uploads import UnfinishedUpload, UploadPurpose
+from service.stored.upload_turns import UploadTurn
 
 _BY_DIGEST: Mapping[str, tuple[str, ByDigest]] = {
     "checkpoint": ("/v1/checkpoints", checkpoints.FILES),
@@ -44,7 +43,7 @@ _PASSING = (
 )  # of RequestRefused, what a later attempt may do
 
 
-def early_of(purpose: Purpose) -> Early:
+def early_of(purpose: UploadPurpose) -> Early:
     if purpose.kind == "dataset":
         return bundles.TAR
     return _BY_DIGEST[purpose.kind][1].early
@@ -55,7 +54,7 @@ def is_final(error: Exception) -> bool:
     return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
 
 
-async def finish(service: Running, upload: Unfinished, caller: str) -> None:
+async def finish(service: Running, upload: UnfinishedUpload, caller: str) -> None:
     """Store what a complete upload becomes; raises why it was refused."""
 
     async def end(nobody: Event) -> None:
@@ -65,16 +64,18 @@ async def finish(service: Running, upload: Unfinished, caller: str) -> None:
 
 
 async def refuse(
-    service: Running, upload: Unfinished, file: Resumed, error: RequestRefused
+    service: Running, upload: UnfinishedUpload, file: ResumableUpload, error: RequestRefused
 ) -> None:
     """Note why, and free the bytes."""
     status = problems.status_of(type(error))
-    await asyncio.to_thread(rows.refused, service.records, upload.id, status, error)
+    await asyncio.to_thread(
+        resumable_uploads.note_refusal, service.records, upload.id, status, error
+    )
     file.delete()
     await forget_staged(service, upload)
 
 
-async def _finish(service: Running, upload: Unfinished, caller: str, nobody: Event) -> None:
+async def _finish(service: Running, upload: UnfinishedUpload, caller: str, nobody: Event) -> None:
     if not upload.is_in_the_store:
         await asyncio.to_thread(_put_back, service, upload)
     async with service.turns.taken(service, upload) as turn:
@@ -90,36 +91,38 @@ async def _finish(service: Running, upload: Unfinished, caller: str, nobody: Eve
             if is_final(error):
                 await refuse(service, upload, turn.file, error)
             raise
-        await asyncio.to_thread(rows.became, service.records, upload.id, location)
+        await asyncio.to_thread(
+            resumable_uploads.note_location, service.records, upload.id, location
+        )
         turn.file.delete()  # if the object was there already
         service.turns.forget_hash(upload.id)
         await forget_staged(service, turn.upload)
 
 
-async def _fetch(service: Running, turn: Turn) -> None:
+async def _fetch(service: Running, turn: UploadTurn) -> None:
     """Write what the client has sent to the store to the file. It counts as received only once it
     is an object: until then it can be fetched again.
     """
     async with _FETCHES:
         turn.file.begin(0)
-        chunks = staging.whole(service, turn.upload)
+        chunks = staged_uploads.stream_staged_file(service, turn.upload)
         while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
             async with service.turns.writing:
                 await asyncio.to_thread(turn.file.write, chunk)
     if turn.file.size != turn.upload.length:
-        raise rows.missing(turn.upload.id)
+        raise resumable_uploads.upload_not_found(turn.upload.id)
 
 
-async def forget_staged(service: Running, upload: Unfinished) -> None:
+async def forget_staged(service: Running, upload: UnfinishedUpload) -> None:
     with suppress(StoreUnavailable):  # it is deleted when the upload is
-        await asyncio.to_thread(staging.forget, service, upload)
+        await asyncio.to_thread(staged_uploads.forget_staged_file, service, upload)
 
 
-async def _store(service: Running, turn: Turn, caller: str, nobody: Event) -> str:
+async def _store(service: Running, turn: UploadTurn, caller: str, nobody: Event) -> str:
     """The URL of what the upload became."""
 
     async def ask(question: str, /, **asked: object) -> Facts:
-        answer = judges.of_this_process().ask(question, nobody.is_set, **asked)
+        answer = judges.get_judges().ask(question, nobody.is_set, **asked)
         return await asyncio.wrap_future(answer)
 
     purpose, file = turn.upload.purpose, turn.file
@@ -135,7 +138,7 @@ async def _store(service: Running, turn: Turn, caller: str, nobody: Event) -> st
     return f"{folder}/{purpose.digest}"
 
 
-def _put_back(service: Running, upload: Unfinished) -> None:
+def _put_back(service: Running, upload: UnfinishedUpload) -> None:
     """After a crash between storing the object and saying so, the file has the object's name."""
     path, digest = service.blobs.unended(upload.id), upload.purpose.digest
     if digest is None or path.exists() or not service.blobs.has(digest):

@@ -31,9 +31,9 @@ from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
 from service.http.entrance.metering import meter_of
 from service.http.resumable import appending, finishing, tus
-from service.stored.unfinished import rows, staging
-from service.stored.unfinished.rows import Unfinished
-from service.stored.unfinished.staging import Part
+from service.stored import resumable_uploads, staged_uploads
+from service.stored.resumable_uploads import UnfinishedUpload
+from service.stored.staged_uploads import FilePart
 
 router = APIRouter(
     prefix=tus.PLACE,
@@ -81,7 +81,9 @@ async def create(
     appending.check_scope(service, purpose)
     if tus.has_body(request):
         tus.check_type(request)
-    upload = await asyncio.to_thread(rows.create, service.records, purpose, length, metadata)
+    upload = await asyncio.to_thread(
+        resumable_uploads.create_upload, service.records, purpose, length, metadata
+    )
     if tus.has_body(request) or length == 0:
         upload = await appending.append(request, service, upload)
     return Response(None, 201, {"Location": f"{tus.PLACE}/{upload.id}", **tus.state(upload)})
@@ -97,8 +99,8 @@ def list_all(service: Service, digest: Annotated[Digest | None, Query()] = None)
     """Those that have begun and not ended, the latest first. By its digest, a file's upload is
     found again by who has lost its URL.
     """
-    found = rows.listed(service.records, digest)
-    return UploadPage(items=[rows.out(each) for each in found], next=None)
+    found = resumable_uploads.list_unfinished(service.records, digest)
+    return UploadPage(items=[resumable_uploads.format_upload(each) for each in found], next=None)
 
 
 @router.get(
@@ -111,8 +113,8 @@ async def get(id: Identity, request: Request, service: Service) -> Upload:
     """Where it stands, what it became, or why it was refused: also for who has not heard the answer
     to the last bytes.
     """
-    upload = await asyncio.to_thread(rows.find, service.records, id)
-    return rows.out(await appending.noticed(request, service, upload))
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
+    return resumable_uploads.format_upload(await appending.noticed(request, service, upload))
 
 
 @router.head(
@@ -131,7 +133,7 @@ async def head(id: Identity, request: Request, service: Service) -> Response:
     """Whoever sends bytes of it meanwhile is cut off: their connection may be dead without that
     having been noticed.
     """
-    upload = await asyncio.to_thread(rows.find, service.records, id)
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     upload = await appending.at_rest(service, upload)
     upload = await appending.noticed(request, service, upload)
     appending.check_not_refused(upload)
@@ -161,7 +163,7 @@ async def patch(
     or DELETE in `X-HTTP-Method-Override`.
     """
     tus.check_type(request)
-    upload = await asyncio.to_thread(rows.find, service.records, id)
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     appending.check_scope(service, upload.purpose)
     if not (upload.has_ended or upload.complete):
         upload = await appending.append(request, service, upload, offset)
@@ -183,10 +185,10 @@ async def patch(
 )
 async def delete(id: Identity, service: Service) -> None:
     """Whoever sends bytes of it meanwhile is cut off."""
-    upload = await asyncio.to_thread(rows.find, service.records, id)
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     await service.endings.give_up(id)
     async with service.turns.taken(service, upload) as turn:
-        await asyncio.to_thread(rows.delete, service.records, id)
+        await asyncio.to_thread(resumable_uploads.delete_upload, service.records, id)
         turn.file.delete()
         service.turns.forget_hash(id)
         await finishing.forget_staged(service, turn.upload)
@@ -222,7 +224,7 @@ async def place_parts(id: Identity, request: Request, service: Service) -> Uploa
     again, on another machine as well, is told of the rest alone. 409 where this is not offered:
     append with PATCH.
     """
-    upload = await asyncio.to_thread(rows.find, service.records, id)
+    upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     appending.check_scope(service, upload.purpose)
     appending.check_not_refused(upload)
     length = upload.length
@@ -232,29 +234,33 @@ async def place_parts(id: Identity, request: Request, service: Service) -> Uploa
             staged = length - sum(part.bytes for part in missing)
             parts = await asyncio.to_thread(_with_urls, service, id, missing[:URLS_AT_ONCE])
             return UploadParts(length=length, staged=staged, complete=False, parts=parts)
-        await asyncio.to_thread(rows.completed, service.records, id)
-        upload = await asyncio.to_thread(rows.find, service.records, id)
+        await asyncio.to_thread(resumable_uploads.note_complete, service.records, id)
+        upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     upload = await appending.noticed(request, service, upload)
     return UploadParts(length=length, staged=upload.staged, complete=True, parts=[])
 
 
-async def _missing(request: Request, service: Running, upload: Unfinished) -> list[Part]:
+async def _missing(request: Request, service: Running, upload: UnfinishedUpload) -> list[FilePart]:
     """The parts that the store lacks. What it has got since counts among the team's bytes."""
     meter = meter_of(request)
     if meter.most is not None and upload.length - upload.staged > meter.most:
         raise BodyTooLarge(f"your team may send {meter.most:,} bytes more, and not this")
-    missing = await asyncio.to_thread(staging.missing, service, upload)
+    missing = await asyncio.to_thread(staged_uploads.find_missing_parts, service, upload)
     staged = upload.length - sum(part.bytes for part in missing)
     meter.received = max(0, staged - upload.staged)
-    if not await asyncio.to_thread(rows.staged, service.records, upload, staged):
-        raise rows.missing(upload.id)
+    if not await asyncio.to_thread(
+        resumable_uploads.note_staged_bytes, service.records, upload, staged
+    ):
+        raise resumable_uploads.upload_not_found(upload.id)
     return missing
 
 
-def _with_urls(service: Running, identity: str, parts: list[Part]) -> list[UploadPart]:
-    upload = rows.find(service.records, identity)
-    until = moment(time.time() + staging.URL_SECONDS)
+def _with_urls(service: Running, identity: str, parts: list[FilePart]) -> list[UploadPart]:
+    upload = resumable_uploads.find_upload(service.records, identity)
+    until = moment(time.time() + staged_uploads.URL_SECONDS)
     return [
-        UploadPart(**vars(part), url=staging.url(service, upload, part), expires_at=until)
+        UploadPart(
+            **vars(part), url=staged_uploads.sign_part_url(service, upload, part), expires_at=until
+        )
         for part in parts
     ]

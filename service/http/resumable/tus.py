@@ -13,7 +13,7 @@ from service.contract import limits
 from service.contract.api.field_types import DatasetName, Digest
 from service.contract.errors import InvalidRequest, UnsupportedMedia, UnsupportedVersion
 from service.http.entrance import bundles
-from service.stored.unfinished.rows import Purpose, Unfinished
+from service.stored.resumable_uploads import UnfinishedUpload, UploadPurpose
 
 VERSION = "1.0.0"
 PART = "application/offset+octet-stream"
@@ -119,7 +119,7 @@ def read_metadata(text: str) -> dict[str, str]:
     return texts
 
 
-def read_purpose(metadata: str) -> Purpose:
+def read_purpose(metadata: str) -> UploadPurpose:
     """What an upload becomes, as Upload-Metadata says it. Other names in it mean nothing here."""
     texts = read_metadata(metadata)
     kind, digest, name = (texts.get(each) for each in ("kind", "digest", "name"))
@@ -135,7 +135,7 @@ def read_purpose(metadata: str) -> Purpose:
     if name is not None:
         _check("/name", _NAME, name)
         bundles.check_name(name)
-    return Purpose(kind, digest, name)
+    return UploadPurpose(kind, digest, name)
 
 
 _DIGEST: TypeAdapter[str] = TypeAdapter(Digest)
@@ -157,7 +157,7 @@ def _wrong(place: str, expected: str, found: str | None) -> InvalidRequest:
     return InvalidRequest(f"{field}: {detail}", [(f"/header/{field}", detail)])
 
 
-def state(upload: Unfinished) -> dict[str, str]:
+def state(upload: UnfinishedUpload) -> dict[str, str]:
     """The fields that say where an upload stands, and what it became."""
     until = formatdate(upload.expires_at, usegmt=True)
     place = {} if upload.location is None else {"Content-Location": upload.location}

@@ -28,7 +28,7 @@ FILES = ByDigest(
     "checkpoint",
     checkpoints,
     Early("checkpoint", model_formats.count_model_header_bytes),
-    prepare=checkpoints.prepare,
+    prepare=checkpoints.prepare_checkpoint,
 )
 
 

@@ -89,7 +89,7 @@ def every(
     if cursor is not None:
         last, version = search.read_cursor("datasets", cursor, str, int)
         after = last, version
-    items, more = datasets.page(service.records, limit, after)
+    items, more = datasets.list_versions(service.records, limit, after)
     following = None
     if more:
         position = items[-1].name, int(items[-1].version[1:])
@@ -115,6 +115,6 @@ def get(
 ) -> Response | Dataset:
     """`name` is the latest version, `name@v1` a certain one."""
     if accept is not None and LINES in accept:
-        path = datasets.captions_path(service.records, service.blobs, name)
+        path = datasets.find_captions_file(service.records, service.blobs, name)
         return StreamingResponse(files.read_captions_in_chunks(path), media_type=LINES)
-    return datasets.get(service.records, name)
+    return datasets.read_dataset(service.records, name)

@@ -46,7 +46,7 @@ def patch(name: Reference, change: DatasetChange, service: Service, caller: Call
     """Of the latest version, or of `name@version`. The version, its digest and its scores stay as
     they are.
     """
-    return thumbnails.show(service, name, caller, shown=change.pictures_shown)
+    return thumbnails.show_pictures(service, name, caller, shown=change.pictures_shown)
 
 
 @router.get(
@@ -80,7 +80,7 @@ def get(
     """Only where its dataset says `pictures_shown`. 503 while it is made, the first time that
     somebody looks; 404 also where the picture cannot be decoded. No picture is enlarged.
     """
-    content = thumbnails.get(service, name, image, int(size), caller)
+    content = thumbnails.read_thumbnail(service, name, image, int(size), caller)
     headers = {
         "ETag": f'"{hashlib.sha256(content).hexdigest()}"',
         "Cache-Control": _FOR_EVER if "@" in name else _ASK_AGAIN,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
-from service.engine.queueing import WakeUpQueue
 from service.engine.records import Records
+from service.engine.task_queue import WakeUpQueue
 from service.http.telemetry.counts import Counts
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")

@@ -14,8 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from service.contract.plan.tasks import QUEUES
-from service.engine.queueing import WakeUpQueue
 from service.engine.records import Records
+from service.engine.task_queue import WakeUpQueue
 from service.http.telemetry import record
 
 _KEPT_SECONDS = 5.0

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from sqlalchemy.engine import Connection
 
-from service.engine.kept import moments
+from service.engine import fleet_status
 from service.engine.leases import MAX_DEATHS
 from service.engine.tables import (
     attempts,
@@ -19,7 +19,6 @@ from service.engine.tables import (
     task_rows,
     webhooks,
 )
-from service.engine.watched import queues
 
 # As in the index's own condition: a plan that is made before values are known needs it there.
 _KILLERS = sa.text("deaths > 0")
@@ -30,7 +29,7 @@ def numbers(connection: Connection, now: float) -> Iterator[Metric]:
     meaning = "Evaluations by state."
     yield _gauge("prescore_evaluations", meaning, _by(connection, runs.c.status), "status")
     yield _attempts(connection)
-    found = queues.counted(connection, "ready", "running", "failed")
+    found = fleet_status.count_tasks(connection, "ready", "running", "failed")
     meaning = "Tasks of a queue by state: ready, running, failed."
     yield _gauge("prescore_queue_tasks", meaning, found.items(), "queue", "status")
     meaning = "Seconds since the longest ready task of a queue became ready; 0 if none is."
@@ -72,7 +71,7 @@ def _attempts(connection: Connection) -> Metric:
 
 
 def _oldest(connection: Connection, now: float) -> Iterator[tuple[Sequence[str], float]]:
-    for queue, seconds in queues.longest_ready(connection, now).items():
+    for queue, seconds in fleet_status.find_longest_ready(connection, now).items():
         yield (queue,), seconds or 0.0
 
 
@@ -81,7 +80,7 @@ def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
     query = sa.select(task_rows.c.queue, sa.func.count()).where(*these)
     rows = connection.execute(query.group_by(task_rows.c.queue))
     found = {queue: count for queue, count in rows}  # noqa: C416  a row is no tuple to mypy
-    return (((queue,), found.get(queue, 0)) for queue in queues.NAMES)
+    return (((queue,), found.get(queue, 0)) for queue in fleet_status.QUEUE_NAMES)
 
 
 def _outgoing(connection: Connection) -> Iterator[Metric]:
@@ -96,10 +95,16 @@ def _outgoing(connection: Connection) -> Iterator[Metric]:
 def _ages(connection: Connection, now: float) -> Iterator[Metric]:
     """Of what has never happened there is no number."""
     told = {
-        moments.JANITOR: ("prescore_janitor_seconds", "Seconds since a janitor's last round."),
-        moments.BACKUP: ("prescore_backup_seconds", "Seconds since the last backup, if any."),
+        fleet_status.LAST_JANITOR_ROUND: (
+            "prescore_janitor_seconds",
+            "Seconds since a janitor's last round.",
+        ),
+        fleet_status.LAST_BACKUP: (
+            "prescore_backup_seconds",
+            "Seconds since the last backup, if any.",
+        ),
     }
-    at = moments.all_of(connection)
+    at = fleet_status.read_moments(connection)
     for moment, (name, meaning) in told.items():
         found = [((), max(0.0, now - at[moment]))] if moment in at else []
         yield _gauge(name, meaning, found)

@@ -35,17 +35,17 @@ def backup(
     from service.engine import database
     from service.engine.blobs import open_blobs
     from service.engine.records import Records
-    from service.operate.backups import making, told
+    from service.operate.backups import creation
 
     with _errors():
         chosen = settings.load_settings().at(home)
-        making.expect_record(chosen)
-        engine = database.connect(chosen.database)
+        creation.check_record_exists(chosen)
+        engine = database.open_database(chosen.database)
         blobs = open_blobs(chosen.blob_url, chosen.home, copying=False)
         began = time.monotonic()
         try:
-            with told.on_terminal() as tell:
-                made = making.make(Records(engine), blobs, file, tell)
+            with creation.show_progress() as tell:
+                made = creation.make_backup(Records(engine), blobs, file, tell)
         finally:
             engine.dispose()
     seconds = time.monotonic() - began
@@ -73,14 +73,14 @@ def restore(
 
         prescore restore prescore-2026-11-25.tar --home ./prescore-again
     """
-    from service.operate.backups import restoring, told
+    from service.operate.backups import creation, restoration
 
     with _errors():
         if check:
-            found = restoring.check(file)
+            found = restoration.check_backup(file)
         else:
-            with told.on_terminal() as tell:
-                found = restoring.restore(file, settings.load_settings().at(home), tell)
+            with creation.show_progress() as tell:
+                found = restoration.restore_backup(file, settings.load_settings().at(home), tell)
     moment = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found.head.made_at))
     said = "is whole" if check else "restored"
     counted = _counted(found.rows, found.objects)

@@ -12,7 +12,7 @@ from service.contract.metrics import catalogue
 from service.engine.records import in_batches
 from service.engine.tables import runs, score_rows
 from service.runs.boards.finding import Asked, find
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _SHOWN = tuple(score_rows.c[name] for name in ("run_id", "value", "low", "high"))
 
@@ -28,7 +28,7 @@ class Beside:
 
 def of(
     connection: Connection,
-    pinned: Pinned,
+    pinned: PinnedSplit,
     asked: Asked,
     metric: str,
     checkpoints: Mapping[str, str | None],

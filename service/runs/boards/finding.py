@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from service.contract.metrics import catalogue
 from service.engine.tables import boards, labels, score_rows
 from service.runs import base, search
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Asked:
 class Found:
     """The board of the asked signature, if there is one; `others`: counts of the other ones."""
 
-    pinned: Pinned
+    pinned: PinnedSplit
     board: int | None
     signature: str | None
     others: Mapping[str, int]
 
 
-def find(connection: Connection, pinned: Pinned, asked: Asked) -> Found:
+def find(connection: Connection, pinned: PinnedSplit, asked: Asked) -> Found:
     metric = catalogue.find_metric(asked.metric).name
     these = base.on_split(pinned, boards), boards.c.metric == metric
     query = _counts(connection, asked) if asked.labels else _COUNTS

@@ -16,8 +16,8 @@ from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Stand
 from service.contract.api.field_types import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
-from service.engine.parts import Parts
 from service.engine.records import in_batches
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs, score_rows
 from service.runs import search
 from service.runs.boards import beside, empty, ranking
@@ -32,13 +32,13 @@ _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "l
 
 
 def ranked(
-    parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
+    parts: ServiceParts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> Leaderboard:
     """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
     listed once.
     """
     _check_direction(asked.metric)
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find(connection, pinned, asked)
         last = _last(connection, found, asked, _BOARD, cursor)
@@ -56,10 +56,10 @@ def ranked(
 
 
 def history(
-    parts: Parts, asked: Asked, limit: int | None = None, cursor: str | None = None
+    parts: ServiceParts, asked: Asked, limit: int | None = None, cursor: str | None = None
 ) -> ScoreHistory:
     """The scores of all evaluations, the latest first."""
-    pinned = datasets.pin_asked(parts.records, asked.dataset, asked.split)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find(connection, pinned, asked)
         last = _last(connection, found, asked, _HISTORY, cursor)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.metrics import draws
-from service.engine.kept import drawn
+from service.engine import summaries
 
 TESTED = 1000  # places from the top, which take 25 ms. Below, intervals decide.
 
@@ -21,7 +21,7 @@ Known = Mapping[int, draws.ScoreDraws]
 def read(connection: Connection, rows: Sequence[Row[Any]]) -> Known:
     """The draws of these rows, the best first, by id."""
     wanted = [row.draws_id for row in rows[:TESTED] if row.draws_id is not None]
-    found = drawn.packed(connection, wanted)
+    found = summaries.read_draws(connection, wanted)
     known = ((at, draws.unpack_draws(packed)) for at, packed in found.items())
     return {at: each for at, each in known if each is not None}
 

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 
 from prescore.models.captions import Caption, CaptionPage, ScoreDistribution
 from service.contract.errors import InvalidRequest, NotFound
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import answered, search
 from service.runs.answered import Answered
 from service.runs.browsing import asked, ordering
@@ -37,7 +37,7 @@ EVERY = Wanted()  # in the dataset's order
 
 
 def page(
-    parts: Parts, identity: str, wanted: Wanted, limit: int, cursor: str | None
+    parts: ServiceParts, identity: str, wanted: Wanted, limit: int, cursor: str | None
 ) -> CaptionPage:
     """A page of these captions. A cursor is of the same question alone."""
     of = f"captions of {identity}: {json.dumps(astuple(wanted))}"

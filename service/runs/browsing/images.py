@@ -6,14 +6,14 @@ from prescore.models.comparisons import ComparedImagePage
 from service.contract.errors import NotFound
 from service.contract.metrics import catalogue
 from service.contract.results import StoredComparison
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import answered, base, comparisons, search
 from service.runs.answered import Answered
 from service.runs.browsing import asked, ordering
 
 
 def page(
-    parts: Parts,
+    parts: ServiceParts,
     identity: str,
     metric: str | None,
     sort: str | None,

@@ -6,13 +6,13 @@ import sqlalchemy as sa
 
 from prescore.models.evaluations import LABELLED, MOST_LABELS, Label, LabelList, LabelValue
 from service.contract.api.field_types import moment
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
 from service.runs import evaluations, search
 from service.runs.search import Asked
 
 
-def used(parts: Parts, dataset: str | None) -> LabelList:
+def used(parts: ServiceParts, dataset: str | None) -> LabelList:
     """Names and values of the latest evaluations, those of the latest one first. `dataset`:
     `name[@version][/split]`.
     """

@@ -16,13 +16,14 @@ from prescore.plain_text import quoted
 from service.contract import wording
 from service.contract.metrics import catalogue
 from service.contract.results import StoredBaseline, StoredEvaluation
-from service.engine import scores, verdicts
+from service.engine import verdicts
+from service.engine import verdicts as scores
 from service.engine.blobs import Blobs
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, runs, score_rows
 from service.engine.verdicts import NOT_FINITE
 from service.runs import base, evaluations, pairs, search
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _BEST = "best"
 _LOOKED_AT = 20  # at most so many evaluations are searched for one with the metric
@@ -42,12 +43,12 @@ class Sought:
     """
 
     text: str
-    dataset: Pinned
+    dataset: PinnedSplit
     images: frozenset[int] | None
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def find(parts: Parts, sought: Sought, metrics: Iterable[str]) -> dict[str, StoredBaseline]:
+def find(parts: ServiceParts, sought: Sought, metrics: Iterable[str]) -> dict[str, StoredBaseline]:
     """The baseline of each metric."""
     names = list(metrics)
     with parts.records.reading() as connection:
@@ -71,7 +72,7 @@ class _Found:
 @dataclass(frozen=True)
 class _Search:
     connection: Connection
-    parts: Parts
+    parts: ServiceParts
     sought: Sought
     metrics: Sequence[str]
     known: dict[str, _Found] = field(default_factory=dict)
@@ -245,9 +246,9 @@ class _Search:
                 found.common["dataset"],
                 found.row.dataset_captions,
                 found.tasks,
-                scores.brought(found.tasks, named),
+                scores.read_scores(found.tasks, named),
                 is_partial=found.row.checkpoint is None and request.subset,
-                failed=verdicts.of(found.tasks, request)[1] == "failed",
+                failed=verdicts.decide_gates(found.tasks, request)[1] == "failed",
             )
         return self.known[identity]
 
@@ -270,7 +271,7 @@ class _Search:
         return answered(self.parts.blobs, digest, self.sought.dataset)
 
 
-def answered(blobs: Blobs, captions: str | None, dataset: Pinned) -> frozenset[int] | None:
+def answered(blobs: Blobs, captions: str | None, dataset: PinnedSplit) -> frozenset[int] | None:
     """The places of the images that have captions; None: all images of the split."""
     if captions is None:
         return None

@@ -15,13 +15,13 @@ from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import KINDS
 from service.contract.results import StoredBaseline, StoredEvaluation
 from service.contract.wording import count_noun
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import base, evaluations, probes, training
 from service.runs.base import NewRun
 from service.runs.submission import features, forecasts, gating, searches
 from service.stored import checkpoints, columns, datasets
-from service.stored.checkpoints import Used
-from service.stored.datasets import Pinned
+from service.stored.checkpoints import UsableCheckpoint
+from service.stored.datasets import PinnedSplit
 
 # Tasks on people's references: name, kind, and the field of a request that asks for it.
 _OF_REFERENCES = (
@@ -32,16 +32,16 @@ _OF_REFERENCES = (
 _STAGES = {"pregen": "pre-gen", "postgen": "post-gen"}
 
 
-def begin(parts: Parts, request: EvaluationRequest) -> NewRun:
-    pinned = datasets.pin(parts.records, request.dataset)
-    model: Used | None = None
+def begin(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
+    pinned = datasets.pin_split(parts.records, request.dataset)
+    model: UsableCheckpoint | None = None
     encoder: str | None = None
     request = _usual(request)
     odd: list[Mapping[str, Any]] = []
     if request.columns is not None:
         odd = _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
-        model = checkpoints.use(parts.records, request.checkpoint)
+        model = checkpoints.use_checkpoint(parts.records, request.checkpoint)
         pinned, encoder = features.choose(parts, request, pinned, model.description)
     searches.check(request.decoding)
     request = gating.completed(parts, request)
@@ -86,7 +86,7 @@ def _usual(request: EvaluationRequest) -> EvaluationRequest:
 
 
 def _check_columns(
-    parts: Parts, digest: str, units: str, pinned: Pinned
+    parts: ServiceParts, digest: str, units: str, pinned: PinnedSplit
 ) -> list[Mapping[str, Any]]:
     """Raise unless these columns are stored, have these units, and are of this split. Returns
     warnings.
@@ -107,7 +107,7 @@ def _check_columns(
 
 
 def _with_looks(
-    parts: Parts, request: EvaluationRequest, plan: Plan, past: Mapping[str, StoredBaseline]
+    parts: ServiceParts, request: EvaluationRequest, plan: Plan, past: Mapping[str, StoredBaseline]
 ) -> Plan:
     """The plan with estimates, if there are gates, unless its captions are decoded already."""
     captions = plan.named.get("captions")
@@ -118,7 +118,7 @@ def _with_looks(
     return estimates.add_estimate(plan, known)
 
 
-def _sizes(pinned: Pinned, model: Used | None, speed: float) -> TaskSizes:
+def _sizes(pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float) -> TaskSizes:
     """By which the tasks are priced: the split's, the model's where they are known, and the
     workers'.
     """
@@ -162,12 +162,12 @@ def _check_parts(plan: Plan, sizes: TaskSizes) -> None:
 
 
 def _plan(
-    parts: Parts,
+    parts: ServiceParts,
     request: EvaluationRequest,
-    pinned: Pinned,
+    pinned: PinnedSplit,
     models: Mapping[str, str],
     sizes: TaskSizes,
-    model: Used | None,
+    model: UsableCheckpoint | None,
     encoder: str | None,
 ) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
     _check_lists(request)
@@ -230,7 +230,7 @@ def _plan(
     return plan, []
 
 
-def _check_units(request: EvaluationRequest, model: Used) -> None:
+def _check_units(request: EvaluationRequest, model: UsableCheckpoint) -> None:
     has_pieces = model.description.get("units") == "pieces"
     if request.units == "pieces" and not has_pieces:
         raise InvalidRequest(

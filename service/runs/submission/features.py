@@ -18,9 +18,9 @@ from service.contract.formats.bundles.features import (
     describe_other_size,
 )
 from service.contract.wording import count_noun
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.stored import datasets
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 # The setting's name and not the folder: whoever reaches the service reads this.
 _ADVICE = (
@@ -39,8 +39,8 @@ class _Here:
 
 
 def choose(
-    parts: Parts, request: EvaluationRequest, pinned: Pinned, model: Mapping[str, Any]
-) -> tuple[Pinned, str | None]:
+    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, model: Mapping[str, Any]
+) -> tuple[PinnedSplit, str | None]:
     """The split that has the features of the checkpoint: where no version is named, of the latest
     one with them, among those that have the latest one's captions. Else the split that has the
     pictures, and the SHA-256 of the encoder that makes features of them. Raises where there is
@@ -53,7 +53,7 @@ def choose(
     needed = {"encoder": model["encoder"], "size": config.get("feature_size"), "inputs": inputs}
     is_latest = _names_no_version(request)
     if is_latest:
-        pinned = datasets.pin_with(parts.records, pinned, needed)
+        pinned = datasets.pin_with_features(parts.records, pinned, needed)
     if _fits(pinned.features, needed):
         return pinned, None
     here = _here(parts.places)
@@ -65,7 +65,9 @@ def choose(
     raise _refusal(needed, pinned, here)
 
 
-def _with_pictures(parts: Parts, request: EvaluationRequest, pinned: Pinned) -> Pinned:
+def _with_pictures(
+    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit
+) -> PinnedSplit:
     if _names_no_version(request):
         pinned = datasets.pin_with_pictures(parts.records, pinned)
     if not pinned.has_pictures:
@@ -100,7 +102,9 @@ def _here(places: AssetFolders) -> list[_Here]:
     return found
 
 
-def _refusal(needed: Mapping[str, Any], pinned: Pinned, every: Sequence[_Here]) -> InvalidRequest:
+def _refusal(
+    needed: Mapping[str, Any], pinned: PinnedSplit, every: Sequence[_Here]
+) -> InvalidRequest:
     wanted = _told(needed["encoder"])
     if pinned.pictures and needed["inputs"] == "features":
         here = next((each for each in every if each.makes["encoder"] == needed["encoder"]), None)

@@ -24,18 +24,18 @@ from service.contract.results import (
     StoredEvaluation,
 )
 from service.engine import tables
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, runs, score_rows
 from service.runs import base, evaluations
 from service.stored import checkpoints, columns
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 _MOST = 200  # the latest evaluations; older ones say less, and each submission reads them all
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
 
 
 def add(
-    parts: Parts, request: EvaluationRequest, pinned: Pinned, plan: Plan
+    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, plan: Plan
 ) -> tuple[Plan, MissingForecast | None]:
     """The plan with a forecast; or the unchanged plan and, if there is one, a reason."""
     metrics = catalogue.expand_groups(request.postgen)
@@ -58,7 +58,7 @@ def _too_few(past: Sequence[PastEvaluation], metric: str, of: str) -> str | None
 
 
 def _past(
-    connection: Connection, request: EvaluationRequest, pinned: Pinned, metrics: Sequence[str]
+    connection: Connection, request: EvaluationRequest, pinned: PinnedSplit, metrics: Sequence[str]
 ) -> list[PastEvaluation]:
     """The history: one evaluation of every checkpoint, or of all columns, the latest first."""
     find = _of_checkpoints if request.columns is None else _of_columns
@@ -77,7 +77,7 @@ def _past(
 
 
 def _of_checkpoints(
-    connection: Connection, request: EvaluationRequest, pinned: Pinned
+    connection: Connection, request: EvaluationRequest, pinned: PinnedSplit
 ) -> dict[str, tuple[str, str]]:
     """Architecture and usual run by evaluation, the latest of each checkpoint whose tokens are of
     the same kind: scores of words and of pieces are signed differently.
@@ -99,7 +99,7 @@ def _of_checkpoints(
         if _units(described) == units:
             latest[row.checkpoint], stored[row.checkpoint] = row.id, described
     found: dict[str, tuple[str, str]] = {}
-    for digest, described in checkpoints.descriptions(connection, stored).items():
+    for digest, described in checkpoints.read_descriptions(connection, stored).items():
         architecture, config = described["architecture"], described.get("config", {})
         usual = " ".join(str(config[name]) for name in ("cell", "size") if name in config)
         found[latest[digest]] = architecture, f"{architecture} {usual}"
@@ -112,14 +112,14 @@ def _units(described: Mapping[str, Any]) -> str:
 
 
 def _of_columns(
-    connection: Connection, request: EvaluationRequest, pinned: Pinned
+    connection: Connection, request: EvaluationRequest, pinned: PinnedSplit
 ) -> dict[str, tuple[str, str]]:
     """As of checkpoints: the latest evaluation of all columns that are signed as those asked for.
     Nothing but a label tells which run columns are of.
     """
     assert request.columns is not None
     asked = request.columns, request.units
-    how = columns.signed(connection, [asked])
+    how = columns.find_signatures(connection, [asked])
     if asked not in how:  # they were deleted just now
         return {}
     signature = signatures.sign_pregen(how[asked])
@@ -144,7 +144,7 @@ def _of_columns(
 
 
 def _ended(
-    connection: Connection, query: sa.Select[Any], request: EvaluationRequest, pinned: Pinned
+    connection: Connection, query: sa.Select[Any], request: EvaluationRequest, pinned: PinnedSplit
 ) -> Iterator[tuple[Any, StoredEvaluation]]:
     """The evaluations of a split, computed as the asked one, the latest first."""
     asked = StoredEvaluation.model_validate(request.model_dump())

@@ -14,14 +14,14 @@ from service.contract.plan import metric_requests, planning
 from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob
 from service.contract.results import StoredBaseline
-from service.engine.parts import Parts
+from service.engine.service_parts import ServiceParts
 from service.runs import training
 from service.runs.submission import baselines
 from service.runs.submission.baselines import Sought
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
 
-def completed(parts: Parts, request: EvaluationRequest) -> EvaluationRequest:
+def completed(parts: ServiceParts, request: EvaluationRequest) -> EvaluationRequest:
     """The request with the metrics that its gates name. Raises, with a pointer, for a wrong gate
     and for one that lacks a baseline or a checkpoint.
     """
@@ -42,7 +42,7 @@ def completed(parts: Parts, request: EvaluationRequest) -> EvaluationRequest:
     return request.model_copy(update=added)
 
 
-def _metrics(parts: Parts, request: EvaluationRequest) -> list[str]:
+def _metrics(parts: ServiceParts, request: EvaluationRequest) -> list[str]:
     """The metrics of all gates. Raises for all that are wrong at once."""
     names: list[str] = []
     wrong: list[RequestRefused] = []
@@ -102,7 +102,7 @@ def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
 
 
 def with_past(
-    parts: Parts, request: EvaluationRequest, pinned: Pinned, plan: Plan
+    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, plan: Plan
 ) -> tuple[Plan, Mapping[str, StoredBaseline]]:
     """The plan with the comparisons that gates need, and the baseline of each metric with the name
     of its comparison.

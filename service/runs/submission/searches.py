@@ -9,7 +9,7 @@ from service.contract.plan import prices, tasks
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import TaskSizes
 from service.contract.wording import count_noun
-from service.stored.checkpoints import Used
+from service.stored.checkpoints import UsableCheckpoint
 
 OWN = "beams"  # said of a model that searches in its own way
 
@@ -22,7 +22,7 @@ def check(decoding: DecodingInput) -> None:
         )
 
 
-def of_model(asked: DecodingInput, model: Used) -> dict[str, Any]:
+def of_model(asked: DecodingInput, model: UsableCheckpoint) -> dict[str, Any]:
     """The search for captions; a model that has one of its own keeps what is not asked for, and
     captions are not longer than what the model reads.
     """

@@ -6,7 +6,6 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from service.contract import wording
-from service.contract import wording as near
 from service.contract.formats import outputs
 from service.contract.plan import estimates
 from workers.offline import sources
@@ -67,8 +66,8 @@ def test_what_was_found_makes_no_line_of_its_own():
 
 
 def test_a_name_in_capitals_is_near():
-    assert near.suggest_names("METEOR", ["bleu_4", "meteor"]) == "; did you mean meteor?"
-    assert near.suggest_names("colour", ["Color"]) == "; did you mean Color?"
+    assert wording.suggest_names("METEOR", ["bleu_4", "meteor"]) == "; did you mean meteor?"
+    assert wording.suggest_names("colour", ["Color"]) == "; did you mean Color?"
 
 
 def test_a_label_is_near_by_its_value_and_where_its_name_is_unknown_by_its_name():
@@ -80,14 +79,14 @@ def test_a_label_is_near_by_its_value_and_where_its_name_is_unknown_by_its_name(
         "brnach=release": "; did you mean branch=main or branch=next?",
         "seed=1": "",
     }
-    assert {one: near.suggest_labels(one, known) for one in asked} == asked
+    assert {one: wording.suggest_labels(one, known) for one in asked} == asked
 
 
 def test_no_near_name_is_looked_for_beyond_a_bound():
     """A search of all would take minutes."""
     known = (f"{at:09}" for at in range(10**9))
-    assert near.suggest_names("9" * 10**6, known) == ""
-    assert next(known) == f"{near.MOST_COMPARED:09}"
+    assert wording.suggest_names("9" * 10**6, known) == ""
+    assert next(known) == f"{wording.MOST_COMPARED:09}"
 
 
 @pytest.mark.parametrize(

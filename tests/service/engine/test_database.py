@@ -28,7 +28,7 @@ def _write(records):
 def test_a_writer_that_falls_silent_does_not_hold_the_others_up(url, monkeypatch):
     """As one whose link is cut in the midst of its transaction: the server ends that."""
     monkeypatch.setattr(database, "IDLE_SECONDS", 1)
-    silent, other = database.connect(url), database.connect(url)
+    silent, other = database.open_database(url), database.open_database(url)
     with ThreadPoolExecutor(1) as pool, silent.connect() as connection:
         connection.execute(sa.text("CREATE TABLE half_done (number INTEGER)"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(0x70726573)))
@@ -43,7 +43,7 @@ def test_a_writer_that_falls_silent_does_not_hold_the_others_up(url, monkeypatch
 
 
 def test_nobody_waits_for_the_record_without_end(url):
-    engine = database.connect(url)
+    engine = database.open_database(url)
     with engine.connect() as connection:
         found = {
             name: connection.execute(sa.text(f"SHOW {name}")).scalar_one()

@@ -85,7 +85,7 @@ def test_a_run_may_have_more_shards_than_a_statement_may_name(records, shards):
     with _limited(records, shards) as connection:
         (task,) = history.task_statuses(connection, RUN)
         assert (task["status"], task["done"], task["total"]) == ("running", 1, len(shards))
-        assert intake.done_of(connection, shards) == {shards[-1]}
+        assert intake.find_done(connection, shards) == {shards[-1]}
         assert history.update_runs(connection, [*shards, WHOLE]) == [RUN]
 
 

@@ -18,19 +18,19 @@ from service.engine.tables import metadata, outbox
 def empty(request, tmp_path):
     """A database without tables."""
     if request.param == "sqlite":
-        engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+        engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
         yield engine
         engine.dispose()
         return
     with outside.or_skip(outside.postgres_database()) as url:
-        engine = database.connect(url)
+        engine = database.open_database(url)
         yield engine
         engine.dispose()
 
 
 @pytest.mark.long
 def test_migrations_make_the_tables_that_the_code_knows(empty):
-    database.migrate(empty)
+    database.migrate_database(empty)
     with empty.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
@@ -39,18 +39,18 @@ def test_migrations_make_the_tables_that_the_code_knows(empty):
 def test_a_record_of_an_earlier_version_is_refused_until_it_is_migrated_and_keeps_its_rows(
     empty, tmp_path, monkeypatch
 ):
-    database.migrate(empty)
+    database.migrate_database(empty)
     row = {"id": 7, "task_key": "k", "queue": "metrics"}
     with empty.begin() as connection:
         connection.execute(outbox.insert().values(**row))
-    last, _ = database.revisions(empty)
+    last, _ = database.read_revisions(empty)
     next_revision.add(tmp_path / "migrations", last, monkeypatch)
     with pytest.raises(
         InvalidSetting, match=f"at revision {last}, this version needs {next_revision.REVISION}"
     ):
-        database.check_at_head(empty)
-    database.migrate(empty)
-    database.check_at_head(empty)
+        database.check_revision(empty)
+    database.migrate_database(empty)
+    database.check_revision(empty)
     assert "added_later" in {column["name"] for column in sa.inspect(empty).get_columns("runs")}
     with empty.connect() as connection:
         assert [dict(found._mapping) for found in connection.execute(sa.select(outbox))] == [row]

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.contract.plan.tasks import Blob, Task
-from service.engine import endings, history, intake, leases, presence, telling
+from service.engine import history, intake, leases, presence, run_updates, task_expiry
 from service.engine.records import Records
 from service.engine.tables import attempts, outbox, run_tasks, runs, task_rows, untold
 from taking import take
@@ -35,7 +35,7 @@ def _pregen(columns=None):
 
 def _events(records, identity):
     with records.reading() as connection:
-        return history.events_after(connection, identity, 0)
+        return history.read_events_after(connection, identity, 0)
 
 
 def _plan(records, *tasks, evaluation="ev_1", deadline=SOON):
@@ -69,7 +69,7 @@ def _plan(records, *tasks, evaluation="ev_1", deadline=SOON):
                     cached=cached[task.key],
                 )
             )
-        history.settle(connection, evaluation)
+        history.settle_run(connection, evaluation)
     return cached
 
 
@@ -95,7 +95,7 @@ def test_a_task_is_ready_when_all_that_it_needs_is_done(records):
     assert (_status(records, _columns()), _status(records, task)) == ("ready", "waiting")
     lease = take(records, _columns().key, "w1")
     assert lease.inputs == {"checkpoint": "sha256:a", "dataset": "sha256:d"}
-    assert leases.finish(records, lease, "sha256:result", {})
+    assert leases.finish_attempt(records, lease, "sha256:result", {})
     assert _status(records, task) == "ready"
     assert take(records, task.key, "w1").inputs == {"columns": "sha256:result"}
 
@@ -105,14 +105,14 @@ def test_shards_come_back_in_their_order(records):
     whole = _columns(parts=parts)
     _plan(records, whole)
     for place in (2, 0, 1):
-        leases.finish(records, take(records, parts[place].key, "w"), f"sha256:{place}", {})
+        leases.finish_attempt(records, take(records, parts[place].key, "w"), f"sha256:{place}", {})
     assert take(records, whole.key, "w").parts == ("sha256:0", "sha256:1", "sha256:2")
 
 
 def test_every_readiness_is_a_wake_up_in_the_outbox(records):
     _plan(records, _pregen())
     assert _column(records, "task_key", outbox) == [_columns().key]
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert _column(records, "task_key", outbox) == [_columns().key, _pregen().key]
 
 
@@ -128,22 +128,24 @@ def test_a_late_attempt_is_refused_and_the_current_one_counts(records, monkeypat
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     _plan(records, _columns())
     late = take(records, _columns().key, "slow")
-    assert endings.expire_leases(records) == 1
+    assert task_expiry.expire_leases(records) == 1
     current = take(records, _columns().key, "quick")
     assert current.attempt == late.attempt + 1
-    assert not leases.beat(records, late, 1, 2)
-    assert not leases.finish(records, late, "sha256:late", {})
-    assert leases.finish(records, current, "sha256:right", {})
+    assert not leases.extend_lease(records, late, 1, 2)
+    assert not leases.finish_attempt(records, late, "sha256:late", {})
+    assert leases.finish_attempt(records, current, "sha256:right", {})
     assert _column(records, "result", key=_columns().key) == ["sha256:right"]
-    assert not leases.finish(records, late, "sha256:late", {})
+    assert not leases.finish_attempt(records, late, "sha256:late", {})
     assert _column(records, "result", key=_columns().key) == ["sha256:right"]
 
 
 def test_attempts_are_kept_with_how_they_ended(records):
     _plan(records, _columns())
     lease = take(records, _columns().key, "w1")
-    leases.fail(records, lease, {"code": "worker_lost", "detail": "killed"}, death=True, retry=True)
-    leases.finish(records, take(records, _columns().key, "w2"), "sha256:r", {})
+    leases.fail_attempt(
+        records, lease, {"code": "worker_lost", "detail": "killed"}, death=True, retry=True
+    )
+    leases.finish_attempt(records, take(records, _columns().key, "w2"), "sha256:r", {})
     assert _column(records, "outcome", attempts, task_key=_columns().key) == ["worker_lost", "done"]
 
 
@@ -152,7 +154,7 @@ def test_a_work_that_kills_two_workers_is_quarantined(records):
     _plan(records, _pregen())
     for attempt in range(2):
         lease = take(records, _columns().key, f"w{attempt}")
-        leases.fail(
+        leases.fail_attempt(
             records, lease, {"code": "worker_lost", "detail": "died"}, death=True, retry=True
         )
     assert _status(records, _columns()) == "failed"
@@ -166,9 +168,9 @@ def test_workers_that_fall_silent_are_no_failures_of_the_work(records, monkeypat
     monkeypatch.setattr(leases, "LEASE_SECONDS", -1.0)
     for _ in range(5):
         assert take(records, _columns().key, "w") is not None
-        assert endings.expire_leases(records) == 1
+        assert task_expiry.expire_leases(records) == 1
     monkeypatch.undo()
-    assert leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
+    assert leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert _evaluation(records) == "succeeded"
 
 
@@ -177,15 +179,15 @@ def test_not_even_they_may_go_on_for_ever(records, monkeypatch):
     _plan(records, _columns())
     for _ in range(leases.MAX_LOSSES):
         assert take(records, _columns().key, "w") is not None
-        endings.expire_leases(records)
+        task_expiry.expire_leases(records)
     assert _status(records, _columns()) == "failed"
     assert "worker_lost" in _column(records, "error", key=_columns().key)[0]
 
 
 def _lose(records, done, total=100):
     lease = take(records, _columns().key, "w")
-    leases.beat(records, lease, done, total)
-    leases.lose(records, lease, ERROR, killed=True)
+    leases.extend_lease(records, lease, done, total)
+    leases.lose_attempt(records, lease, ERROR, killed=True)
 
 
 def test_what_is_killed_from_outside_is_tried_again_and_again(records):
@@ -210,9 +212,11 @@ def test_three_errors_of_its_own_are_enough(records):
     for _ in range(3):
         assert _status(records, _columns()) == "ready"
         _lose(records, 0)
-        leases.hand_back(records, take(records, _columns().key, "w"))
+        leases.hand_back_task(records, take(records, _columns().key, "w"))
         lease = take(records, _columns().key, "w")
-        leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
+        leases.fail_attempt(
+            records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True
+        )
     assert _status(records, _columns()) == "failed"
 
 
@@ -220,9 +224,11 @@ def test_to_hand_back_is_no_attempt(records):
     """However often a fleet is scaled down."""
     _plan(records, _columns())
     for _ in range(5):
-        leases.hand_back(records, take(records, _columns().key, "w"))
+        leases.hand_back_task(records, take(records, _columns().key, "w"))
     lease = take(records, _columns().key, "w")
-    leases.fail(records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True)
+    leases.fail_attempt(
+        records, lease, {"code": "internal", "detail": "x"}, death=False, retry=True
+    )
     assert _status(records, _columns()) == "ready"
 
 
@@ -238,23 +244,23 @@ def test_a_lease_that_is_extended_in_time_is_not_taken_away(records, monkeypatch
         def reading(self):
             with super().reading() as connection:
                 yield connection
-            leases.beat(records, lease, 1, 2)
+            leases.extend_lease(records, lease, 1, 2)
 
-    endings.expire_leases(ThenItBeats(records.engine))
-    assert leases.finish(records, lease, "sha256:r", {})
+    task_expiry.expire_leases(ThenItBeats(records.engine))
+    assert leases.finish_attempt(records, lease, "sha256:r", {})
 
 
 def test_a_dead_workers_works_are_ready_at_once_and_no_other_ones(records, tmp_path):
-    dead, alive = presence.name("metrics"), presence.name("metrics")
+    dead, alive = presence.name_worker("metrics"), presence.name_worker("metrics")
     others = _columns("other")
     _plan(records, _columns(), others)
-    with presence.present(tmp_path, dead), presence.present(tmp_path, alive):
+    with presence.stay_present(tmp_path, dead), presence.stay_present(tmp_path, alive):
         take(records, _columns().key, dead)
         take(records, others.key, alive)
-        assert endings.end_leases_of_dead_workers(records, tmp_path) == 0
+        assert task_expiry.end_leases_of_dead_workers(records, tmp_path) == 0
         (tmp_path / "workers" / dead).unlink()
         (tmp_path / "workers" / dead).touch()  # as a kill leaves it: there, and not locked
-        assert endings.end_leases_of_dead_workers(records, tmp_path) == 1
+        assert task_expiry.end_leases_of_dead_workers(records, tmp_path) == 1
         assert (_status(records, _columns()), _status(records, others)) == ("ready", "running")
         assert [path.name for path in (tmp_path / "workers").iterdir()] == [alive]
     assert take(records, _columns().key, "w").attempt == 2
@@ -263,14 +269,16 @@ def test_a_dead_workers_works_are_ready_at_once_and_no_other_ones(records, tmp_p
 def test_a_failure_without_retry_is_final(records):
     _plan(records, _columns())
     lease = take(records, _columns().key, "w")
-    leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
+    leases.fail_attempt(
+        records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False
+    )
     assert _evaluation(records) == "failed"
 
 
 def test_the_same_task_planned_again_is_not_run_again(records):
     _plan(records, _pregen())
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
-    leases.finish(records, take(records, _pregen().key, "w"), "sha256:s", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish_attempt(records, take(records, _pregen().key, "w"), "sha256:s", {})
     cached = _plan(records, _pregen(), evaluation="ev_2")
     assert all(cached.values())
     assert _evaluation(records, "ev_2") == "succeeded"
@@ -280,16 +288,18 @@ def test_the_same_task_planned_again_is_not_run_again(records):
 def test_a_failed_task_starts_afresh_and_the_old_evaluation_stays_failed(records):
     _plan(records, _columns())
     lease = take(records, _columns().key, "w")
-    leases.fail(records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False)
+    leases.fail_attempt(
+        records, lease, {"code": "timeout", "detail": "late"}, death=False, retry=False
+    )
     _plan(records, _columns(), evaluation="ev_2")
     assert _status(records, _columns()) == "ready"
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:r", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:r", {})
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("failed", "succeeded")
 
 
 def _cancel(records, identity):
     with records.transaction() as connection:
-        endings.cancel(connection, identity)
+        task_expiry.cancel_run(connection, identity)
 
 
 def test_cancel_ends_what_nobody_else_waits_for(records):
@@ -299,7 +309,7 @@ def test_cancel_ends_what_nobody_else_waits_for(records):
     _cancel(records, "ev_1")
     assert (_status(records, shared), _status(records, alone)) == ("ready", "canceled")
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "queued")
-    leases.finish(records, take(records, shared.key, "w"), "sha256:r", {})
+    leases.finish_attempt(records, take(records, shared.key, "w"), "sha256:r", {})
     assert (_evaluation(records), _evaluation(records, "ev_2")) == ("canceled", "succeeded")
 
 
@@ -329,7 +339,7 @@ def test_cancel_names_no_other_run_however_many_are_unfinished(records):
         if records.is_file:
             own = connection.connection.driver_connection
             own.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 100)
-        endings.cancel(connection, "ev_1")
+        task_expiry.cancel_run(connection, "ev_1")
     assert (_status(records, shared), _status(records, alone)) == ("ready", "canceled")
 
 
@@ -337,8 +347,8 @@ def test_a_canceled_task_refuses_its_result(records):
     _plan(records, _columns())
     lease = take(records, _columns().key, "w")
     _cancel(records, "ev_1")
-    assert not leases.beat(records, lease, 1, 2)
-    assert not leases.finish(records, lease, "sha256:r", {})
+    assert not leases.extend_lease(records, lease, 1, 2)
+    assert not leases.finish_attempt(records, lease, "sha256:r", {})
     assert _status(records, _columns()) == "canceled"
 
 
@@ -350,12 +360,12 @@ def test_who_was_canceled_is_not_taken_for_who_has_the_task_now(records):
     _plan(records, _columns(), evaluation="ev_2")
     now = take(records, _columns().key, "w2")
     assert (before.attempt, now.attempt) == (1, 1)
-    assert not leases.beat(records, before, 1, 2)
-    assert not leases.finish(records, before, "sha256:old", {})
-    leases.fail(records, before, ERROR, death=True, retry=True)
-    leases.hand_back(records, before)
+    assert not leases.extend_lease(records, before, 1, 2)
+    assert not leases.finish_attempt(records, before, "sha256:old", {})
+    leases.fail_attempt(records, before, ERROR, death=True, retry=True)
+    leases.hand_back_task(records, before)
     assert _status(records, _columns()) == "running"
-    assert leases.finish(records, now, "sha256:new", {})
+    assert leases.finish_attempt(records, now, "sha256:new", {})
     assert _column(records, "result", key=_columns().key) == ["sha256:new"]
     outcomes = _column(records, "outcome", attempts, task_key=_columns().key)
     assert sorted(outcomes) == ["done", "given up"]
@@ -368,7 +378,7 @@ def test_an_attempt_at_a_canceled_task_ends_as_given_up(records):
     _cancel(records, "ev_1")
     assert _column(records, "outcome", attempts, id=lease.id) == ["given up"]
     (ended,) = _column(records, "ended_at", attempts, id=lease.id)
-    assert not leases.finish(records, lease, "sha256:late", {})
+    assert not leases.finish_attempt(records, lease, "sha256:late", {})
     assert _column(records, "outcome", attempts, id=lease.id) == ["given up"]
     assert _column(records, "ended_at", attempts, id=lease.id) == [ended]
 
@@ -379,7 +389,7 @@ def test_canceling_ends_no_attempt_that_another_run_needs(records):
     lease = take(records, _columns().key, "w")
     _cancel(records, "ev_1")
     assert _column(records, "outcome", attempts, id=lease.id) == [None]
-    assert leases.finish(records, lease, "sha256:r", {})
+    assert leases.finish_attempt(records, lease, "sha256:r", {})
 
 
 def test_an_attempt_ends_with_the_deadline_of_its_run(records):
@@ -387,7 +397,7 @@ def test_an_attempt_ends_with_the_deadline_of_its_run(records):
     _plan(records, _columns(), shared, deadline=time.time() - 1)
     _plan(records, shared, evaluation="ev_2")
     late, needed = (take(records, task.key, "w") for task in (_columns(), shared))
-    endings.expire_deadlines(records)
+    task_expiry.expire_deadlines(records)
     assert _column(records, "outcome", attempts, id=late.id) == ["timeout"]
     assert _column(records, "outcome", attempts, id=needed.id) == [None]
 
@@ -400,7 +410,7 @@ def test_a_lease_says_how_long_its_task_was_ready(records):
         connection.execute(task_rows.update().where(ready).values(ready_at=time.time() - 5))
     lease = take(records, _columns().key, "w")
     assert 5 <= lease.waited < 60
-    leases.finish(records, lease, "sha256:r", {})
+    leases.finish_attempt(records, lease, "sha256:r", {})
     assert take(records, _pregen().key, "w").waited < 5  # it waited for the columns until now
     assert lease.queue == "inference-now"
 
@@ -413,7 +423,7 @@ def test_races_of_cancel_and_finish_have_one_winner(records):
         _plan(records, task, evaluation=identity)
         lease = take(records, task.key, "w")
         with ThreadPoolExecutor(2) as pool:
-            finished = pool.submit(leases.finish, records, lease, "sha256:r", {})
+            finished = pool.submit(leases.finish_attempt, records, lease, "sha256:r", {})
             pool.submit(_cancel, records, identity).result()
         ends = [event for event in _events(records, identity) if event.kind == "end"]
         assert len(ends) == 1
@@ -423,7 +433,7 @@ def test_races_of_cancel_and_finish_have_one_winner(records):
 
 def test_a_worker_that_stops_hands_its_work_back(records):
     _plan(records, _columns())
-    leases.hand_back(records, take(records, _columns().key, "w1"))
+    leases.hand_back_task(records, take(records, _columns().key, "w1"))
     assert _status(records, _columns()) == "ready"
     assert take(records, _columns().key, "w2") is not None
 
@@ -431,31 +441,31 @@ def test_a_worker_that_stops_hands_its_work_back(records):
 def test_a_damaged_input_is_computed_again_and_waited_for(records):
     """Trial 17's core."""
     _plan(records, _pregen())
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:bad", {})
     lease = take(records, _pregen().key, "w")
-    assert leases.recompute(records, lease, "sha256:bad")
+    assert leases.recompute_input(records, lease, "sha256:bad")
     assert (_status(records, _columns()), _status(records, _pregen())) == ("ready", "waiting")
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:good", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:good", {})
     assert take(records, _pregen().key, "w").inputs == {"columns": "sha256:good"}
 
 
 def test_a_result_that_was_given_by_its_digest_is_waited_for_too(records):
     reader = Task("nneval", {"model": Blob("sha256:bad")}, {})
     _plan(records, _columns(), reader)
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
-    assert leases.recompute(records, take(records, reader.key, "w"), "sha256:bad")
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute_input(records, take(records, reader.key, "w"), "sha256:bad")
     assert _status(records, reader) == "waiting"
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:bad", {})
     assert _status(records, reader) == "ready"
 
 
 def test_whoever_was_about_to_read_a_damaged_result_waits_for_it_too(records):
     other = Task("pregen", {"columns": _columns()}, {"another": True})
     _plan(records, _pregen(), other)
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:bad", {})
-    assert leases.recompute(records, take(records, _pregen().key, "w"), "sha256:bad")
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:bad", {})
+    assert leases.recompute_input(records, take(records, _pregen().key, "w"), "sha256:bad")
     assert take(records, other.key, "w") is None
-    leases.finish(records, take(records, _columns().key, "w"), "sha256:good", {})
+    leases.finish_attempt(records, take(records, _columns().key, "w"), "sha256:good", {})
     for task in (_pregen(), other):
         assert take(records, task.key, "w").inputs == {"columns": "sha256:good"}
 
@@ -466,14 +476,14 @@ def _both():
 
 
 def _done(records, task, result):
-    assert leases.finish(records, take(records, task.key, "w"), result, {})
+    assert leases.finish_attempt(records, take(records, task.key, "w"), result, {})
 
 
 def test_what_is_made_again_is_not_counted_twice_by_those_who_wait_for_more(records):
     _plan(records, _pregen(_columns("a")), _both())
     _done(records, _columns("a"), "sha256:bad")
     lease = take(records, _pregen(_columns("a")).key, "w")
-    assert leases.recompute(records, lease, "sha256:bad")
+    assert leases.recompute_input(records, lease, "sha256:bad")
     _done(records, _columns("a"), "sha256:good")
     assert _status(records, _both()) == "waiting"
     assert take(records, _both().key, "w") is None
@@ -486,7 +496,7 @@ def test_who_waits_for_more_waits_for_what_is_made_again_too(records):
     _plan(records, _pregen(_columns("a")), _both())
     _done(records, _columns("a"), "sha256:bad")
     lease = take(records, _pregen(_columns("a")).key, "w")
-    assert leases.recompute(records, lease, "sha256:bad")
+    assert leases.recompute_input(records, lease, "sha256:bad")
     _done(records, _columns("b"), "sha256:b")
     assert _status(records, _both()) == "waiting"
     _done(records, _columns("a"), "sha256:good")
@@ -499,8 +509,8 @@ def test_two_who_find_the_same_damage_wait_for_one_repair(records):
     _plan(records, _pregen(), other)
     _done(records, _columns(), "sha256:bad")
     first, second = (take(records, task.key, "w") for task in (_pregen(), other))
-    assert leases.recompute(records, first, "sha256:bad")
-    assert leases.recompute(records, second, "sha256:bad")
+    assert leases.recompute_input(records, first, "sha256:bad")
+    assert leases.recompute_input(records, second, "sha256:bad")
     _done(records, _columns(), "sha256:good")
     for task in (_pregen(), other):
         assert take(records, task.key, "w").inputs == {"columns": "sha256:good"}
@@ -511,9 +521,9 @@ def test_who_finds_the_damage_when_it_has_been_repaired_reads_what_is_there_now(
     _plan(records, _pregen(), other)
     _done(records, _columns(), "sha256:bad")
     first, second = (take(records, task.key, "w") for task in (_pregen(), other))
-    assert leases.recompute(records, first, "sha256:bad")
+    assert leases.recompute_input(records, first, "sha256:bad")
     _done(records, _columns(), "sha256:good")
-    assert leases.recompute(records, second, "sha256:bad")
+    assert leases.recompute_input(records, second, "sha256:bad")
     assert take(records, other.key, "w").inputs == {"columns": "sha256:good"}
 
 
@@ -523,7 +533,7 @@ def test_what_is_damaged_after_its_evaluations_deadline_is_made_again_for_the_ne
     _done(records, _columns(), "sha256:bad")
     _plan(records, _pregen(), evaluation="ev_2", deadline=soon)
     lease = take(records, _pregen().key, "w")
-    assert leases.recompute(records, lease, "sha256:bad")
+    assert leases.recompute_input(records, lease, "sha256:bad")
     assert take(records, _columns().key, "w").deadline == soon
 
 
@@ -536,7 +546,7 @@ def test_a_sharded_task_is_made_again_with_those_shards_that_are_not_there(recor
     with records.transaction() as connection:
         lost = task_rows.update().where(task_rows.c.key == whole.parts[1].key)
         connection.execute(lost.values(status="canceled", result=None))
-    assert leases.recompute(records, take(records, _pregen(whole).key, "w"), "sha256:bad")
+    assert leases.recompute_input(records, take(records, _pregen(whole).key, "w"), "sha256:bad")
     assert take(records, whole.key, "w") is None
     _done(records, whole.parts[1], "sha256:again")
     assert take(records, whole.key, "w").parts == ("sha256:0", "sha256:again")
@@ -544,15 +554,17 @@ def test_a_sharded_task_is_made_again_with_those_shards_that_are_not_there(recor
 
 def test_a_damaged_upload_cannot_be_computed_again(records):
     _plan(records, _columns())
-    assert not leases.recompute(records, take(records, _columns().key, "w"), "sha256:a")
+    assert not leases.recompute_input(records, take(records, _columns().key, "w"), "sha256:a")
 
 
 def test_events_are_numbered_by_versions_without_a_gap(records):
     _plan(records, _pregen())
     for task in (_columns(), _pregen()):
         lease = take(records, task.key, "w")
-        leases.beat(records, lease, 1, 2)
-        leases.finish(records, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"})
+        leases.extend_lease(records, lease, 1, 2)
+        leases.finish_attempt(
+            records, lease, "sha256:r", {"scores": {"perplexity": 2.0}, "signature": "s"}
+        )
     found = _events(records, "ev_1")
     assert [event.version for event in found] == list(range(2, 2 + len(found)))
     assert found[-1].kind == "end"
@@ -560,7 +572,7 @@ def test_events_are_numbered_by_versions_without_a_gap(records):
 
 def test_an_evaluation_past_its_deadline_fails_with_timeout(records):
     _plan(records, _pregen(), deadline=time.time() - 1)
-    assert endings.expire_deadlines(records) == 1
+    assert task_expiry.expire_deadlines(records) == 1
     assert _evaluation(records) == "failed"
     assert "timeout" in _column(records, "error", key=_columns().key)[0]
 
@@ -573,7 +585,7 @@ def test_readiness_is_never_lost_between_a_plan_and_a_finish(records):
         _plan(records, columns, evaluation=f"ev_a{number}")
         lease = take(records, columns.key, "w")
         with ThreadPoolExecutor(2) as pool:
-            pool.submit(leases.finish, records, lease, "sha256:r", {})
+            pool.submit(leases.finish_attempt, records, lease, "sha256:r", {})
             pool.submit(_plan, records, _pregen(columns), evaluation=f"ev_b{number}").result()
         assert _status(records, _pregen(columns)) == "ready"
 
@@ -596,14 +608,16 @@ def test_shards_are_shown_as_the_task_that_they_make_up(records):
     _plan(records, whole, _pregen(whole))
     assert _evaluation(records) == "queued"
     first = take(records, whole.parts[0].key, "w")
-    leases.beat(records, first, 1, 2)
+    leases.extend_lease(records, first, 1, 2)
     shown = _shown(records)["columns"]
     assert (shown["status"], shown["done"], shown["total"]) == ("running", 1, 4)
     assert shown["started_at"] is not None
     assert _evaluation(records) == "running"
     assert _shown(records)["pregen"]["status"] == "waiting"
-    leases.finish(records, first, "sha256:0", {})
-    leases.fail(records, take(records, whole.parts[1].key, "w"), ERROR, death=True, retry=True)
+    leases.finish_attempt(records, first, "sha256:0", {})
+    leases.fail_attempt(
+        records, take(records, whole.parts[1].key, "w"), ERROR, death=True, retry=True
+    )
     take(records, whole.parts[1].key, "w")
     shown = _shown(records)["columns"]
     assert (shown["done"], shown["attempt"]) == (2, 2)
@@ -613,7 +627,7 @@ def test_a_shards_progress_is_told_as_the_tasks(records):
     whole = _sharded(2)
     _plan(records, whole)
     lease = take(records, whole.parts[0].key, "w")
-    leases.beat(records, lease, 1, 2)
+    leases.extend_lease(records, lease, 1, 2)
     told = [json.loads(event.payload) for event in _events(records, "ev_1")]
     assert told[-1]["name"] == "columns"
     assert told[-1]["progress"] == {"done": 1, "total": 4}
@@ -624,8 +638,8 @@ def test_the_end_of_a_task_ends_its_progress(records):
     task = _columns()
     _plan(records, task)
     lease = take(records, task.key, "w")
-    leases.beat(records, lease, 90, 100)
-    assert leases.finish(records, lease, "sha256:a", {})
+    leases.extend_lease(records, lease, 90, 100)
+    assert leases.finish_attempt(records, lease, "sha256:a", {})
     assert _column(records, "done", key=task.key) == [100]
     found = _events(records, "ev_1")
     told = [json.loads(event.payload) for event in found if event.kind == "task"]
@@ -636,7 +650,9 @@ def test_a_shards_error_is_the_tasks_and_the_other_shards_are_not_tried(records)
     whole = _sharded(1)
     _plan(records, whole, _pregen(whole))
     error = {"code": "invalid_checkpoint", "detail": "not finite"}
-    leases.fail(records, take(records, whole.parts[1].key, "w"), error, death=False, retry=False)
+    leases.fail_attempt(
+        records, take(records, whole.parts[1].key, "w"), error, death=False, retry=False
+    )
     assert json.loads(_column(records, "error", key=whole.key)[0]) == error
     assert json.loads(_column(records, "error", key=_pregen().key)[0])["code"] == "needs_failed"
     assert _evaluation(records) == "failed"
@@ -647,7 +663,7 @@ def test_a_task_that_is_done_needs_no_shards_of_another_size(records):
     whole = _sharded(2)
     _plan(records, whole)
     for part in (*whole.parts, whole):
-        leases.finish(records, take(records, part.key, "w"), "sha256:r", {})
+        leases.finish_attempt(records, take(records, part.key, "w"), "sha256:r", {})
     other = _sharded(1)
     assert other.key == whole.key
     cached = _plan(records, other, evaluation="ev_2")
@@ -658,11 +674,13 @@ def test_a_task_that_is_done_needs_no_shards_of_another_size(records):
 def test_a_task_that_begins_again_is_joined_from_its_new_shards(records):
     whole, other = _sharded(2), _sharded(1)
     _plan(records, whole)
-    leases.fail(records, take(records, whole.parts[0].key, "w"), ERROR, death=False, retry=False)
+    leases.fail_attempt(
+        records, take(records, whole.parts[0].key, "w"), ERROR, death=False, retry=False
+    )
     _plan(records, other, evaluation="ev_2")
     for place, part in enumerate(other.parts):
         assert take(records, whole.key, "w") is None
-        leases.finish(records, take(records, part.key, "w"), f"sha256:{place}", {})
+        leases.finish_attempt(records, take(records, part.key, "w"), f"sha256:{place}", {})
     lease = take(records, whole.key, "w")
     assert lease.parts == ("sha256:0", "sha256:1", "sha256:2", "sha256:3")
 
@@ -674,12 +692,12 @@ def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobod
     other = _columns("other")
     _plan(records, whole, _pregen(whole), other)
     reason = {"code": "unavailable", "detail": "no CoreNLP here"}
-    assert leases.make_unavailable(records, take(records, parts[0].key, "w"), reason)
+    assert leases.make_task_unavailable(records, take(records, parts[0].key, "w"), reason)
     for task in (parts[0], whole, _pregen(whole)):
         assert _status(records, task) == "unavailable"
         assert json.loads(_column(records, "error", key=task.key)[0]) == reason
     assert _status(records, parts[1]) == "canceled"
-    leases.finish(records, take(records, other.key, "w"), "sha256:r", {})
+    leases.finish_attempt(records, take(records, other.key, "w"), "sha256:r", {})
     with records.reading() as connection:
         assert connection.execute(sa.select(runs.c.status)).scalar() == "succeeded"
         assert "unavailable" in connection.execute(sa.select(attempts.c.outcome)).scalars().all()
@@ -688,7 +706,7 @@ def test_what_cannot_be_computed_here_takes_its_dependents_along_and_fails_nobod
 def test_an_unavailable_task_starts_afresh_with_a_new_request(records):
     task, reason = _columns(), {"code": "unavailable", "detail": "no CoreNLP here"}
     _plan(records, task)
-    assert leases.make_unavailable(records, take(records, task.key, "w"), reason)
+    assert leases.make_task_unavailable(records, take(records, task.key, "w"), reason)
     _plan(records, task, evaluation="ev_2")
     assert _status(records, task) == "ready"
     assert take(records, task.key, "w").attempt == 1
@@ -700,14 +718,14 @@ def test_a_task_that_hundreds_share_tells_some_of_them_in_each_transaction(recor
     for name in names:
         _plan(records, _columns(), evaluation=name)
     lease = take(records, _columns().key, "w")
-    leases.beat(records, lease, 1, 2)
-    leases.finish(records, lease, "sha256:r", {})
+    leases.extend_lease(records, lease, 1, 2)
+    leases.finish_attempt(records, lease, "sha256:r", {})
     statuses = [_evaluation(records, name) for name in names]
     assert (statuses.count("succeeded"), len(_column(records, "run_id", untold))) == (3, 5)
-    assert telling.tell_others(records, most=1) == 3
-    assert telling.tell_others(records) == 2
+    assert run_updates.update_noted_runs(records, most=1) == 3
+    assert run_updates.update_noted_runs(records) == 2
     assert [_evaluation(records, name) for name in names] == ["succeeded"] * 8
     for name in names:
         told = [event.kind for event in _events(records, name)]
         assert (told.count("end"), told[-1]) == (1, "end")
-    assert telling.tell_others(records) == 0
+    assert run_updates.update_noted_runs(records) == 0

@@ -7,11 +7,10 @@ import sqlalchemy as sa
 
 import statements
 from service.contract.plan.tasks import Blob, Task
-from service.engine import intake, leases
-from service.engine.queueing import AtOnce
+from service.engine import intake, leases, turns
 from service.engine.records import Records
 from service.engine.tables import turns as kept
-from service.engine.waiting import turns
+from service.engine.task_queue import InProcessQueue
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def _add(records, caller, *tasks):
 
 
 def _leased(records, queue="metrics"):
-    lease = leases.take_first(records, queue, "w")
+    lease = leases.lease_first_task(records, queue, "w")
     return lease and lease.inputs["captions"]
 
 
@@ -76,7 +75,7 @@ def test_short_tasks_that_pass_long_ones_are_in_turn_and_move_no_clock(records):
     assert _leased(records) == "a0"
     _add(records, "a", _task("late", 3.9))
     _add(records, "b", _task("first", 0.5))
-    passing = [leases.take_first(records, "metrics", "w", short=True) for _ in range(3)]
+    passing = [leases.lease_first_task(records, "metrics", "w", short=True) for _ in range(3)]
     assert [lease and lease.inputs["captions"] for lease in passing] == ["first", "late", None]
     _add(records, "b", _task("b0", 9.0))
     assert _all(records) == ["a1", "b0", "a2"]
@@ -86,7 +85,7 @@ def test_tasks_are_performed_at_once_in_their_turns_too(records):
     _add(records, "a", _task("dear", 5.0), _task("cheap", 0.5))
     _add(records, "b", _task("first", 0.1))
     performed = []
-    AtOnce(lambda queue: performed.append(_leased(records, queue))).flush(records)
+    InProcessQueue(lambda queue: performed.append(_leased(records, queue))).flush(records)
     assert performed == ["first", "cheap", "dear"]
 
 
@@ -104,11 +103,11 @@ def test_a_task_that_waited_or_is_tried_again_keeps_its_turn(records):
     after = _task("after", kind="spider", need=need)
     _add(records, "a", need, after)
     _add(records, "a", *(_task(f"a{number}") for number in range(3)))
-    lease = leases.take_first(records, "metrics", "w")
-    leases.finish(records, lease, "sha256:r", {})
-    lease = leases.take_first(records, "metrics", "w")
+    lease = leases.lease_first_task(records, "metrics", "w")
+    leases.finish_attempt(records, lease, "sha256:r", {})
+    lease = leases.lease_first_task(records, "metrics", "w")
     assert lease.inputs["captions"] == "after"
-    leases.hand_back(records, lease)
+    leases.hand_back_task(records, lease)
     assert _all(records) == ["after", "a0", "a1", "a2"]
 
 
@@ -138,6 +137,6 @@ def test_whose_turn_it_is_is_found_by_index(records):
     if records.engine.dialect.name == "postgresql":  # its choice depends on how many rows there are
         return
     with statements.watched(records.engine) as found, records.reading() as connection:
-        turns.first(connection, "metrics")
+        turns.find_first_task(connection, "metrics")
     (plan,) = found[-1].plan
     assert "ix_tasks_turn (queue=? AND status=?)" in plan

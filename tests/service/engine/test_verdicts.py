@@ -42,13 +42,13 @@ def _compared(**found):
 
 def _of(rows, *gates, **request):
     given = {"gates": list(gates), "baselines": {}, "trust": [], "health": None}
-    return verdicts.of(rows, StoredEvaluation.model_validate(given | request))
+    return verdicts.decide_gates(rows, StoredEvaluation.model_validate(given | request))
 
 
 def test_without_gates_there_is_no_verdict():
     assert _of([_scored(0.5)]) == ([], None)
     before = StoredEvaluation.model_validate_json('{"checkpoint": null}')  # as they were kept
-    assert verdicts.of([], before) == ([], None)
+    assert verdicts.decide_gates([], before) == ([], None)
 
 
 def test_gates_are_open_while_tasks_are_and_so_is_the_verdict():

@@ -445,7 +445,7 @@ def test_stored_columns_are_no_garbage(service, client):
     content = columns(metadata={"model": "kept"})
     send(client, content)
     running = service._running
-    garbage.collect(running.records, running.blobs, grace=-10)
+    garbage.collect_garbage(running.records, running.blobs, grace=-10)
     assert client.head(f"/v1/columns/{digest(content)}").status_code == 200
 
 

@@ -12,9 +12,9 @@ import commanding
 import prescore
 from certificates import Authority
 from fleet import bundle, digest
-from service.engine.outgoing.client import Client
-from service.engine.outgoing.places import Named
 from service.http.entrance import fetched
+from service.outbound.client import OutboundClient
+from service.outbound.destinations import AllowedHosts
 from tls_servers import PORT, read_request, serving
 
 URL = f"https://data.example:{PORT}/flickr.tar?token=secret"
@@ -64,8 +64,8 @@ def fetching(serve_here, where, tmp_path_factory):
         return [server.address] if name == "data.example" else where["addresses"]
 
     with serving(host.talk, authority.issue("data.example").server()) as server:
-        named = Named.read(f"data.example:{PORT}")
-        outgoing = Client(named, resolve, authority.client(), fetches=True)
+        named = AllowedHosts.read(f"data.example:{PORT}")
+        outgoing = OutboundClient(named, resolve, authority.client(), fetches=True)
         home = tmp_path_factory.mktemp("a home")
         with serve_here(home, outgoing=outgoing) as service, service.client() as client:
             yield service, client, host, server

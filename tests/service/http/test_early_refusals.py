@@ -9,7 +9,7 @@ import pytest
 
 from fleet import tus_creation, tus_part
 from prescore.files import tars
-from service.stored import judges, judging
+from service.stored import judge_process, judges
 
 MEGABYTES = 300
 SENT = 64 << 10  # bytes
@@ -99,4 +99,4 @@ def test_a_package_that_may_be_another_model_is_read_on(tmp_path, names):
     path = tmp_path / "package"
     path.write_bytes(buffer.getvalue()[: len(names) * 1024])  # the tar is cut before its end
     asked = {"question": "checkpoint", "path": str(path), "bytes": 10**9}
-    assert judging.answer(asked) == {"facts": judges.NOT_YET}
+    assert judge_process.answer_question(asked) == {"facts": judges.NOT_YET}

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, until_ended, upload
-from service.engine.kept import summaries
+from service.engine import summaries
 from service.engine.tables import task_rows
 
 IMAGES = 260
@@ -45,7 +45,7 @@ def _looks(service):
     query = sa.select(*columns).where(task_rows.c.kind == "look", task_rows.c.status == "done")
     with service.records.reading() as connection:
         rows = [dict(row._mapping) for row in connection.execute(query)]
-        summaries.fill(connection, rows)
+        summaries.fill_summaries(connection, rows)
     found = [json.loads(row["summary"])["estimate"] for row in rows]
     return sorted(found, key=lambda said: said["cider_d"]["images"])
 

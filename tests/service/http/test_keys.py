@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 import interface
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
+from service.access import keys
 from service.contract.api.analyses import ProbesRequest
 from service.contract.askers import Asker, Scope
-from service.engine.keyring import keys, texts
 from service.engine.tables import keys as rows
 from service.engine.tables import runs
 from service.http.app import create_app
@@ -41,11 +41,11 @@ class Teams:
         self.service = service
         self._kept = {}
         records = service.records
-        made = {scope: keys.make(records, "red", Scope(scope)) for scope in OWN}
-        made["other"] = keys.make(records, "blue", Scope.ADMIN)
-        made["expired"] = keys.make(records, "red", Scope.ADMIN, seconds=0.0)
-        made["revoked"] = keys.make(records, "red", Scope.ADMIN)
-        keys.revoke(records, made["revoked"][0].id)
+        made = {scope: keys.create_key(records, "red", Scope(scope)) for scope in OWN}
+        made["other"] = keys.create_key(records, "blue", Scope.ADMIN)
+        made["expired"] = keys.create_key(records, "red", Scope.ADMIN, seconds=0.0)
+        made["revoked"] = keys.create_key(records, "red", Scope.ADMIN)
+        keys.revoke_key(records, made["revoked"][0].id)
         self.ids = {name: key.id for name, (key, _) in made.items()}
         self.texts = {name: text for name, (_, text) in made.items()}
         self.texts["wrong"] = _other_secret(self.texts["admin"])
@@ -104,7 +104,7 @@ def _ok(answer):
 def _other_secret(text):
     """A well-formed key with the id of this one."""
     identity, random = text.split("_")[1], 43 * "A"
-    return f"psk_{identity}_{random}{texts._checksum(identity, random)}"
+    return f"psk_{identity}_{random}{keys._checksum(identity, random)}"
 
 
 @pytest.fixture(scope="module")
@@ -410,7 +410,7 @@ def _given_up(make, seconds):
 
 
 def test_a_key_that_is_revoked_ends_at_once(teams):
-    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    made, text = keys.create_key(teams.service.records, "red", Scope.READ)
     place = f"/v1/evaluations/{teams.places['evaluations']}"
     with httpx.Client(
         base_url=teams.service.url, headers={"Authorization": f"Bearer {text}"}
@@ -418,17 +418,19 @@ def test_a_key_that_is_revoked_ends_at_once(teams):
         for _ in range(3):
             answer = client.get(place)  # a kept answer from the second on
             assert answer.status_code == 200
-        keys.revoke(teams.service.records, made.id)
+        keys.revoke_key(teams.service.records, made.id)
         assert client.get(place).status_code == 401
         unchanged = {"If-None-Match": answer.headers["etag"]}
         assert client.get(place, headers=unchanged).status_code == 401
 
 
 def test_its_use_is_noted_and_listed(teams):
-    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    made, text = keys.create_key(teams.service.records, "red", Scope.READ)
     with httpx.Client(base_url=teams.service.url) as client:
         client.get("/v1/me", headers={"Authorization": f"Bearer {text}"})
-    until(lambda: keys.get(teams.service.records, made.id).used_at is not None, 10, "a noted use")
+    until(
+        lambda: keys.read_key(teams.service.records, made.id).used_at is not None, 10, "a noted use"
+    )
 
 
 @contextmanager
@@ -454,21 +456,21 @@ def _listening(teams, text, run):
 
 def test_a_stream_ends_at_its_next_sign_of_life_once_its_key_is_revoked(teams, monkeypatch):
     monkeypatch.setattr(details, "_KEEP_ALIVE_SECONDS", 0.2)
-    made, text = keys.make(teams.service.records, "red", Scope.READ)
+    made, text = keys.create_key(teams.service.records, "red", Scope.READ)
     captions = [{**each, "caption": "w3 w4 w5"} for each in CAPTIONS]
     with teams.service.held():
         with teams.client("submit") as client:
             run = _ok(client.post("/v1/evaluations", json={**ASKED, "captions": captions}))
         with _listening(teams, text, run.json()["id"]) as (_, ended):
             teams.service.until_awaited(run.json()["id"])
-            keys.revoke(teams.service.records, made.id)
+            keys.revoke_key(teams.service.records, made.id)
             assert ended.wait(20)
 
 
 @pytest.fixture
 def waiting(teams):
     """A run that does not end before the service goes on, and a key that may be revoked."""
-    made, text = keys.make(teams.service.records, "red", Scope.SUBMIT)
+    made, text = keys.create_key(teams.service.records, "red", Scope.SUBMIT)
     captions = [{**each, "caption": f"w5 {made.id}"} for each in CAPTIONS]
     asked = {**ASKED, "captions": captions}
     with (
@@ -481,7 +483,7 @@ def waiting(teams):
             client=client,
             begin=lambda *asked, **more: pool.submit(client.request, *asked, **more),
             submission={**asked, "labels": {"of": made.id}},
-            revoke=lambda: keys.revoke(teams.service.records, made.id),
+            revoke=lambda: keys.revoke_key(teams.service.records, made.id),
             runs=lambda: client.get("/v1/evaluations", params={"label.of": made.id}).json(),
         )
 
@@ -531,15 +533,15 @@ def test_without_keys_only_this_machine_may_ask(serve_here, tmp_path):
         assert _asked_from(running, "::1") == 200
         assert _asked_from(running, "192.0.2.7") == 401
         assert _asked_from(running, "127.0.0.1", forwarded) == 401  # a proxy that nobody named
-        _, text = keys.make(service.records, "red", Scope.READ)
+        _, text = keys.create_key(service.records, "red", Scope.READ)
         assert _asked_from(running, "127.0.0.1") == 401
         assert _asked_from(running, "192.0.2.7", {"Authorization": f"Bearer {text}"}) == 200
 
 
 def test_a_service_stays_closed_when_all_keys_have_ended(serve_here, tmp_path):
     with serve_here(tmp_path) as service:
-        made, _ = keys.make(service.records, "red", Scope.READ)
-        keys.revoke(service.records, made.id)
+        made, _ = keys.create_key(service.records, "red", Scope.READ)
+        keys.revoke_key(service.records, made.id)
         assert _asked_from(service._running, "127.0.0.1") == 401
         with service.records.transaction() as connection:
             connection.execute(rows.delete())

@@ -5,7 +5,7 @@ import pytest
 
 from builders import model, tensors
 from fleet import checkpoint, upload
-from workers.inference import checkpoints as engine
+from workers.inference import checkpoints
 
 SAID = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
 QUICK = {"beam": 1, "min_words": 1, "max_words": 3}
@@ -53,7 +53,7 @@ def test_a_task_that_failed_is_told_with_its_error(client, tmp_path):
     arrays = tensors("merge", "gru", seed=33)
     arrays["output.bias"][:] = np.nan
     path = tmp_path / "broken.safetensors"
-    engine.write_checkpoint(path, model("merge", "gru", arrays))
+    checkpoints.write_checkpoint(path, model("merge", "gru", arrays))
     identity = _evaluated(client, checkpoint=upload(client, path.read_bytes()), postgen=["bleu"])
     for of, task in (("tokens/0.jpg", "columns"), ("captions", "captions")):
         told = _lacks(client, identity, of)

@@ -392,7 +392,7 @@ def test_a_cancel_cancels(service, client):
 
 def _plant(service, digests):
     """Trainings that brought these, in the record alone."""
-    pinned = datasets.pin(service.records, "tiny/test")
+    pinned = datasets.pin_split(service.records, "tiny/test")
     for at, digest in enumerate(digests):
         captioners = [TrainingCaptioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})

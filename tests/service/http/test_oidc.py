@@ -10,12 +10,12 @@ import sqlalchemy as sa
 import ci_tokens
 from ci_tokens import as_json, by_secret, encoded, github, gitlab, other, signed
 from fleet import bundle
+from service.access import keys
+from service.access.oidc import trusted_issuers
+from service.access.oidc.exchange import TokenExchange
+from service.access.oidc.key_sets import KeySets
 from service.contract.askers import Scope
 from service.contract.errors import Conflict
-from service.engine.keyring import keys
-from service.engine.keyring.oidc import trimming, trusted
-from service.engine.keyring.oidc.exchange import Exchange
-from service.engine.keyring.oidc.key_sets import KeySets
 from service.engine.tables import keys as rows
 from service.engine.tables import oidc_tokens, runs
 from service.http.routers.access import oidc
@@ -32,7 +32,7 @@ def service(issuers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("of jobs")
     with service_here(folder / "home", jobs=ci_tokens.exchange(issuers, folder)) as service:
         service.hold()
-        _, text = keys.make(service.records, "red", Scope.ADMIN)
+        _, text = keys.create_key(service.records, "red", Scope.ADMIN)
         with _client(service, text) as client:
             assert client.put("/v1/datasets/tiny", content=bundle(12)).is_success
         yield service
@@ -90,7 +90,7 @@ def test_a_push_to_the_protected_main_of_github_gets_a_key_that_publishes(servic
         me = client.get("/v1/me").json()
         assert (me["team"], me["scope"]) == ("red", "publish")
         assert (me["name"], me["expires_at"]) == ("github 123 refs/heads/main", made["expires_at"])
-    key = keys.get(service.records, me["key"])
+    key = keys.read_key(service.records, me["key"])
     assert key.expires_at == pytest.approx(now + 3600, abs=30)
 
 
@@ -352,7 +352,9 @@ def test_keys_that_cannot_be_had_are_503(issuers, tmp_path):
     path = tmp_path / "oidc.toml"
     path.write_text(ci_tokens.TRUSTED)
     away = KeySets(issuers.client.__class__(resolve=lambda host, port: ["127.0.0.1"]))
-    with service_here(tmp_path / "home", jobs=Exchange(trusted.read(path), away)) as service:
+    with service_here(
+        tmp_path / "home", jobs=TokenExchange(trusted_issuers.read_issuers(path), away)
+    ) as service:
         answer = _exchanged(service, signed(issuers.rsa, github()))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
 
@@ -413,7 +415,7 @@ def test_jobs_of_one_ref_share_idempotency_keys_and_turns(service, issuers):
 def test_a_jobs_key_is_not_rotated(service, issuers):
     made = _key(service, signed(issuers.rsa, github()))
     with pytest.raises(Conflict, match="is a CI job's"):
-        keys.rotate(service.records, made["key"].split("_")[1])
+        keys.rotate_key(service.records, made["key"].split("_")[1])
 
 
 def test_keys_of_jobs_are_bounded_beside_those_of_people(service, issuers, monkeypatch):
@@ -427,7 +429,7 @@ def test_keys_of_jobs_are_bounded_beside_those_of_people(service, issuers, monke
 
 def test_a_key_made_for_a_job_stands_in_the_list_of_changes(service, issuers):
     made = _key(service, signed(issuers.rsa, github()))
-    _, text = keys.make(service.records, "red", Scope.ADMIN)
+    _, text = keys.create_key(service.records, "red", Scope.ADMIN)
     with _client(service, text) as client:
         noted = client.get("/v1/audit", params={"object": made["key"].split("_")[1]}).json()
     ((entry,)) = noted["items"]
@@ -438,16 +440,16 @@ def test_a_key_made_for_a_job_stands_in_the_list_of_changes(service, issuers):
 def test_what_has_ended_is_trimmed_and_the_service_stays_closed(issuers, tmp_path):
     path = tmp_path / "oidc.toml"
     path.write_text(ci_tokens.TRUSTED)
-    jobs = Exchange(trusted.read(path), KeySets(issuers.client))
+    jobs = TokenExchange(trusted_issuers.read_issuers(path), KeySets(issuers.client))
     with service_here(tmp_path / "home", jobs=jobs) as service:
         token = signed(issuers.rsa, github())
         for each in (token, signed(issuers.rsa, github())):
             _key(service, each)
         later = time.time() + 300
-        assert trimming.trim(service.records, later) == 0
+        assert keys.delete_ended_job_keys(service.records, later) == 0
         assert _why(service, token) == "was exchanged before"
-        later += trimming.KEPT_SECONDS + 3600
-        assert trimming.trim(service.records, later) == 2 + 1
+        later += keys.ENDED_KEY_SECONDS + 3600
+        assert keys.delete_ended_job_keys(service.records, later) == 2 + 1
         with service.records.reading() as connection:
             left = [
                 connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()

@@ -12,7 +12,7 @@ import onnx_bundle_files as files
 import seen_pictures
 import tokenizer_files
 from fleet import bundle_of, digest
-from prescore.files import models as of_client
+from prescore.files import models
 from service.contract.metrics import catalogue
 from workers.analysis.pregen_intervals import PregenColumns
 from workers.inference import columns, scoring
@@ -177,8 +177,8 @@ def test_a_dataset_of_other_features_is_refused_before_anything_is_computed(clie
 def test_the_client_sends_a_folder_as_a_tar_with_its_graphs(tmp_path):
     folder = files.write(tmp_path / "mine")
     (folder / "notes.txt").write_text("x")
-    assert of_client.is_package(folder)
-    content = b"".join(of_client.body(folder).chunks())
+    assert models.is_package(folder)
+    content = b"".join(models.body(folder).chunks())
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         names = sorted(archive.getnames())
     assert names == ["look.onnx", "prescore.json", "step.onnx", "vocabulary.json"]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import commanding
 import plugin_packages as packages
 from fleet import bundle, bundle_of, digest
-from service.engine.kept import plugins
+from service.engine import fleet_status
 from workers.inference.plugins import registry
 from workers.runtime.worker import record_plugins
 from workers.sandbox import confinement
@@ -59,7 +59,7 @@ def started(service, tmp_path):
 def forgotten(service):
     """No worker has told of a plug-in."""
     with service.records.transaction() as connection:
-        connection.execute(plugins.plugins.delete())
+        connection.execute(fleet_status.plugins.delete())
 
 
 def _put(client, content):
@@ -153,7 +153,7 @@ def test_a_worker_that_starts_without_it_has_it_no_longer(client, started, servi
     started("1.0")
     content, _ = packages.checkpoint(note="gone")
     assert _put(client, content)["state"] == "ready"
-    plugins.tell(service.records, [])
+    fleet_status.store_plugins(service.records, [])
     found = _put(client, content)
     assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_unavailable")
 
@@ -190,7 +190,7 @@ def test_a_worker_with_another_version_fails_the_work_and_names_both(client, sta
     content, _ = packages.checkpoint(note="mixed")
     started("1.0")
     _put(client, content)
-    plugins.tell(
+    fleet_status.store_plugins(
         service.records, [registry.InstalledPlugin("show-and-tell", "acme-captioners", "2.0")]
     )
     run = _evaluated(client, content)

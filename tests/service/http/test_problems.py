@@ -20,10 +20,10 @@ from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.engine import database
 from service.engine.blobs import FileBlobs, open_blobs
-from service.engine.parts import Parts
-from service.engine.queueing import RedisQueue, connect
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import datasets
+from service.engine.task_queue import RedisQueue, connect_redis
 from service.http import app
 from service.http.dependencies import Running
 from service.runs import search
@@ -35,8 +35,8 @@ def _get(engine, tmp_path, path):
 
 def _ask(engine, blobs, method, path, content=None):
     records = Records(engine)
-    queue = RedisQueue(connect("unix:///nowhere/redis"))
-    parts = Running.on(Parts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
+    queue = RedisQueue(connect_redis("unix:///nowhere/redis"))
+    parts = Running.on(ServiceParts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
     transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
 
     async def ask():
@@ -50,7 +50,7 @@ def _ask(engine, blobs, method, path, content=None):
 
 
 def _away():
-    return database.connect("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1")
+    return database.open_database("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1")
 
 
 @pytest.mark.long

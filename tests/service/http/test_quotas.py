@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part
+from service.access import keys
 from service.contract.askers import Scope
 from service.contract.quotas import Quotas, QuotaTable
-from service.engine.keyring import keys
 
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
 ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
@@ -24,7 +24,7 @@ def limited(serve_here, tmp_path):
         allowed = QuotaTable(Quotas(), {"red": Quotas(**quotas)})
         with serve_here(tmp_path, allowed=allowed) as service:
             red, blue = (
-                _client(service, keys.make(service.records, team, Scope.ADMIN)[1])
+                _client(service, keys.create_key(service.records, team, Scope.ADMIN)[1])
                 for team in ("red", "blue")
             )
             with red, blue:

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 import redis_server
-from service.engine import queueing
-from service.engine.queueing import RedisQueue
+from service.engine import task_queue
+from service.engine.task_queue import RedisQueue
 from service.http.entrance.rates import Rates
 
 NOON = 1_764_072_000.0  # a minute begins
@@ -76,7 +76,7 @@ def test_redis_adds_up_and_forgets(tmp_path):
     server = redis_server.Server(tmp_path)
     server.start()
     try:
-        queue = RedisQueue(queueing.connect(server.url))
+        queue = RedisQueue(task_queue.connect_redis(server.url))
         assert queue.add_up({"prescore:requests:1:a": 2}, 120) == {"prescore:requests:1:a": 2}
         both = {"prescore:requests:1:a": 3, "prescore:requests:1:b": 1}
         assert queue.add_up(both, 120) == {"prescore:requests:1:a": 5, "prescore:requests:1:b": 1}

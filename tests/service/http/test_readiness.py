@@ -14,12 +14,11 @@ import empty_record
 import interface
 from redis_server import Server
 from service.contract.assets import AssetFolders
-from service.engine import record_pages
+from service.engine import database
 from service.engine.blobs import FileBlobs
-from service.engine.parts import Parts
-from service.engine.queueing import RedisQueue, connect
-from service.engine.record_pages import RecordPages
+from service.engine.database import SqlitePageCheck
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import (
     audit,
     datasets,
@@ -29,6 +28,7 @@ from service.engine.tables import (
     runs,
     task_rows,
 )
+from service.engine.task_queue import RedisQueue, connect_redis
 from service.http import app
 from service.http.dependencies import Running
 
@@ -46,8 +46,8 @@ def server(tmp_path_factory):
 
 
 def _ready(engine, folder, redis_url):
-    queue = RedisQueue(connect(redis_url))
-    parts = Parts(Records(engine), FileBlobs(folder), queue, AssetFolders(Path("/nowhere")))
+    queue = RedisQueue(connect_redis(redis_url))
+    parts = ServiceParts(Records(engine), FileBlobs(folder), queue, AssetFolders(Path("/nowhere")))
     transport = httpx.ASGITransport(app.create_app(Running.on(parts)), raise_app_exceptions=False)
 
     async def ask():
@@ -159,11 +159,11 @@ def test_a_page_in_the_middle_of_a_large_table_is_seen_while_the_service_runs(tm
 
 
 def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_pages, "_LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(record_pages, "_WAIT_SECONDS", 60.0)
-    monkeypatch.setattr(record_pages, "_SHARE", 0.0)
+    monkeypatch.setattr(database, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(database, "_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(database, "_SHARE", 0.0)
     engine = empty_record.at(tmp_path)
-    pages = RecordPages(engine)
+    pages = SqlitePageCheck(engine)
     assert pages.findings() == []
     engine.dispose()
     _damage(tmp_path, "runs")

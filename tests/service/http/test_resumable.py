@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
 from service.contract import limits
 from service.engine.tables import uploads
-from service.stored.unfinished import expiry, rows
+from service.retention import upload_deletion
+from service.stored import resumable_uploads
 
 SEEDS = itertools.count(7000)
 
@@ -234,7 +235,7 @@ def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted(service, client, 
         )
         connection.execute(uploads.update().where(same).values(expires_at=time.time() - 1))
     assert client.head(upload.url).status_code == 404
-    assert expiry.sweep(service.records, service._running.blobs) == 1
+    assert upload_deletion.delete_expired_uploads(service.records, service._running.blobs) == 1
     assert [identity in file.name for file in service.leftovers()].count(True) == 0
     assert other.offset == 10
     client.delete(other.url)
@@ -243,9 +244,9 @@ def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted(service, client, 
 def test_a_file_without_a_row_is_swept_after_an_hour(service, monkeypatch):
     path = service._running.blobs.unended("up_nobody")
     path.write_bytes(b"left")
-    assert expiry.sweep(service.records, service._running.blobs) == 0
-    monkeypatch.setattr(expiry, "_ORPHAN_SECONDS", -1)
-    assert expiry.sweep(service.records, service._running.blobs) == 1
+    assert upload_deletion.delete_expired_uploads(service.records, service._running.blobs) == 0
+    monkeypatch.setattr(upload_deletion, "_ORPHAN_SECONDS", -1)
+    assert upload_deletion.delete_expired_uploads(service.records, service._running.blobs) == 1
     assert not path.exists()
 
 
@@ -274,9 +275,11 @@ def test_storing_goes_on_after_a_crash_between_the_bytes_and_their_row(service, 
     """All bytes were there, the object was stored, and the service ended."""
     blobs, records = service._running.blobs, service.records
     blobs.put(data)
-    upload = rows.create(records, rows.Purpose("checkpoint", digest(data), None), len(data), "")
-    rows.noted(records, upload, len(data), judged=True)
-    rows.completed(records, upload.id)
+    upload = resumable_uploads.create_upload(
+        records, resumable_uploads.UploadPurpose("checkpoint", digest(data), None), len(data), ""
+    )
+    resumable_uploads.note_received(records, upload, len(data), judged=True)
+    resumable_uploads.note_complete(records, upload.id)
     found = client.get(f"/v1/uploads/{upload.id}").json()
     assert found["location"] == f"/v1/checkpoints/{digest(data)}"
     assert client.get(found["location"]).json()["bytes"] == len(data)
@@ -285,7 +288,9 @@ def test_storing_goes_on_after_a_crash_between_the_bytes_and_their_row(service, 
 
 def test_other_teams_uploads_look_absent(service, client, data):
     records = service.records.of("others")
-    upload = rows.create(records, rows.Purpose("checkpoint", digest(data), None), 10, "")
+    upload = resumable_uploads.create_upload(
+        records, resumable_uploads.UploadPurpose("checkpoint", digest(data), None), 10, ""
+    )
     place = f"/v1/uploads/{upload.id}"
     nobodys = client.get("/v1/uploads/up_nobody").json()["detail"]
     assert client.get(place).json()["detail"] == nobodys.replace("up_nobody", upload.id)
@@ -307,11 +312,11 @@ def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkey
     """T15, the rule alone: `tests/trials/test_resumed_uploads.py` fills a disk."""
     import errno
 
-    from service.engine.blobs import resumed
+    from service.engine.blobs import folder
 
     upload = begin(data)
     upload.append(data[:1000], 0)
-    write, room = resumed.os.pwrite, 500
+    write, room = folder.os.pwrite, 500
 
     def full(file, content, offset):
         if offset >= 1000 + room:
@@ -319,7 +324,7 @@ def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkey
         return write(file, content[:room], offset)
 
     with monkeypatch.context() as patched:
-        patched.setattr(resumed.os, "pwrite", full)
+        patched.setattr(folder.os, "pwrite", full)
         assert _code(upload.append(data[1000:], 1000)) == (507, "disk_full")
     assert upload.offset == 1500
     answer = upload.append(data[1500:], 1500)
@@ -328,24 +333,24 @@ def test_a_full_disk_is_told_and_the_upload_goes_on(service, begin, data, monkey
 
 def test_what_is_told_was_synchronised_before(service, begin, data, monkeypatch):
     """T12: at each synchronisation it is noted how much the file holds; no offset is beyond."""
-    from service.engine.blobs import resumed
+    from service.engine.blobs import folder
 
     durable, told = [0], []
-    sync = resumed.os.fsync
+    sync = folder.os.fsync
 
     def synced(file):
-        size = resumed.os.fstat(file).st_size
+        size = folder.os.fstat(file).st_size
         sync(file)
         durable.append(size)
 
-    noted = rows.noted
+    noted = resumable_uploads.note_received
 
     def checked(records, upload, received, *, judged):
         told.append((received, max(durable)))
         return noted(records, upload, received, judged=judged)
 
-    monkeypatch.setattr(resumed.os, "fsync", synced)
-    monkeypatch.setattr(rows, "noted", checked)
+    monkeypatch.setattr(folder.os, "fsync", synced)
+    monkeypatch.setattr(resumable_uploads, "note_received", checked)
     upload = begin(data)
     for at in range(0, len(data), 1000):
         upload.append(data[at : at + 1000], at)

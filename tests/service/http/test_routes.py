@@ -23,7 +23,7 @@ from builders import model, tensors
 from fleet import bundle, bundle_of, checkpoint, digest, until, until_ended, upload
 from service.engine.tables import attempts, run_tasks, task_rows
 from service.runs import search
-from workers.inference import checkpoints as engine
+from workers.inference import checkpoints
 
 SEEDS = itertools.count(100)
 
@@ -102,7 +102,7 @@ def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
     arrays = tensors("merge", "gru")
     blind = {**arrays, "image.weight": np.zeros_like(arrays["image.weight"])}
     for weights, told in ((blind, ["few_distinct_captions"]), (arrays, [])):
-        engine.write_checkpoint(path, model("merge", "gru", weights))
+        checkpoints.write_checkpoint(path, model("merge", "gru", weights))
         asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1"])
         identity = client.post("/v1/evaluations", json=asked).json()["id"]
         found = until_ended(client, identity, 60)
@@ -116,7 +116,7 @@ def test_captions_that_are_decoded_without_blanks_are_warned_of(client, tmp_path
     edge, unknown, *words = made.description.vocabulary
     chinese = (edge, unknown, *(5 * chr(0x4E00 + at) for at in range(len(words))))
     made.description = replace(made.description, vocabulary=chinese)
-    engine.write_checkpoint(path, made)
+    checkpoints.write_checkpoint(path, made)
     asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1", "meteor"])
     identity = client.post("/v1/evaluations", json=asked).json()["id"]
     found = until_ended(client, identity, 60)
@@ -136,7 +136,7 @@ def test_scores_through_http_equal_the_engines_own(client, tmp_path):
     data, tar = checkpoint(seed=5), bundle(40)
     (tmp_path / "m.safetensors").write_bytes(data)
     (tmp_path / "tiny.tar").write_bytes(tar)
-    model = engine.read_checkpoint(tmp_path / "m.safetensors")
+    model = checkpoints.read_checkpoint(tmp_path / "m.safetensors")
     items = read_split(tmp_path / "tiny.tar", "test")
     rows = features.read_features(
         tmp_path / "tiny.tar", [item.image for item in items], model.description.encoder

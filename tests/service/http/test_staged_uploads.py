@@ -16,15 +16,15 @@ import sqlalchemy as sa
 
 import outside
 from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
+from service.access import keys
 from service.contract.askers import Scope
 from service.contract.errors import StoreUnavailable, UploadComplete
 from service.contract.quotas import Quotas, QuotaTable
-from service.engine.keyring import keys
 from service.engine.tables import uploads
 from service.http.resumable import finishing
-from service.stored.unfinished import expiry, rows, staging
-from service.stored.unfinished.endings import Endings
-from service.stored.unfinished.turns import Turns
+from service.retention import upload_deletion
+from service.stored import resumable_uploads, staged_uploads
+from service.stored.upload_turns import UploadCompletions, UploadTurns
 
 SEEDS = itertools.count(4000)
 PART = 2000
@@ -46,7 +46,7 @@ def store(record, s3_server, monkeypatch):
     url, environment = outside.new_bucket(s3_server)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(staging, "PART_BYTES", PART)
+    monkeypatch.setattr(staged_uploads, "PART_BYTES", PART)
     return {"url": record, "blob_url": url, "public_url": s3_server}
 
 
@@ -148,7 +148,7 @@ def test_only_what_is_missing_is_asked_for(client, data):
 
 
 def test_no_more_than_sixteen_are_told_at_once(client, data, monkeypatch):
-    monkeypatch.setattr(staging, "PART_BYTES", 100)
+    monkeypatch.setattr(staged_uploads, "PART_BYTES", 100)
     place = _begin(client, data)
     first = _ask(client, place)["parts"]
     assert [part["number"] for part in first] == list(range(1, 17))
@@ -214,7 +214,7 @@ def test_parts_may_follow_what_came_through_the_service(service, client, data):
 def test_it_goes_on_after_a_crash_between_the_whole_file_and_its_row(service, client, data):
     place = _begin(client, data)
     _put(data, _ask(client, place)["parts"])
-    upload = rows.find(service.records, place.split("/")[-1])
+    upload = resumable_uploads.find_upload(service.records, place.split("/")[-1])
     service.parts.blobs.staging.assemble(upload.id, upload.staging)
     assert _ask(client, place)["complete"]
     assert _became(client, place)["location"]
@@ -225,9 +225,9 @@ def test_it_goes_on_after_a_crash_between_the_object_and_its_row(service, client
     blobs = service.parts.blobs
     place = _begin(client, data)
     _put(data, _ask(client, place)["parts"])
-    upload = rows.find(service.records, place.split("/")[-1])
+    upload = resumable_uploads.find_upload(service.records, place.split("/")[-1])
     blobs.staging.assemble(upload.id, upload.staging)
-    rows.completed(service.records, upload.id)
+    resumable_uploads.note_complete(service.records, upload.id)
     blobs.put(data)
     with blobs.path(digest(data)).open("rb") as copy:
         before = os.fstat(copy.fileno()).st_mtime_ns
@@ -258,10 +258,10 @@ def test_two_processes_that_store_one_upload_store_it_once(service, client, data
     """The second one had read the row before the first one was ready."""
     place = _begin(client, data)
     _put(data, _ask(client, place)["parts"])
-    before = rows.find(service.records, place.split("/")[-1])
+    before = resumable_uploads.find_upload(service.records, place.split("/")[-1])
     assert _ask(client, place)["complete"]
     assert _became(client, place)["location"]
-    other = replace(service.parts, turns=Turns(), endings=Endings())
+    other = replace(service.parts, turns=UploadTurns(), endings=UploadCompletions())
     with pytest.raises(UploadComplete):
         asyncio.run(finishing._finish(other, before, "somebody", Event()))
     assert _became(client, place)["problem"] is None
@@ -289,7 +289,7 @@ def test_a_store_that_falls_silent_loses_nothing(service, client, data, monkeypa
 def test_what_the_store_has_lost_is_begun_anew(service, client, data):
     place = _begin(client, data)
     _put(data, _ask(client, place)["parts"])
-    upload = rows.find(service.records, place.split("/")[-1])
+    upload = resumable_uploads.find_upload(service.records, place.split("/")[-1])
     service.parts.blobs.staging.forget(upload.id, upload.staging)
     assert client.post(f"{place}/parts").status_code == 404
     assert client.get(place).status_code == 404
@@ -312,7 +312,7 @@ def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted_with_its_parts(
     with service.records.transaction() as connection:
         same = uploads.c.id == place.split("/")[-1]
         connection.execute(uploads.update().where(same).values(expires_at=time.time() - 1))
-    expiry.sweep(service.records, service.parts.blobs)
+    upload_deletion.delete_expired_uploads(service.records, service.parts.blobs)
     assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [kept]
 
 
@@ -321,8 +321,8 @@ def test_parts_without_a_row_are_swept(service, client, data, monkeypatch):
     store.begin("up_nobody")
     place = _begin(client, data)
     _ask(client, place)
-    monkeypatch.setattr(expiry, "_ORPHAN_SECONDS", -1)
-    assert expiry.sweep_staged(service.records, service.parts.blobs) == 1
+    monkeypatch.setattr(upload_deletion, "_ORPHAN_SECONDS", -1)
+    assert upload_deletion.delete_orphaned_parts(service.records, service.parts.blobs) == 1
     assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [place]
 
 
@@ -346,7 +346,7 @@ def test_where_the_store_is_not_offered_the_service_gets_the_bytes(serve_here, t
 
 @contextmanager
 def _team(service, team, scope=Scope.SUBMIT):
-    key = keys.make(service.records, team, scope)[1]
+    key = keys.create_key(service.records, team, scope)[1]
     with httpx.Client(
         base_url=service.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
     ) as client:

@@ -15,11 +15,10 @@ import statements
 from documents import section, table
 from fleet import bundle_of
 from service.contract.plan.tasks import Blob, Task
-from service.engine import intake, leases
-from service.engine.kept import moments
-from service.engine.queueing import AtOnce
+from service.engine import fleet_status, intake, leases
 from service.engine.records import Records
 from service.engine.tables import deliveries, task_rows, webhooks
+from service.engine.task_queue import InProcessQueue
 from service.http.telemetry import Telemetry, counts, record
 from taking import take
 
@@ -27,7 +26,7 @@ LATER = 1e12
 ALL_QUEUES = ["inference", "inference-now", "metrics", "parsing"]
 
 
-class LongQueue(AtOnce):
+class LongQueue(InProcessQueue):
     """It takes a moment to count."""
 
     def __init__(self):
@@ -40,7 +39,7 @@ class LongQueue(AtOnce):
         return {"metrics": self.counted}
 
 
-class AwayQueue(AtOnce):
+class AwayQueue(InProcessQueue):
     def waiting(self):
         raise redis.ConnectionError("away")
 
@@ -71,7 +70,7 @@ def _counts(told):
 
 def _numbers(records, queue=None, home=None):
     """Each sample's value by its name and the values of its labels."""
-    told = Telemetry(records, queue or AtOnce(lambda _: None), home)
+    told = Telemetry(records, queue or InProcessQueue(lambda _: None), home)
     return {
         (sample.name, *sample.labels.values()): sample.value
         for family in told.registry.collect()
@@ -114,7 +113,7 @@ def test_a_task_that_killed_its_process_is_quarantined_and_one_with_errors_faile
     error = {"code": "internal", "detail": "x"}
     for task, deaths in ((killer, leases.MAX_DEATHS), (wrong, 0)):
         while (lease := take(records, task.key, "w")) is not None:
-            leases.fail(records, lease, error, death=bool(deaths), retry=True)
+            leases.fail_attempt(records, lease, error, death=bool(deaths), retry=True)
     found = _numbers(records)
     assert found["prescore_queue_tasks", "inference-now", "failed"] == 2
     assert found["prescore_quarantined", "inference-now"] == 1
@@ -139,16 +138,16 @@ def test_messages_that_wait_and_dead_letters_are_told(records):
 def test_the_janitors_last_round_and_the_last_backup_are_told_if_there_was_one(records):
     names = ("prescore_janitor_seconds",), ("prescore_backup_seconds",)
     assert not set(names) & set(_numbers(records))
-    moments.note(records, moments.JANITOR, time.time() - 40)
+    fleet_status.note_moment(records, fleet_status.LAST_JANITOR_ROUND, time.time() - 40)
     found = _numbers(records)
     assert 40 <= found[names[0]] < 90
     assert names[1] not in found
-    moments.note(records, moments.BACKUP, time.time() - 7000)
+    fleet_status.note_moment(records, fleet_status.LAST_BACKUP, time.time() - 7000)
     assert 7000 <= _numbers(records)[names[1]] < 7050
 
 
 def test_workers_are_told_by_the_queues_that_they_serve(records):
-    queue = AtOnce(lambda _: None)
+    queue = InProcessQueue(lambda _: None)
     queue.workers = lambda: {"inference": 2, "metrics": 0}
     found = _numbers(records, queue)
     told = {name: found["prescore_workers", name] for name in ALL_QUEUES}
@@ -203,8 +202,8 @@ def test_the_table_of_numbers_says_what_metrics_says(serve_here, tmp_path):
     with serve_here(tmp_path / "home") as service, service.client() as client:
         client.put("/v1/datasets/tiny", content=bundle_of({"a.jpg": ["a cat"]}))
         assert client.post("/v1/evaluations", json=ASKED).status_code in (201, 202)
-        moments.note(service.records, moments.JANITOR, time.time())
-        moments.note(service.records, moments.BACKUP, time.time())
+        fleet_status.note_moment(service.records, fleet_status.LAST_JANITOR_ROUND, time.time())
+        fleet_status.note_moment(service.records, fleet_status.LAST_BACKUP, time.time())
         told = client.get("/metrics").text
     shown = [_row(each) for each in families(told) if each.name.startswith("prescore_")]
     rows = table(section("deploy/README.md", "What Prometheus is told"))

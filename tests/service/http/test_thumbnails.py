@@ -270,10 +270,10 @@ def test_what_nobody_looks_at_is_forgotten_its_objects_go_and_it_is_made_again(c
     _added(client, "old", {"a.jpg": image_encoders.photo(70)})
     content = _get(client, "old", "a.jpg").content
     parts = service._running
-    assert thumbnails.forget_unseen(service.records, time.time() - 60) == 0
+    assert thumbnails.forget_unseen_thumbnails(service.records, time.time() - 60) == 0
     begun = _attempts(service, "thumbnails")
-    assert thumbnails.forget_unseen(service.records, time.time() + 1) > 0
-    assert garbage.collect(service.records, parts.blobs, grace=-60) > 0
+    assert thumbnails.forget_unseen_thumbnails(service.records, time.time() + 1) > 0
+    assert garbage.collect_garbage(service.records, parts.blobs, grace=-60) > 0
     assert _get(client, "old", "a.jpg").content == content
     assert _attempts(service, "thumbnails") == begun + 1
     with service.records.reading() as connection:
@@ -288,7 +288,7 @@ def test_looking_is_noted_once_a_day(client, service):
     with service.records.transaction() as connection:
         connection.execute(thumbnail_rows.update().values(looked_at=earlier))
     assert _get(client, "noted", "a.jpg").status_code == 200
-    thumbnails.forget_unseen(service.records, time.time() - 3600)
+    thumbnails.forget_unseen_thumbnails(service.records, time.time() - 3600)
     with service.records.reading() as connection:
         assert len(connection.execute(sa.select(thumbnail_rows)).all()) == 1
 

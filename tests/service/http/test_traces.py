@@ -56,7 +56,7 @@ def test_attempts_of_a_submission_are_children_of_its_request(traced):
     assert answer.status_code == 202
     own = _of(ended, answer)
     attempts = [span for span in ended() if span.kind.name == "CONSUMER"]
-    caller = contexts.read(CALLER)
+    caller = contexts.parse_traceparent(CALLER)
     assert (own.context.trace_id, own.parent.span_id) == (caller.trace, caller.span)
     assert own.name == "POST /v1/evaluations"
     assert dict(own.attributes) == {

@@ -12,9 +12,9 @@ import pytest
 
 from certificates import Authority
 from fleet import bundle
-from service.engine.outgoing.client import Client
-from service.engine.outgoing.places import Named
-from service.operate.sending import Sender
+from service.outbound.client import OutboundClient
+from service.outbound.destinations import AllowedHosts
+from service.webhooks.sender import WebhookSender
 from tls_servers import PORT, read_request, serving
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,12 +48,12 @@ def told(serve_here, tmp_path_factory):
     receiver = Receiver()
     authority = Authority(tmp_path_factory.mktemp("authority"))
     with serving(receiver.talk, authority.issue("hooks.example").server()) as server:
-        named = Named.read(f"hooks.example:{PORT}")
-        outgoing = Client(named, lambda host, port: [server.address], authority.client())
+        named = AllowedHosts.read(f"hooks.example:{PORT}")
+        outgoing = OutboundClient(named, lambda host, port: [server.address], authority.client())
         home = tmp_path_factory.mktemp("a home")
         with serve_here(home, outgoing=outgoing) as service, service.client() as client:
             assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
-            yield service, client, receiver, Sender(service.parts, outgoing)
+            yield service, client, receiver, WebhookSender(service.parts, outgoing)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def test_links_to_the_page_are_those_of_its_public_address(told):
     with _webhook(client), _webhook(client, format="slack"):
         receiver.received.clear()
         found = _ended(client)
-        _send(Sender(parts, sender._client))
+        _send(WebhookSender(parts, sender._client))
         page = f"https://scores.example/ui/evaluations/{found['id']}"
         (standard,) = [each["data"] for each in receiver.messages if "data" in each]
         (line,) = [each["text"] for each in receiver.messages if "text" in each]

@@ -27,7 +27,7 @@ from service.contract.settings import Settings
 from service.engine import database
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
-from service.operate import ci_jobs, commands, doctor, findings_shown
+from service.operate import commands, doctor, doctor_report
 
 pytestmark = pytest.mark.processes
 
@@ -206,7 +206,7 @@ def test_a_file_where_home_should_be_is_told(tmp_path):
 
 def _probe(name, home, **settings):
     """What the probe of this name finds with these settings."""
-    probes = doctor.probes(Settings(home=home, **settings), "http://127.0.0.1:9")
+    probes = doctor.list_probes(Settings(home=home, **settings), "http://127.0.0.1:9")
     return findings.run_checks([probe for probe in probes if probe.name == name])
 
 
@@ -287,7 +287,7 @@ def test_a_place_is_shown_without_user_password_and_options():
 
 
 def test_an_empty_record_is_migrated_by_serve(tmp_path):
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE something (id INTEGER)"))
     engine.dispose()
@@ -297,8 +297,8 @@ def test_an_empty_record_is_migrated_by_serve(tmp_path):
 
 
 def _record_at(folder, revision):
-    engine = database.connect(f"sqlite:///{folder / 'record.sqlite'}")
-    database.migrate(engine)
+    engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
+    database.migrate_database(engine)
     with engine.begin() as connection:
         update = sa.text("UPDATE alembic_version SET version_num = :revision")
         connection.execute(update, {"revision": revision})
@@ -338,7 +338,7 @@ def test_a_record_that_is_damaged_where_nobody_reads_is_told(tmp_path):
     (found,) = _probe("record's pages", tmp_path)
     assert (found.status, found.needed) == ("unavailable", True)
     assert "damaged: " in found.found
-    Records(database.connect(f"sqlite:///{path}")).check()  # sees nothing
+    Records(database.open_database(f"sqlite:///{path}")).check()  # sees nothing
 
 
 def test_a_record_that_is_none_is_unavailable(tmp_path):
@@ -448,26 +448,28 @@ def _until_it_listens(port):
 
 def test_what_is_told_at_once_is_one_plain_line_on_a_terminal_alone(capsys, monkeypatch):
     finding = Finding("blobs", "warning", "a\x1b[31m\nb")
-    findings_shown.tell(finding)
+    doctor_report.print_finding(finding)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    findings_shown.tell(finding)
+    doctor_report.print_finding(finding)
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "warning      blobs: a\\x1b[31m\\nb\n")
 
 
 def test_with_another_port_the_line_for_other_terminals_is_printed():
-    assert commands.greeting("http://127.0.0.1:8000", 8000) == (
+    assert commands.format_greeting("http://127.0.0.1:8000", 8000) == (
         "Prescore is ready at http://127.0.0.1:8000\n"
     )
-    assert commands.greeting("http://127.0.0.1:8123", 8123).splitlines() == [
+    assert commands.format_greeting("http://127.0.0.1:8123", 8123).splitlines() == [
         "Prescore is ready at http://127.0.0.1:8123",
         "export PRESCORE_URL=http://127.0.0.1:8123",
     ]
 
 
 def test_others_words_cannot_steer_the_terminal(capsys):
-    findings_shown.show([Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False)
+    doctor_report.print_findings(
+        [Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False
+    )
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "[red]b[/red]" in shown
@@ -476,14 +478,14 @@ def test_others_words_cannot_steer_the_terminal(capsys):
 def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_path):
     path = tmp_path / "oidc.toml"
     path.write_text(ci_tokens.TRUSTED.replace(ci_tokens.HOST, "keys.invalid"))
-    told = list(ci_jobs.look(path))
+    told = list(doctor.examine_issuers(path))
     assert [row.status for row in told] == ["warning"] * 3
     assert told[0].found.startswith("https://keys.invalid:8443/github: ")
     path.write_text("[[issuers]]")
-    (row,) = ci_jobs.look(path)
+    (row,) = doctor.examine_issuers(path)
     assert (row.status, row.needed) == ("unavailable", True)
     assert "issuers[0].kind: expected a value, found none" in row.found
-    (row,) = ci_jobs.look(None)
+    (row,) = doctor.examine_issuers(None)
     assert row.status == "ok"
 
 

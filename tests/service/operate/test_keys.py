@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import commanding
 import empty_record
-from service.engine.keyring import keys, texts
+from service.access import keys
 from service.engine.records import Records
 
 KEY = re.compile(r"psk_[0-9a-z]{12}_[0-9A-Za-z]{49}")
@@ -42,9 +42,9 @@ def _made(home, *words):
 def test_a_key_alone_is_printed_and_what_it_is_goes_to_the_terminal(home, records):
     code, out, told = _keys(home, "create", "--team", "red", "--scope", "submit", "--name", "ci")
     assert (code, bool(KEY.fullmatch(out.strip()))) == (0, True)
-    (key,) = keys.every(records)
+    (key,) = keys.list_keys(records)
     assert told == f"key {key.id} of red (submit), valid for ever; it is shown this once:\n"
-    assert texts.read(out.strip()).id == key.id
+    assert keys.parse_key_text(out.strip()).id == key.id
     assert (key.team, key.scope, key.name, key.expires_at) == ("red", "submit", "ci", None)
 
 
@@ -60,10 +60,10 @@ def test_json_has_the_key_and_what_it_is(home):
 def test_the_list_has_no_key_and_tells_the_state_of_each(home, records):
     text = _made(home, "--team", "red", "--scope", "read", "--name", "nightly")
     _made(home, "--team", "blue", "--scope", "admin")
-    old = texts.read(text).id
+    old = keys.parse_key_text(text).id
     code, new, _ = _keys(home, "rotate", old, "--overlap", "12h")
     assert code == 0
-    assert _keys(home, "revoke", texts.read(new.strip()).id)[0] == 0
+    assert _keys(home, "revoke", keys.parse_key_text(new.strip()).id)[0] == 0
     code, listed, _ = _keys(home, "list")
     assert code == 0
     assert not KEY.search(listed)
@@ -77,7 +77,7 @@ def test_the_list_has_no_key_and_tells_the_state_of_each(home, records):
 
 
 def test_with_no_overlap_the_old_one_ends_at_once(home, records):
-    old = texts.read(_made(home, "--team", "red", "--scope", "read")).id
+    old = keys.parse_key_text(_made(home, "--team", "red", "--scope", "read")).id
     assert _keys(home, "rotate", old, "--overlap", "0")[0] == 0
     listed = json.loads(_keys(home, "list", "--json")[1])
     assert {key["id"]: key["state"] for key in listed}[old] == "expired"

@@ -9,7 +9,7 @@ import sys
 import psutil
 from service.operate import memory
 if sys.argv[1] == "give back":
-    memory.give_back()
+    memory.return_freed_memory()
 held = lambda: psutil.Process().memory_info().rss >> 20
 del bytearray(8 << 20)[:]  # from now on glibc pools buffers of this size, if nothing is set
 before = held()

@@ -7,10 +7,10 @@ from service.contract.api.analyses import ProbesRequest
 from service.engine.records import Records
 from service.engine.tables import labels, runs
 from service.runs import probes
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 from statements import watched
 
-SPLIT = Pinned("d", 1, "sha256:d", "sha256:c", "test", ("test",), 10, None)
+SPLIT = PinnedSplit("d", 1, "sha256:d", "sha256:c", "test", ("test",), 10, None)
 ROW = {
     "kind": "probes",
     "dataset_name": "d",

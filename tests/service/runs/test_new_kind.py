@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fleet import bundle
-from prescore.models import runs as answers
+from prescore.models import runs
 from prescore.models.identifiers import Timestamp
 from prescore.models.runs import DatasetPinned, Oddity, Run
 from service.contract.api.request_parts import StrictModel
@@ -34,7 +34,7 @@ class CountingIn(StrictModel):
 
 class CountingOut(Run):
     dataset: DatasetPinned
-    tasks: list[answers.Task]
+    tasks: list[runs.Task]
     warnings: list[Oddity]
     created_at: Timestamp
     finished_at: Timestamp
@@ -43,7 +43,7 @@ class CountingOut(Run):
 
 
 def _begin(parts, request):
-    pinned = datasets.pin(parts.records, request.dataset)
+    pinned = datasets.pin_split(parts.records, request.dataset)
     inputs = {"dataset": Blob(pinned.digest)}
     task = Task("references", inputs, {"split": pinned.split, "tokenizer": "none"})
     kept = {"asked": request.dataset}

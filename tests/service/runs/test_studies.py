@@ -13,17 +13,17 @@ from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.postgen import PostgenRequest
+from service.engine import summaries
 from service.engine.blobs import open_blobs
-from service.engine.kept import summaries
-from service.engine.parts import Parts
-from service.engine.queueing import AtOnce
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import brought_columns, needs, run_tasks, runs, task_rows
+from service.engine.task_queue import InProcessQueue
 from service.runs import base, correlations, studies
 from service.runs.base import NewRun
 from service.runs.correlations import Asked
 from service.runs.kinds import KINDS, submit
-from service.stored import datasets, described
+from service.stored import datasets, uploaded_files
 
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -34,9 +34,9 @@ BEST, PERPLEXITY = "mean_max_normcount_prefix0", "geomean_join_pplx_none"
 @pytest.fixture
 def parts(engine, tmp_path):
     """On a queue that nobody listens to: what tasks would leave is written by the tests."""
-    records, nobody = Records(engine), AtOnce(lambda key: None)
+    records, nobody = Records(engine), InProcessQueue(lambda key: None)
     _add(records, "coco", 9)
-    return Parts(records, open_blobs(None, tmp_path), nobody, AssetFolders(tmp_path))
+    return ServiceParts(records, open_blobs(None, tmp_path), nobody, AssetFolders(tmp_path))
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def _digest(text):
 
 def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"), **facts):
     """An evaluation of a checkpoint of this name, and all its tasks done; `signed` tells how."""
-    pinned = datasets.pin(records, dataset)
+    pinned = datasets.pin_split(records, dataset)
     plan = planning.plan_checkpoint(
         _digest(facts.get("checkpoint", name)),
         *(pinned.digest, pinned.split, pinned.images),
@@ -68,7 +68,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
     )
     brought = facts.get("brought")  # description and units
     if brought is not None:
-        described.add(records, brought_columns, _digest(f"columns {name}"), 1, brought[0])
+        uploaded_files.add_file(records, brought_columns, _digest(f"columns {name}"), 1, brought[0])
         wanted = PostgenRequest(families, "ptb")
         captions = planning.plan_captions(
             _digest(f"captions {name}"), pinned.digest, pinned.split, pinned.images, wanted
@@ -114,7 +114,7 @@ def _end(connection, identity, status, tasks=(), finished_at=None):
         .values(
             status=status,
             finished_at=finished_at or time.time(),
-            snapshot=summaries.pack(list(tasks)),
+            snapshot=summaries.pack_json(list(tasks)),
         )
     )
 

@@ -40,6 +40,6 @@ def test_a_bundle_is_converting_until_its_task_has_verified_it(engine):
     records, parts = Records(engine), in_process.parts_on(Records(engine))
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
     checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
-    checkpoints.prepare(parts, TWO)
+    checkpoints.prepare_checkpoint(parts, TWO)
     assert checkpoints.get(records, TWO).state == "converting"
-    assert checkpoints.use(records, TWO).verified == planning.plan_conversion(TWO)
+    assert checkpoints.use_checkpoint(records, TWO).verified == planning.plan_conversion(TWO)

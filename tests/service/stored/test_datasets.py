@@ -17,14 +17,16 @@ def test_pages_of_datasets_neither_repeat_nor_skip(records):
     names = ["b", "a", "a.c", "a", "b", "A", "b"]
     for at, name in enumerate(names):
         stored_versions.add(records, name, f"sha256:{at:064}", {"splits": {}, "features": None})
-    whole, more = datasets.page(records, 100)
+    whole, more = datasets.list_versions(records, 100)
     assert not more
     assert len(whole) == len(names)
     assert [item.version for item in whole if item.name == "b"] == ["v3", "v2", "v1"]
-    found, more = datasets.page(records, 2)
+    found, more = datasets.list_versions(records, 2)
     pages = [found]
     while more:
-        found, more = datasets.page(records, 2, (found[-1].name, int(found[-1].version[1:])))
+        found, more = datasets.list_versions(
+            records, 2, (found[-1].name, int(found[-1].version[1:]))
+        )
         pages.append(found)
     assert [len(page) for page in pages] == [2, 2, 2, 1]
     assert [item for page in pages for item in page] == whole
@@ -38,7 +40,7 @@ def test_what_was_stored_without_a_file_of_its_images_is_read_all_the_same(recor
     facts = {"splits": {"test": {"images": 3, "references": 600}}, "features": None}
     stored_versions.add(records, "old", digest, facts)
     for _ in range(2):
-        split = datasets.split_of(blobs, datasets.pin(records, "old/test"))
+        split = datasets.open_pinned_split(blobs, datasets.pin_split(records, "old/test"))
         assert [item.image for item in split.items] == ["0.jpg", "1.jpg", "2.jpg"]
         with split.places() as places:
             assert places["2"] == 2

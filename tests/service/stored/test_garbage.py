@@ -33,15 +33,15 @@ def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
     stored_versions.add(records, "d", kept["dataset"], facts, kept["captions"])
     task = Task("bleu", {"captions": Blob(kept["sent"])}, {})
     _add(records, task)
-    leases.finish(records, take(records, task.key, "w"), kept["result"], {})
-    assert garbage.collect(records, blobs, OLD) == 2
+    leases.finish_attempt(records, take(records, task.key, "w"), kept["result"], {})
+    assert garbage.collect_garbage(records, blobs, OLD) == 2
     assert all(blobs.has(digest) for digest in kept.values())
     assert not any(blobs.has(digest) for digest in lost)
 
 
 def test_what_is_young_stays(records, blobs):
     digest = blobs.put(b"on its way into the record")
-    assert garbage.collect(records, blobs, grace=60) == 0
+    assert garbage.collect_garbage(records, blobs, grace=60) == 0
     assert blobs.has(digest)
 
 
@@ -49,7 +49,7 @@ def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
     monkeypatch.setattr(garbage, "_BATCH", 3)
     for at in range(8):
         blobs.put(bytes([at]))
-    assert garbage.collect(records, blobs, OLD) == 8
+    assert garbage.collect_garbage(records, blobs, OLD) == 8
 
 
 @pytest.mark.long
@@ -66,7 +66,7 @@ def test_a_collection_never_takes_what_is_being_recorded(records, tmp_path, time
 
     def collect():
         while not over.is_set():
-            garbage.collect(records, blobs, grace=30)
+            garbage.collect_garbage(records, blobs, grace=30)
 
     collector = threading.Thread(target=collect)
     collector.start()

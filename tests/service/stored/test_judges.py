@@ -116,9 +116,9 @@ def test_what_needs_too_much_memory_is_refused(path, tmp_path, monkeypatch):
 _SMALL = """
 import resource
 from service.contract import limits
-from service.stored import judging
+from service.stored import judge_process
 limits.JUDGING_BYTES = int(open("/proc/self/statm").read().split()[0]) * 4096 + 150_000_000
-judging.main()
+judge_process.main()
 """
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contract_files import line, tar, tar_entry
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
-from service.stored import judging, splits
+from service.stored import judge_process, splits
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 LINES = st.lists(
@@ -31,7 +31,7 @@ def _bundle(folder, lines):
 
 def _written(path, images):
     asked = {"question": "dataset", "path": str(path), "images": str(images)}
-    return judging.answer(asked)
+    return judge_process.answer_question(asked)
 
 
 @pytest.mark.long

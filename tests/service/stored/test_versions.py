@@ -7,7 +7,7 @@ import pytest
 from contract_files import line, tar, tar_entry
 from service.contract.formats.bundles.files import compute_content_digests
 from service.engine.records import Records
-from service.stored import datasets, versions
+from service.stored import dataset_versions, datasets
 
 FACTS = {"splits": {"test": {"images": 1, "references": 1}}, "features": None}
 CAPTIONS = line("a.jpg")
@@ -31,8 +31,8 @@ def put(records, blobs, tmp_path):
             upload.flush()
             with captions.open("wb") as copy:
                 content = compute_content_digests(upload.path, copy)
-            arrived = versions.Bundle(upload, FACTS, content, captions, images)
-            return versions.store(records, blobs, "d", arrived)
+            arrived = dataset_versions.JudgedBundle(upload, FACTS, content, captions, images)
+            return dataset_versions.store_version(records, blobs, "d", arrived)
 
     return put
 
@@ -67,7 +67,7 @@ def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs,
     assert is_new
     assert again.content == first.content
     assert blobs.has(again.digest)
-    ours, theirs = (datasets.pin(records, f"d@{one.version}/test") for one in (first, again))
+    ours, theirs = (datasets.pin_split(records, f"d@{one.version}/test") for one in (first, again))
     assert ours.has_references_of(theirs)
     assert blobs.has(theirs.captions)
 
@@ -76,7 +76,10 @@ def test_two_that_come_at_once_are_one_version(records, tmp_path):
     """What is found before the object is stored is looked for again in the transaction."""
     digests = [f"sha256:{at:064}" for at in range(2)]
     content = compute_content_digests(_written(tmp_path / "captions.jsonl"))
-    found = [versions.add(records, "d", digest, FACTS, content) for digest in digests]
+    found = [
+        dataset_versions.add_dataset_version(records, "d", digest, FACTS, content)
+        for digest in digests
+    ]
     assert [is_new for _, is_new in found] == [True, False]
     assert found[0][0] == found[1][0]
 
@@ -84,19 +87,21 @@ def test_two_that_come_at_once_are_one_version(records, tmp_path):
 def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
     def add(at, captions, encoder):
         features = encoder and _features(encoder)
-        content = versions.ContentDigests(_digest(f"{at}".encode()), _digest(captions.encode()))
+        content = dataset_versions.ContentDigests(
+            _digest(f"{at}".encode()), _digest(captions.encode())
+        )
         facts = FACTS | {"features": features}
-        versions.add(records, "d", f"sha256:{at:064}", facts, content)
+        dataset_versions.add_dataset_version(records, "d", f"sha256:{at:064}", facts, content)
 
     for at, (captions, encoder) in enumerate(
         [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
     ):
         add(at, captions, encoder)
-    latest = datasets.pin(records, "d/test")
+    latest = datasets.pin_split(records, "d/test")
     wanted = {"vgg": 3, "clip": 4, "other": 5}
     for encoder, version in wanted.items():
-        assert datasets.pin_with(records, latest, _features(encoder)).version == version
-    assert datasets.pin_with(records, latest, _features("vgg") | {"size": 9}).version == 5
+        assert datasets.pin_with_features(records, latest, _features(encoder)).version == version
+    assert datasets.pin_with_features(records, latest, _features("vgg") | {"size": 9}).version == 5
 
 
 def _features(encoder):

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from page_runs import submitted
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 
 pytestmark = pytest.mark.processes
 
@@ -227,7 +227,7 @@ def test_files_are_of_one_version_and_kept(service):
 def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, tmp_path):
     chromium.expected.add("401")
     with serve_here(tmp_path / "home") as asked, chromium.new_context() as context:
-        _, key = keys.make(asked.records, "red", Scope.SUBMIT)
+        _, key = keys.create_key(asked.records, "red", Scope.SUBMIT)
         page = context.new_page()
         page.goto(asked.url)
         field = page.get_by_label("This service needs a key")
@@ -249,8 +249,8 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
 def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp_path):
     chromium.expected.add("401")
     with serve_here(tmp_path / "home") as asked, chromium.new_context() as context:
-        _, key = keys.make(asked.records, "red", Scope.ADMIN, "of the nightly build")
-        keys.make(asked.records, "blue", Scope.READ, "of others")
+        _, key = keys.create_key(asked.records, "red", Scope.ADMIN, "of the nightly build")
+        keys.create_key(asked.records, "blue", Scope.READ, "of others")
         page = context.new_page()
         page.goto(f"{asked.url}/ui/now")
         page.get_by_label("This service needs a key").fill(key)
@@ -264,7 +264,7 @@ def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp
 
 def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
     with serve_here(tmp_path / "home") as asked:
-        _, key = keys.make(asked.records, "red", Scope.SUBMIT)
+        _, key = keys.create_key(asked.records, "red", Scope.SUBMIT)
         signed = httpx.post(f"{asked.url}/ui/session", json={"key": key})
         assert signed.status_code == 204
         own = {"Cookie": signed.headers["Set-Cookie"].split(";")[0]}

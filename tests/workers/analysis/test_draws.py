@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from made_up import FAMILIES, scores, statistics
-from service.contract.metrics import draws as packing
+from service.contract.metrics import draws
 from workers.analysis import resamples
 from workers.analysis.comparison import compare_scores
 
@@ -20,7 +20,7 @@ GUIDE = Path(__file__).parents[3] / "deploy" / "guide" / "comparisons-and-interv
 
 def _draws(given):
     kept = resamples.pack_draws(resamples.resample_sums(resamples.sum_scores(given)))
-    return {name: packing.unpack_draws(base64.b64decode(text)) for name, text in kept.items()}
+    return {name: draws.unpack_draws(base64.b64decode(text)) for name, text in kept.items()}
 
 
 def _pair(images, seed, alike=0.2):
@@ -36,8 +36,8 @@ def _judged(images, seed):
     values = _pair(images, seed)
     given = [scores("rouge_l", {"rouge_l": each}) for each in values]
     kept = tuple(_draws(each)["rouge_l"] for each in given)
-    error = packing.compute_standard_error(*kept) / stats.sem(values[0] - values[1]) - 1
-    says = packing.do_scores_differ(tuple(each.corpus["rouge_l"] for each in given), kept)
+    error = draws.compute_standard_error(*kept) / stats.sem(values[0] - values[1]) - 1
+    says = draws.do_scores_differ(tuple(each.corpus["rouge_l"] for each in given), kept)
     return says, compare_scores(*given)["rouge_l"].p, error
 
 
@@ -46,8 +46,8 @@ def test_draws_tell_the_standard_error_of_a_difference_to_4_percent():
     for seed in range(40):
         values = _pair(150, seed)
         kept = [_draws(scores("rouge_l", {"rouge_l": each}))["rouge_l"] for each in values]
-        errors.append(packing.compute_standard_error(*kept) / stats.sem(values[0] - values[1]) - 1)
-    assert np.std(errors) == pytest.approx(1 / np.sqrt(2 * packing.DRAWS), rel=0.4)
+        errors.append(draws.compute_standard_error(*kept) / stats.sem(values[0] - values[1]) - 1)
+    assert np.std(errors) == pytest.approx(1 / np.sqrt(2 * draws.DRAWS), rel=0.4)
     assert abs(np.mean(errors)) < 0.03
 
 
@@ -55,19 +55,19 @@ def test_draws_tell_the_standard_error_of_a_difference_to_4_percent():
 def test_scores_may_be_as_small_and_as_large_as_numbers_are(scales):
     """Their squares are none: a product of many probabilities is 1e-170."""
     rng = np.random.default_rng(3)
-    pair = rng.normal(1, 0.1, (2, packing.DRAWS))
-    kept = [packing.unpack_draws(packing.pack_draws(list(each))) for each in pair]
+    pair = rng.normal(1, 0.1, (2, draws.DRAWS))
+    kept = [draws.unpack_draws(draws.pack_draws(list(each))) for each in pair]
     scaled = [
-        packing.unpack_draws(packing.pack_draws(list(scale * each)))
+        draws.unpack_draws(draws.pack_draws(list(scale * each)))
         for scale, each in zip(scales, pair, strict=True)
     ]
     largest = max(scales)
     if scales[0] == scales[1]:
-        expected = largest * packing.compute_standard_error(*kept)
+        expected = largest * draws.compute_standard_error(*kept)
     else:  # the smaller one's part is lost in the larger one's
         expected = largest * np.std(pair[1], ddof=1)
-    assert packing.compute_standard_error(*scaled) == pytest.approx(expected, rel=0.01)
-    packing.do_scores_differ(scales, tuple(scaled))
+    assert draws.compute_standard_error(*scaled) == pytest.approx(expected, rel=0.01)
+    draws.do_scores_differ(scales, tuple(scaled))
 
 
 @pytest.mark.slow
@@ -93,27 +93,24 @@ def test_of_any_metric_they_are_its_own_resamples(family):
     ]
     for name in given[0].corpus:
         expected = np.std(many[0][name] - many[1][name])
-        found = packing.compute_standard_error(kept[0][name], kept[1][name])
+        found = draws.compute_standard_error(kept[0][name], kept[1][name])
         assert found == pytest.approx(expected, rel=0.2), name
 
 
 def test_packed_draws_are_small_and_lose_less_than_a_step():
-    given = np.random.default_rng(0).normal(30.0, 0.7, packing.DRAWS)
-    packed = packing.pack_draws(given.tolist())
+    given = np.random.default_rng(0).normal(30.0, 0.7, draws.DRAWS)
+    packed = draws.pack_draws(given.tolist())
     assert len(packed) == 265
     left = given - given.mean()
     step = np.abs(left).max() / 127
-    assert packing.unpack_draws(packed).values == pytest.approx(left, abs=0.51 * step)
-    assert (
-        packing.unpack_draws(packing.pack_draws([2.0] * packing.DRAWS)).values
-        == [0.0] * packing.DRAWS
-    )
+    assert draws.unpack_draws(packed).values == pytest.approx(left, abs=0.51 * step)
+    assert draws.unpack_draws(draws.pack_draws([2.0] * draws.DRAWS)).values == [0.0] * draws.DRAWS
 
 
 def test_draws_of_another_kind_are_not_held_against_ours():
-    packed = packing.pack_draws([1.0, 2.0] * (packing.DRAWS // 2))
-    assert packing.unpack_draws(b"\x02" + packed[1:]) is None
-    assert packing.unpack_draws(packed[:-1]) is None
+    packed = draws.pack_draws([1.0, 2.0] * (draws.DRAWS // 2))
+    assert draws.unpack_draws(b"\x02" + packed[1:]) is None
+    assert draws.unpack_draws(packed[:-1]) is None
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -128,7 +125,7 @@ def test_a_score_that_a_resample_makes_infinite_has_none():
 
 def test_the_standard_error_is_that_of_the_difference_of_what_was_packed():
     random = np.random.default_rng(4)
-    one, other = random.normal(0, 0.01, packing.DRAWS), random.normal(0, 3.0, packing.DRAWS)
+    one, other = random.normal(0, 0.01, draws.DRAWS), random.normal(0, 3.0, draws.DRAWS)
     for pair in (
         (one, other),
         (other, other + one),
@@ -136,7 +133,7 @@ def test_the_standard_error_is_that_of_the_difference_of_what_was_packed():
         (0 * one, 0 * one),
         (one, one),
     ):
-        kept = [packing.unpack_draws(packing.pack_draws(each.tolist())) for each in pair]
+        kept = [draws.unpack_draws(draws.pack_draws(each.tolist())) for each in pair]
         expected = np.subtract(*(each.values for each in kept))
-        error = np.linalg.norm(expected) / np.sqrt(packing.DRAWS - 1)
-        assert packing.compute_standard_error(*kept) == pytest.approx(error, rel=1e-6, abs=1e-8)
+        error = np.linalg.norm(expected) / np.sqrt(draws.DRAWS - 1)
+        assert draws.compute_standard_error(*kept) == pytest.approx(error, rel=1e-6, abs=1e-8)

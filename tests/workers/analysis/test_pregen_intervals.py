@@ -11,7 +11,7 @@ from oracles import pregen as oracle
 from service.contract.metrics import catalogue
 from workers.analysis import pregen_intervals, resamples
 from workers.analysis.pregen_intervals import PregenColumns
-from workers.metrics import pregen as metrics
+from workers.metrics import pregen
 
 ALL = list(catalogue.PREGEN)
 SUMMED = [name for name in ALL if name.split("_")[0] in ("sum", "mean", "geomean")]
@@ -140,11 +140,11 @@ def test_the_84_of_prefixes_have_the_intervals_of_columns():
     for start, stop in np.stack([material.caption_offsets[:-1], material.caption_offsets[1:]], 1):
         missed = np.flatnonzero(material.rank[start:stop])
         prefixes.append(missed[0] if len(missed) else stop - start)
-    known = metrics.make_columns(np.array(prefixes), np.diff(material.caption_offsets))
+    known = pregen.make_columns(np.array(prefixes), np.diff(material.caption_offsets))
     instant = PregenColumns(*known, material.image_offsets)
-    found = pregen_intervals.compute_pregen_intervals(instant, metrics.INSTANT)
+    found = pregen_intervals.compute_pregen_intervals(instant, pregen.INSTANT)
     assert len(found) == 84
-    assert found == pregen_intervals.compute_pregen_intervals(material, metrics.INSTANT)
+    assert found == pregen_intervals.compute_pregen_intervals(material, pregen.INSTANT)
 
 
 def _of_tokens(columns):

@@ -14,7 +14,7 @@ from builders import captions_with_references
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
-from workers.metrics.accord import model as accord
+from workers.metrics.accord import model
 from workers.metrics.learned import nneval
 from workers.offline import assets
 
@@ -109,7 +109,7 @@ def test_the_teams_own_learned_metric_is_probed(folder, monkeypatch, tmp_path):
 def test_models_that_their_names_tell_are_probed_side_by_side(folder, monkeypatch, tmp_path):
     """Each by its own model, which no other metric's takes the place of."""
     nneval.write_nneval(tmp_path / "one", learned_models.by_chance(PEOPLE))
-    accord.write_accord(tmp_path / "other", learned_models.of_accord())
+    model.write_accord(tmp_path / "other", learned_models.of_accord())
     names = []
     for name, file, asset in (("nneval", "one", "learned"), ("accord", "other", "accord")):
         added = assets.add_asset("learned", tmp_path / file, AssetFolders(tmp_path))[asset]

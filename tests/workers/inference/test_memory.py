@@ -27,9 +27,7 @@ print(1024 * int(next(line for line in lines if line.startswith("VmHWM")).split(
 
 
 def _written(path, architecture, cell, dtype=torch.float32, **sizes):
-    checkpoints.write(
-        path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype
-    )
+    checkpoints.write(path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype)
     return checkpoint_header.read_checkpoint_header(path)
 
 

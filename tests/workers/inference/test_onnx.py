@@ -19,7 +19,7 @@ from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import columns, decoding, features, prefix, scoring
 from workers.inference.onnx import captioner
-from workers.jobs import inference as jobs
+from workers.jobs import inference
 from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
@@ -220,7 +220,7 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     def score(name):
         inputs = {"checkpoint": stored[name], "dataset": bundle}
         request = JobRequest(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
-        result = jobs.compute_columns(request, toolbox, ignore_progress)
+        result = inference.compute_columns(request, toolbox, ignore_progress)
         result.write(tmp_path / f"{name}.columns")
         return columns.read_columns(tmp_path / f"{name}.columns")[0].logp
 
@@ -250,7 +250,7 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
     toolbox = Toolbox("cpu", AssetFolders(tmp_path))
     request = JobRequest(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
     try:
-        jobs.compute_columns(request, toolbox, ignore_progress).write(tmp_path / "found")
+        inference.compute_columns(request, toolbox, ignore_progress).write(tmp_path / "found")
     finally:
         toolbox.close()
     expected = scoring.compute_columns(

@@ -13,8 +13,7 @@ import ending
 from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from oracles import captioner as oracle
 from service.contract.errors import CheckpointMismatch, RunCanceled, UnusableCheckpoint
-from workers.inference import columns as columns_file
-from workers.inference import scoring
+from workers.inference import columns, scoring
 
 
 def _case(architecture, cell, images=40, words=50, seed=0, **sizes):
@@ -165,7 +164,7 @@ def test_columns_are_bit_equal_however_they_are_sharded(blocks):
         scoring.compute_columns(captioner, features[start:stop], everything.part(start, stop))
         for start, stop in pairwise([*starts, 500])
     ]
-    joined = columns_file.concatenate_columns(parts)
+    joined = columns.concatenate_columns(parts)
     for name in ("logp", "rank", "caption_offsets", "image_offsets", "top_ids", "top_logp"):
         assert getattr(joined, name).tobytes() == getattr(whole, name).tobytes(), name
 

@@ -8,9 +8,9 @@ import empty_record
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake
 from service.engine.blobs import open_blobs
-from service.engine.queueing import AtOnce
 from service.engine.records import Records
 from service.engine.tables import task_rows
+from service.engine.task_queue import InProcessQueue
 from service.engine.tracing import contexts
 from spans_kept import keeping
 from workers.processes import ChildGone
@@ -62,12 +62,12 @@ def perform(records, tmp_path):
     task = Task("look", {"captions": Blob(blobs.put_file(uploaded))}, {"text": SECRET})
 
     def performed(receive, parent=PARENT):
-        with records.transaction() as connection, contexts.within(parent):
+        with records.transaction() as connection, contexts.use_traceparent(parent):
             intake.add_tasks(records, connection, [task], 1e12)
         with records.transaction() as connection:
             connection.execute(task_rows.update().values(ready_at=time.time() - 7))
         workplace = AttemptFiles(blobs, tmp_path / "attempts")
-        queue = AtOnce(lambda _: None)
+        queue = InProcessQueue(lambda _: None)
         child = FailingExecutor(receive)
         runner = TaskRunner(records, queue, workplace, "w", lambda: child, tracer=tracer)
         assert runner.run_first("metrics")
@@ -83,7 +83,7 @@ def _no_secret(span):
 
 def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_waited(perform):
     ((span,), task) = perform(lambda seconds: ChildAnswer(ERROR))
-    parent = contexts.read(PARENT)
+    parent = contexts.parse_traceparent(PARENT)
     assert (span.parent.trace_id, span.parent.span_id) == (parent.trace, parent.span)
     assert span.context.trace_id == parent.trace
     assert span.name == "attempt look"

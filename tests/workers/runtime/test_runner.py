@@ -11,9 +11,9 @@ import empty_record
 from service.contract.plan.tasks import Blob, Task
 from service.engine import database, intake, leases
 from service.engine.blobs import open_blobs
-from service.engine.queueing import AtOnce
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
+from service.engine.task_queue import InProcessQueue
 from workers.runtime import runner as runners
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.runner import TaskRunner
@@ -58,7 +58,7 @@ def record(tmp_path, monkeypatch):
     """A record on SQLite, whose writers wait for a short time."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
     empty_record.at(tmp_path).dispose()
-    engine = database.connect(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
     yield Records(engine)
     engine.dispose()
 
@@ -75,7 +75,7 @@ def begun(record, tmp_path, monkeypatch):
         intake.add_tasks(record, connection, [task], 1e12)
     child = WaitingExecutor()
     workplace = AttemptFiles(blobs, tmp_path / "attempts")
-    runner = TaskRunner(record, AtOnce(lambda _: None), workplace, "w", lambda: child)
+    runner = TaskRunner(record, InProcessQueue(lambda _: None), workplace, "w", lambda: child)
     raised = []
 
     def run():

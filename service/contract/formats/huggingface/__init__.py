@@ -198,9 +198,9 @@ def read_prompt(package: ModelPackage, family: TransformersFamily) -> str | None
         return None
     if not there:
         raise InvalidPackage(
-            f"expected {PROMPT_FILE} beside config.json: a {family.model_type} reads a prompt before "
-            'a caption, and no file of the library says which. Write {"prompt": "…"} with what '
-            f"you give its processor, such as {family.example_prompt!r}",
+            f"expected {PROMPT_FILE} beside config.json: a {family.model_type} reads a prompt "
+            'before a caption, and no file of the library says which. Write {"prompt": "…"} with '
+            f"what you give its processor, such as {family.example_prompt!r}",
             pointer=f"/{PROMPT_FILE}",
         )
     return _prompt_text(package)

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from prescore.models.keys import Key, KeyPage
+from service.access import keys
+from service.access.keys import KeyRecord
 from service.contract.api.field_types import moment, moment_or_none
 from service.contract.errors import InvalidCursor, InvalidRequest
-from service.engine.keyring import keys
-from service.engine.keyring.keys import KeyRecord
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -38,7 +38,7 @@ def every(
     if cursor is not None:
         at, identity = search.read_cursor(of, cursor, float, str)
         after = at, identity
-    found = keys.page(service.records, team, limit, after)
+    found = keys.list_keys_page(service.records, team, limit, after)
     last = found[-1] if len(found) == limit else None
     following = None if last is None else search.write_cursor(of, last.created_at, last.id)
     return KeyPage(items=[_listed(key) for key in found], next=following)

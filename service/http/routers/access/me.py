@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from fastapi import APIRouter, Request
 
 from prescore.models.keys import Limit, Me
+from service.access import keys
 from service.contract.api.field_types import moment_or_none
-from service.engine.keyring import keys
-from service.engine.quotas import room
+from service.engine import quotas as room
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.access import ScopedRoute
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
 def get(request: Request, service: Service) -> Me:
     """The team and the scope of the key that asks, and how much of its limits is used."""
     asker = service.asker
-    key = None if asker.key is None else keys.get(service.records, asker.key)
+    key = None if asker.key is None else keys.read_key(service.records, asker.key)
     return Me(
         team=asker.team,
         scope=asker.scope.value,
@@ -46,5 +46,5 @@ def _requests(request: Request) -> Iterator[Limit]:
 
 def _of_team(service: Running) -> Iterator[Limit]:
     quotas = service.allowed.of(service.asker)
-    for name, limit, used, seconds in room.state(service.records, quotas):
+    for name, limit, used, seconds in room.read_quotas(service.records, quotas):
         yield Limit(name=name, limit=limit, used=used, resets_in=seconds)

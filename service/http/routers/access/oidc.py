@@ -5,6 +5,7 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from prescore.models.keys import JobKey
+from service.access.oidc import tokens
 from service.contract.api.changes import JobKeyRequest
 from service.contract.api.field_types import moment
 from service.contract.askers import Scope
@@ -15,7 +16,6 @@ from service.contract.errors import (
     Unauthorized,
     UnsupportedMedia,
 )
-from service.engine.keyring.oidc import tokens
 from service.http import openapi
 from service.http.dependencies import Service, address_of
 from service.http.entrance.json_bodies import JsonRoute
@@ -25,7 +25,7 @@ _AT_ONCE = asyncio.Semaphore(4)
 
 
 class _SmallRoute(JsonRoute):
-    most_bytes = 3 * tokens.LONGEST  # of a token whose every character JSON may write as two
+    most_bytes = 3 * tokens.LONGEST_TOKEN  # of a token whose every character JSON may write as two
 
 
 router = APIRouter(prefix="/v1/keys/oidc", tags=["keys"], route_class=_SmallRoute)

@@ -6,10 +6,10 @@ import time
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from service.access import keys
+from service.access.key_lookup import InvalidKey, find_valid_key
+from service.access.keys import KeyRecord
 from service.contract.api.request_parts import StrictModel
-from service.engine.keyring import keys, texts
-from service.engine.keyring.keys import KeyRecord
-from service.engine.keyring.looking import NotValid, valid
 from service.http.dependencies import Running, Service
 from service.http.entrance.json_bodies import JsonRoute
 from service.http.entrance.keyring import COOKIE, not_valid
@@ -29,7 +29,7 @@ router = APIRouter(
 class KeyIn(StrictModel):
     """The key of whoever signs in."""
 
-    key: str = Field(min_length=1, max_length=texts.LONGEST)
+    key: str = Field(min_length=1, max_length=keys.LONGEST_KEY_TEXT)
 
 
 @router.post("", status_code=204, operation_id="sign_in")
@@ -60,6 +60,8 @@ async def sign_out() -> Response:
 def _valid(service: Running, given: str, now: float) -> KeyRecord:
     with service.records.of_all.reading() as connection:
         try:
-            return valid(given, lambda identity: keys.with_hash(connection, identity), now)
-        except NotValid as error:
+            return find_valid_key(
+                given, lambda identity: keys.find_key_and_hash(connection, identity), now
+            )
+        except InvalidKey as error:
             raise not_valid(error) from None

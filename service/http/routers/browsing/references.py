@@ -11,7 +11,7 @@ from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
 from service.http.image_names import IMAGE, ImageName
 from service.http.routers.datasets import Reference
-from service.stored import images
+from service.stored import thumbnails
 
 _END = "/references"
 
@@ -40,4 +40,4 @@ def get(name: Reference, image: ImageName, service: Service) -> References:
     """The image's references, in the dataset's order. For the picture of an image whose own name
     ends in `/references`, write that slash as `%2F`.
     """
-    return images.references(service, name, image)
+    return thumbnails.read_references(service, name, image)

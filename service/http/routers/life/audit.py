@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query
 from sqlalchemy.engine import Row
 
 from prescore.models.keys import Change, ChangeAction, ChangePage
+from service.access import audit
+from service.access.audit import AuditQuery
 from service.contract.api.field_types import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
-from service.engine.kept import audit
-from service.engine.kept.audit import Asked
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -46,8 +46,8 @@ def every(
     Changes are kept for `PRESCORE_AUDIT_DAYS`.
     """
     before = None if cursor is None else search.read_cursor(_LIST, cursor, int)[0]
-    asked = Asked(action, object, limit, before)
-    found, last = audit.page(service.records, asked)
+    asked = AuditQuery(action, object, limit, before)
+    found, last = audit.read_changes(service.records, asked)
     following = None if last is None else search.write_cursor(_LIST, last)
     return ChangePage(items=[_entry(row) for row in found], next=following)
 

@@ -10,7 +10,7 @@ from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
 from service.http.routers.datasets import Reference
-from service.runs.life import uploads
+from service.retention import upload_deletion
 
 router = APIRouter(prefix="/v1", route_class=ScopedRoute)
 _DELETED: dict[str, Any] = {
@@ -32,7 +32,7 @@ def delete_checkpoint(digest: Digest, service: Service) -> Response:
     """409 while runs of it have not ended, whose ids are named. Evaluations that have ended keep
     their scores; sent again, it is scored again at no cost where they are.
     """
-    uploads.delete_checkpoint(service, digest)
+    upload_deletion.delete_checkpoint(service, digest)
     return Response(status_code=204)
 
 
@@ -47,7 +47,7 @@ def delete_columns(digest: Digest, service: Service) -> Response:
     """409 while runs of them have not ended, whose ids are named. Evaluations that have ended keep
     their scores.
     """
-    uploads.delete_columns(service, digest)
+    upload_deletion.delete_columns(service, digest)
     return Response(status_code=204)
 
 
@@ -62,5 +62,5 @@ def delete_dataset(name: Reference, service: Service) -> Response:
     """`name` is all its versions, `name@v1` a certain one. 409 while there are runs on them, of
     which the first are named. The number of a deleted version is not given again.
     """
-    uploads.delete_dataset(service, name)
+    upload_deletion.delete_dataset(service, name)
     return Response(status_code=204)

@@ -22,10 +22,11 @@ from service.http.preferences import allows
 from service.http.routers import polling
 from service.http.routers.descriptions import words_of
 from service.http.routers.parameters import identity_of
+from service.retention import run_deletion
+from service.runs import annotations
+from service.runs.annotations import ExpectsVersion
 from service.runs.base import AnyKind
 from service.runs.kinds import Offered
-from service.runs.life import changes, deletion
-from service.runs.life.changes import Expects
 
 IfMatch = Annotated[
     str | None,
@@ -72,7 +73,7 @@ def _changing(offered: Offered) -> Callable[..., Response]:
     def endpoint(
         id: str, change: RunChange, service: Service, if_match: IfMatch = None
     ) -> Response:
-        changes.change(service, kind, id, change, _expecting(id, if_match))
+        annotations.change_run(service, kind, id, change, _expecting(id, if_match))
         return polling.changed(service, kind, id)
 
     body = EvaluationChange if offered.labelled else RunChange
@@ -81,13 +82,13 @@ def _changing(offered: Offered) -> Callable[..., Response]:
 
 def _deleting(kind: AnyKind) -> Callable[..., Response]:
     def endpoint(id: str, service: Service, if_match: IfMatch = None) -> Response:
-        deletion.delete(service, kind, id, _expecting(id, if_match))
+        run_deletion.delete_run(service, kind, id, _expecting(id, if_match))
         return Response(status_code=204)
 
     return _with(endpoint, id=identity_of(kind))
 
 
-def _expecting(identity: str, if_match: str | None) -> Expects:
+def _expecting(identity: str, if_match: str | None) -> ExpectsVersion:
     return lambda version: allows(if_match, polling.etag(identity, version))
 
 

@@ -15,11 +15,10 @@ from service.contract.errors import (
     UnsupportedMedia,
     UrlRefused,
 )
-from service.engine.outgoing import webhooks
 from service.http import openapi
 from service.http.dependencies import Running, Service
 from service.http.entrance.json_bodies import JsonRoute
-from service.runs.outgoing import announcing
+from service.webhooks import registry, sender
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=JsonRoute)
 _LINKED = openapi.links("id", "get_webhook", "test_webhook", "rotate_webhook", "delete_webhook")
@@ -50,7 +49,7 @@ def make(
     arrive is sent again for three days.
     """
     _check(service, asked.url)
-    made = webhooks.make(service.records, asked, _place(request), service.asker)
+    made = registry.create_webhook(service.records, asked, _place(request), service.asker)
     response.headers["Location"] = _PLACE.format(made.id)
     return made
 
@@ -75,7 +74,7 @@ def _check(service: Running, url: str) -> None:
 )
 def every(service: Service) -> WebhookPage:
     """All of your team, the latest first."""
-    return WebhookPage(items=webhooks.every(service.records), next=None)
+    return WebhookPage(items=registry.list_webhooks(service.records), next=None)
 
 
 @router.get(
@@ -86,7 +85,7 @@ def every(service: Service) -> WebhookPage:
 )
 def get(id: Identity, service: Service) -> Webhook:
     """Whether it is active, what waits, and what went wrong the last times."""
-    return webhooks.get(service.records, id)
+    return registry.read_webhook(service.records, id)
 
 
 @router.post(
@@ -100,9 +99,9 @@ def test(id: Identity, service: Service, response: Response) -> Webhook:
     """The event `webhook.test`, sent once within seconds: then `delivered_at` or `errors` of the
     webhook tell what came of it. One that is disabled becomes active again if it arrives.
     """
-    announcing.test(service.records, id)
+    sender.add_test_message(service.records, id)
     response.headers["Location"] = _PLACE.format(id)
-    return webhooks.get(service.records, id)
+    return registry.read_webhook(service.records, id)
 
 
 @router.post(
@@ -114,7 +113,7 @@ def test(id: Identity, service: Service, response: Response) -> Webhook:
 )
 def rotate(id: Identity, service: Service) -> WebhookSecret:
     """For a day deliveries are signed by both, so that receivers can change theirs."""
-    return webhooks.rotate(service.records, id, service.asker)
+    return registry.rotate_secret(service.records, id, service.asker)
 
 
 @router.delete(
@@ -127,5 +126,5 @@ def rotate(id: Identity, service: Service) -> WebhookSecret:
 )
 def delete(id: Identity, service: Service) -> Response:
     """What was to be delivered to it is not sent any more."""
-    webhooks.delete(service.records, id, service.asker)
+    registry.delete_webhook(service.records, id, service.asker)
     return Response(status_code=204)

@@ -9,8 +9,8 @@ from prescore import plain_text
 from prescore.models.workers_and_queues import Queue, QueueList, TaskHeld, Worker, WorkerList
 from service.contract.api.field_types import moment
 from service.contract.errors import ServiceUnavailable
-from service.engine.watched import queues, workers
-from service.engine.watched.workers import WorkerState
+from service.engine import fleet_status
+from service.engine.fleet_status import WorkerState
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.entrance.access import ScopedRoute
@@ -34,7 +34,9 @@ def list_workers(service: Service) -> WorkerList:
         raise ServiceUnavailable(
             f"Redis does not answer ({type(error).__name__}); try again"
         ) from None
-    return WorkerList(items=[_shown(one) for one in workers.every(service.records, connected)])
+    return WorkerList(
+        items=[_shown(one) for one in fleet_status.list_workers(service.records, connected)]
+    )
 
 
 def _shown(worker: WorkerState) -> Worker:
@@ -59,9 +61,9 @@ def list_queues(service: Service) -> QueueList:
     not counted.
     """
     with service.records.reading() as connection:
-        every = queues.counted(connection, "ready", "running")
-        own = queues.counted(connection, "ready", "running", payer=service.asker.team)
-        oldest = queues.longest_ready(connection, time.time())
+        every = fleet_status.count_tasks(connection, "ready", "running")
+        own = fleet_status.count_tasks(connection, "ready", "running", payer=service.asker.team)
+        oldest = fleet_status.find_longest_ready(connection, time.time())
     return QueueList(
         items=[
             Queue(
@@ -71,6 +73,6 @@ def list_queues(service: Service) -> QueueList:
                 yours=own[name, "ready"] + own[name, "running"],
                 oldest_seconds=oldest[name],
             )
-            for name in queues.NAMES
+            for name in fleet_status.QUEUE_NAMES
         ]
     )

@@ -15,19 +15,18 @@ import onnx_bundle_files as files
 from onnx_bundle_files import STATE, node, tensor, values
 from service.contract.errors import GraphInvalid
 from service.contract.formats.onnx_bundles import graphs, protobuf
-from service.contract.formats.onnx_bundles import protobuf as messages
 
 TABLES = {
-    "ModelProto": messages.MODEL,
-    "OperatorSetIdProto": messages.OPSET,
-    "GraphProto": messages.GRAPH,
-    "NodeProto": messages.NODE,
-    "AttributeProto": messages.ATTRIBUTE,
-    "TensorProto": messages.TENSOR,
-    "ValueInfoProto": messages.VALUE,
-    "TypeProto.Tensor": messages.TENSOR_TYPE,
-    "TensorShapeProto": messages.SHAPE,
-    "TensorShapeProto.Dimension": messages.DIMENSION,
+    "ModelProto": protobuf.MODEL,
+    "OperatorSetIdProto": protobuf.OPSET,
+    "GraphProto": protobuf.GRAPH,
+    "NodeProto": protobuf.NODE,
+    "AttributeProto": protobuf.ATTRIBUTE,
+    "TensorProto": protobuf.TENSOR,
+    "ValueInfoProto": protobuf.VALUE,
+    "TypeProto.Tensor": protobuf.TENSOR_TYPE,
+    "TensorShapeProto": protobuf.SHAPE,
+    "TensorShapeProto.Dimension": protobuf.DIMENSION,
 }
 KINDS = {1: 1, 2: 5, 3: 0, 4: 0, 5: 0, 9: 2, 11: 2, 12: 2, 13: 0, 14: 0}  # protobuf's types
 
@@ -52,7 +51,7 @@ def test_we_know_every_field_that_onnx_has(name):
 
 def test_a_type_is_a_tensor_or_refused():
     for number in onnx.TypeProto.DESCRIPTOR.fields_by_number:
-        rule = messages.TYPE[number]
+        rule = protobuf.TYPE[number]
         assert rule.name in ("tensor_type", "denotation") or rule.refused
 
 
@@ -122,17 +121,17 @@ def test_values_in_other_files_are_refused_wherever_onnx_allows_them(path):
     if refusal := _refused_anyway(path):
         assert refusal in told.value.detail
         return
-    assert messages.ELSEWHERE in told.value.detail
+    assert protobuf.ELSEWHERE in told.value.detail
     judge(_held(path, outside=False))  # it is nothing else that was refused
 
 
 def _refused_anyway(path):
     kinds = {
-        "training_info": messages.TRAINING,
-        "functions": messages.OURS_ALONE,
-        "sparse_initializer": messages.SPARSE,
-        "sparse_tensor": messages.SPARSE,
-        "sparse_tensors": messages.SPARSE,
+        "training_info": protobuf.TRAINING,
+        "functions": protobuf.OURS_ALONE,
+        "sparse_initializer": protobuf.SPARSE,
+        "sparse_tensor": protobuf.SPARSE,
+        "sparse_tensors": protobuf.SPARSE,
     }
     return next((kinds[name] for name in path if name in kinds), None)
 
@@ -232,9 +231,9 @@ HOSTILE = {
     "com.microsoft": (_domain("com.microsoft"), "operators of 'com.microsoft' are not accepted"),
     "a domain of its own": (_domain("a\nb"), r"operators of 'a\nb' are not"),
     "a custom operator": (_node(op_type="Mine", domain="mine"), "node '' (Mine): operators of"),
-    "an overload": (_node(overload="x"), messages.OURS_ALONE),
-    "a function": (_with(_function), messages.OURS_ALONE),
-    "an attribute of a function": (_with(_reference), messages.OURS_ALONE),
+    "an overload": (_node(overload="x"), protobuf.OURS_ALONE),
+    "a function": (_with(_function), protobuf.OURS_ALONE),
+    "an attribute of a function": (_with(_reference), protobuf.OURS_ALONE),
     "a circle": (_with(_circle), "reads 'p' before anything makes it: a circle"),
     "a name that is made twice": (
         _with(lambda one: one.graph.node.append(node("Neg", "h", "h1"))),
@@ -260,8 +259,8 @@ HOSTILE = {
         _with(lambda one: one.graph.initializer[0].ClearField("raw_data")),
         "claims 45 values, and the file has 0",
     ),
-    "values elsewhere, and no path": (_with(_location_alone), messages.ELSEWHERE),
-    "a path, and values here": (_with(_path_alone), messages.ELSEWHERE),
+    "values elsewhere, and no path": (_with(_location_alone), protobuf.ELSEWHERE),
+    "a path, and values here": (_with(_path_alone), protobuf.ELSEWHERE),
     "texts": (_tensor(string_data=[b"x"]), "texts in tensors are not accepted"),
     "a type that is none": (_tensor(data_type=99), "its type 99 is not accepted"),
     "a tensor in segments": (

@@ -12,7 +12,6 @@ from pathlib import Path
 from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue
 from service.contract.plan import estimates, metric_requests, planning
-from service.contract.plan import planning as studies
 from service.contract.plan.planning import ProbeInputs, StudiedModel, TrainingCaptioner
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob
@@ -68,11 +67,11 @@ def _probes(**how):
 
 def _studied(idf):
     plan = _checkpoint(FAMILIES).named
-    scores = {name: plan[name] for name in FAMILIES if name in studies.STUDIED_FAMILIES}
-    one = studies.plan_strata(
+    scores = {name: plan[name] for name in FAMILIES if name in planning.STUDIED_FAMILIES}
+    one = planning.plan_strata(
         StudiedModel(plan["columns"], scores, plan["captions"], plan["references"]), idf
     )
-    return planning.Plan({"strata": one, "study": studies.plan_study({"m": one}, "sha256:d")})
+    return planning.Plan({"strata": one, "study": planning.plan_study({"m": one}, "sha256:d")})
 
 
 def _plans():

@@ -10,7 +10,7 @@ GOOD = f"00-{TRACE}-{SPAN}-01"
 
 
 def test_a_traceparent_is_read_and_written_as_it_was():
-    found = contexts.read(GOOD)
+    found = contexts.parse_traceparent(GOOD)
     assert (found.trace, found.span, found.flags) == (int(TRACE, 16), int(SPAN, 16), 1)
     assert str(found) == GOOD
     assert len(GOOD) == contexts.LENGTH == task_rows.c.traceparent.type.length
@@ -38,11 +38,11 @@ def test_a_traceparent_is_read_and_written_as_it_was():
     ],
 )
 def test_nothing_else_is(text):
-    assert contexts.read(text) is None
+    assert contexts.parse_traceparent(text) is None
 
 
 def test_outside_a_request_there_is_none_and_inside_it_ends_with_it():
-    assert contexts.current() is None
-    with contexts.within(GOOD):
-        assert contexts.current() == GOOD
-    assert contexts.current() is None
+    assert contexts.get_traceparent() is None
+    with contexts.use_traceparent(GOOD):
+        assert contexts.get_traceparent() == GOOD
+    assert contexts.get_traceparent() is None

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle
+from service.access import keys
 from service.contract.askers import Scope
-from service.engine.keyring import keys
 from service.engine.tables import labels, runs
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(12)]
@@ -16,7 +16,7 @@ CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(12)]
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        key, text = keys.make(service.records, "red", Scope.ADMIN)
+        key, text = keys.create_key(service.records, "red", Scope.ADMIN)
         assert key.team == "red"
         service.key = text
         yield service
@@ -81,7 +81,7 @@ def test_a_label_that_was_changed_is_listed_as_it_is(client):
 
 def test_labels_of_other_teams_are_not_listed(service, client):
     _submitted(client, branch="secret")
-    _, text = keys.make(service.records, "blue", Scope.READ)
+    _, text = keys.create_key(service.records, "blue", Scope.READ)
     found = client.get("/v1/labels", headers={"Authorization": f"Bearer {text}"}).json()
     assert found == {"items": [], "more_names": False}
 

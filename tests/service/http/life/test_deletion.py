@@ -6,8 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, until_ended, upload
-from service.engine import tables
-from service.engine.kept import loose
+from service.engine import loose_tasks, tables
 
 
 def _evaluate(client, text="w2 w3", dataset="tiny/test", images=40, **more):
@@ -163,11 +162,11 @@ def test_tasks_that_others_need_stay_and_the_others_go(client, service):
     alone = keys[other] - keys[one]
     _delete(client, f"evaluations/{one}")
     _delete(client, f"evaluations/{other}")
-    loose.collect(service.records)
+    loose_tasks.delete_loose_tasks(service.records)
     assert _there(service, keys[one] | alone) == keys[one]
     assert client.get(f"/v1/evaluations/{same}/captions").json()["items"]
     _delete(client, f"evaluations/{same}")
-    loose.collect(service.records)
+    loose_tasks.delete_loose_tasks(service.records)
     assert _there(service, keys[one]) & alone == set()
 
 

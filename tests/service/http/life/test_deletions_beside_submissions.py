@@ -86,7 +86,7 @@ def test_nothing_that_is_named_is_ever_collected(service, times):
 
     def collect():
         while not over.is_set():
-            collected.append(garbage.collect(service.records, _blobs(service), NO_GRACE))
+            collected.append(garbage.collect_garbage(service.records, _blobs(service), NO_GRACE))
 
     collector = threading.Thread(target=collect)
     collector.start()

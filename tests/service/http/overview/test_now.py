@@ -8,9 +8,9 @@ import redis
 import sqlalchemy as sa
 
 from fleet import bundle, checkpoint, upload
+from service.access import keys
 from service.contract.askers import Scope
 from service.engine import leases
-from service.engine.keyring import keys
 from service.engine.tables import attempts, needs, outbox, run_tasks, runs, task_rows
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(40)]
@@ -24,7 +24,7 @@ WORKER = "metrics@a-host:7-0123abcd"
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
         service.texts = {
-            team: keys.make(service.records, team, Scope.ADMIN)[1] for team in ("red", "blue")
+            team: keys.create_key(service.records, team, Scope.ADMIN)[1] for team in ("red", "blue")
         }
         service.hold()
         yield service
@@ -85,7 +85,7 @@ def test_tasks_are_counted_by_what_they_do_and_by_who_asked(service, ask):
         found = _queues(ask, team)["metrics"]
         assert 0 <= found.pop("oldest_seconds") <= time.time() - began
         assert found == {"waiting": 3, "running": 0, "yours": many}
-    lease = leases.take_first(service.records, "metrics", WORKER)
+    lease = leases.lease_first_task(service.records, "metrics", WORKER)
     assert lease is not None
     found = _queues(ask, "red")["metrics"]
     assert (found["waiting"], found["running"], found["yours"]) == (2, 1, 2)
@@ -94,7 +94,7 @@ def test_tasks_are_counted_by_what_they_do_and_by_who_asked(service, ask):
 def test_a_worker_shows_its_work_to_the_team_that_waits_for_it(service, ask):
     evaluation = _submit(ask, "red", "variety")
     began = time.time()
-    lease = leases.take_first(service.records, "metrics", WORKER)
+    lease = leases.lease_first_task(service.records, "metrics", WORKER)
     assert lease is not None
     mine = _workers(ask, "red")[WORKER]
     since = datetime.fromisoformat(mine.pop("since")).timestamp()
@@ -114,7 +114,7 @@ def test_a_worker_shows_its_work_to_the_team_that_waits_for_it(service, ask):
 
 def test_a_run_that_has_ended_waits_for_nothing(service, ask):
     mine, theirs = (_submit(ask, team, "variety") for team in ("red", "blue"))
-    assert leases.take_first(service.records, "metrics", WORKER)
+    assert leases.lease_first_task(service.records, "metrics", WORKER)
     ask("red", "POST", f"/v1/evaluations/{mine['id']}/cancel")
     assert _workers(ask, "red")[WORKER]["task"] is None
     assert _workers(ask, "blue")[WORKER]["task"]["evaluation"] == theirs["id"]
@@ -122,15 +122,15 @@ def test_a_run_that_has_ended_waits_for_nothing(service, ask):
 
 def test_of_two_tasks_the_one_that_was_begun_first_is_shown(service, ask):
     first = _submit(ask, "red", "variety")
-    assert leases.take_first(service.records, "metrics", WORKER)
+    assert leases.lease_first_task(service.records, "metrics", WORKER)
     _submit(ask, "red", "variety", captions=[{**one, "caption": "w3"} for one in CAPTIONS])
-    assert leases.take_first(service.records, "metrics", WORKER)
+    assert leases.lease_first_task(service.records, "metrics", WORKER)
     assert _workers(ask, "red")[WORKER]["task"]["evaluation"] == first["id"]
 
 
 def test_a_worker_whose_lease_has_expired_is_no_longer_there(service, ask):
     _submit(ask, "red", "variety")
-    lease = leases.take_first(service.records, "metrics", WORKER)
+    lease = leases.lease_first_task(service.records, "metrics", WORKER)
     with service.records.transaction() as connection:
         own = task_rows.update().where(task_rows.c.key == lease.key)
         connection.execute(own.values(lease_until=time.time() - 1))
@@ -141,7 +141,7 @@ def test_of_a_run_that_is_no_evaluation_the_task_is_told_without_one(service, as
     asked = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["rouge_l"]}
     probes = ask("red", "POST", "/v1/probes", json=asked)
     (name,) = (task["name"] for task in probes["tasks"] if task["status"] == "ready")
-    assert any(leases.take_first(service.records, queue, WORKER) for queue in QUEUES)
+    assert any(leases.lease_first_task(service.records, queue, WORKER) for queue in QUEUES)
     assert _workers(ask, "red")[WORKER]["task"] == {"name": name, "evaluation": None}
 
 
@@ -153,7 +153,7 @@ def test_a_part_of_a_task_is_told_as_its_kind(service, ask):
     decoding = {"beam": 60, "min_words": 900, "max_words": 1000}
     asked = {"dataset": "tiny/test", "checkpoint": digest, "pregen": [], "postgen": ["bleu_1"]}
     run = ask("red", "POST", "/v1/evaluations", json={**asked, "decoding": decoding})
-    lease = leases.take_first(service.records, "inference", "inference@a-host:8-0123abcd")
+    lease = leases.lease_first_task(service.records, "inference", "inference@a-host:8-0123abcd")
     assert lease is not None
     assert lease.kind == "captions"
     with service.records.reading() as connection:

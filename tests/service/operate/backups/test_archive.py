@@ -11,8 +11,8 @@ import pytest
 from backups_made import remade
 from service.contract.errors import InvalidBackup
 from service.contract.settings import Settings
-from service.operate.backups import archive, opening, restoring, told
-from service.operate.backups.archive import Head, Writer
+from service.operate.backups import archive, creation, restoration
+from service.operate.backups.archive import BackupHead, BackupWriter
 
 ROWS = [["a", 1], ["b", None], ["c", 0.1], ["d", True]]
 
@@ -22,8 +22,8 @@ def small(tmp_path_factory):
     """A backup with two objects, of no record: of its form alone."""
     path = tmp_path_factory.mktemp("small") / "small.tar"
     with path.open("wb") as stream:
-        writer = Writer(stream)
-        writer.head(Head(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
+        writer = BackupWriter(stream)
+        writer.head(BackupHead(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
         writer.rows("t", ["name", "value"], [json.dumps(row) for row in ROWS])
         for data in (b"one", b"two" * 1000):
             digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
@@ -33,10 +33,10 @@ def small(tmp_path_factory):
 
 
 def test_what_is_written_is_read(small):
-    head, manifest, digests = opening.check(small)
+    head, manifest, digests = archive.check_archive(small)
     assert (head.version, manifest.rows, manifest.objects) == ("0.1.0", {"t": 4}, 2)
     assert len(digests) == 2
-    rows = next(each for each in opening.read(small) if isinstance(each, archive.Rows))
+    rows = next(each for each in archive.read_backup(small) if isinstance(each, archive.BackupRows))
     assert (rows.columns, rows.rows) == (["name", "value"], ROWS)
 
 
@@ -59,7 +59,7 @@ def test_a_cut_anywhere_is_noticed(small, tmp_path):
     places = {*range(0, _end(data), 97), _end(data) - 1, 0, 1, 511, 512, 513}
     for place in sorted(places):
         with pytest.raises(InvalidBackup):
-            opening.check(remade(tmp_path / "cut.tar", data[:place]))
+            archive.check_archive(remade(tmp_path / "cut.tar", data[:place]))
 
 
 def test_another_byte_anywhere_is_noticed_or_changes_nothing(small, tmp_path):
@@ -74,7 +74,7 @@ def test_another_byte_anywhere_is_noticed_or_changes_nothing(small, tmp_path):
         file = remade(tmp_path / "other.tar", bytes(data))
         data[place] = before
         try:
-            opening.check(file)
+            archive.check_archive(file)
         except InvalidBackup:
             noticed += 1
         else:
@@ -84,10 +84,10 @@ def test_another_byte_anywhere_is_noticed_or_changes_nothing(small, tmp_path):
 
 def _shown(path):
     found = []
-    for each in opening.read(path):
-        if isinstance(each, archive.Object):
+    for each in archive.read_backup(path):
+        if isinstance(each, archive.BackupObject):
             found.append((each.digest, b"".join(each.content)))
-        elif not isinstance(each, archive.Head):
+        elif not isinstance(each, archive.BackupHead):
             found.append(each)
     return found
 
@@ -102,22 +102,24 @@ def test_a_member_that_is_missing_is_noticed(small, tmp_path, left_out):
             if member.name != gone:
                 copy.addfile(member, tar.extractfile(member))
     with pytest.raises(InvalidBackup, match="manifest"):
-        opening.check(remade(tmp_path / "other.tar", buffer.getvalue()))
+        archive.check_archive(remade(tmp_path / "other.tar", buffer.getvalue()))
 
 
 def test_a_later_format_is_refused_with_the_version_that_made_it(tmp_path):
     with (tmp_path / "later.tar").open("wb") as stream:
-        writer = Writer(stream)
-        writer.head(Head(prescore_backup=2, version="7.0", revision="0099", made_at=1.0))
+        writer = BackupWriter(stream)
+        writer.head(BackupHead(prescore_backup=2, version="7.0", revision="0099", made_at=1.0))
         writer.close([])
     with pytest.raises(InvalidBackup, match=r"made by Prescore 7\.0, in format 2"):
-        opening.check(tmp_path / "later.tar")
+        archive.check_archive(tmp_path / "later.tar")
 
 
 def test_nothing_is_written_of_a_damaged_backup(small, tmp_path):
     remade(tmp_path / "cut.tar", small.read_bytes()[:-12_000])
     with pytest.raises(InvalidBackup):
-        restoring.restore(tmp_path / "cut.tar", Settings(home=tmp_path / "home"), told.nobody)
+        restoration.restore_backup(
+            tmp_path / "cut.tar", Settings(home=tmp_path / "home"), creation.report_nothing
+        )
     assert not (tmp_path / "home").exists()
 
 
@@ -129,8 +131,8 @@ def test_an_object_that_shrinks_or_grows_while_it_is_read_is_noted_as_damaged(
 ):
     digest = f"sha256:{'0' * 64}"
     with (tmp_path / "b.tar").open("wb") as stream:
-        writer = Writer(stream)
-        writer.head(Head(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
+        writer = BackupWriter(stream)
+        writer.head(BackupHead(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
         assert not writer.object(digest, size, chunks)
         assert writer.close([]).damaged == [digest]
-    assert opening.check(tmp_path / "b.tar")[2] == set()
+    assert archive.check_archive(tmp_path / "b.tar")[2] == set()

@@ -16,19 +16,18 @@ from backups_made import backup_of, objects_of, rows_of, sqlite_at
 from fleet import ROOT, until_ended
 from service.contract.errors import InvalidBackup, InvalidSetting
 from service.contract.settings import Settings
-from service.engine import database
+from service.engine import database, fleet_status
 from service.engine.blobs import open_blobs
-from service.engine.kept import moments
 from service.engine.records import Records
 from service.engine.tables import attempts, checkpoints, runs, task_rows
 from service.operate import home as homes
-from service.operate.backups import making, restoring, told
+from service.operate.backups import creation, restoration
 
 DEADLINES = {"tasks", "runs"}  # moved by the time that has passed
 
 
 def _restore(file, home, **urls):
-    return restoring.restore(file, Settings(home=home, **urls), told.nobody)
+    return restoration.restore_backup(file, Settings(home=home, **urls), creation.report_nothing)
 
 
 @pytest.mark.long
@@ -70,7 +69,7 @@ def _source(kept):
 
 def _counts_on(url):
     """A new row has a number that no other row has."""
-    engine = database.connect(url)
+    engine = database.open_database(url)
     with engine.begin() as connection:
         last = connection.execute(sa.select(sa.func.max(attempts.c.id))).scalar_one()
         new = {"task_key": "new", "attempt": 1, "worker": "w", "started_at": 0, "ended_at": 1}
@@ -99,7 +98,7 @@ def test_what_is_unfinished_has_as_long_as_it_had_left(kept, tmp_path):
 
 
 def _deadlines(home):
-    engine = database.connect(sqlite_at(home))
+    engine = database.open_database(sqlite_at(home))
     with engine.connect() as connection:
         found = dict(map(tuple, connection.execute(sa.select(runs.c.id, runs.c.deadline))))
     engine.dispose()
@@ -109,7 +108,7 @@ def _deadlines(home):
 def test_a_task_that_was_running_begins_anew(kept, tmp_path):
     """Its lease is nobody's: the late result of its attempt is refused."""
     _restore(kept.file, tmp_path / "one")
-    engine = database.connect(sqlite_at(tmp_path / "one"))
+    engine = database.open_database(sqlite_at(tmp_path / "one"))
     with engine.begin() as connection:
         ready = connection.execute(
             sa.select(task_rows.c.key).where(task_rows.c.status == "ready").limit(1)
@@ -122,7 +121,7 @@ def test_a_task_that_was_running_begins_anew(kept, tmp_path):
     engine.dispose()
     backup_of(tmp_path / "one", tmp_path / "one.tar")
     _restore(tmp_path / "one.tar", tmp_path / "two")
-    engine = database.connect(sqlite_at(tmp_path / "two"))
+    engine = database.open_database(sqlite_at(tmp_path / "two"))
     with engine.connect() as connection:
         row = connection.execute(sa.select(task_rows).where(own)).one()
         assert (row.status, row.lease, row.lease_until, row.losses) == ("ready", None, None, 0)
@@ -145,12 +144,14 @@ def test_a_backup_shows_one_moment_while_others_write(engine, tmp_path):
             if not connection.execute(sa.select(checkpoints).where(_is(after))).first():
                 connection.execute(checkpoints.insert().values(**_row(after)))
 
-    made = making.make(Records(engine), blobs, tmp_path / "b.tar", write)
+    made = creation.make_backup(Records(engine), blobs, tmp_path / "b.tar", write)
     assert made.rows["checkpoints"] == 1
     assert made.objects == 1
     with engine.connect() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(checkpoints)).scalar() == 2
-        assert moments.all_of(connection)[moments.BACKUP] == pytest.approx(time.time(), abs=60)
+        assert fleet_status.read_moments(connection)[fleet_status.LAST_BACKUP] == pytest.approx(
+            time.time(), abs=60
+        )
     _restore(tmp_path / "b.tar", tmp_path / "again")
     assert objects_of(tmp_path / "again") == {before: b"before"}
 
@@ -183,19 +184,19 @@ def test_what_is_deleted_meanwhile_is_not_missed_and_what_is_lost_is_told(engine
             with engine.begin() as connection:
                 connection.execute(checkpoints.delete().where(_is(digests["deleted"])))
 
-    made = making.make(Records(engine), blobs, tmp_path / "b.tar", vanish)
+    made = creation.make_backup(Records(engine), blobs, tmp_path / "b.tar", vanish)
     assert (made.lacking, made.damaged) == ([digests["lost"]], [digests["spoiled"]])
     assert _restore(tmp_path / "b.tar", tmp_path / "again").lacking == 2
     assert objects_of(tmp_path / "again") == {digests["kept"]: b"kept"}
 
 
 def test_the_backup_of_an_older_version_is_migrated(kept, tmp_path, monkeypatch):
-    last, _ = database.revisions(old := database.connect(sqlite_at(kept.home)))
+    last, _ = database.read_revisions(old := database.open_database(sqlite_at(kept.home)))
     old.dispose()
     next_revision.add(tmp_path / "migrations", last, monkeypatch)
     _restore(kept.file, tmp_path / "again")
-    engine = database.connect(sqlite_at(tmp_path / "again"))
-    database.check_at_head(engine)
+    engine = database.open_database(sqlite_at(tmp_path / "again"))
+    database.check_revision(engine)
     engine.dispose()
     there, here = (rows_of(sqlite_at(home)) for home in (kept.home, tmp_path / "again"))
     assert len(here["runs"]) == len(there["runs"]) > 0
@@ -203,7 +204,7 @@ def test_the_backup_of_an_older_version_is_migrated(kept, tmp_path, monkeypatch)
 
 
 def test_a_backup_of_a_later_version_is_refused_with_that_version(kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "is_known", lambda revision: False)
+    monkeypatch.setattr(database, "is_known_revision", lambda revision: False)
     with pytest.raises(InvalidBackup, match=r"made by Prescore 0\.1\.0, whose record .* is later"):
         _restore(kept.file, tmp_path / "again")
     assert not (tmp_path / "again").exists()
@@ -219,7 +220,7 @@ def test_a_home_with_anything_in_it_is_refused_and_left_alone(kept, tmp_path):
 @pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
 def test_a_database_with_a_row_is_refused_and_empty_tables_are_not(engine, kept, tmp_path):
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    moments.note(Records(engine), "x", 1.0)
+    fleet_status.note_moment(Records(engine), "x", 1.0)
     with pytest.raises(InvalidSetting, match=r"not empty \(there are rows in moments\)"):
         _restore(kept.file, tmp_path / "again", database_url=url)
     assert not (tmp_path / "again").exists()
@@ -247,18 +248,18 @@ def test_a_restoration_that_is_ended_in_the_middle_is_begun_again(
             raise KeyboardInterrupt
         return really(*arguments)
 
-    really = getattr(restoring, ended_in)
+    really = getattr(restoration, ended_in)
     with monkeypatch.context() as patched:
-        patched.setattr(restoring, ended_in, end)
+        patched.setattr(restoration, ended_in, end)
         with pytest.raises(KeyboardInterrupt):
             _restore(kept.file, tmp_path / "again")
     with (
         pytest.raises(InvalidSetting, match="ended here before it was whole"),
-        homes.taken(tmp_path / "again"),
+        homes.hold_home(tmp_path / "again"),
     ):
         pass
     _restore(kept.file, tmp_path / "again")
-    with homes.taken(tmp_path / "again"):
+    with homes.hold_home(tmp_path / "again"):
         assert rows_of(sqlite_at(tmp_path / "again")).keys() == rows_of(_source(kept)).keys()
         assert objects_of(tmp_path / "again") == objects_of(kept.home)
 
@@ -343,4 +344,4 @@ def test_what_a_killed_backup_left_is_written_over(kept, tmp_path):
     (tmp_path / ".b.tar.partial").write_bytes(b"left" * 10_000_000)
     backup_of(kept.home, tmp_path / "b.tar")
     assert (tmp_path / "b.tar").stat().st_size < 10_000_000
-    assert restoring.check(tmp_path / "b.tar").objects > 0
+    assert restoration.check_backup(tmp_path / "b.tar").objects > 0

@@ -29,7 +29,7 @@ def records(engine):
 def _ended(records, at, value, low=None, high=None, **facts):
     """One that ended at the second `at` with one score."""
     identity = f"ev_{at}"
-    pinned = datasets.pin(records, facts.get("dataset", "coco/test"))
+    pinned = datasets.pin_split(records, facts.get("dataset", "coco/test"))
     with records.transaction() as connection:
         connection.execute(
             runs.insert().values(

@@ -46,7 +46,7 @@ def _ended(records, at, images, metric="cider_d", *, drawn=True):
                 id=identity,
                 request=json.dumps({"subset": False}),
                 kind="evaluation",
-                **on_split(datasets.pin(records, "coco/test")),
+                **on_split(datasets.pin_split(records, "coco/test")),
                 checkpoint=f"sha256:{at:064}",
                 status="succeeded",
                 version=3,

@@ -11,9 +11,9 @@ from service.contract.errors import NotFound
 from service.contract.plan.planning import plan_captions
 from service.contract.plan.postgen import PostgenRequest
 from service.engine import leases
-from service.engine.blobs.files import FileBlobs
-from service.engine.parts import Parts
+from service.engine.blobs.folder import FileBlobs
 from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
 from service.runs import base, evaluations
 from service.runs.base import NewRun
 from service.runs.submission import baselines
@@ -62,7 +62,7 @@ def _evaluated(
     **marked,
 ):
     """The id of an evaluation that was run; up to the task `until`."""
-    pinned = datasets.pin(records, dataset)
+    pinned = datasets.pin_split(records, dataset)
     captions = blobs.put(json.dumps([[at, f"{metric} {value} {marked}"] for at in images]).encode())
     wanted = PostgenRequest([metric.removesuffix("_distance")], "ptb")
     plan = plan_captions(captions, pinned.digest, pinned.split, IMAGES, wanted)
@@ -77,7 +77,7 @@ def _evaluated(
         lease = take(records, task.key, "w")
         if lease is not None and task.kind != until:
             found = {} if task.kind == "references" else summary
-            leases.finish(records, lease, blobs.put(task.key.encode()), found)
+            leases.finish_attempt(records, lease, blobs.put(task.key.encode()), found)
     return identity
 
 
@@ -85,7 +85,7 @@ def _find(
     records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES), labels=()
 ):
     places = None if len(images) == IMAGES else frozenset(images)
-    sought = Sought(text, datasets.pin(records, dataset), places, dict(labels))
+    sought = Sought(text, datasets.pin_split(records, dataset), places, dict(labels))
     found = baselines.find(parts_on(records, blobs), sought, [metric])[metric]
     return found.model_dump(exclude_unset=True)
 
@@ -167,7 +167,7 @@ def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
 def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id(records, blobs):
     going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
-    base.cancel(Parts(records, blobs, None, None), going, evaluations.KIND)
+    base.cancel(ServiceParts(records, blobs, None, None), going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, "branch=main")["is_first"]
 

@@ -17,9 +17,9 @@ from service.engine.tables import checkpoints, labels, runs
 from service.runs import evaluations
 from service.runs.submission import forecasts
 from service.stored import columns
-from service.stored.datasets import Pinned
+from service.stored.datasets import PinnedSplit
 
-PINNED = Pinned("d", 1, "sha256:d", "sha256:d", "test", ("test",), 9, None)
+PINNED = PinnedSplit("d", 1, "sha256:d", "sha256:d", "test", ("test",), 9, None)
 CONFIG = {"cell": "gru", "size": 256, "feature_size": 5}
 NEW = f"sha256:{'f' * 64}"
 

@@ -15,7 +15,7 @@ import learned_models
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from workers.cli.judge import judge
-from workers.metrics.accord import model as accord
+from workers.metrics.accord import model
 from workers.metrics.learned import nneval
 from workers.offline import assets
 
@@ -282,7 +282,7 @@ def test_the_learned_metric_is_the_teams_own_or_the_shipped_one(file, places, tm
 
 def test_a_model_of_accord_is_judged_by_its_name_and_without(file, places, tmp_path):
     path = tmp_path / "own.safetensors"
-    accord.write_accord(path, learned_models.of_accord())
+    model.write_accord(path, learned_models.of_accord())
     digest = assets.add_asset("learned", path, places)["accord"].sha256
     name = f"accord@{digest[:12]}"
     found = _found(file, "--metrics", f"accord,accord@{digest},cider_d", "--against", name)

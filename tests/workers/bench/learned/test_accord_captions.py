@@ -8,7 +8,6 @@ import said_images
 from service.contract.errors import MetricFailed, RequestRefused, RunCanceled
 from workers.bench.judging import distractors
 from workers.bench.learned import accord_contrasts, accord_training
-from workers.bench.learned import accord_training as asking
 from workers.bench.learned.accord_contrasts import Contrast
 from workers.bench.learned.accord_training import AccordRecipe, AccordTrainingOptions
 from workers.metrics import postgen
@@ -82,10 +81,10 @@ def test_few_images_are_refused_with_their_number():
 
 
 def test_of_many_images_some_are_drawn_whatever_their_order(monkeypatch):
-    monkeypatch.setattr(asking, "MOST", 60)
+    monkeypatch.setattr(accord_training, "MOST", 60)
     people = _named(said_images.images())
-    found = asking.TokenizedImages.of(people, _asked())
-    turned = asking.TokenizedImages.of(dict(reversed(people.items())), _asked())
+    found = accord_training.TokenizedImages.of(people, _asked())
+    turned = accord_training.TokenizedImages.of(dict(reversed(people.items())), _asked())
     assert len(found.images) == 60
     assert sorted(found.texts) == sorted(turned.texts)
 

@@ -9,7 +9,6 @@ from scipy import stats
 
 from prescore.models.studies import Correlation
 from workers.bench.study import correlations
-from workers.bench.study import correlations as orders
 
 
 def _p(x, y):
@@ -67,7 +66,7 @@ def test_published_critical_values_are_the_least_that_reach_05(n, critical):
     """
     ranks = tuple(range(2, 2 * n + 1, 2))
     spread = sum((rank - (n + 1)) ** 2 for rank in ranks)
-    tail = orders._tail(ranks, ranks)
+    tail = correlations._tail(ranks, ranks)
     there = np.flatnonzero(np.append(tail[:-1] > tail[1:], True) & (tail <= 0.05))
     assert there[0] / spread == pytest.approx(critical, abs=5e-4)
 
@@ -77,18 +76,21 @@ def test_of_equal_values_there_is_no_p():
 
 
 def test_of_more_models_it_is_the_usual_one():
-    x, y = np.random.default_rng(1).normal(size=(2, orders.MOST_EXACT + 1))
+    x, y = np.random.default_rng(1).normal(size=(2, correlations.MOST_EXACT + 1))
     assert _p(x, y) == pytest.approx(stats.spearmanr(x, y).pvalue)
     assert _p(x[1:], y[1:]) != pytest.approx(stats.spearmanr(x[1:], y[1:]).pvalue, rel=1e-3)
 
 
 def test_up_to_how_many_models_it_is_exact_is_described():
-    assert f"up to {orders.MOST_EXACT} models" in Correlation.model_fields["spearman_p"].description
+    assert (
+        f"up to {correlations.MOST_EXACT} models"
+        in Correlation.model_fields["spearman_p"].description
+    )
 
 
 def test_ranks_without_ties_are_counted_once_for_all_metrics():
-    orders._tail.cache_clear()
+    correlations._tail.cache_clear()
     scores = np.random.default_rng(2).normal(size=(673, 10))
     for _ in range(3):
         correlations.correlate_spearman(scores[1:], scores[0], np.ones(10, bool))
-    assert orders._tail.cache_info().misses == 1
+    assert correlations._tail.cache_info().misses == 1

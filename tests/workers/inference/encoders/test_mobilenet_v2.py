@@ -15,7 +15,6 @@ from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers import tensor_files
 from workers.inference import mobilenet_v2
-from workers.inference import mobilenet_v2 as encoding
 
 DATA = Path(os.environ.get("PRESCORE_DATA", Path(__file__).parents[5] / "shared" / "data"))
 
@@ -78,7 +77,9 @@ def test_features_of_photos_are_the_published_ones(tmp_path):
     with np.load(published) as file:
         place = {name: at for at, name in enumerate(file["filenames"])}
         expected = file["q"][[place[name] for name in names]] * float(file["scale"])
-    found = encoding.encode_pictures(encoder, "0", _bundle(tmp_path / "b", photos, names), names)
+    found = mobilenet_v2.encode_pictures(
+        encoder, "0", _bundle(tmp_path / "b", photos, names), names
+    )
     assert found.undecoded == {}
     lengths = np.linalg.norm(found.rows, axis=1) * np.linalg.norm(expected, axis=1)
     cosines = (found.rows * expected).sum(1) / lengths
@@ -107,14 +108,14 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
     for place, image in enumerate(images):
         whole = image_encoders.photo(place)
         (folder / image).write_bytes(whole[: len(whole) // 2] if place == 2 else whole)
-    found = encoding.encode_pictures(encoder, "0", tmp_path / "b", images)
+    found = mobilenet_v2.encode_pictures(encoder, "0", tmp_path / "b", images)
     with ThreadPoolExecutor(1) as later:  # a thread that starts takes what was set last, anywhere
         assert later.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
     torch.set_num_threads(1)
     assert list(found.undecoded) == ["2.jpg"]
     assert np.isnan(found.rows[2]).all()
     for place in (0, 1, 3, 4):
-        alone = encoding.encode_pictures(encoder, "0", tmp_path / "b", [images[place]])
+        alone = mobilenet_v2.encode_pictures(encoder, "0", tmp_path / "b", [images[place]])
         np.testing.assert_array_equal(found.rows[place], alone.rows[0])
     assert len({row.tobytes() for row in found.rows[[0, 1, 3, 4]]}) == 4
 

@@ -10,12 +10,12 @@ from safetensors.numpy import load_file
 import learned_models
 from service.contract.errors import MetricFailed
 from workers import tensor_files
-from workers.metrics.learned import nneval as files
+from workers.metrics.learned import nneval
 
 
 @pytest.fixture
 def path(model, tmp_path):
-    files.write_nneval(tmp_path / "model", model)
+    nneval.write_nneval(tmp_path / "model", model)
     return tmp_path / "model"
 
 
@@ -30,7 +30,7 @@ def _rewritten(path, change):
 
 
 def test_what_is_written_is_read(model, path):
-    found = files.read_nneval(path)
+    found = nneval.read_nneval(path)
     for name in ("features", "recipes", "tokenizer", "about"):
         assert getattr(found, name) == getattr(model, name)
     pairs = [
@@ -51,21 +51,21 @@ def test_what_is_written_is_read(model, path):
 
 
 def test_a_model_is_named_by_its_bytes_and_equal_content_has_equal_bytes(model, path, tmp_path):
-    files.write_nneval(
+    nneval.write_nneval(
         tmp_path / "again", replace(model, about=dict(reversed(model.about.items())))
     )
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert files.read_nneval(path).name == f"nneval@{digest[:12]}"
+    assert nneval.read_nneval(path).name == f"nneval@{digest[:12]}"
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "model").write_bytes(content)
     with pytest.raises(MetricFailed, match="model"):
-        files.read_nneval(tmp_path / "model")
+        nneval.read_nneval(tmp_path / "model")
     with pytest.raises(MetricFailed, match="absent"):
-        files.read_nneval(tmp_path / "absent")
+        nneval.read_nneval(tmp_path / "absent")
 
 
 CHANGES = {
@@ -98,16 +98,16 @@ CHANGES = {
 def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complaint):
     _rewritten(path, CHANGES[complaint])
     with pytest.raises(MetricFailed, match=complaint):
-        files.read_nneval(path)
+        nneval.read_nneval(path)
 
 
 def test_a_corpus_of_few_ngrams_is_read(tmp_path):
     """Hashes so far apart that their difference is no 64-bit number."""
     few = learned_models.by_chance([["a cat", "the cat"], ["a dog in the park"]])
     assert len(few.frequencies.keys) == 2
-    files.write_nneval(tmp_path / "few", few)
+    nneval.write_nneval(tmp_path / "few", few)
     np.testing.assert_array_equal(
-        files.read_nneval(tmp_path / "few").frequencies.keys, few.frequencies.keys
+        nneval.read_nneval(tmp_path / "few").frequencies.keys, few.frequencies.keys
     )
 
 

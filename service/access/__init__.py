@@ -1,0 +1,1 @@
+"""Access: keys, tokens of CI jobs, and the audit log."""

@@ -1,1 +1,0 @@
-"""What is kept of tasks and runs that have ended, and of workers, and how it is found."""

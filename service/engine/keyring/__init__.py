@@ -1,1 +1,0 @@
-"""Keys: who may ask."""

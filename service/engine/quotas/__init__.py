@@ -1,1 +1,0 @@
-"""Quotas: what teams have used, and whether there is room for more."""

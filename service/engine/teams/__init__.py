@@ -1,1 +1,0 @@
-"""Teams: whose rows a connection may see."""

@@ -1,0 +1,85 @@
+"""Turns: in which order ready tasks are leased, so that no caller holds up another for long.
+
+Each task has a turn, and the ready task of a queue with the smallest one is leased first. The turns
+of a caller's tasks rise by the price of each of them: who has submitted much stands behind who has
+submitted little, however late the latter comes (self-clocked fair queueing: Golestani 1994). The
+clock of a queue is the turn of what was leased last; a caller who was idle begins there. The keys
+of a team share what one caller has.
+
+A task that waits for others, or is tried again, keeps its turn.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from service.contract.plan.tasks import KINDS, Task
+from service.engine.records import build_insert
+from service.engine.tables import task_rows, turns
+
+_CLOCK = ""  # the clock of a queue is kept as the turn of a caller with this name
+
+
+def give_turns(connection: Connection, tasks: Iterable[Task], caller: str) -> Mapping[str, float]:
+    """The turns of a caller's tasks, by their keys: cheap ones first, else in the given order."""
+    found: dict[str, float] = {}
+    for queue, mine in _by_queue(tasks).items():
+        at = _begin(connection, queue, caller)
+        sharing = _sharing(connection, queue, caller)
+        for task in sorted(mine, key=lambda task: task.price):
+            at += task.price * sharing
+            found[task.key] = at
+        _set(connection, queue, caller, at)
+    return found
+
+
+def find_first_task(connection: Connection, queue: str, *, short: bool = False) -> str | None:
+    """The key of the ready task whose turn it is, of all or of the short ones; None if none is."""
+    ready = task_rows.c.queue == queue, task_rows.c.status == "ready"
+    order = task_rows.c.turn, task_rows.c.created_at
+    query = sa.select(task_rows.c.key).where(*ready).order_by(*order).limit(1)
+    return connection.execute(query.where(task_rows.c.short) if short else query).scalar()
+
+
+def move_clock(connection: Connection, queue: str, turn: float) -> None:
+    """A task with this turn is leased. Callers that the clock has passed are forgotten."""
+    if turn > _clock(connection, queue):
+        _set(connection, queue, _CLOCK, turn)
+        passed = turns.c.queue == queue, turns.c.caller != _CLOCK, turns.c.at <= turn
+        connection.execute(turns.delete().where(*passed))
+
+
+def _by_queue(tasks: Iterable[Task]) -> Mapping[str, Sequence[Task]]:
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(KINDS[task.kind].queue, []).append(task)
+    return queues
+
+
+def _begin(connection: Connection, queue: str, caller: str) -> float:
+    """The caller's last turn, or the queue's clock if that is later."""
+    both = turns.c.queue == queue, turns.c.caller.in_((_CLOCK, caller))
+    latest = connection.execute(sa.select(sa.func.max(turns.c.at)).where(*both)).scalar()
+    return latest or 0.0
+
+
+def _sharing(connection: Connection, queue: str, caller: str) -> int:
+    """Number of keys with turns that share the team's part. An address shares with nobody."""
+    team, found, _ = caller.rpartition("/")
+    if not found:
+        return 1
+    of_team = turns.c.caller.startswith(f"{team}/", autoescape=True), turns.c.caller != caller
+    others = sa.select(sa.func.count()).select_from(turns).where(turns.c.queue == queue, *of_team)
+    return 1 + int(connection.execute(others).scalar_one())
+
+
+def _clock(connection: Connection, queue: str) -> float:
+    return _begin(connection, queue, _CLOCK)
+
+
+def _set(connection: Connection, queue: str, caller: str, at: float) -> None:
+    added = build_insert(connection, turns).values(queue=queue, caller=caller, at=at)
+    connection.execute(
+        added.on_conflict_do_update(index_elements=turns.primary_key, set_={"at": at})
+    )

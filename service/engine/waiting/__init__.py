@@ -1,1 +1,0 @@
-"""What waits: whose turn it is, and how much may wait."""

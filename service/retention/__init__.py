@@ -1,0 +1,1 @@
+"""Retention: how long runs are kept, and deletion of runs and uploads."""

@@ -1,1 +1,0 @@
-"""What becomes of runs and uploads later: changed labels and notes, deletion, retention."""

@@ -1,1 +1,0 @@
-"""What webhooks are told of runs that have ended."""

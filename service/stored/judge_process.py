@@ -1,0 +1,208 @@
+"""`python -m service.stored.judge_process`: the process that judges uploads, one after the other.
+
+It reads questions as lines of JSON and answers each with a line. A file may be an attack, so this
+process has a limit of memory, and may be killed at any time; it has no secrets and opens nothing
+but the file. It ends with its parent, whose end of the pipe is watched even while it judges, and
+with the thread of the parent that started it, even while it is stopped.
+"""
+
+import contextlib
+import errno
+import json
+import math
+import os
+import resource
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from service.contract import limits
+from service.contract.errors import InvalidBundle, RequestRefused
+from service.contract.formats import bundles, columns_header, columns_values, model_formats
+from service.contract.formats.bundles import FeaturesHeader, files, plain_tar, validation
+from service.contract.formats.bundles.files import compute_content_digests
+from service.contract.formats.columns_header import ColumnsHeader
+from service.engine import presence
+from service.stored import judges, splits
+
+Question = Mapping[str, Any]
+_LARGE_BYTES = 200_000_000
+_POLITE = 5  # of `nice`: whoever asks for a status comes first
+
+
+def judge_checkpoint(asked: Question) -> dict[str, Any]:
+    """The facts of a checkpoint; `bytes` is the length of the whole file, if known. Of a package
+    they are there when all of it is.
+    """
+    path, length = Path(asked["path"]), asked["bytes"]
+    with path.open("rb") as stream:
+        if model_formats.may_be_package(stream):
+            if path.stat().st_size == length:
+                return model_formats.read_package_facts(path)
+            model_formats.check_package_beginning(
+                path, stream, math.inf if length is None else length
+            )
+            return judges.NOT_YET
+        return model_formats.read_file_facts(stream, math.inf if length is None else length)
+
+
+def judge_columns_header(asked: Question) -> dict[str, Any]:
+    """The facts in the header of columns that were brought; `bytes` as for a checkpoint."""
+    with Path(asked["path"]).open("rb") as stream:
+        length = asked["bytes"]
+        return _of_columns(
+            columns_header.parse_columns_header(stream, math.inf if length is None else length)
+        )
+
+
+def judge_columns(asked: Question) -> dict[str, Any]:
+    """The facts of columns that were brought, all values of which are looked at."""
+    return _of_columns(columns_values.validate_columns(Path(asked["path"])))
+
+
+def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
+    return {
+        "images": len(found.images),
+        "references": found.references,
+        "tokens": found.tokens,
+        "tokenizer": found.tokenizer,
+        "words": found.words,
+        "pieces": found.pieces,
+        "model": found.model,
+        "vocabulary_size": None if found.vocabulary is None else len(found.vocabulary),
+        "top": found.top,
+        "entropy": "entropy" in found.tensors,
+    }
+
+
+def compare_columns(asked: Question) -> dict[str, Any]:
+    """In which image columns differ from a split, whose images are in the file `images`; and of
+    how many references words are unknown.
+    """
+    path = Path(asked["path"])
+    items = splits.open_split(Path(asked["images"]), asked["split"]).items
+    found = columns_header.read_columns_header(path)
+    return {
+        "difference": columns_values.find_split_difference(path, items, len(items)),
+        "unknown": columns_values.count_references_with_unknown(path, found),
+        "references": found.references,
+    }
+
+
+def judge_dataset(asked: Question) -> dict[str, Any]:
+    """The facts of a bundle; writes the file of its images to `images`."""
+    path = Path(asked["path"])
+    with _written(path, Path(asked["images"])) as writer:
+        found = validation.validate_bundle(path, writer)
+    return {"splits": found.splits, "features": found.features and _of_features(found.features)}
+
+
+def _of_features(found: FeaturesHeader) -> dict[str, Any]:
+    facts = {"encoder": found.encoder.model_dump(), "size": found.size}
+    places = {"inputs": found.inputs, "places": found.places}
+    return facts if found.inputs == "features" else {**facts, **places}
+
+
+def describe_content(asked: Question) -> dict[str, Any]:
+    """The content of a bundle; writes a copy of its captions.jsonl to `captions`, if that is asked
+    for.
+    """
+    path, captions = Path(asked["path"]), asked["captions"]
+    if captions is None:
+        return asdict(compute_content_digests(path))
+    with Path(captions).open("wb") as copy:
+        return asdict(compute_content_digests(path, copy))
+
+
+def check_beginning(asked: Question) -> dict[str, Any]:
+    """Refuse a file that does not begin as a tar does."""
+    with Path(asked["path"]).open("rb") as stream:
+        plain_tar.check_tar_beginning(stream)
+    return {}
+
+
+def write_images(asked: Question) -> dict[str, Any]:
+    """Write the file of a stored dataset's images to `images`."""
+    path = Path(asked["path"])
+    with (
+        _written(path, Path(asked["images"])) as writer,
+        files.open_captions(path) as stream,
+    ):
+        for _ in bundles.parse_items(stream, writer):
+            pass
+    return {}
+
+
+QUESTIONS: dict[str, Callable[[Question], dict[str, Any]]] = {
+    "checkpoint": judge_checkpoint,
+    "columns header": judge_columns_header,
+    "columns": judge_columns,
+    "columns of a split": compare_columns,
+    "beginning": check_beginning,
+    "dataset": judge_dataset,
+    "content": describe_content,
+    "images": write_images,
+}
+
+
+@contextmanager
+def _written(bundle: Path, path: Path) -> Iterator[splits.SplitWriter]:
+    path.unlink(missing_ok=True)  # of a judge that died
+    with closing(splits.SplitWriter(path)) as writer:
+        yield writer
+        twice = writer.end()
+    if twice is not None:
+        with files.open_captions(bundle) as stream:
+            splits.refuse_duplicate(bundles.parse_items(stream, _IgnoredNames()), twice)
+
+
+class _IgnoredNames:
+    def add(self, number: int, item: bundles.BundleItem) -> None: ...
+
+
+def answer_question(asked: Question) -> dict[str, Any]:
+    try:
+        return {"facts": QUESTIONS[asked["question"]](asked)}
+    except RequestRefused as refused:
+        return {"refused": type(refused).__name__, "detail": refused.detail, "at": refused.pointer}
+    except MemoryError:
+        kind = judges.TOO_MUCH.get(asked["question"], InvalidBundle)
+        detail = f"judging this file takes more than {limits.JUDGING_BYTES >> 20} MB of memory"
+        return {"refused": kind.__name__, "detail": detail, "at": None}
+    except OSError as error:
+        return {"errno": error.errno, "detail": error.strerror}
+    except sqlite3.OperationalError as error:
+        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        return {"errno": errno.ENOSPC if full else errno.EIO, "detail": str(error)}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (limits.JUDGING_BYTES, limits.JUDGING_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    presence.end_with_parent()
+    os.nice(_POLITE)
+    lines: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_listen, args=(lines,), daemon=True).start()
+    while True:
+        sys.stdout.write(json.dumps(answer_question(json.loads(lines.get()))) + "\n")
+        sys.stdout.flush()
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        if pages * resource.getpagesize() > _LARGE_BYTES:
+            return  # another one starts small
+
+
+def _listen(lines: "SimpleQueue[str]") -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            lines.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Webhooks: registered by teams, sent when runs end."""

@@ -1,0 +1,130 @@
+"""Messages to webhooks about ended runs: small, with the addresses of all else."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+
+from prescore.models.evaluations import Evaluation
+from prescore.models.webhooks import WebhookEvent
+from service.contract.api.field_types import rfc3339
+from service.contract.errors import NotFound
+from service.engine.service_parts import ServiceParts
+from service.engine.tables import runs
+from service.runs.kinds import KINDS
+
+_GATES = 20  # and as many labels and scores: a message has less than 20 kB
+_SCORES = 20
+_LABELS = 20
+_LABEL = 100  # characters of a label's value
+
+_COLUMNS = ("kind", "status", "finished_at", "dataset_name", "dataset_version", "split")
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has ended, as messages show it; `gates` with their verdicts."""
+
+    id: str
+    kind: str
+    status: str
+    dataset: str
+    at: float
+    path: str
+    verdict: str | None = None
+    gates: Sequence[tuple[str, str | None]] = ()
+    scores: dict[str, float | None] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def page(self, pages: str) -> str | None:
+        """The URL of its page below `pages`; None for runs that have no page."""
+        return f"{pages}/ui/evaluations/{self.id}" if self.kind == "evaluation" else None
+
+    @property
+    def events(self) -> list[WebhookEvent]:
+        found = [f"run.{self.status}"]
+        if self.verdict is not None:
+            found.append(f"verdict.{self.verdict}")
+        return found  # type: ignore[return-value]
+
+
+def describe_ended_run(parts: ServiceParts, identity: str) -> EndedRun | None:
+    """None where the run was deleted meanwhile."""
+    query = sa.select(*(runs.c[name] for name in _COLUMNS)).where(runs.c.id == identity)
+    with parts.records.reading() as connection:
+        row = connection.execute(query).first()
+    if row is None:
+        return None
+    kind = KINDS[row.kind].kind
+    dataset = f"{row.dataset_name}@v{row.dataset_version}/{row.split}"
+    shown = identity, row.kind, row.status, dataset, row.finished_at, f"{kind.place}/{identity}"
+    try:
+        answer, _ = kind.look(parts, identity)
+    except NotFound:
+        return None
+    return (
+        EndedRun(*shown, **_of_evaluation(answer)) if row.kind == "evaluation" else EndedRun(*shown)
+    )
+
+
+def _of_evaluation(found: Evaluation) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict,
+        "gates": [(one.gate, one.verdict) for one in found.gates[:_GATES]],
+        "scores": {name: one.value for name, one in islice(found.scores.items(), _SCORES)},
+        "labels": {
+            name: text[:_LABEL] for name, text in islice(sorted(found.labels.items()), _LABELS)
+        },
+    }
+
+
+def format_standard_message(run: EndedRun, event: WebhookEvent, place: str, pages: str) -> str:
+    """JSON in ASCII; `place` is the service's own URL, `pages` that of its page."""
+    data = {
+        "id": run.id,
+        "kind": run.kind,
+        "status": run.status,
+        "dataset": run.dataset,
+        "verdict": run.verdict,
+        "gates": [{"gate": gate, "verdict": verdict} for gate, verdict in run.gates],
+        "scores": run.scores,
+        "labels": run.labels,
+        "url": f"{place}{run.path}",
+        "page": run.page(pages),
+    }
+    return json.dumps({"type": event, "timestamp": rfc3339(run.at), "data": data})
+
+
+_SLACK_SCORES = 6
+_SLACK_LABELS = ("branch", "commit", "run")  # by which a team knows its runs
+_SLACK_LABEL = 60  # characters
+_POWERFUL = re.compile(r"[^\w .,/+=<>()%-]")  # \w: letters of all alphabets, digits, _
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def format_slack_message(run: EndedRun, event: WebhookEvent, place: str, pages: str) -> str:
+    """JSON; `place` is the service's own URL, `pages` that of its page."""
+    return json.dumps({"text": _line(run, event, run.page(pages) or f"{place}{run.path}")})
+
+
+def _line(run: EndedRun, event: WebhookEvent, url: str) -> str:
+    dataset = strip_markup(run.dataset.replace("@", " "))
+    told = f"{run.kind} {run.id} on {dataset}: {event.rpartition('.')[2]}"
+    failed = [gate for gate, verdict in run.gates if verdict not in ("passed", None)]
+    parts = [told.replace("not_comparable", "not comparable")]
+    if failed:
+        parts.append(f"not passed: {', '.join(map(strip_markup, failed))}")
+    known = [(name, value) for name, value in run.scores.items() if value is not None]
+    parts += [f"{strip_markup(name)} {value:.4g}" for name, value in known[:_SLACK_SCORES]]
+    labels = [(name, run.labels[name]) for name in _SLACK_LABELS if name in run.labels]
+    parts += [f"{name} {strip_markup(text[:_SLACK_LABEL])}" for name, text in labels]
+    return f"{'; '.join(parts)} <{url}|open>"
+
+
+def strip_markup(text: str) -> str:
+    """Other people's text, without power over what shows it."""
+    return _POWERFUL.sub("?", text).translate(_ENTITIES)

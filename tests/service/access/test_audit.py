@@ -1,0 +1,81 @@
+"""The list of changes: written with the change, read in pages, trimmed by age."""
+
+import contextlib
+
+import pytest
+import sqlalchemy as sa
+
+from service.access import audit
+from service.access.audit import AuditQuery
+from service.contract.askers import EVERYBODY, Asker
+from service.engine.records import Records
+from service.engine.tables import audit as rows
+
+
+@pytest.fixture
+def records(engine):
+    return Records(engine)
+
+
+def _noted(records, many, **by):
+    with records.transaction() as connection:
+        for number in range(many):
+            audit.note_change(
+                connection, Asker(address="::1", **by), "run.changed", f"ev_{number}", note="seen"
+            )
+
+
+def _read(records, **asked):
+    found, before = [], None
+    while True:
+        page, before = audit.read_changes(
+            records.of("local"), AuditQuery(limit=3, before=before, **asked)
+        )
+        found += [row.object for row in page]
+        if before is None:
+            return found
+
+
+def test_pages_have_every_change_once_and_the_latest_first(records):
+    _noted(records, 7)
+    assert _read(records) == [f"ev_{number}" for number in reversed(range(7))]
+
+
+def test_a_change_that_is_rolled_back_is_not_noted(records):
+    with contextlib.suppress(ZeroDivisionError), records.transaction() as connection:
+        audit.note_change(connection, EVERYBODY, "run.deleted", "ev_1")
+        raise ZeroDivisionError
+    assert _read(records) == []
+
+
+def test_changes_are_found_by_what_was_done_and_by_what_was_changed(records):
+    _noted(records, 2)
+    with records.transaction() as connection:
+        audit.note_change(connection, EVERYBODY, "run.deleted", "ev_1")
+    assert _read(records, object="ev_1") == ["ev_1", "ev_1"]
+    assert _read(records, action="run.deleted") == ["ev_1"]
+    assert _read(records, action="run.deleted", object="ev_0") == []
+
+
+def test_a_team_sees_its_own_changes_alone(records):
+    _noted(records, 2)
+    _noted(records, 3, team="others")
+    assert len(_read(records)) == 2
+
+
+def test_old_changes_go_a_bounded_number_at_a_time(records):
+    _noted(records, 5)
+    with records.transaction() as connection:
+        connection.execute(rows.update().where(rows.c.object != "ev_4").values(at=10.0))
+    assert audit.trim_changes(records, before=11.0, most=3) == 3
+    assert audit.trim_changes(records, before=11.0, most=3) == 1
+    assert audit.trim_changes(records, before=11.0, most=3) == 0
+    assert _read(records) == ["ev_4"]
+
+
+def test_what_is_noted_has_a_bound(records):
+    with records.transaction() as connection:
+        audit.note_change(connection, EVERYBODY, "run.changed", "x" * 1000, labels="y" * 100_000)
+        row = connection.execute(sa.select(rows)).one()
+    assert len(row.object) <= 300
+    assert len(row.detail) <= 4000

@@ -1,0 +1,281 @@
+"""Evaluations that end with their verdict; what takes the most turns, on PostgreSQL too."""
+
+import json
+import time
+
+import pytest
+import sqlalchemy as sa
+
+import empty_record
+from service.contract.plan import estimates
+from service.contract.plan.planning import Plan, plan_checkpoint
+from service.contract.plan.postgen import PostgenRequest
+from service.contract.results import StoredEvaluation
+from service.engine import history, intake, leases, run_updates, summaries, task_expiry, verdicts
+from service.engine.records import Records
+from service.engine.tables import (
+    outbox,
+    run_tasks,
+    runs,
+    score_rows,
+    task_rows,
+)
+from taking import take
+
+SIGNATURE = {"cider_d": "cider_d|refs:5|df:corpus(n=1000)|v:2"}
+DECODING = {"beam": 3, "min_words": 4, "max_words": 50}
+PREGEN = {"mean_max_normcount_prefix0": 0.3, "geomean_join_pplx_none": 20.0}
+
+
+@pytest.fixture
+def records(tmp_path):
+    engine = empty_record.at(tmp_path)
+    yield Records(engine)
+    engine.dispose()
+
+
+def _plan(images=1000, families=("cider_d", "spice")):
+    wanted = PostgenRequest(families, "none")
+    split = ("sha256:c", "sha256:d", "test", images)
+    plan = plan_checkpoint(*split, pregen=True, wanted=wanted, decoding=DECODING)
+    return estimates.add_estimate(plan, {})
+
+
+def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 0.4",)):
+    request = {"checkpoint": "sha256:c", "pregen": "all", "postgen": ["cider_d", "spice"]}
+    with records.transaction() as connection:
+        cached = intake.add_tasks(records, connection, plan.everything(), 1e12)
+        connection.execute(
+            runs.insert().values(
+                id=identity,
+                request=json.dumps({**request, "gates": list(gates), "until": until}),
+                kind="evaluation",
+                dataset_name="d",
+                dataset_version=1,
+                dataset_digest="sha256:d",
+                split="test",
+                status="queued",
+                version=1,
+                warnings="[]",
+                deadline=1e12,
+                created_at=time.time(),
+            )
+        )
+        for position, (name, task) in enumerate(plan.named.items()):
+            connection.execute(
+                run_tasks.insert().values(
+                    run_id=identity,
+                    position=position,
+                    name=name,
+                    task_key=task.key,
+                    cached=cached[task.key],
+                )
+            )
+        history.settle_run(connection, identity)
+        run_updates.end_decided_run(connection, identity)
+
+
+def _do(records, task, summary=None):
+    lease = take(records, task.key, "w")
+    assert lease is not None, (task.kind, task.parameters)
+    return leases.finish_attempt(records, lease, f"sha256:{task.key}", summary or {})
+
+
+def _begin(records, plan):
+    """Up to the moment when captions are decoded."""
+    for name in ("columns", "order", "references"):
+        _do(records, plan.named[name])
+
+
+def _look(records, plan, at, low, high):
+    _do(records, plan.named["captions"].parts[at])
+    images = 128 * (at + 1)
+    said = {"value": (low + high) / 2, "interval": [low, high], "images": images, "of": 1000}
+    summary = {"estimate": {"cider_d": said}, "signature": SIGNATURE}
+    _do(records, plan.named["estimate"].parts[at], summary)
+
+
+def _evaluation(records, identity="ev_1"):
+    with records.reading() as connection:
+        row = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
+        ended = row.snapshot is not None
+        rows = (
+            summaries.unpack_json(row.snapshot)
+            if ended
+            else history.task_statuses(connection, identity)
+        )
+    return row.status, {each["name"]: each for each in rows}, json.loads(row.request)
+
+
+def _statuses(records, *tasks):
+    keys = [task.key for task in tasks]
+    with records.reading() as connection:
+        query = sa.select(task_rows.c.status).where(task_rows.c.key.in_(keys))
+        return set(connection.execute(query).scalars())
+
+
+def test_an_evaluation_ends_with_the_look_that_decides_its_gates(records):
+    plan = _plan()
+    _insert(records, plan)
+    _begin(records, plan)
+    _look(records, plan, 0, 0.39, 0.47)
+    assert _evaluation(records)[0] == "running"
+    _look(records, plan, 1, 0.41, 0.45)
+    status, rows, request = _evaluation(records)
+    assert status == "succeeded"
+    (gate,), verdict = verdicts.decide_gates(
+        list(rows.values()), StoredEvaluation.model_validate(request)
+    )
+    assert (gate.verdict, verdict) == ("passed", "passed")
+    assert "between 0.41 and 0.45" in gate.detail
+    assert gate.scores["cider_d"].interval == (0.41, 0.45)
+    assert rows["captions"]["status"] == rows["spice"]["status"] == "canceled"
+
+
+def test_what_is_left_is_not_decoded(records):
+    plan = _plan()
+    _insert(records, plan)
+    _begin(records, plan)
+    third = plan.named["captions"].parts[2]
+    begun = take(records, third.key, "w")
+    _look(records, plan, 0, 0.2, 0.3)
+    rest = plan.named["captions"].parts[1:]
+    assert _statuses(records, *rest, plan.named["captions"], plan.named["spice"]) == {"canceled"}
+    assert not leases.extend_lease(records, begun, 1, 128)
+    assert _statuses(records, plan.named["captions"].parts[0]) == {"done"}
+
+
+def test_what_another_evaluation_needs_goes_on(engine):
+    records, plan = Records(engine), _plan()
+    _insert(records, plan)
+    _insert(records, plan, "ev_2", until="done")
+    _begin(records, plan)
+    _look(records, plan, 0, 0.2, 0.3)
+    assert _evaluation(records)[0] == "succeeded"
+    status, rows, request = _evaluation(records, "ev_2")
+    assert status == "running"
+    assert (
+        verdicts.decide_gates(list(rows.values()), StoredEvaluation.model_validate(request))[1]
+        == "failed"
+    )
+    assert _statuses(records, *plan.named["captions"].parts[1:]) == {"ready"}
+    with records.transaction() as connection:
+        task_expiry.cancel_run(connection, "ev_2")
+    assert _statuses(records, *plan.named["captions"].parts[1:]) == {"canceled"}
+
+
+def test_one_that_shall_be_done_is_not_ended_by_its_verdict(records):
+    plan = _plan()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    _look(records, plan, 0, 0.5, 0.6)
+    status, rows, request = _evaluation(records)
+    assert (
+        status,
+        verdicts.decide_gates(list(rows.values()), StoredEvaluation.model_validate(request))[1],
+    ) == ("running", "passed")
+
+
+def test_every_gate_must_be_decided(records):
+    plan = _plan()
+    _insert(records, plan, gates=("cider_d >= 0.4", "perplexity < 30"))
+    _begin(records, plan)
+    _look(records, plan, 0, 0.5, 0.6)
+    assert _evaluation(records)[0] == "running"
+    _do(records, plan.named["pregen"], {"scores": PREGEN, "signature": "pregen|v:1"})
+    assert _evaluation(records)[0] == "succeeded"
+
+
+def test_gates_on_pregen_scores_spare_the_decoding(records):
+    plan = _plan()
+    _insert(records, plan, gates=("perplexity < 30",))
+    _do(records, plan.named["columns"])
+    _do(records, plan.named["pregen"], {"scores": PREGEN, "signature": "pregen|v:1"})
+    assert _evaluation(records)[0] == "succeeded"
+    assert _statuses(records, *plan.named["captions"].parts) == {"canceled"}
+    with records.reading() as connection:
+        kept = set(connection.execute(sa.select(score_rows.c.metric)).scalars())
+    assert kept == {"mean_max_normcount_prefix0", "perplexity"}
+    plan = _plan(families=("cider_d",))
+    _insert(records, plan, "ev_2", gates=("perplexity < 30",))
+    assert _evaluation(records, "ev_2")[0] == "succeeded"  # known when it came
+
+
+def test_after_a_failure_it_ends_with_its_tasks(records):
+    """Its verdict stands, but that something failed must not be hidden."""
+    plan = _plan()
+    _insert(records, plan)
+    _begin(records, plan)
+    lease = take(records, plan.named["prefix"].key, "w")
+    leases.fail_attempt(records, lease, {"code": "x", "detail": "y"}, death=False, retry=False)
+    _look(records, plan, 0, 0.5, 0.6)
+    assert _evaluation(records)[0] == "running"
+
+
+def test_there_is_one_end_and_it_is_the_last_event(records):
+    plan = _plan()
+    _insert(records, plan)
+    _begin(records, plan)
+    _look(records, plan, 0, 0.2, 0.3)
+    with records.reading() as connection:
+        told = history.read_events_after(connection, "ev_1", 0)
+    assert [row.kind for row in told].count("end") == 1
+    assert (told[-1].kind, json.loads(told[-1].payload)) == ("end", {"status": "succeeded"})
+
+
+def test_an_estimate_is_the_latest_looks_and_its_progress_that_of_images(records):
+    plan = _plan()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    _look(records, plan, 0, 0.3, 0.5)
+    _look(records, plan, 1, 0.35, 0.45)
+    row = _evaluation(records)[1]["estimate"]
+    assert (row["status"], row["done"], row["total"]) == ("running", 256, 1000)
+    assert json.loads(row["summary"])["estimate"]["cider_d"]["interval"] == [0.35, 0.45]
+
+
+def test_captions_that_wait_for_their_order_do_not_overtake_others(records):
+    """They are in line as if they had been new, in their order."""
+    plan = _plan()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    parts = plan.named["captions"].parts
+    with records.reading() as connection:
+        sent = connection.execute(sa.select(outbox).order_by(outbox.c.id)).all()
+    woken = [row for row in sent if row.task_key in {part.key for part in parts}]
+    assert [row.task_key for row in woken] == [part.key for part in parts]
+
+
+def _with_another_baseline():
+    plan = _plan(families=("cider_d",))
+    named = {name: task for name, task in plan.named.items() if name != estimates.ESTIMATE}
+    return estimates.add_estimate(Plan(named), {"cider_d": "sha256:past"})
+
+
+def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
+    plan, other = _plan(), _with_another_baseline()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    for part in plan.named["captions"].parts:
+        _do(records, part)
+    _do(records, plan.named["captions"])
+    _insert(records, other, "ev_2", until="done")
+    lease = take(records, other.named["estimate"].parts[0].key, "w")
+    assert lease.inputs["captions0"] == f"sha256:{plan.named['captions'].parts[0].key}"
+    assert _statuses(records, *plan.named["captions"].parts) == {"done"}
+
+
+def test_parts_that_are_not_there_are_made_for_those_who_read_them(records):
+    """The whole may be there without them: it was joined from others."""
+    plan, other = _plan(), _with_another_baseline()
+    _insert(records, plan, until="done")
+    _begin(records, plan)
+    parts = [part.key for part in plan.named["captions"].parts]
+    with records.transaction() as connection:
+        whole = task_rows.c.key == plan.named["captions"].key
+        connection.execute(task_rows.update().where(whole).values(status="done", result="sha256:w"))
+        alone = task_rows.c.key.in_(parts)
+        connection.execute(task_rows.update().where(alone).values(status="canceled"))
+    _insert(records, other, "ev_2", until="done")
+    assert _statuses(records, other.named["estimate"].parts[0]) == {"waiting"}
+    assert _statuses(records, *other.named["captions"].parts) == {"ready"}

@@ -1,0 +1,151 @@
+"""Retention: what ended long ago goes, some at a time, and what is kept always stays."""
+
+import json
+import time
+
+import pytest
+import sqlalchemy as sa
+
+import stored_versions
+from in_process import enter_scores, on_split
+from service.engine import history, summaries
+from service.engine.records import Records
+from service.engine.tables import (
+    attempts,
+    audit,
+    labels,
+    past_attempts,
+    run_names,
+    runs,
+    score_rows,
+)
+from service.retention import retention_policy
+from service.retention.retention_policy import RetentionPolicy
+from service.stored import datasets
+
+DAY = 24 * 3600.0
+POLICY = RetentionPolicy(keep_days=30, protected=frozenset({"branch=main"}))
+
+
+@pytest.fixture
+def records(engine):
+    found = Records(engine)
+    facts = {"splits": {"test": {"images": 4, "references": 8}}, "features": None}
+    stored_versions.add(found, "tiny", f"sha256:{'a' * 64}", facts)
+    return found
+
+
+def _run(records, identity, *, days, score=None, kind="evaluation", ended=True, **marks):
+    """A run that ended so many days ago."""
+    at = time.time() - days * DAY
+    split = on_split(datasets.pin_split(records, "tiny@v1/test"))
+    with records.transaction() as connection:
+        row = {
+            "id": identity,
+            "kind": kind,
+            "request": json.dumps({"postgen": ["bleu_1"]}),
+            "status": "succeeded" if ended else "running",
+            "version": 1,
+            "warnings": "[]",
+            "deadline": at,
+            "created_at": at,
+            "finished_at": at if ended else None,
+            "snapshot": summaries.pack_json([]),
+            "event_log": summaries.pack_json([]),
+        }
+        connection.execute(runs.insert().values(**row, **split))
+        for name, value in marks.items():
+            label = {"run_id": identity, "name": name, "value": value, "created_at": at}
+            connection.execute(labels.insert().values(**label))
+        if score is not None:
+            enter_scores(connection, identity, {"bleu_1": (score, None, None)}, "signed")
+
+
+def _there(records):
+    with records.reading() as connection:
+        return set(connection.execute(sa.select(runs.c.id)).scalars())
+
+
+def test_what_ended_too_long_ago_goes_and_the_rest_stays(records):
+    _run(records, "ev_old", days=31)
+    _run(records, "ev_new", days=29)
+    _run(records, "ev_going", days=31, ended=False)
+    assert retention_policy.apply_policy(records, POLICY)["expired"] == 1
+    assert _there(records) == {"ev_new", "ev_going"}
+
+
+def test_nothing_goes_where_nobody_said_how_long(records):
+    _run(records, "ev_old", days=9999)
+    assert retention_policy.apply_policy(records, RetentionPolicy())["expired"] == 0
+    assert _there(records) == {"ev_old"}
+
+
+def test_protected_labels_the_best_and_what_is_needed_stay(records):
+    _run(records, "ev_main", days=31, score=0.1, branch="main")
+    _run(records, "ev_best", days=31, score=0.9)
+    _run(records, "ev_again", days=31, score=0.9)
+    _run(records, "ev_topic", days=31, score=0.2, branch="topic")
+    _run(records, "ev_baseline", days=31, score=0.3)
+    _run(records, "ev_going", days=1, ended=False)
+    with records.transaction() as connection:
+        connection.execute(run_names.insert().values(run_id="ev_going", name="ev_baseline"))
+    assert retention_policy.apply_policy(records, POLICY)["expired"] == 2
+    assert _there(records) == {"ev_main", "ev_best", "ev_baseline", "ev_going"}
+    with records.reading() as connection:
+        assert set(connection.execute(sa.select(score_rows.c.run_id)).scalars()) == {
+            *("ev_main", "ev_best", "ev_baseline")
+        }
+
+
+def test_probes_trainings_and_studies_stay(records):
+    for prefix, kind in (("pb", "probes"), ("ln", "training"), ("st", "study")):
+        _run(records, f"{prefix}_1", days=999, kind=kind)
+    _run(records, "cp_1", days=999, kind="comparison")
+    assert retention_policy.apply_policy(records, POLICY)["expired"] == 1
+    assert len(_there(records)) == 3
+
+
+def test_each_run_that_goes_is_noted_as_done_by_the_service(records):
+    _run(records, "ev_old", days=31)
+    retention_policy.apply_policy(records, POLICY)
+    with records.reading() as connection:
+        found = connection.execute(sa.select(audit).where(audit.c.action == "run.expired")).one()
+    assert (found.object, found.address, found.key) == ("ev_old", "", None)
+    assert json.loads(found.detail) == {"days": 30}
+
+
+def test_a_transaction_takes_few_runs_and_a_round_goes_on_with_the_rest(records, monkeypatch):
+    monkeypatch.setattr(retention_policy, "_AT_ONCE", 2)
+    for number in range(7):
+        _run(records, f"ev_{number}", days=40 + number)
+    assert retention_policy._expire(records, POLICY, time.time()) == 2
+    assert _there(records) == {f"ev_{number}" for number in range(5)}, "the oldest go first"
+    assert retention_policy.apply_policy(records, POLICY)["expired"] == 5
+
+
+def test_attempts_of_long_ago_are_only_counted(records):
+    now = time.time()
+    with records.transaction() as connection:
+        for days, outcome in ((40, "done"), (40, "done"), (40, "lost"), (1, "done")):
+            at = now - days * DAY
+            row = {"task_key": "k", "attempt": 1, "worker": "w", "started_at": at}
+            connection.execute(attempts.insert().values(**row, ended_at=at, outcome=outcome))
+    assert retention_policy.apply_policy(records, RetentionPolicy())["attempts"] == 3
+    with records.reading() as connection:
+        counted = dict(connection.execute(sa.select(past_attempts)).all())
+        assert len(connection.execute(sa.select(attempts)).all()) == 1
+    assert counted == {"done": 2, "lost": 1}
+    with records.transaction() as connection:
+        history.drop_attempts(connection, attempts.c.task_key == "k")
+        counted = dict(connection.execute(sa.select(past_attempts)).all())
+    assert counted == {"done": 3, "lost": 1}
+
+
+def test_events_of_long_ago_are_forgotten_and_the_run_stays(records):
+    _run(records, "ev_old", days=31)
+    _run(records, "ev_new", days=29)
+    assert retention_policy.apply_policy(records, RetentionPolicy())["event logs"] == 1
+    with records.reading() as connection:
+        logs = dict(connection.execute(sa.select(runs.c.id, runs.c.event_log)).all())
+    assert logs["ev_old"] is None
+    assert logs["ev_new"] is not None

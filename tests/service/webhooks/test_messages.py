@@ -1,0 +1,134 @@
+"""What webhooks are told: small, and without power over what shows it."""
+
+import json
+import re
+
+import pytest
+
+from hostile_text import HOSTILE
+from service.contract import limits
+from service.webhooks import messages
+from service.webhooks.messages import EndedRun
+
+RUN = EndedRun(
+    id="ev_1",
+    kind="evaluation",
+    status="succeeded",
+    dataset="flickr8k@v1/test",
+    at=0.0,
+    path="/v1/evaluations/ev_1",
+    verdict="failed",
+    gates=[("cider_d >= baseline - 0.01", "failed"), ("bleu_4 > 0.2", "passed")],
+    scores={"cider_d": 0.41234, "bleu_4": None},
+    labels={"branch": "main", "commit": "abc123", "other": "x"},
+)
+PLACE = "https://prescore.example"
+PAGES = "https://scores.example"
+PAGE = f"{PAGES}/ui/evaluations/ev_1"
+
+
+def _with(**changed):
+    return EndedRun(**{**RUN.__dict__, **changed})
+
+
+def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
+    assert json.loads(messages.format_standard_message(RUN, "run.succeeded", PLACE, PAGES)) == {
+        "type": "run.succeeded",
+        "timestamp": "1970-01-01T00:00:00.000Z",
+        "data": {
+            "id": "ev_1",
+            "kind": "evaluation",
+            "status": "succeeded",
+            "dataset": "flickr8k@v1/test",
+            "verdict": "failed",
+            "gates": [
+                {"gate": "cider_d >= baseline - 0.01", "verdict": "failed"},
+                {"gate": "bleu_4 > 0.2", "verdict": "passed"},
+            ],
+            "scores": {"cider_d": 0.41234, "bleu_4": None},
+            "labels": {"branch": "main", "commit": "abc123", "other": "x"},
+            "url": "https://prescore.example/v1/evaluations/ev_1",
+            "page": "https://scores.example/ui/evaluations/ev_1",
+        },
+    }
+
+
+def test_slack_is_told_in_one_line():
+    assert json.loads(messages.format_slack_message(RUN, "verdict.failed", PLACE, PAGES)) == {
+        "text": "evaluation ev_1 on flickr8k v1/test: failed; "
+        "not passed: cider_d &gt;= baseline - 0.01; cider_d 0.4123; branch main; commit abc123 "
+        "<https://scores.example/ui/evaluations/ev_1|open>"
+    }
+
+
+def test_a_run_that_the_page_does_not_show_has_its_address_alone():
+    run = _with(id="cmp_1", kind="comparison", path="/v1/comparisons/cmp_1")
+    data = json.loads(messages.format_standard_message(run, "run.succeeded", PLACE, PAGES))["data"]
+    assert (data["page"], data["url"]) == (None, f"{PLACE}/v1/comparisons/cmp_1")
+    line = json.loads(messages.format_slack_message(run, "run.succeeded", PLACE, PAGES))["text"]
+    assert line.endswith(f" <{PLACE}/v1/comparisons/cmp_1|open>")
+
+
+def test_an_event_is_of_the_runs_end_and_of_its_verdict():
+    assert RUN.events == ["run.succeeded", "verdict.failed"]
+    assert _with(verdict=None, status="canceled").events == ["run.canceled"]
+
+
+POWERFUL = [
+    "<!channel>",
+    "<!here|all>",
+    "<@U0001>",
+    "<https://evil.example|https://prescore.example>",
+    "@all @channel @here",
+    "[open](https://evil.example)",
+    "![x](https://evil.example/x.png)",
+    "https://evil.example",
+    "&lt;!channel&gt;",
+    "`code` *bold* ~gone~",
+    ":rotating_light:",
+    "a\nb\r\u2028c",
+    *HOSTILE.values(),
+]
+POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+@pytest.mark.parametrize("text", POWERFUL)
+@pytest.mark.parametrize("field", ["branch", "gate"])
+def test_other_peoples_text_in_slack_is_plain(text, field):
+    run = _with(labels={"branch": text}) if field == "branch" else _with(gates=[(text, "failed")])
+    line = json.loads(messages.format_slack_message(run, "run.succeeded", PLACE, PAGES))["text"]
+    told = line.removesuffix(f"; branch main; commit abc123 <{PAGE}|open>")
+    told = told.removesuffix(f" <{PAGE}|open>")
+    before = "evaluation ev_1 on flickr8k v1/test: succeeded; "
+    assert told.startswith(before)
+    foreign = re.sub("not passed: |&(lt|gt);", "", told.removeprefix(before))
+    assert not POWER.search(foreign)
+    assert line.count("<") == 1
+
+
+def test_letters_of_all_alphabets_stay():
+    assert messages.strip_markup("Zweig-é/ветка/分支_2") == "Zweig-é/ветка/分支_2"
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_json_is_ascii_on_one_line(text):
+    written = messages.format_standard_message(
+        _with(labels={"branch": text}), "run.succeeded", PLACE, PAGES
+    )
+    assert written.isascii()
+    assert "\n" not in written
+    assert json.loads(written)["data"]["labels"] == {"branch": text}
+
+
+def test_the_largest_message_is_small():
+    """As Standard Webhooks recommends: 20 kB."""
+    run = _with(
+        gates=[("g" * 200, "not_comparable")] * messages._GATES,
+        scores={f"{'s' * 90}{n}": 0.12345678901234567 for n in range(messages._SCORES)},
+        labels={f"{'l' * 98}{n:02}": "v" * messages._LABEL for n in range(messages._LABELS)},
+    )
+    assert (
+        len(messages.format_standard_message(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
+    )
+    assert len(messages.format_slack_message(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
+    assert limits.LABELS > messages._LABELS
