@@ -19,7 +19,7 @@ from service.contract.metrics import families, tokenizers
 from service.contract.metrics.families import MetricRow
 from service.contract.metrics.tokenizers import TokenizerRow
 from service.http import app
-from service.http.dependencies import Running
+from service.http.dependencies import AppParts
 from workers.bench.probing import constant_search
 from workers.cli.judge import judge
 from workers.metrics import postgen, tokens
@@ -78,7 +78,7 @@ def ask(tmp_path):
     dataset `tiny`.
     """
     with in_process.working(tmp_path) as parts:
-        transport = httpx.ASGITransport(app.create_app(Running.on(parts)))
+        transport = httpx.ASGITransport(app.create_app(AppParts.on(parts)))
 
         async def answer(method, path, **body):
             async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
@@ -150,7 +150,9 @@ def test_a_family_from_outside_is_listed_with_what_its_row_says(ask):
         "status": "available",
         "reason": None,
     }
-    named = app.describe()["components"]["schemas"]["EvaluationIn"]["properties"]["postgen"]
+    named = app.describe_api()["components"]["schemas"]["EvaluationRequest"]["properties"][
+        "postgen"
+    ]
     assert "overlap" in named["items"]["anyOf"][0]["enum"]
 
 
@@ -214,8 +216,8 @@ def test_a_tokeniser_from_outside_is_evaluated_and_probed_with(ask):
 
 @pytest.mark.usefixtures("letters")
 def test_a_tokeniser_from_outside_is_published_and_taken_by_commands(monkeypatch, tmp_path):
-    schemas = app.describe()["components"]["schemas"]
-    for name in ("EvaluationIn", "ProbesIn", "LearnedIn"):
+    schemas = app.describe_api()["components"]["schemas"]
+    for name in ("EvaluationRequest", "ProbesRequest", "TrainingRequest"):
         assert "letters" in schemas[name]["properties"]["tokenizer"]["enum"]
     found = _judged(monkeypatch, tmp_path, "--metrics", "rouge_l", "--tokenizer", "letters")
     assert "|tok:letters1|" in found["signatures"]["rouge_l"]

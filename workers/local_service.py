@@ -25,8 +25,8 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
 from service.http.app import create_app
-from service.http.dependencies import Running
-from service.http.entrance.connections import BoundedConnection
+from service.http.dependencies import AppParts
+from service.http.middleware.connections import BoundedConnection
 from service.operate import janitor
 from service.retention.retention_policy import RetentionPolicy
 from service.stored import judge_process, judges
@@ -59,7 +59,7 @@ def run_local_service(home: Path | None = None, folder: Path | None = None) -> I
         queue = stack.enter_context(open_background_queue(records, blobs, folder, toolbox))
         parts = ServiceParts(records, blobs, queue, toolbox.places, speed=chosen.inference_speed)
         stack.enter_context(_repaired(parts))
-        yield stack.enter_context(_served(Running.on(parts)))
+        yield stack.enter_context(_served(AppParts.on(parts)))
 
 
 def _log(folder: Path) -> Path:
@@ -109,7 +109,7 @@ def _repaired(parts: ServiceParts) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _served(running: Running) -> Iterator[Path]:
+def _served(running: AppParts) -> Iterator[Path]:
     config = uvicorn.Config(
         create_app(running),
         http=BoundedConnection,

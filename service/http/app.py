@@ -8,7 +8,9 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from starlette.datastructures import MutableHeaders
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from service.access.oidc import trusted_issuers
@@ -20,39 +22,33 @@ from service.engine.service_parts import connect_parts
 from service.engine.tracing import tracers
 from service.engine.tracing.spans import OFF, Tracer
 from service.http import openapi, problems
-from service.http.dependencies import Running
-from service.http.entrance.access_log import AccessLog
-from service.http.entrance.keyring import Keyring
-from service.http.entrance.origins import OwnOrigins
-from service.http.entrance.rates import Rates
-from service.http.entrance.traced import Traced
-from service.http.final_newline import FinalNewline
-from service.http.live.teams import Teams
-from service.http.pages.reference import Reference
-from service.http.pages.site import Site
-from service.http.queries import only_known
-from service.http.resumable import routes
-from service.http.resumable.tus import TusRequests
+from service.http.api_reference import ApiReference
+from service.http.dependencies import AppParts
+from service.http.middleware.access_log import AccessLog, RequestSpans
+from service.http.middleware.authentication import Authentication
+from service.http.middleware.origins import OriginCheck
+from service.http.middleware.rate_limits import RateLimiter
+from service.http.query_parameters import refuse_unknown_parameters
 from service.http.routers import (
+    audit,
     checkpoints,
-    columns,
-    correlations,
+    comparisons,
+    dataset_fetches,
     datasets,
-    details,
+    evaluations,
     health,
+    keys,
     leaderboard,
-    learned,
-    limits,
     metrics,
-    pictures,
+    runs,
+    team_events,
+    webhooks,
 )
-from service.http.routers.access import keys, me, oidc, session
-from service.http.routers.browsing import images, labels, references
-from service.http.routers.life import audit, deletions, runs
-from service.http.routers.outgoing import datasets as datasets_by_url
-from service.http.routers.outgoing import webhooks
-from service.http.routers.overview import events, now
-from service.http.routers.runs import router_of
+from service.http.routers.runs import make_run_router
+from service.http.tus import routes
+from service.http.tus.protocol import TusRequests
+from service.http.watchers import TeamWatcher
+from service.http.web_page import WebPage
 from service.outbound.client import OutboundClient
 from service.runs.kinds import KINDS
 from service.stored import judges
@@ -69,7 +65,7 @@ address of the page for people, each answer has it as `Link: <…/ui/>; rel="alt
 
 
 def create_app(
-    parts: Running, hosts: Collection[str] = (), proxies: str = "", tracer: Tracer = OFF
+    parts: AppParts, hosts: Collection[str] = (), proxies: str = "", tracer: Tracer = OFF
 ) -> FastAPI:
     """`hosts`: names that the service has; `proxies`: addresses whose X-Forwarded-For is believed,
     with commas between them; `tracer`: who is told of requests.
@@ -77,15 +73,17 @@ def create_app(
     app = _routes()
     app.state.parts = parts
     app.state.tracer = tracer
-    app.state.rates = Rates(parts.queue)
-    app.state.teams = Teams()
-    problems.install(app)
+    app.state.rates = RateLimiter(parts.queue)
+    app.state.teams = TeamWatcher()
+    problems.install_handlers(app)
     app.add_middleware(FinalNewline)
     app.add_middleware(TusRequests)
-    app.add_middleware(Keyring, records=parts.records, allowed=parts.allowed, rates=app.state.rates)
-    app.add_middleware(OwnOrigins, hosts=hosts)
+    app.add_middleware(
+        Authentication, records=parts.records, allowed=parts.allowed, rates=app.state.rates
+    )
+    app.add_middleware(OriginCheck, hosts=hosts)
     if tracer.is_on:
-        app.add_middleware(Traced, tracer=tracer)
+        app.add_middleware(RequestSpans, tracer=tracer)
     app.add_middleware(AccessLog, telemetry=parts.telemetry, public_url=parts.public_url)
     if proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)
@@ -105,25 +103,25 @@ def from_environment() -> FastAPI:
         TokenExchange(trusted_issuers.read_issuers(settings.oidc)),
     )
     parts, outgoing = connect_parts(settings, hurried=True), OutboundClient.of(settings)
-    running = Running.on(parts, settings.most_runs, outgoing, allowed, jobs)
+    running = AppParts.on(parts, settings.most_runs, outgoing, allowed, jobs)
     tracer = tracers.choose_tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
 
-def describe() -> dict[str, Any]:
+def describe_api() -> dict[str, Any]:
     """The OpenAPI document, made without a database or Redis."""
     return _routes().openapi()
 
 
-class _Described(FastAPI):
+class _DocumentedApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = openapi.describe(self)
+            self.openapi_schema = openapi.build_document(self)
         return self.openapi_schema
 
 
 def _routes() -> FastAPI:
-    app = _Described(
+    app = _DocumentedApp(
         title="Prescore",
         version=version("prescore"),
         summary="The evaluator that a captioning team shares.",
@@ -133,38 +131,41 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
-    Reference(app)
-    Site(app)
+    ApiReference(app)
+    WebPage(app)
     resources = (
-        details,
-        images,
-        events,
-        labels,
-        now,
-        learned,
-        checkpoints,
-        columns,
-        datasets,
-        routes,
-        references,  # before pictures, whose names of images may have slashes
-        pictures,
-        leaderboard,
-        correlations,
-        metrics,
-        limits,
-        me,
-        keys,
-        oidc,
-        session,
-        audit,
-        webhooks,
-        datasets_by_url,
-        deletions,
+        evaluations.router,
+        comparisons.router,
+        team_events.router,
+        evaluations.labels_router,
+        health.queues_router,
+        metrics.models_router,
+        checkpoints.router,
+        checkpoints.columns_router,
+        datasets.router,
+        routes.router,
+        datasets.references_router,  # before pictures, whose names of images may have slashes
+        datasets.pictures_router,
+        leaderboard.router,
+        metrics.router,
+        health.limits_router,
+        keys.me_router,
+        keys.router,
+        keys.oidc_router,
+        keys.session_router,
+        audit.router,
+        webhooks.router,
+        dataset_fetches.router,
+        checkpoints.deletions_router,
     )
-    kinds = [of(offered) for offered in KINDS.values() for of in (router_of, runs.router_of)]
-    routers = [*kinds, *(module.router for module in resources)]
+    kinds = [
+        of(offered)
+        for offered in KINDS.values()
+        for of in (make_run_router, runs.make_change_router)
+    ]
+    routers = [*kinds, *resources]
     for router in routers:
-        app.include_router(router, dependencies=[Depends(only_known)])
+        app.include_router(router, dependencies=[Depends(refuse_unknown_parameters)])
     app.include_router(health.router)  # those who ask for health may send what they like
     every = [
         *app.routes,
@@ -182,3 +183,32 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     judges.get_judges().give_up()
     app.state.tracer.close()
+
+
+_TYPE = "application/json"
+
+
+class FinalNewline:
+    """A newline at the end of every JSON answer, so that a shell's prompt does not stand behind it.
+    It is outside the routes, since FastAPI, lists, kept answers and streams make JSON each in its
+    own way. Problems have theirs from `problems.document`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_json = False
+
+        async def ended(message: Message) -> None:
+            nonlocal is_json
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                is_json = headers.get("content-type") == _TYPE
+                if is_json and "content-length" in headers:
+                    headers["content-length"] = str(int(headers["content-length"]) + 1)
+            elif is_json and not message.get("more_body", False):
+                message["body"] = message.get("body", b"") + b"\n"
+            await send(message)
+
+        await self._app(scope, receive, ended)

@@ -13,23 +13,23 @@ from service.contract.quotas import QuotaTable
 from service.contract.settings import MOST_RUNS
 from service.engine.database import SqlitePageCheck
 from service.engine.service_parts import ServiceParts
-from service.http.kept_answers import KeptAnswers, ListedAnswers
-from service.http.live.runs import Watcher
+from service.http.responses import AnswerCache, ListAnswerCache
 from service.http.telemetry import Telemetry
+from service.http.watchers import RunWatcher
 from service.outbound.client import OutboundClient
 from service.stored.upload_turns import UploadCompletions, UploadTurns
 
 
 @dataclass(frozen=True)
-class Running(ServiceParts):
+class AppParts(ServiceParts):
     """`Parts`, and the parts that only a running application has."""
 
-    watcher: Watcher
+    watcher: RunWatcher
     telemetry: Telemetry
     record_pages: SqlitePageCheck
     most_runs: int = MOST_RUNS  # that may be unfinished at once
-    kept_answers: KeptAnswers = field(default_factory=KeptAnswers)
-    listed_answers: ListedAnswers = field(default_factory=ListedAnswers)
+    kept_answers: AnswerCache = field(default_factory=AnswerCache)
+    listed_answers: ListAnswerCache = field(default_factory=ListAnswerCache)
     outgoing: OutboundClient = field(default_factory=OutboundClient)
     turns: UploadTurns = field(default_factory=UploadTurns)  # of uploads that go on after a cut
     endings: UploadCompletions = field(default_factory=UploadCompletions)
@@ -37,7 +37,7 @@ class Running(ServiceParts):
     jobs: TokenExchange = field(default_factory=TokenExchange)
 
     def has_valid_key(self) -> bool:
-        """Whether the key of this request is valid now, and has not ended while it waited."""
+        """Tell whether the key of this request is valid now, and has not ended while it waited."""
         return is_valid_asker(self.records.of_all, self.asker)
 
     @classmethod
@@ -48,9 +48,9 @@ class Running(ServiceParts):
         outgoing: OutboundClient | None = None,
         allowed: QuotaTable | None = None,
         jobs: TokenExchange | None = None,
-    ) -> "Running":
+    ) -> "AppParts":
         own = (
-            Watcher(parts.records),
+            RunWatcher(parts.records),
             Telemetry(parts.records, parts.queue, parts.places.home),
             SqlitePageCheck(parts.records.engine),
             most_runs,
@@ -67,24 +67,24 @@ class Running(ServiceParts):
         return cls(*given, *own, **named)
 
 
-async def _running(request: Request) -> Running:
+async def _app_parts(request: Request) -> AppParts:
     """The service for whoever asks. Async, since FastAPI would start a thread for a plain function:
     a third of a poll's time.
     """
     parts = request.app.state.parts
-    assert isinstance(parts, Running)
-    return parts.asked_by(asker_of(request))
+    assert isinstance(parts, AppParts)
+    return parts.asked_by(find_asker(request))
 
 
-def asker_of(request: Request) -> Asker:
-    """Who asks, as `entrance.keyring` has found; who needs no key for it may only read."""
+def find_asker(request: Request) -> Asker:
+    """Find the asker that authentication has noted; without a key it may only read."""
     found = getattr(request.state, "asker", None)
     if isinstance(found, Asker):
         return found
-    return Asker(scope=Scope.READ, address=address_of(request))
+    return Asker(scope=Scope.READ, address=find_address(request))
 
 
-def address_of(request: Request) -> str:
+def find_address(request: Request) -> str:
     """The address that a request comes from. Whoever has one of IPv6 has 2⁶⁴ of them: they count as
     one. What a header says of it counts only if the operator has named the proxy.
     """
@@ -97,14 +97,14 @@ def address_of(request: Request) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False))
 
 
-def caller_of(request: Request) -> str:
-    """Who asks, as turns and places in the queue know them."""
-    return asker_of(request).caller
+def find_caller(request: Request) -> str:
+    """Find the caller, by whose name turns and places in the queue are counted."""
+    return find_asker(request).caller
 
 
 async def _caller(request: Request) -> str:
-    return caller_of(request)
+    return find_caller(request)
 
 
-Service = Annotated[Running, Depends(_running)]
+Service = Annotated[AppParts, Depends(_app_parts)]
 Caller = Annotated[str, Depends(_caller)]

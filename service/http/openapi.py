@@ -25,8 +25,8 @@ from service.contract.errors import (
     UnknownHost,
 )
 from service.http import problems
-from service.http.entrance.access import NEEDED, is_open
-from service.http.entrance.origins import SAFE
+from service.http.access import NEEDED, needs_no_key
+from service.http.middleware.origins import SAFE_METHODS
 
 HEALTH = "health"
 TAGS = [
@@ -156,26 +156,26 @@ _REFERENCE = "#/components/schemas/{model}"
 Responses = dict[int | str, dict[str, Any]]
 
 
-def headers(*names: str) -> dict[str, Any]:
+def describe_headers(*names: str) -> dict[str, Any]:
     return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
 
 
-def links(field: str, *operations: str) -> dict[str, Any]:
+def describe_links(field: str, *operations: str) -> dict[str, Any]:
     """Links to operations on what an answer is about: its `field` is their parameter."""
     parameters = {field: f"$response.body#/{field}"}
     return {"links": {name: {"operationId": name, "parameters": parameters} for name in operations}}
 
 
-def refusals(*kinds: type[PrescoreError]) -> Responses:
+def describe_refusals(*kinds: type[PrescoreError]) -> Responses:
     """The answers of a route that may raise these errors; Unavailable is always added."""
     every: list[type[PrescoreError]] = [*kinds, ServiceUnavailable]
     found: dict[int, dict[str, None]] = {}
     for kind in every:
-        found.setdefault(problems.status_of(kind), {})[kind.code] = None
+        found.setdefault(problems.find_status(kind), {})[kind.code] = None
     return {status: _refusal(status, list(codes)) for status, codes in sorted(found.items())}
 
 
-def event(name: str, data: type[BaseModel]) -> dict[str, Any]:
+def describe_event(name: str, data: type[BaseModel]) -> dict[str, Any]:
     """The schema of a server-sent event with JSON data."""
     return {
         "type": "object",
@@ -192,7 +192,7 @@ def event(name: str, data: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def body(description: str, *media_types: str) -> dict[str, Any]:
+def describe_body(description: str, *media_types: str) -> dict[str, Any]:
     """The description of a request body of raw bytes."""
     schema = {"type": "string", "format": "binary"}
     return {
@@ -204,7 +204,7 @@ def body(description: str, *media_types: str) -> dict[str, Any]:
     }
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
+def build_document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -226,7 +226,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
     names = ", ".join(f"`{code}`" for code in codes)
-    found: dict[str, Any] = headers("Retry-After") if status in _LATER else {}
+    found: dict[str, Any] = describe_headers("Retry-After") if status in _LATER else {}
     schema = {"$ref": _REFERENCE.format(model=Problem.__name__)}
     return {
         **found,
@@ -248,18 +248,18 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
         del responses["422"]
     if HEALTH not in operation["tags"]:
         wrong = InvalidRequest  # whose query has unknown parameters
-        responses.setdefault("422", _refusal(problems.status_of(wrong), [wrong.code]))
+        responses.setdefault("422", _refusal(problems.find_status(wrong), [wrong.code]))
     always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
-    is_free = is_open(method.upper(), path)
+    is_free = needs_no_key(method.upper(), path)
     if is_free:
         operation["security"] = []
     else:
         always += [Unauthorized, LimitReached]
     for kind in always:
-        status = problems.status_of(kind)
+        status = problems.find_status(kind)
         responses[str(status)] = _refusal(status, [kind.code])
     needed = NEEDED.get(operation["operationId"])
-    if method.upper() not in SAFE or needed is not None:
+    if method.upper() not in SAFE_METHODS or needed is not None:
         responses["403"] = _refusal(403, [Forbidden.code, ForeignOrigin.code])
     if needed is not None:
         told = operation.get("description", "")
@@ -267,7 +267,7 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses["500"] = _refusal(500, [problems.INTERNAL])
     for response in responses.values():
         always_there = ("X-Request-ID",) if is_free else ("X-Request-ID", *_RATES)
-        named = headers(*always_there)["headers"]
+        named = describe_headers(*always_there)["headers"]
         response["headers"] = {**response.get("headers", {}), **named}
         if method == "head":
             response.pop("content", None)

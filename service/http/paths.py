@@ -1,10 +1,12 @@
-"""For a path that is not there: the paths that were probably meant."""
+"""Paths: the names of images in them, and advice for a path that is not there."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from typing import Annotated
 
-from service.http.image_names import IMAGE
+from fastapi import Path
+from starlette.convertors import PathConvertor, register_url_convertor
 
 LONGEST = 300  # characters of a path that is compared with others
 _MOST = 3
@@ -24,8 +26,8 @@ _FIELDS = {  # of the answer itself
 }
 
 
-def advice(path: str, there: Collection[str]) -> str:
-    """What to ask for instead of `path`; `there`: all paths, with parts such as `{id}` in them."""
+def suggest_paths(path: str, there: Collection[str]) -> str:
+    """Suggest what to ask for instead of `path`; `there`: all paths, with parts such as `{id}`."""
     found: Sequence[str] = ()
     if len(path) <= LONGEST:
         found = _elsewhere(path, there) or _near(path.rstrip("/"), there)
@@ -120,3 +122,13 @@ def _alike(given: str, part: str) -> float:
 
 def _is_open(part: str) -> bool:
     return part.startswith("{")
+
+
+class _ImageNameConvertor(PathConvertor):
+    regex = ".+"
+
+
+register_url_convertor("name", _ImageNameConvertor())
+
+IMAGE = "{image:name}"
+ImageName = Annotated[str, Path(description="The image's name or id.", examples=["1000268201.jpg"])]

@@ -63,8 +63,8 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
 RETRY_LATER = {"Retry-After": "5"}
 
 
-def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.PrescoreError, refused)
+def install_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(errors.PrescoreError, answer_refusal)
     app.add_exception_handler(sa.exc.OperationalError, _database_unavailable)
     app.add_exception_handler(sa.exc.TimeoutError, _database_busy)
     app.add_exception_handler(OSError, _disk_full)
@@ -73,11 +73,11 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def status_of(kind: type[errors.PrescoreError]) -> int:
+def find_status(kind: type[errors.PrescoreError]) -> int:
     return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
 
 
-def problem(
+def make_problem(
     request: Request,
     status: int,
     code: str,
@@ -85,11 +85,11 @@ def problem(
     places: Sequence[tuple[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    text = document(status, code, detail, _request_id(request), places)
+    text = write_problem(status, code, detail, _request_id(request), places)
     return Response(text, status, dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-def document(
+def write_problem(
     status: int,
     code: str,
     detail: str,
@@ -114,12 +114,12 @@ def _request_id(request: Request) -> str:
     return str(getattr(request.state, "request_id", "")) or uuid.uuid4().hex
 
 
-def refused(request: Request, error: Exception) -> Response:
+def answer_refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.PrescoreError)
     places = getattr(error, "problems", ())
     if not places and error.pointer is not None:
         places = [(error.pointer, error.detail)]
-    status = status_of(type(error))
+    status = find_status(type(error))
     headers = RETRY_LATER if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     if isinstance(error, errors.Unauthorized):
         headers = {"WWW-Authenticate": "Bearer"}
@@ -127,10 +127,10 @@ def refused(request: Request, error: Exception) -> Response:
         headers = {"Upload-Offset": str(error.offset)}
     if isinstance(error, errors.Overloaded) and error.retry_after is not None:
         headers = {"Retry-After": str(error.retry_after)}
-    return problem(request, status, error.code, error.detail, places, headers)
+    return make_problem(request, status, error.code, error.detail, places, headers)
 
 
-def of_record(request: Request, error: Exception) -> Response | None:
+def answer_record_error(request: Request, error: Exception) -> Response | None:
     """The answer to an error of the record's, before a request has reached its route."""
     match error:
         case sa.exc.OperationalError():
@@ -142,20 +142,22 @@ def of_record(request: Request, error: Exception) -> Response | None:
 
 def _database_unavailable(request: Request, error: Exception) -> Response:
     log.error("the record is away", error=str(error))
-    return refused(request, errors.ServiceUnavailable("the database does not answer; try again"))
+    return answer_refusal(
+        request, errors.ServiceUnavailable("the database does not answer; try again")
+    )
 
 
 def _database_busy(request: Request, error: Exception) -> Response:
     """No connection to the database became free in time."""
     log.error("the record's connections are all in use", error=str(error))
-    return refused(request, errors.ServiceUnavailable("the database is busy; try again"))
+    return answer_refusal(request, errors.ServiceUnavailable("the database is busy; try again"))
 
 
 def _disk_full(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         raise error
-    return refused(request, errors.DiskFull("the service's disk is full; tell its operator"))
+    return answer_refusal(request, errors.DiskFull("the service's disk is full; tell its operator"))
 
 
 def _invalid(request: Request, error: Exception) -> Response:
@@ -166,7 +168,7 @@ def _invalid(request: Request, error: Exception) -> Response:
     ]
     detail = "; ".join(f"{pointer or 'the body'}: {text}" for pointer, text in places[:3])
     invalid = errors.InvalidRequest
-    return problem(request, status_of(invalid), invalid.code, detail, places)
+    return make_problem(request, find_status(invalid), invalid.code, detail, places)
 
 
 def _place(found: Mapping[str, Any], body: Any) -> str:
@@ -210,13 +212,15 @@ def _http(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_methods(request))
-    return problem(request, status, status.name.lower(), _unrouted(request, error), headers=headers)
+    return make_problem(
+        request, status, status.name.lower(), _unrouted(request, error), headers=headers
+    )
 
 
 def _unrouted(request: Request, error: HTTPException) -> str:
     match error.status_code:
         case HTTPStatus.NOT_FOUND:
-            return paths.advice(request.url.path, request.app.state.paths)
+            return paths.suggest_paths(request.url.path, request.app.state.paths)
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = ", ".join(_methods(request))
             return f"{request.url.path!r:.100} takes {allowed}, found {request.method!r:.20}"
@@ -239,4 +243,4 @@ def _unexpected(request: Request, error: Exception) -> Response:
     name = _request_id(request)
     log.error("unexpected", exc_info=error)
     detail = "an error of the service; its log has the details under this request_id"
-    return problem(request, 500, INTERNAL, detail, headers={"X-Request-ID": name})
+    return make_problem(request, 500, INTERNAL, detail, headers={"X-Request-ID": name})

@@ -47,11 +47,11 @@ def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
     """Run only the API, as a part of a fleet. Needs PRESCORE_REDIS_URL."""
     import uvicorn
 
-    from service.http.entrance.connections import BoundedConnection, open_many_files
+    from service.http.middleware.connections import BoundedConnection, raise_file_limit
 
     with _errors():
         memory.return_freed_memory()
-        open_many_files()
+        raise_file_limit()
         uvicorn.run(
             "service.http.app:from_environment",
             factory=True,
@@ -141,7 +141,7 @@ def openapi() -> None:
 
     from service.http import app
 
-    typer.echo(json.dumps(app.describe(), indent=1, ensure_ascii=False))
+    typer.echo(json.dumps(app.describe_api(), indent=1, ensure_ascii=False))
 
 
 def janitor() -> None:

@@ -23,13 +23,15 @@ from service.engine.tables import (
 )
 from service.runs import annotations
 from service.runs.annotations import ExpectsVersion, find_expected_row
-from service.runs.base import AnyKind
+from service.runs.run_store import AnyRunKind
 
 _NAMED = 3  # ids in an error
 _UNFINISHED = ("waiting", "ready", "running")
 
 
-def delete_run(parts: ServiceParts, kind: AnyKind, identity: str, expects: ExpectsVersion) -> None:
+def delete_run(
+    parts: ServiceParts, kind: AnyRunKind, identity: str, expects: ExpectsVersion
+) -> None:
     """Delete a run; Conflict where it has not ended, or where an unfinished run needs it."""
     with parts.records.transaction() as connection:
         row = find_expected_row(connection, kind, identity, expects)

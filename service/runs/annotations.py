@@ -1,29 +1,33 @@
 """Annotations of runs: labels and notes, changed after submission; protected labels."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.evaluations import LABELLED, MOST_LABELS, Label, LabelList, LabelValue
 from prescore.plain_text import quoted
 from service.access import audit
 from service.contract import limits
 from service.contract.api.changes import EvaluationChange, RunChange
+from service.contract.api.field_types import moment
 from service.contract.askers import Scope
 from service.contract.errors import Forbidden, InvalidRequest, PreconditionFailed
 from service.contract.formats import strict_json
 from service.engine import history
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
-from service.runs import base
-from service.runs.base import AnyKind
+from service.runs import evaluations, run_lists, run_store
+from service.runs.run_lists import RunQuery
+from service.runs.run_store import AnyRunKind
 
 ExpectsVersion = Callable[[int], bool]  # whether a version of the run is one that the caller knows
 
 
 def change_run(
-    parts: ServiceParts, kind: AnyKind, identity: str, wanted: RunChange, expects: ExpectsVersion
+    parts: ServiceParts, kind: AnyRunKind, identity: str, wanted: RunChange, expects: ExpectsVersion
 ) -> None:
     """Change a run, which gets a new version unless all is as it was."""
     with parts.records.transaction() as connection:
@@ -45,10 +49,10 @@ def change_run(
 
 
 def find_expected_row(
-    connection: Connection, kind: AnyKind, identity: str, expects: ExpectsVersion
+    connection: Connection, kind: AnyRunKind, identity: str, expects: ExpectsVersion
 ) -> Row[Any]:
     """A run's row; PreconditionFailed if its version is not one that the caller knows."""
-    row = base.row_of(connection, identity, kind)
+    row = run_store.find_run_row(connection, identity, kind)
     if not expects(row.version):
         raise PreconditionFailed(
             f"{identity} has changed since the ETag in If-Match: get it again, and look whether "
@@ -138,4 +142,45 @@ def _forbidden(parts: ServiceParts, label: str, pointer: str | None) -> Forbidde
         f"the label {quoted(label)} is protected: it needs a key with the scope {Scope.PUBLISH}, "
         f"found one with {parts.asker.scope}",
         pointer=pointer,
+    )
+
+
+def list_used_labels(parts: ServiceParts, dataset: str | None) -> LabelList:
+    """Names and values of the latest evaluations, those of the latest one first. `dataset`:
+    `name[@version][/split]`.
+    """
+    of = runs.c.kind == evaluations.KIND.name, *run_lists.filter_runs(RunQuery(dataset))
+    newest = sa.select(runs.c.id).where(*of).order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    few = newest.limit(LABELLED).subquery()
+    latest = sa.func.max(labels.c.created_at)
+    counted = (
+        sa.select(labels.c.name, labels.c.value, sa.func.count().label("many"), latest.label("at"))
+        .join(few, few.c.id == labels.c.run_id)
+        .group_by(labels.c.name, labels.c.value)
+        .subquery()
+    )
+    named, order = counted.c.name, (counted.c.at.desc(), counted.c.value)
+    placed = sa.select(
+        *counted.c,
+        sa.func.row_number().over(partition_by=named, order_by=order).label("place"),
+        sa.func.max(counted.c.at).over(partition_by=named).label("named_at"),
+    ).subquery()
+    query = sa.select(*placed.c).where(placed.c.place <= MOST_LABELS + 1)
+    query = query.order_by(placed.c.named_at.desc(), placed.c.name, placed.c.place)
+    with parts.records.reading() as connection:
+        rows = connection.execute(query).all()
+    found = [(name, list(own)) for name, own in groupby(rows, key=lambda row: row.name)]
+    return LabelList(
+        items=[
+            Label(
+                name=name,
+                values=[
+                    LabelValue(value=row.value, evaluations=row.many, latest=moment(row.at))
+                    for row in own[:MOST_LABELS]
+                ],
+                more_values=len(own) > MOST_LABELS,
+            )
+            for name, own in found[:MOST_LABELS]
+        ],
+        more_names=len(found) > MOST_LABELS,
     )

@@ -25,9 +25,15 @@ from service.contract.formats import (
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.engine.service_parts import ServiceParts
-from service.runs import answered, base, evaluations, lacking, pairs, search, tensor_files
-from service.runs.browsing import chosen
-from service.runs.browsing.chosen import EVERY, Wanted
+from service.runs import (
+    caption_search,
+    evaluations,
+    run_lists,
+    run_store,
+    scored_captions,
+    tensor_files,
+)
+from service.runs.caption_search import EVERY_CAPTION, CaptionQuery
 from service.runs.tensor_files import TensorFile
 from service.stored import checkpoints, datasets
 
@@ -35,43 +41,51 @@ _END = "<end>"
 _BLANKS = "blanks"  # of these tokenizers, the one that takes words as they are written
 
 
-def captions(
-    parts: ServiceParts, identity: str, limit: int, cursor: str | None, wanted: Wanted = EVERY
+def build_caption_page(
+    parts: ServiceParts,
+    identity: str,
+    limit: int,
+    cursor: str | None,
+    wanted: CaptionQuery = EVERY_CAPTION,
 ) -> CaptionPage:
     """A page of captions, with the scores that are computed so far."""
-    if wanted != EVERY:
-        return chosen.page(parts, identity, wanted, limit, cursor)
+    if wanted != EVERY_CAPTION:
+        return caption_search.find_caption_page(parts, identity, wanted, limit, cursor)
     of = f"captions of {identity}"
     start, byte = _position(of, cursor)
-    found = answered.of(parts, identity)
+    found = scored_captions.find_scored_captions(parts, identity)
     skipped = start if byte == 0 else 0
     try:
-        page = list(islice(pairs.read(found.path, byte), skipped, skipped + limit))
+        page = list(islice(scored_captions.read_pairs(found.path, byte), skipped, skipped + limit))
     except BlobDamaged:
         if cursor is None:
             raise
         raise InvalidCursor("expected the `next` of an earlier answer of this list") from None
     items = found.rows(page, start)
     following = page[-1].following if page else None
-    more = None if following is None else search.write_cursor(of, start + len(page), following)
+    more = None if following is None else run_lists.write_cursor(of, start + len(page), following)
     return CaptionPage(items=items, next=more, matching=None, distribution=None)
 
 
 def _position(of: str, cursor: str | None) -> tuple[int, int]:
-    """Where a page begins: its place in the list, and the byte of the file."""
+    """Position of a page: its place in the list, and the byte of the file."""
     if cursor is None:
         return 0, 0
-    start, byte = search.read_cursor(of, cursor, int, int)
+    start, byte = run_lists.read_cursor(of, cursor, int, int)
     return start, byte
 
 
-def captions_sheet(
-    parts: ServiceParts, identity: str, wanted: Wanted = EVERY
+def build_caption_table(
+    parts: ServiceParts, identity: str, wanted: CaptionQuery = EVERY_CAPTION
 ) -> Iterator[Sequence[object]]:
     """Captions with their scores as rows of a table, with the columns' names first."""
-    found = answered.of_readable(parts, identity)
+    found = scored_captions.find_readable_captions(parts, identity)
     names = list(found.scores)
-    shown = found.all_rows() if wanted == EVERY else chosen.rows(found, wanted)
+    shown = (
+        found.all_rows()
+        if wanted == EVERY_CAPTION
+        else caption_search.select_captions(found, wanted)
+    )
 
     def rows() -> Iterator[Sequence[object]]:
         yield ["image", "caption", *names]
@@ -81,17 +95,17 @@ def captions_sheet(
     return rows()
 
 
-def captions_columns(parts: ServiceParts, identity: str) -> Iterator[bytes]:
+def stream_caption_columns(parts: ServiceParts, identity: str) -> Iterator[bytes]:
     """All captions with their scores and statistics, as one safetensors file."""
-    found = answered.of_readable(parts, identity)
-    return tensor_files.joined(found.files, found.images, found.captions)
+    found = scored_captions.find_readable_captions(parts, identity)
+    return tensor_files.join_score_files(found.files, found.images, found.captions)
 
 
-def captions_coco(parts: ServiceParts, identity: str) -> Iterator[bytes]:
+def stream_coco_captions(parts: ServiceParts, identity: str) -> Iterator[bytes]:
     """Captions in COCO's results format, as JSON; `image_id` is a number where the bundle's id is
     one.
     """
-    found = answered.of_readable(parts, identity)
+    found = scored_captions.find_readable_captions(parts, identity)
 
     def pieces() -> Iterator[bytes]:
         before = "["
@@ -106,16 +120,16 @@ def captions_coco(parts: ServiceParts, identity: str) -> Iterator[bytes]:
     return pieces()
 
 
-def tokens(parts: ServiceParts, identity: str, image: str) -> Tokens:
+def read_reference_tokens(parts: ServiceParts, identity: str, image: str) -> Tokens:
     """The references of one image, with the model's log-probability and rank of each word."""
-    evaluation = evaluations.get(parts, identity)
-    found = (base.result_of(parts.records, identity, name) for name in ("tokens", "columns"))
+    evaluation = evaluations.get_evaluation(parts, identity)
+    found = (run_store.find_result(parts.records, identity, name) for name in ("tokens", "columns"))
     result = next(filter(None, found), None)
     if evaluation.checkpoint is None and evaluation.columns is None:
         raise NotFound(f"{identity} has no columns: its captions were sent, without a checkpoint")
     if result is None:
-        raise NotFound(lacking.told(evaluation, "columns", task="columns"))
-    pinned = evaluations.pinned_of(parts, evaluation)
+        raise NotFound(run_store.explain_missing(evaluation, "columns", task="columns"))
+    pinned = evaluations.find_split(parts, evaluation)
     images = datasets.open_pinned_split(parts.blobs, pinned)
     with images.places() as places:
         place = places.get(image)
@@ -141,8 +155,8 @@ def tokens(parts: ServiceParts, identity: str, image: str) -> Tokens:
 
 
 @dataclass(frozen=True)
-class _Words:
-    """How a file's tokens are shown. `edge`: the id that is shown as the end."""
+class _TokenWords:
+    """Words of a file's tokens. `edge`: the id that is shown as the end."""
 
     tokenizer: str
     vocabulary: Sequence[str]
@@ -164,37 +178,39 @@ class _Words:
         return _END if id_ == self.edge else self.vocabulary[id_]
 
 
-def _of_checkpoint(path: Path, scored: TensorFile) -> _Words:
+def _of_checkpoint(path: Path, scored: TensorFile) -> _TokenWords:
     if scored.header.metadata.get("units") is not None:  # of a model of pieces
-        return _Words(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
+        return _TokenWords(_BLANKS if scored.header.metadata["units"] == "words" else "", (), None)
     form = model_formats.detect_format(path)
     if form == "onnx":
         return _of_onnx(path)
     if form == "plugin":
         words = plugins.read_plugin_header(path).tokens
         assert isinstance(words, plugins.PluginWords)
-        return _Words(words.tokenizer, words.vocabulary, checkpoint_header.EDGE)
+        return _TokenWords(words.tokenizer, words.vocabulary, checkpoint_header.EDGE)
     description = checkpoint_header.read_checkpoint_header(path).description
-    return _Words(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
+    return _TokenWords(description.tokenizer, description.vocabulary, checkpoint_header.EDGE)
 
 
-def _of_onnx(path: Path) -> _Words:
+def _of_onnx(path: Path) -> _TokenWords:
     with packages.open_package(path) as package:
         manifest, words = onnx_bundles.read_manifest_and_words(package)
-    return _Words(manifest.tokenizer or "", words, manifest.tokens.end)
+    return _TokenWords(manifest.tokenizer or "", words, manifest.tokens.end)
 
 
-def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _Words]:
+def _of_columns(path: Path, scored: TensorFile) -> tuple[TensorFile, _TokenWords]:
     """The columns that are shown: what was brought, or what a task made of its pieces."""
     found = columns_header.read_columns_header(path)
     units = scored.header.metadata.get("units")
     if units == "words":
-        return scored, _Words(found.tokenizer, (), None)
+        return scored, _TokenWords(found.tokenizer, (), None)
     tokenizer = found.tokenizer if units is None else ""
-    return TensorFile(path), _Words(tokenizer, found.vocabulary or (), None)
+    return TensorFile(path), _TokenWords(tokenizer, found.vocabulary or (), None)
 
 
-def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str) -> list[Token]:
+def _tokens(
+    columns: TensorFile, start: int, stop: int, words: _TokenWords, text: str
+) -> list[Token]:
     count = stop - start
     logp, rank = columns.rows("logp", start, stop), columns.rows("rank", start, stop)
     entropy = columns.rows("entropy", start, stop) if "entropy" in columns.names else [None] * count
@@ -214,7 +230,7 @@ def _tokens(columns: TensorFile, start: int, stop: int, words: _Words, text: str
     ]
 
 
-def _tops(columns: TensorFile, start: int, stop: int, words: _Words) -> list[TopWord]:
+def _tops(columns: TensorFile, start: int, stop: int, words: _TokenWords) -> list[TopWord]:
     """The model's own words, those of each token laid end to end."""
     if "top_ids" not in columns.names or not words.vocabulary:
         return []

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from prescore.models.captions import Caption
-from prescore.models.comparisons import Compared, Comparison, ImageCompared, Moved
+from prescore.models.comparisons import (
+    Compared,
+    ComparedImagePage,
+    Comparison,
+    ImageCompared,
+    Moved,
+)
 from prescore.models.evaluations import Evaluation
 from prescore.models.identifiers import COMPARISON
 from prescore.models.metrics import Score
@@ -22,8 +28,9 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.contract.results import ComparisonSummary, StoredComparison
 from service.engine.service_parts import ServiceParts
-from service.runs import answered, base, evaluations, lacking, pairs
-from service.runs.base import Kind, Looked, NewRun
+from service.runs import caption_search, evaluations, run_lists, run_store, scored_captions
+from service.runs.run_store import NewRun, RunKind, RunView
+from service.runs.scored_captions import ScoredCaptions
 from service.stored.datasets import PinnedSplit
 
 _COLUMNS = "columns"
@@ -31,7 +38,7 @@ _MOST = 20  # images on which two systems differ most
 
 
 @dataclass(frozen=True)
-class _Side:
+class _ComparedSide:
     """One of the two evaluations, with all its scores."""
 
     name: str
@@ -39,12 +46,14 @@ class _Side:
     scores: Mapping[str, Score]
 
 
-def begin(parts: ServiceParts, request: ComparisonRequest) -> NewRun:
+def begin_comparison(parts: ServiceParts, request: ComparisonRequest) -> NewRun:
     sides = [
-        _Side(name, evaluations.get(parts, id_), evaluations.brought(parts, id_))
+        _ComparedSide(
+            name, evaluations.get_evaluation(parts, id_), evaluations.read_scores(parts, id_)
+        )
         for name, id_ in (("a", request.a), ("b", request.b))
     ]
-    a, b = (evaluations.pinned_of(parts, side.evaluation) for side in sides)
+    a, b = (evaluations.find_split(parts, side.evaluation) for side in sides)
     _check_dataset(a, b)
     names = _names(request, sides)
     for place, name in enumerate(names):
@@ -58,7 +67,7 @@ def begin(parts: ServiceParts, request: ComparisonRequest) -> NewRun:
     return NewRun(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
 
 
-def _answer(parts: ServiceParts, looked: Looked) -> Comparison:
+def _answer(parts: ServiceParts, looked: RunView) -> Comparison:
     request = looked.request(StoredComparison)
     found: dict[str, Compared] = {}
     for at in looked.tasks:
@@ -87,7 +96,7 @@ def _check_dataset(a: PinnedSplit, b: PinnedSplit) -> None:
     )
 
 
-def _names(request: ComparisonRequest, sides: Sequence[_Side]) -> list[str]:
+def _names(request: ComparisonRequest, sides: Sequence[_ComparedSide]) -> list[str]:
     if request.metrics is not None:
         return catalogue.expand_groups(request.metrics)
     a, b = (side.evaluation.scores for side in sides)
@@ -100,11 +109,11 @@ def _names(request: ComparisonRequest, sides: Sequence[_Side]) -> list[str]:
     return names
 
 
-def _so_far(sides: Sequence[_Side]) -> str:
-    return "" if all(base.is_over(side.evaluation) for side in sides) else " yet"
+def _so_far(sides: Sequence[_ComparedSide]) -> str:
+    return "" if all(run_store.is_over(side.evaluation) for side in sides) else " yet"
 
 
-def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
+def _check_metric(name: str, sides: Sequence[_ComparedSide], pointer: str) -> None:
     if not catalogue.is_summed(name):
         raise InvalidRequest(
             f"{name} cannot be compared: it is no sum or mean over images",
@@ -114,7 +123,7 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
     for side in sides:
         if full not in side.scores:
             raise InvalidRequest(
-                lacking.told(
+                run_store.explain_missing(
                     side.evaluation, f"score {name}", task=catalogue.find_metric_task(full)
                 ),
                 [(pointer or f"/{side.name}", "expected a metric that both have")],
@@ -133,10 +142,10 @@ def _check_metric(name: str, sides: Sequence[_Side], pointer: str) -> None:
 
 
 def _check_images(parts: ServiceParts, request: ComparisonRequest) -> None:
-    paths = [answered.path_of(parts, of) for of in (request.a, request.b)]
-    every = zip_longest(*map(pairs.read, paths))
+    paths = [scored_captions.find_captions_path(parts, of) for of in (request.a, request.b)]
+    every = zip_longest(*map(scored_captions.read_pairs, paths))
     if any(a is None or b is None or a.place != b.place for a, b in every):
-        a, b = ({pair.place for pair in pairs.read(path)} for path in paths)
+        a, b = ({pair.place for pair in scored_captions.read_pairs(path)} for path in paths)
         raise InvalidRequest(
             f"a and b answer different images: {len(a - b)} that b does not, "
             f"{len(b - a)} that a does not",
@@ -144,23 +153,23 @@ def _check_images(parts: ServiceParts, request: ComparisonRequest) -> None:
         )
 
 
-def _plan(parts: ServiceParts, names: Sequence[str], sides: Sequence[_Side]) -> Plan:
+def _plan(parts: ServiceParts, names: Sequence[str], sides: Sequence[_ComparedSide]) -> Plan:
     """The plan: a task for each post-gen family, and one for all pre-gen metrics."""
     specs = [catalogue.find_metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
     families = catalogue.list_metric_tasks(spec.name for spec in specs if spec.family == "postgen")
     named: dict[str, Task] = {}
     for family in [*families, *([_COLUMNS] if pregen else [])]:
-        found = [base.result_of(parts.records, side.evaluation.id, family) for side in sides]
+        found = [run_store.find_result(parts.records, side.evaluation.id, family) for side in sides]
         a, b = (_blob_of(digest, family, side) for digest, side in zip(found, sides, strict=True))
         named[family] = planning.plan_comparison(a, b, pregen if family == _COLUMNS else ())
     return Plan(named)
 
 
-def _blob_of(digest: str | None, family: str, side: _Side) -> Blob:
+def _blob_of(digest: str | None, family: str, side: _ComparedSide) -> Blob:
     if digest is None:
         raise InvalidRequest(
-            lacking.told(side.evaluation, family, task=family),
+            run_store.explain_missing(side.evaluation, family, task=family),
             [(f"/{side.name}", f"expected an evaluation whose {family} are done")],
         )
     return Blob(digest)
@@ -174,13 +183,15 @@ def _images(parts: ServiceParts, request: StoredComparison, names: Sequence[str]
     if all(catalogue.find_metric(name).family == "pregen" for name in names):
         return []
     try:
-        a, b = (answered.of(parts, side) for side in (request.a, request.b))
+        a, b = (
+            scored_captions.find_scored_captions(parts, side) for side in (request.a, request.b)
+        )
     except NotFound:  # an evaluation was deleted
         return []
     both = [name for name in names if name in a.scores and name in b.scores]
     most = _most([(a.column(name), b.column(name)) for name in both])
     rows = zip(a.some_rows(most), b.some_rows(most), strict=True)
-    return [image(*row, both) for row in rows]
+    return [compare_image(*row, both) for row in rows]
 
 
 def _most(columns: Iterable[tuple[Sequence[float], Sequence[float]]]) -> list[int]:
@@ -204,7 +215,7 @@ def _apart(a: float, b: float) -> float:
     return a - b if math.isfinite(a) and math.isfinite(b) else 0.0
 
 
-def image(a: Caption, b: Caption, names: Sequence[str]) -> Moved:
+def compare_image(a: Caption, b: Caption, names: Sequence[str]) -> Moved:
     """Both captions of an image, with their scores by these metrics."""
     scores = {name: _difference(a.scores[name], b.scores[name]) for name in names}
     return Moved(image=a.image, a=a.caption, b=b.caption, scores=scores)
@@ -215,7 +226,7 @@ def _difference(a: float | None, b: float | None) -> ImageCompared:
     return ImageCompared(a=a, b=b, difference=difference)
 
 
-KIND = Kind(
+KIND = RunKind(
     name="comparison",
     prefix=COMPARISON,
     noun="comparison",
@@ -223,3 +234,68 @@ KIND = Kind(
     out=Comparison,
     answer=_answer,
 )
+
+
+def build_image_page(
+    parts: ServiceParts,
+    identity: str,
+    metric: str | None,
+    sort: str | None,
+    limit: int,
+    cursor: str | None,
+) -> ComparedImagePage:
+    """A page of all images, in the dataset's order, or sorted by `difference`, `a` or `b`, after a
+    `-` for the highest first.
+    """
+    with parts.records.reading() as connection:
+        request = run_store.load_run(connection, identity, KIND).request(StoredComparison)
+    names = [catalogue.find_metric(name).name for name in request.metrics]
+    wanted = None if metric is None else _find_asked_metric(metric, names)
+    a, b = (scored_captions.find_scored_captions(parts, side) for side in (request.a, request.b))
+    both = [name for name in names if name in a.scores and name in b.scores]
+    shown = _shown(identity, both, wanted)
+    of = f"images of {identity} by {shown}, {sort}"
+    start = 0 if cursor is None else run_lists.read_cursor(of, cursor, int)[0]
+    places = _places(a, b, shown, sort)
+    end = start + limit
+    rows = (side.some_rows(places[start:end], [shown]) for side in (a, b))
+    return ComparedImagePage(
+        items=[compare_image(one, other, [shown]) for one, other in zip(*rows, strict=True)],
+        next=run_lists.write_cursor(of, end) if end < len(places) else None,
+        metric=shown,
+    )
+
+
+def _find_asked_metric(name: str, names: Sequence[str]) -> str:
+    there = ", ".join(names)
+    return caption_search.find_metric(
+        name,
+        names,
+        "metric",
+        unknown=f"this comparison is by {there}",
+        absent=f"this comparison is not by {name!r:.200}; it is by {there}",
+    )
+
+
+def _shown(identity: str, there: Sequence[str], wanted: str | None) -> str:
+    if not there or wanted not in (None, *there):
+        which = wanted or "any metric of this comparison"
+        raise NotFound(
+            f"the captions that {identity} compares have no scores of their own by {which}"
+        )
+    return wanted or there[0]
+
+
+def _places(a: ScoredCaptions, b: ScoredCaptions, metric: str, sort: str | None) -> Sequence[int]:
+    """The places of all images in the files of captions, which have the same images."""
+    every = range(len(a.index.places))
+    if sort is None:
+        return every
+    scores = a.column(metric), b.column(metric)
+    by = sort.removeprefix("-")
+    values = scores["ab".index(by)] if by != "difference" else _differences(*scores)
+    return caption_search.order_places(every, values, descending=sort != by)
+
+
+def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    return [one - other for one, other in zip(a, b, strict=True)]

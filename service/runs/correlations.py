@@ -16,7 +16,7 @@ from service.contract.metrics import catalogue
 from service.engine import summaries
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, needs, run_tasks, runs, task_rows
-from service.runs import base, material, studies
+from service.runs import correlation_studies, run_store
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 
@@ -24,7 +24,7 @@ _COLUMNS = ("postgen", "place", "pregen", "r", "r2", "p", "spearman", "spearman_
 
 
 @dataclass(frozen=True)
-class Asked:
+class CorrelationsQuery:
     """A request; `limit`: pre-gen metrics to show for each metric, besides the headline ones."""
 
     dataset: str
@@ -33,11 +33,11 @@ class Asked:
     limit: int = 20
 
 
-def look(parts: ServiceParts, asked: Asked) -> Correlations:
+def find_correlations(parts: ServiceParts, asked: CorrelationsQuery) -> Correlations:
     """The last finished study and the one under way; starts no study."""
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
-        found = material.find(connection, pinned, asked.idf)
+        found = correlation_studies.find_study_material(connection, pinned, asked.idf)
         latest = _latest(connection, pinned, asked.idf)
         finished = _latest(connection, pinned, asked.idf, status="succeeded")
         unfinished = latest if latest is not None and latest.status != "succeeded" else None
@@ -46,11 +46,13 @@ def look(parts: ServiceParts, asked: Asked) -> Correlations:
         dataset=pinned.out,
         study=None if finished is None else _last(parts, finished, asked.limit),
         under_way=under_way,
-        none_because=studies.hindrance(pinned, found),
+        none_because=correlation_studies.find_hindrance(pinned, found),
     )
 
 
-def sheet(parts: ServiceParts, asked: Asked) -> Iterator[Sequence[object]]:
+def build_correlations_table(
+    parts: ServiceParts, asked: CorrelationsQuery
+) -> Iterator[Sequence[object]]:
     """The last finished study in full, as rows of a table, with the columns' names first."""
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
@@ -69,12 +71,12 @@ def _latest(
 ) -> Row[Any] | None:
     """The latest study on a split, with the key of its task."""
     query = (
-        base.ROW.add_columns(run_tasks.c.task_key)
+        run_store.ROW.add_columns(run_tasks.c.task_key)
         .join(run_tasks, run_tasks.c.run_id == runs.c.id)
         .join(labels, labels.c.run_id == runs.c.id)
         .where(
-            runs.c.kind == studies.KIND.name,
-            base.on_split(pinned),
+            runs.c.kind == correlation_studies.KIND.name,
+            run_store.match_split(pinned),
             labels.c.name == "idf",
             labels.c.value == idf,
             *([] if status is None else [runs.c.status == status]),
@@ -105,4 +107,4 @@ def _under_way(connection: Connection, row: Row[Any]) -> StudyUnderWay:
 
 def _last(parts: ServiceParts, row: Row[Any], limit: int) -> Study:
     (task,) = summaries.unpack_json(row.snapshot)
-    return studies.read(parts, row, task["result"], limit)
+    return correlation_studies.read_study(parts, row, task["result"], limit)

@@ -28,42 +28,44 @@ from service.contract.wording import count_noun
 from service.engine import verdicts
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, task_rows
-from service.runs import base, lacking
-from service.runs.base import Kind, Looked
+from service.runs import run_store
+from service.runs.run_store import RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 
 _EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
 
 
-def get(parts: ServiceParts, identity: str) -> Evaluation:
+def get_evaluation(parts: ServiceParts, identity: str) -> Evaluation:
     found, _ = KIND.look(parts, identity)
     return found
 
 
-def brought(parts: ServiceParts, identity: str) -> dict[str, Score]:
+def read_scores(parts: ServiceParts, identity: str) -> dict[str, Score]:
     """All scores that are computed so far, requested or not."""
     with parts.records.reading() as connection:
-        looked = base.read_all(connection, base.look(connection, identity, KIND))
+        looked = run_store.load_all_scores(
+            connection, run_store.load_run(connection, identity, KIND)
+        )
     return verdicts.read_scores(looked.tasks)
 
 
-def pregen(parts: ServiceParts, identity: str) -> dict[str, Score]:
+def read_pregen_scores(parts: ServiceParts, identity: str) -> dict[str, Score]:
     return {
         name: score
-        for name, score in brought(parts, identity).items()
+        for name, score in read_scores(parts, identity).items()
         if catalogue.find_metric(name).family == "pregen"
     }
 
 
-def captions_on(parts: ServiceParts, identity: str, pinned: PinnedSplit, field: str) -> str:
+def find_captions_on(parts: ServiceParts, identity: str, pinned: PinnedSplit, field: str) -> str:
     """The digest of an evaluation's captions; InvalidRequest if they are of another split.
 
     `field` is the pointer of the request's field that names the evaluation.
     """
-    evaluation = get(parts, identity)
-    theirs = pinned_of(parts, evaluation)
-    found = captions_of(parts, identity)
+    evaluation = get_evaluation(parts, identity)
+    theirs = find_split(parts, evaluation)
+    found = find_captions(parts, identity)
     if not theirs.has_references_of(pinned):
         raise InvalidRequest(
             f"the evaluation is on {theirs}, not on {pinned}, which has other captions",
@@ -71,18 +73,18 @@ def captions_on(parts: ServiceParts, identity: str, pinned: PinnedSplit, field: 
         )
     if found is None:
         raise InvalidRequest(
-            lacking.told(evaluation, "captions", task="captions"),
+            run_store.explain_missing(evaluation, "captions", task="captions"),
             [(field, "expected one that has captions")],
         )
     return found
 
 
-def pinned_of(parts: ServiceParts, evaluation: Evaluation) -> PinnedSplit:
+def find_split(parts: ServiceParts, evaluation: Evaluation) -> PinnedSplit:
     """The split that an evaluation is on."""
     return datasets.pin_split(parts.records, str(evaluation.dataset))
 
 
-def captions_of(parts: ServiceParts, identity: str) -> str | None:
+def find_captions(parts: ServiceParts, identity: str) -> str | None:
     """The digest of an evaluation's captions, submitted or decoded; None if there are none yet."""
     with parts.records.reading() as connection:
         inputs = connection.execute(
@@ -92,10 +94,10 @@ def captions_of(parts: ServiceParts, identity: str) -> str | None:
         ).scalars()
         found = [json.loads(text).get("captions") for text in inputs]
     sent = next((at for at in found if at is not None and not at.startswith("work:")), None)
-    return sent or base.result_of(parts.records, identity, "captions")
+    return sent or run_store.find_result(parts.records, identity, "captions")
 
 
-def _answer(parts: ServiceParts, looked: Looked) -> Evaluation:  # noqa: ARG001  as of all kinds
+def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001  as of all kinds
     row, rows, request = looked.row, looked.tasks, looked.request(StoredEvaluation)
     judged, verdict = verdicts.decide_gates(rows, request)
     shown = verdicts.select_shown_scores(rows, request)
@@ -113,7 +115,7 @@ def _answer(parts: ServiceParts, looked: Looked) -> Evaluation:  # noqa: ARG001 
         scores=shown,
         gates=judged,
         verdict=verdict,
-        forecast=forecast_shown(rows, request),
+        forecast=show_forecast(rows, request),
         estimate=verdicts.read_estimates(rows) or None,
         health=request.health,
         labels=dict(looked.labels),
@@ -121,7 +123,7 @@ def _answer(parts: ServiceParts, looked: Looked) -> Evaluation:  # noqa: ARG001 
 
 
 def _odd_captions(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:
-    """What is odd about captions that were decoded here."""
+    """Warnings about captions that were decoded here."""
     found = []
     for row in rows:
         if row["name"] == "captions" and (one := results.parse_summary(row, DecodingSummary)):
@@ -179,14 +181,14 @@ def _unavailable(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Odd
 
 
 def _is_early_enough(evaluation: Evaluation) -> bool:
-    """Whether the pre-gen tasks have ended, or the whole evaluation where there are none."""
+    """Tell whether the pre-gen tasks have ended, or the whole evaluation where there are none."""
     early = [task for task in evaluation.tasks if task.name in _EARLY]
     if not early:
-        return base.is_over(evaluation)
+        return run_store.is_over(evaluation)
     return all(task.status in tasks.TERMINAL for task in early)
 
 
-def forecast_shown(
+def show_forecast(
     rows: Sequence[TaskRow], request: StoredEvaluation
 ) -> dict[str, Forecast] | NoForecast | None:
     """The forecasts; None until they are computed, and where none were requested."""
@@ -212,7 +214,7 @@ def _told_once(reasons: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in metrics.items())
 
 
-KIND = Kind(
+KIND = RunKind(
     name="evaluation",
     prefix=EVALUATION,
     noun="evaluation",

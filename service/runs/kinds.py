@@ -33,9 +33,17 @@ from service.engine.blobs import Blobs
 from service.engine.records import Records, in_batches
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import checkpoints, datasets, idempotency, runs
-from service.runs import annotations, base, comparisons, evaluations, probes, studies, training
-from service.runs.base import AnyKind, NewRun
-from service.runs.submission import evaluation
+from service.runs import (
+    annotations,
+    comparisons,
+    correlation_studies,
+    evaluations,
+    probes,
+    run_store,
+    training,
+)
+from service.runs.run_store import AnyRunKind, NewRun
+from service.runs.submission import evaluation_plan
 from service.stored import garbage
 
 _TIMES = 5  # that a request is begun, if what it names is deleted meanwhile
@@ -43,38 +51,40 @@ _OF_METRICS = ("pregen", "postgen", "metrics", "trust")  # fields of requests
 
 
 @dataclass(frozen=True)
-class Offered:
+class KindEntry:
     """A kind of run; `begin` checks and plans a request, which has labels if `labelled`."""
 
-    kind: AnyKind
+    kind: AnyRunKind
     request: type[BaseModel]
     begin: Callable[[ServiceParts, Any], NewRun]
     labelled: bool = False
 
 
-KINDS: dict[str, Offered] = {
-    "evaluation": Offered(evaluations.KIND, EvaluationRequest, evaluation.begin, labelled=True),
-    "comparison": Offered(comparisons.KIND, ComparisonRequest, comparisons.begin),
-    "probes": Offered(probes.KIND, ProbesRequest, probes.begin),
-    "training": Offered(training.KIND, TrainingRequest, training.begin),
-    "study": Offered(studies.KIND, StudyRequest, studies.begin),
+KINDS: dict[str, KindEntry] = {
+    "evaluation": KindEntry(
+        evaluations.KIND, EvaluationRequest, evaluation_plan.begin_evaluation, labelled=True
+    ),
+    "comparison": KindEntry(comparisons.KIND, ComparisonRequest, comparisons.begin_comparison),
+    "probes": KindEntry(probes.KIND, ProbesRequest, probes.begin_probes),
+    "training": KindEntry(training.KIND, TrainingRequest, training.begin_training),
+    "study": KindEntry(correlation_studies.KIND, StudyRequest, correlation_studies.begin_study),
 }
 
 
-class Submitted(NamedTuple):
+class SubmittedRun(NamedTuple):
     """The run of a request; `replayed`: an earlier request with the same key began it."""
 
     identity: str
     replayed: bool
 
 
-def submit(
+def submit_run(
     parts: ServiceParts,
-    offered: Offered,
+    offered: KindEntry,
     request: BaseModel,
     key: str | None = None,
     caller: str = LOCAL,
-) -> Submitted:
+) -> SubmittedRun:
     """Submit a request; returns its run, or the first run with the same key.
 
     `caller`: in whose turn its tasks are.
@@ -85,7 +95,7 @@ def submit(
     if key is not None:
         found = _replay(parts.records, parts.asker.claimant, key, digest)
         if found is not None:
-            return Submitted(found, replayed=True)
+            return SubmittedRun(found, replayed=True)
     for _ in range(_TIMES):
         run = _begun(parts, offered, request)
         with suppress(InputsGone):  # deleted just now: what begins anew finds it missing
@@ -111,19 +121,19 @@ def _labelled(parts: ServiceParts, request: BaseModel) -> BaseModel:
 
 def _insert(
     parts: ServiceParts, run: NewRun, claim: tuple[str, str, str] | None, caller: str
-) -> Submitted:
+) -> SubmittedRun:
     """Insert a run, unless another one has its key; then returns that one."""
-    with base.starting(parts) as connection:
+    with run_store.begin_insertion(parts) as connection:
         if claim is not None:
             claimed = _claim(connection, parts.records, *claim, run.id)
             if claimed is not None:
-                return Submitted(claimed, replayed=True)
+                return SubmittedRun(claimed, replayed=True)
         check_inputs_exist(connection, parts.blobs, run)
-        base.insert(connection, parts.records, run, caller)
-    return Submitted(run.id, replayed=False)
+        run_store.insert_run(connection, parts.records, run, caller)
+    return SubmittedRun(run.id, replayed=False)
 
 
-def _begun(parts: ServiceParts, offered: Offered, request: BaseModel) -> NewRun:
+def _begun(parts: ServiceParts, offered: KindEntry, request: BaseModel) -> NewRun:
     """The run that a request asks for; what is wrong is told with its place."""
     try:
         return offered.begin(parts, request)

@@ -17,8 +17,8 @@ from service.contract.results import HealthSummary, ProbeSummary
 from service.engine import summaries
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
-from service.runs import base, evaluations, training
-from service.runs.base import Kind, Looked, NewRun
+from service.runs import evaluations, run_store, training
+from service.runs.run_store import NewRun, RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 
@@ -31,10 +31,10 @@ _PRIVATE = {
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
-def begin(parts: ServiceParts, request: ProbesRequest) -> NewRun:
+def begin_probes(parts: ServiceParts, request: ProbesRequest) -> NewRun:
     pinned = datasets.pin_split(parts.records, request.dataset)
     captions, warnings = _captions(parts, request, pinned)
-    metrics, models = training.models(parts, request.metrics, "/metrics")
+    metrics, models = training.resolve_models(parts, request.metrics, "/metrics")
     request = request.model_copy(update={"metrics": metrics})
     wanted, reasons = metric_requests.gather_probes(
         list(dict.fromkeys(request.probes)),
@@ -68,7 +68,7 @@ def begin(parts: ServiceParts, request: ProbesRequest) -> NewRun:
     )
 
 
-def _answer(parts: ServiceParts, looked: Looked) -> Probes:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: ServiceParts, looked: RunView) -> Probes:  # noqa: ARG001  the signature of all kinds
     tables = {at["name"]: results.parse_summary(at, ProbeSummary) for at in looked.tasks}
     health = next(
         filter(None, (results.parse_summary(at, HealthSummary) for at in looked.tasks)), None
@@ -89,7 +89,7 @@ def _captions(
         )
     if request.evaluation is None:
         return None, []
-    return evaluations.captions_on(parts, request.evaluation, pinned, "/evaluation"), []
+    return evaluations.find_captions_on(parts, request.evaluation, pinned, "/evaluation"), []
 
 
 def _options(request: ProbesRequest) -> dict[str, dict[str, Any]]:
@@ -115,7 +115,7 @@ def _marks(request: ProbesRequest) -> dict[str, str]:
     return {}
 
 
-def health_of(connection: Connection, dataset: PinnedSplit) -> dict[str, MetricHealth] | None:
+def find_health(connection: Connection, dataset: PinnedSplit) -> dict[str, MetricHealth] | None:
     """Each metric's health from the probes of a split that succeeded, or None.
 
     Only the usual probes count: others may be made to say what one likes, and a metric that the
@@ -139,7 +139,9 @@ def _latest(connection: Connection, dataset: PinnedSplit) -> list[str]:
     query = (
         sa.select(runs.c.id, labels.c.name)
         .join(labels, labels.c.run_id == runs.c.id)
-        .where(runs.c.kind == KIND.name, base.on_split(dataset), runs.c.status == "succeeded")
+        .where(
+            runs.c.kind == KIND.name, run_store.match_split(dataset), runs.c.status == "succeeded"
+        )
         .where(labels.c.value == _USUAL, labels.c.name.startswith(_PROBED))
         .order_by(runs.c.finished_at.desc())
     )
@@ -149,7 +151,7 @@ def _latest(connection: Connection, dataset: PinnedSplit) -> list[str]:
     return list(dict.fromkeys(latest.values()))
 
 
-KIND = Kind(
+KIND = RunKind(
     name="probes",
     prefix=PROBES,
     noun="probes",

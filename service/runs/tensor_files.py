@@ -72,7 +72,9 @@ class _Column:
     entry: TensorEntry
 
 
-def joined(results: Mapping[str, Path], images: Texts, captions: Texts) -> Iterator[bytes]:
+def join_score_files(
+    results: Mapping[str, Path], images: Texts, captions: Texts
+) -> Iterator[bytes]:
     """Join the score files of several tasks (`results`, by name) to one safetensors file.
 
     captions/cider_d (N) f64         every caption's own score

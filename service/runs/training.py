@@ -27,15 +27,15 @@ from service.contract.plan.tasks import Blob
 from service.engine.blobs import Blobs
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, runs, task_rows
-from service.runs import base, evaluations, lacking
-from service.runs.base import Kind, Looked, NewRun
+from service.runs import evaluations, run_store
+from service.runs.run_store import NewRun, RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 
 _RECIPE = ("learning_rate", "beta", "epochs", "seed")
 
 
-def begin(parts: ServiceParts, request: TrainingRequest) -> NewRun:
+def begin_training(parts: ServiceParts, request: TrainingRequest) -> NewRun:
     _check_objective(request)
     pinned = datasets.pin_split(parts.records, request.dataset)
     further = [datasets.pin_split(parts.records, each) for each in request.further]
@@ -112,7 +112,7 @@ def _splits(further: Sequence[PinnedSplit]) -> list[tuple[str, str]]:
     return [(each.captions, each.split) for each in further]
 
 
-def _answer(parts: ServiceParts, looked: Looked) -> Learned:  # noqa: ARG001  the signature of all kinds
+def _answer(parts: ServiceParts, looked: RunView) -> Learned:  # noqa: ARG001  the signature of all kinds
     (task,) = looked.tasks
     done = task["status"] == "done"
     return Learned(
@@ -124,16 +124,16 @@ def _answer(parts: ServiceParts, looked: Looked) -> Learned:  # noqa: ARG001  th
     )
 
 
-def model(parts: ServiceParts, identity: str) -> Path:
+def find_model(parts: ServiceParts, identity: str) -> Path:
     """The path of a training's model; Conflict if there is none yet, or if the training failed."""
     training, _ = KIND.look(parts, identity)
-    digest = base.result_of(parts.records, identity, "model")
+    digest = run_store.find_result(parts.records, identity, "model")
     if digest is None:
-        raise Conflict(lacking.told(training, "model", task="model"))
+        raise Conflict(run_store.explain_missing(training, "model", task="model"))
     return parts.blobs.path(digest)
 
 
-def models(
+def resolve_models(
     parts: ServiceParts, names: Sequence[str], field: str
 ) -> tuple[list[str], dict[str, str]]:
     """The metrics of a request by their shown names, and the digests of the models that these tell,
@@ -141,14 +141,14 @@ def models(
     """
     if not any(map(catalogue.read_model_digits, names)):
         return list(names), {}
-    shown, found = metric_requests.resolve_models(names, known(parts), field)
+    shown, found = metric_requests.resolve_models(names, list_known_models(parts), field)
     for (_, digest), path in assets.list_registered_models(parts.places).items():
         if digest in found.values():
             parts.blobs.put_file(path)
     return shown, found
 
 
-def known(parts: ServiceParts) -> dict[ModelName, str]:
+def list_known_models(parts: ServiceParts) -> dict[ModelName, str]:
     """The models of learned metrics that requests can name, and where each comes from, as text."""
     query = (
         sa.select(runs, task_rows.c.kind.label("made_by"), task_rows.c.result)
@@ -196,7 +196,9 @@ def _captioner(
         )
     else:
         assert given.evaluation is not None
-        captions = evaluations.captions_on(parts, given.evaluation, pinned, f"{field}/evaluation")
+        captions = evaluations.find_captions_on(
+            parts, given.evaluation, pinned, f"{field}/evaluation"
+        )
         odd = []
     warnings = [{**warning, "detail": f"{given.name}: {warning['detail']}"} for warning in odd]
     if given.trained_on is None:
@@ -216,7 +218,7 @@ def _stored(blobs: Blobs, judged: Sequence[RatingInput | PreferenceInput]) -> Bl
     return Blob(blobs.put("\n".join(lines).encode()))
 
 
-KIND = Kind(
+KIND = RunKind(
     name="training",
     prefix=LEARNED,
     noun="training",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from builders import encoded, model, tensors
 from workers.inference import decoding
 from workers.inference.captioners import RecurrentCaptioner
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.inference.vocabulary import EncodedCaptions
 
 SIZE, WORDS, FEATURES = 512, 10_000, 2048
@@ -22,7 +22,7 @@ class Case:
     features: NDArray[np.float32]
     references: EncodedCaptions
     device: torch.device
-    columns: Columns = field(init=False)  # once they are computed
+    columns: ProbabilityColumns = field(init=False)  # once they are computed
 
     @property
     def multiply_adds(self) -> float:

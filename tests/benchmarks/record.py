@@ -165,14 +165,14 @@ def _serve(home: Path, url: str, listener: socket.socket) -> None:
     from service.engine.service_parts import ServiceParts
     from service.engine.task_queue import InProcessQueue
     from service.http.app import create_app
-    from service.http.dependencies import Running
+    from service.http.dependencies import AppParts
 
     logs.configure_logs("api", "warning")
     records = Records(database.open_database(url))
     parts = ServiceParts(
         records, open_blobs(None, home), InProcessQueue(lambda _: None), AssetFolders(home)
     )
-    app = create_app(Running.on(parts))
+    app = create_app(AppParts.on(parts))
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))

@@ -111,7 +111,7 @@ def _columns(case: Case) -> list[Row]:
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         options = scoring.ScoringOptions(precision=precision)
         rate = _rate(case.device, dtype)
-        found: list[scoring.Columns] = []
+        found: list[scoring.ProbabilityColumns] = []
         took = seconds(
             lambda options=options, found=found: found.append(
                 scoring.compute_columns(case.model, case.features, case.references, options)

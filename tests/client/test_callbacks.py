@@ -126,10 +126,10 @@ def trained(request, tmp_path):
 
 
 def test_hugging_faces_trainer_gets_scores_of_what_it_saves(scored, service, trained):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
     export, heard = Canonical(), []
-    callback = PrescoreCallback(
+    callback = HuggingFaceCallback(
         "run-7", export=export, on_scores=lambda *told: heard.append(told), **scored(IMPROVES)
     )
     state = trained(callback, 4)
@@ -144,9 +144,9 @@ def test_hugging_faces_trainer_gets_scores_of_what_it_saves(scored, service, tra
 
 
 def test_hugging_faces_trainer_stops(scored, service, trained):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
-    callback = PrescoreCallback(
+    callback = HuggingFaceCallback(
         "run-7", export=Canonical(), stop_on="cider_d", stop_after=2, **scored(STALLS)
     )
     state = trained(callback, 6)
@@ -155,9 +155,9 @@ def test_hugging_faces_trainer_stops(scored, service, trained):
 
 
 def test_the_trainers_own_loggers_get_the_scores(scored, trained):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
-    callback, logged = PrescoreCallback("run-7", export=Canonical(), **scored(IMPROVES)), []
+    callback, logged = HuggingFaceCallback("run-7", export=Canonical(), **scored(IMPROVES)), []
     callback.log_to(SimpleNamespace(log=logged.append))
     state = trained(callback, 4)
     assert logged == [
@@ -170,11 +170,11 @@ def test_the_trainers_own_loggers_get_the_scores(scored, trained):
 @pytest.mark.parametrize(("metric", "kept"), [("cider_d", 4), ("perplexity", 6)])
 def test_the_best_checkpoint_is_kept_and_no_other(scored, trained, tmp_path, metric, kept):
     """Where lower is better too."""
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
     export = Canonical()
     place = tmp_path / "kept"
-    callback = PrescoreCallback(
+    callback = HuggingFaceCallback(
         "run-7",
         export=export,
         keep_best=place,
@@ -193,10 +193,10 @@ def test_the_best_checkpoint_is_kept_and_no_other(scored, trained, tmp_path, met
 def test_a_best_file_that_can_no_longer_be_written_does_not_end_the_training(
     scored, trained, tmp_path, caplog
 ):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
     place = tmp_path / "kept" / "best.safetensors"
-    callback = PrescoreCallback("run-7", export=Canonical(), keep_best=place, **scored(IMPROVES))
+    callback = HuggingFaceCallback("run-7", export=Canonical(), keep_best=place, **scored(IMPROVES))
     callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
     callback.abandon()
     place.mkdir()
@@ -205,19 +205,19 @@ def test_a_best_file_that_can_no_longer_be_written_does_not_end_the_training(
 
 
 def test_a_best_file_that_cannot_be_written_is_told_at_once(scored, tmp_path):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "best.safetensors"
-    callback = PrescoreCallback("run-7", export=Canonical(), keep_best=place, **scored([]))
+    callback = HuggingFaceCallback("run-7", export=Canonical(), keep_best=place, **scored([]))
     with pytest.raises(prescore.InvalidArgument, match=r"keep_best.*cannot be written"):
         callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
 
 
 def test_stopping_several_processes_is_refused(scored):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
-    callback = PrescoreCallback("run-7", export=Canonical(), stop_on="cider_d", **scored([]))
+    callback = HuggingFaceCallback("run-7", export=Canonical(), stop_on="cider_d", **scored([]))
     state = SimpleNamespace(is_world_process_zero=True)
     with pytest.raises(prescore.InvalidArgument, match=r"expected one process.*found 2"):
         callback.on_train_begin(SimpleNamespace(world_size=2), state, None)
@@ -225,9 +225,9 @@ def test_stopping_several_processes_is_refused(scored):
 
 
 def test_a_training_that_raised_is_abandoned(scored):
-    from prescore.huggingface import PrescoreCallback
+    from prescore.huggingface import HuggingFaceCallback
 
-    callback = PrescoreCallback("run-7", export=Canonical(), **scored([]))
+    callback = HuggingFaceCallback("run-7", export=Canonical(), **scored([]))
     callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
     callback.abandon()
     with pytest.raises(prescore.InvalidArgument, match="has ended"):
@@ -240,7 +240,7 @@ def test_a_training_that_raised_is_abandoned(scored):
 @pytest.fixture
 def lightning_callback():
     pytest.importorskip("lightning", reason="Lightning is not installed; a stand-in is tested")
-    return importlib.import_module("prescore.lightning").PrescoreCallback
+    return importlib.import_module("prescore.lightning").LightningCallback
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def stand_in_callback(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning", package)
     monkeypatch.setitem(sys.modules, "lightning.pytorch", pytorch)
     monkeypatch.delitem(sys.modules, "prescore.lightning", raising=False)
-    yield importlib.import_module("prescore.lightning").PrescoreCallback
+    yield importlib.import_module("prescore.lightning").LightningCallback
     sys.modules.pop("prescore.lightning")
 
 

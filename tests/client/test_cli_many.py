@@ -13,7 +13,7 @@ from prescore import InvalidArgument
 from prescore.cli import asking, follow, targets
 from prescore.files import models, tars
 from prescore.files.reading import digest_of_body
-from prescore.models import Evaluation, Task
+from prescore.models import Evaluation, RunTask
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
 
@@ -208,7 +208,7 @@ def test_several_runs_are_watched(service, prescore):
 
 def test_of_several_runs_each_tasks_line_says_whose_it_is(capsys):
     ids = ["ev_esz9f0zlE7s4mqIIFPnNHMsr", "ev_oGiLwaguaYUzdZqZjsJcnjwT"]
-    prefix = Task.model_validate({"name": "prefix", "status": "done", "seconds": 0.2})
+    prefix = RunTask.model_validate({"name": "prefix", "status": "done", "seconds": 0.2})
     on = {"name": "shapes", "version": "v1", "digest": "", "split": "test"}
     for of_several in (False, True):
         for id_ in ids:

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 import prescore
 from interface import DOCUMENT
-from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, Task, Webhook
+from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, RunTask, Webhook
 from prescore.models.base import Answer
 
 DIGEST = f"sha256:{'0' * 64}"
@@ -41,7 +41,7 @@ def test_what_a_service_leaves_out_is_null_or_empty():
     evaluation = Evaluation.model_validate({"id": "ev_1", "status": "queued", "dataset": DATASET})
     assert (evaluation.tasks, evaluation.scores, evaluation.error) == ((), {}, None)
     assert (evaluation.created_at, evaluation.finished_at) == (None, None)
-    task = Task.model_validate({"name": "columns", "status": "ready"})
+    task = RunTask.model_validate({"name": "columns", "status": "ready"})
     assert (task.kind, task.attempts, task.cached, task.progress.total) == ("", 0, False, 0)
     dataset = Dataset.model_validate({"name": "shapes", "version": "v1"})
     assert (dataset.content, dataset.captions, dataset.features) == (None, None, None)
@@ -55,7 +55,7 @@ def test_what_a_service_leaves_out_is_null_or_empty():
         (Evaluation, {"id": "ev_1;rm", "status": "queued", "dataset": DATASET}),
         (Checkpoint, {"bytes": 5}),
         (Checkpoint, {"digest": "../.."}),
-        (Task, {"name": "columns"}),
+        (RunTask, {"name": "columns"}),
     ],
 )
 def test_without_what_identifies_it_it_is_no_answer(model, fields):

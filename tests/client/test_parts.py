@@ -19,7 +19,7 @@ from prescore.http import parts, resumed
 from prescore.models.uploads import UploadPart
 from service.access import keys
 from service.contract.askers import Scope
-from service.http.resumable import routes
+from service.http.tus import routes
 from service.stored import staged_uploads
 
 SEEDS = itertools.count(9500)

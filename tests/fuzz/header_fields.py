@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from fuzz import refusals
 from service.access import keys
 from service.contract.errors import RequestRefused
-from service.http import preferences
-from service.http.entrance import json_bodies, keyring
-from service.http.resumable import tus
-from service.runs import search
+from service.http import json_bodies
+from service.http.middleware import authentication
+from service.http.routers import request_parameters
+from service.http.tus import protocol
+from service.runs import run_lists
 
 
 @dataclass(frozen=True)
@@ -44,26 +45,39 @@ def _pairs(found: Mapping[str, str]) -> str | None:
 
 def _of_key(request: Request) -> str | None:
     """The key that a request gives, and what is read of it."""
-    given = keyring._given(request)
+    given = authentication._given(request)
     read = keys.parse_key_text((given or "")[: keys.LONGEST_KEY_TEXT + 1])
     return None if read is None else given
 
 
 READERS = [
     Reader(
-        "Upload-Metadata", _of_text("upload-metadata", lambda x: tus.read_metadata(x or "")), _pairs
+        "Upload-Metadata",
+        _of_text("upload-metadata", lambda x: protocol.read_metadata(x or "")),
+        _pairs,
     ),
-    Reader("Upload-Metadata", _of_text("upload-metadata", lambda x: tus.read_purpose(x or ""))),
-    Reader("Prefer", _of_text("prefer", preferences.wait_seconds)),
-    Reader("Idempotency-Key", _of_text("idempotency-key", preferences.idempotency_key), json.dumps),
-    Reader("Last-Event-ID", _of_text("last-event-id", preferences.event_number), str),
-    Reader("If-None-Match", _of_text("if-none-match", partial(preferences.matches, etag='"3"'))),
-    Reader("If-Match", _of_text("if-match", partial(preferences.allows, etag='"3"'))),
+    Reader(
+        "Upload-Metadata", _of_text("upload-metadata", lambda x: protocol.read_purpose(x or ""))
+    ),
+    Reader("Prefer", _of_text("prefer", request_parameters.read_wait_seconds)),
+    Reader(
+        "Idempotency-Key",
+        _of_text("idempotency-key", request_parameters.read_idempotency_key),
+        json.dumps,
+    ),
+    Reader("Last-Event-ID", _of_text("last-event-id", request_parameters.read_event_number), str),
+    Reader(
+        "If-None-Match",
+        _of_text("if-none-match", partial(request_parameters.matches_etag, etag='"3"')),
+    ),
+    Reader("If-Match", _of_text("if-match", partial(request_parameters.allows_etag, etag='"3"'))),
     Reader("Content-Type", _of_text("content-type", lambda x: json_bodies._check_type(x or ""))),
-    Reader("Content-Type", tus.check_type),
+    Reader("Content-Type", protocol.check_type),
     Reader("Content-Encoding", _of_text("x", lambda x: json_bodies._check_coding(x or ""))),
     # A parameter of the query and no field, but a text of the same kind.
-    Reader("cursor", _of_text("cursor", lambda x: search.read_cursor("runs", x or "", float, str))),
+    Reader(
+        "cursor", _of_text("cursor", lambda x: run_lists.read_cursor("runs", x or "", float, str))
+    ),
     Reader("Authorization", _of_key, lambda found: found and f"Bearer {found}"),
 ]
 _VALUES = (

@@ -28,7 +28,7 @@ from service.engine.service_parts import ServiceParts
 from service.engine.task_queue import WakeUpQueue
 from service.engine.tracing.spans import OFF, Tracer
 from service.http.app import create_app
-from service.http.dependencies import Running
+from service.http.dependencies import AppParts
 from service.outbound.client import OutboundClient
 from workers.jobs.toolbox import Toolbox
 from workers.metrics.java.jvm import Jvm
@@ -75,7 +75,7 @@ class Turns:
 
 class ServiceHere(Served):
     def __init__(
-        self, home: Path, running: Running, turns: Turns, port: int, toolbox: Toolbox
+        self, home: Path, running: AppParts, turns: Turns, port: int, toolbox: Toolbox
     ) -> None:
         self.home = home
         self.log = home / LOG
@@ -137,7 +137,7 @@ def service_here(
     toolbox = Toolbox("cpu", AssetFolders(home, assets), _jvm=jvm)
     turns = Turns(in_process.open_queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = ServiceParts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
-    running = Running.on(parts, most_runs, outgoing, allowed, jobs)
+    running = AppParts.on(parts, most_runs, outgoing, allowed, jobs)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:
             yield ServiceHere(home, running, turns, port, toolbox)
@@ -179,7 +179,7 @@ def _write_to_the_last() -> None:
 
 
 @contextlib.contextmanager
-def _served(running: Running, tracer: Tracer) -> Iterator[int]:
+def _served(running: AppParts, tracer: Tracer) -> Iterator[int]:
     """Serve the application; gives its port."""
     app = create_app(running, tracer=tracer)
     config = uvicorn.Config(

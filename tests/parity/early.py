@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from parity import systems
 from workers.analysis import estimation, image_order
 from workers.analysis import looks as spending
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
 from workers.metrics.family import Statistics
 from workers.metrics.java.jvm import Jvm
@@ -64,7 +64,7 @@ def checkpoint(data: Path, run: str, place: int, metric: str, jvm: Jvm | None = 
     found = np.load(data / "runs" / f"{run}.npz")
     offsets = (found[name].astype(np.int64) for name in ("caption_offsets", "image_offsets"))
     no_words = np.zeros((0, 1), np.uint16), np.zeros((0, 1), np.float32)
-    columns = Columns(found["logp"][place], found["rank"][place], *offsets, *no_words)
+    columns = ProbabilityColumns(found["logp"][place], found["rank"][place], *offsets, *no_words)
     captions = found["greedy"][place].tolist()
     return Captioner(_scored(data, captions, metric, jvm), image_order.describe_images(columns))
 

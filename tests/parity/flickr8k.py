@@ -64,7 +64,7 @@ class Split:
 
     def columns(
         self, options: scoring.ScoringOptions = scoring.ScoringOptions()
-    ) -> columns_file.Columns:
+    ) -> columns_file.ProbabilityColumns:
         return scoring.compute_columns(self.model, self.features, self.encoded, options)
 
     def prefixes(self) -> np.ndarray:

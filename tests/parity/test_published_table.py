@@ -13,7 +13,7 @@ import pytest
 from parity import systems
 from service.contract.metrics import catalogue
 from workers.bench.study import correlations, strata, tables
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
 
 POSTGEN = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
@@ -103,7 +103,9 @@ def _strata_of(captions, people, jvm, families):
     images = np.arange(people.images)
     offsets = np.arange(people.images + 1)
     hits, none = np.zeros(people.images, np.uint16), np.zeros((people.images, 0), np.float32)
-    columns = Columns(np.zeros(people.images, np.float32), hits, offsets, offsets, none, none)
+    columns = ProbabilityColumns(
+        np.zeros(people.images, np.float32), hits, offsets, offsets, none, none
+    )
 
     def score(family, places, idf="dataset"):
         own = [captions[place] for place in places]

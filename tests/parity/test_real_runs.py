@@ -6,7 +6,7 @@ import pytest
 from oracles import pregen as oracle
 from workers.bench.study import correlations, strata
 from workers.bench.study.rows import join_rows
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import pregen
 from workers.metrics.family import FamilyScores
 
@@ -47,7 +47,7 @@ def _rows(run, name):
     offsets = [run[name].astype(np.int64) for name in ("caption_offsets", "image_offsets")]
     for at in np.flatnonzero(run["cider_d"] >= 0.002):
         none = np.zeros((len(run["logp"][at]), 0), np.float32)
-        columns = Columns(run["logp"][at], run["rank"][at], *offsets, none, none)
+        columns = ProbabilityColumns(run["logp"][at], run["rank"][at], *offsets, none, none)
         own = {"cider_d": run["image_cider_d"][at].astype(float)}
         model = strata.StratifiedModel(
             columns, {"cider_d": FamilyScores("cider_d", {}, own, own, {})}

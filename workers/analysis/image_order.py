@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from workers import tensor_files
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import pregen
 from workers.metrics.family import Floats
 
@@ -25,7 +25,7 @@ class ImageOrder:
     known: Floats
 
 
-def describe_images(columns: Columns) -> Floats:
+def describe_images(columns: ProbabilityColumns) -> Floats:
     """Describe images: (images, 4), each column of mean 0 and deviation 1. The columns are
     how likely the likeliest reference is, how likely references are on average, the longest prefix
     and the share of first choices. Together they explain a third of the images' CIDEr-D; six

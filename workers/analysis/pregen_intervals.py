@@ -28,7 +28,7 @@ from workers.analysis.resamples import (
     resample_sums,
 )
 from workers.analysis.resamples import pack_draws as packed
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import pregen
 from workers.metrics.pregen import Offsets
 
@@ -48,7 +48,7 @@ class PregenColumns:
     image_offsets: Offsets
 
     @classmethod
-    def of(cls, columns: Columns) -> Self:
+    def of(cls, columns: ProbabilityColumns) -> Self:
         return cls(columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets)
 
     @property

@@ -18,7 +18,7 @@ _WORDS = "word_offsets"  # where the pieces of each word begin
 
 
 @dataclass(frozen=True)
-class Columns:
+class ProbabilityColumns:
     """T tokens (END included), C captions, N images; the k most probable words at each token.
 
     logp            (T)     f32  natural log-probability of the reference token
@@ -38,10 +38,10 @@ class Columns:
     entropy: NDArray[np.float32] | None = None
 
 
-def concatenate_columns(parts: Sequence[Columns]) -> Columns:
+def concatenate_columns(parts: Sequence[ProbabilityColumns]) -> ProbabilityColumns:
     """Join the columns of consecutive shards."""
     entropies = [part.entropy for part in parts if part.entropy is not None]
-    return Columns(
+    return ProbabilityColumns(
         logp=np.concatenate([part.logp for part in parts]),
         rank=np.concatenate([part.rank for part in parts]),
         caption_offsets=_chained([part.caption_offsets for part in parts]),
@@ -52,7 +52,9 @@ def concatenate_columns(parts: Sequence[Columns]) -> Columns:
     )
 
 
-def write_columns(path: Path, columns: Columns, metadata: Mapping[str, str] | None = None) -> None:
+def write_columns(
+    path: Path, columns: ProbabilityColumns, metadata: Mapping[str, str] | None = None
+) -> None:
     """Write a safetensors file, completely or not at all."""
     tensors = {name: getattr(columns, name) for name in _TENSORS}
     if columns.entropy is not None:
@@ -60,13 +62,15 @@ def write_columns(path: Path, columns: Columns, metadata: Mapping[str, str] | No
     tensor_files.write_tensors(path, tensors, metadata or {})
 
 
-def read_columns(path: Path) -> tuple[Columns, dict[str, str]]:
+def read_columns(path: Path) -> tuple[ProbabilityColumns, dict[str, str]]:
     """Read columns and their metadata; InvalidColumns where the file is wrong."""
     tensors, metadata = _tensors(path, _TENSORS)
-    return Columns(**tensors), metadata
+    return ProbabilityColumns(**tensors), metadata
 
 
-def read_uploaded_columns(path: Path, units: str = "words") -> tuple[Columns, dict[str, str]]:
+def read_uploaded_columns(
+    path: Path, units: str = "words"
+) -> tuple[ProbabilityColumns, dict[str, str]]:
     """Read columns that somebody's own code computed, and their `tokenizer`; where tokens are
     pieces of words, also the `units`. Where they have no most probable words, k is 0.
     """
@@ -79,15 +83,15 @@ def read_uploaded_columns(path: Path, units: str = "words") -> tuple[Columns, di
             tensors = _of_words(tensors, begins)
         else:
             told["tokenizer"] = metadata["pieces"]
-    return Columns(**{**_no_top(len(tensors["logp"])), **tensors}), told
+    return ProbabilityColumns(**{**_no_top(len(tensors["logp"])), **tensors}), told
 
 
-def merge_word_pieces(columns: Columns, begins: NDArray[np.int64]) -> Columns:
+def merge_word_pieces(columns: ProbabilityColumns, begins: NDArray[np.int64]) -> ProbabilityColumns:
     """Columns of words, of those of their pieces; `begins` says at which pieces words begin, and
     where the last one ends. Nobody knows the most probable words: k is 0.
     """
     found = _of_words(vars(columns), begins)
-    return Columns(**found, **_no_top(len(found["logp"]), columns.top_ids.dtype))
+    return ProbabilityColumns(**found, **_no_top(len(found["logp"]), columns.top_ids.dtype))
 
 
 def _no_top(tokens: int, index: Any = np.uint16) -> dict[str, Any]:

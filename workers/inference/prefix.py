@@ -17,7 +17,7 @@ from torch import Tensor
 
 from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.inference.features import Inputs
 from workers.inference.vocabulary import EncodedCaptions
 from workers.progress import Progress, ignore_progress
@@ -108,7 +108,7 @@ class _Walker:
         return hit, close
 
 
-def read_prefixes(columns: Columns) -> NDArray[np.int64]:
+def read_prefixes(columns: ProbabilityColumns) -> NDArray[np.int64]:
     """The same, where columns are there already."""
     misses = np.append(np.flatnonzero(columns.rank), len(columns.rank))
     starts, ends = columns.caption_offsets[:-1], columns.caption_offsets[1:]

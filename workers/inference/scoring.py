@@ -17,7 +17,7 @@ from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
 from service.contract.plan.tasks import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
-from workers.inference.columns import Columns, choose_index_type
+from workers.inference.columns import ProbabilityColumns, choose_index_type
 from workers.inference.devices import Product, supports_bf16
 from workers.inference.features import Inputs
 from workers.inference.packing import batch_captions, pack_captions
@@ -44,7 +44,7 @@ def compute_columns(
     encoded: EncodedCaptions,
     options: ScoringOptions = ScoringOptions(),
     progress: Progress = ignore_progress,
-) -> Columns:
+) -> ProbabilityColumns:
     """Teacher forcing of every caption. `inputs` has a row for each image of `encoded`."""
     check_inputs(model, inputs, encoded)
     scorer = _ColumnScorer(model, options)
@@ -61,7 +61,7 @@ def compute_columns(
     if model.settles:
         _settle_near_ties(model, inputs, encoded, rows)
     index = choose_index_type(model.tokens.size)
-    return Columns(
+    return ProbabilityColumns(
         logp=rows.logp,
         rank=rows.rank.astype(index),
         caption_offsets=encoded.caption_offsets,

@@ -92,7 +92,7 @@ class TokenRule(_StrictModel):
     """Team and scope for tokens with all claims of `match`, each with one of these values."""
 
     team: str = Field(pattern=f"^{TEAM}$")
-    scope: Literal["read_issuers", "submit", "publish"]
+    scope: Literal["read", "submit", "publish"]
     match: dict[
         _Name,
         Annotated[list[_Value], Field(min_length=1, max_length=100), BeforeValidator(_texts)],

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         Evaluation,
         Event,
         Problem,
+        RunTask,
         Score,
-        Task,
     )
     from prescore.recording.recorder import Recorder
     from prescore.training.watched import Result
@@ -52,9 +52,9 @@ __all__ = [
     "Recorder",
     "Refused",
     "Result",
+    "RunTask",
     "Score",
     "ServiceError",
-    "Task",
     "TimedOut",
     "Unreachable",
     "Watch",
@@ -68,7 +68,7 @@ _MODULES = {
     ),
     "prescore.models": (
         *("Checkpoint", "Columns", "Comparison", "Dataset", "Evaluation"),
-        *("Event", "Problem", "Score", "Task"),
+        *("Event", "Problem", "RunTask", "Score"),
     ),
     "prescore.recording.recorder": ("Recorder",),
     "prescore.training.watched": ("Result",),

@@ -1,4 +1,4 @@
-"""`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Hugging Face."""
+"""`Trainer(callbacks=[HuggingFaceCallback("run-7", dataset=…, export=…)])` for Hugging Face."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ class Logging(Protocol):
     def log(self, logs: dict[str, float]) -> None: ...
 
 
-class PrescoreCallback(TrainerCallback):
+class HuggingFaceCallback(TrainerCallback):
     """Scores the model whenever the trainer saves a checkpoint.
 
     `export(model, path)` writes the model as a Prescore checkpoint into a temporary file. The

@@ -1,4 +1,4 @@
-"""`Trainer(callbacks=[PrescoreCallback("run-7", dataset=…, export=…)])` for Lightning."""
+"""`Trainer(callbacks=[LightningCallback("run-7", dataset=…, export=…)])` for Lightning."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ else:
         ) from error
 
 
-class PrescoreCallback(Callback):
+class LightningCallback(Callback):
     """Scores the model whenever the trainer saves a checkpoint, and logs the scores.
 
     `export(module, path)` writes the module as a Prescore checkpoint into a temporary file. The

@@ -1,11 +1,15 @@
-"""/v1/checkpoints: upload by digest, and describe."""
+"""/v1/checkpoints and /v1/columns: upload by digest, and describe; deletion, of datasets too."""
+
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from prescore.models.checkpoints import Checkpoint
+from prescore.models.checkpoints import Checkpoint, Columns
 from service.contract.api.field_types import Digest
 from service.contract.errors import (
     BodyTooLarge,
+    ColumnsRefused,
+    Conflict,
     DigestMismatch,
     DiskFull,
     InvalidCheckpoint,
@@ -14,20 +18,21 @@ from service.contract.errors import (
     ServiceUnavailable,
     StoreUnavailable,
 )
-from service.contract.formats import model_formats
+from service.contract.formats import columns_header, model_formats
 from service.http import openapi
+from service.http.access import ScopedRoute
 from service.http.dependencies import Service
-from service.http.entrance.access import ScopedRoute
-from service.http.entrance.by_digest import ByDigest
-from service.http.entrance.uploads import Early
-from service.stored import checkpoints
+from service.http.routers.datasets import DatasetReference
+from service.http.uploads import DigestFiles, EarlyQuestion
+from service.retention import upload_deletion
+from service.stored import checkpoints, columns
 
 router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"], route_class=ScopedRoute)
-_LINKED = openapi.links("digest", "get_checkpoint", "has_checkpoint")
-FILES = ByDigest(
+_CHECKPOINT_LINKS = openapi.describe_links("digest", "get_checkpoint", "has_checkpoint")
+CHECKPOINT_FILES = DigestFiles(
     "checkpoint",
     checkpoints,
-    Early("checkpoint", model_formats.count_model_header_bytes),
+    EarlyQuestion("checkpoint", model_formats.count_model_header_bytes),
     prepare=checkpoints.prepare_checkpoint,
 )
 
@@ -37,11 +42,11 @@ FILES = ByDigest(
     operation_id="has_checkpoint",
     summary="Check whether a checkpoint is stored",
     response_description="It is stored and need not be uploaded.",
-    responses=openapi.refusals(NotFound, InvalidRequest, StoreUnavailable),
+    responses=openapi.describe_refusals(NotFound, InvalidRequest, StoreUnavailable),
 )
-def head(digest: Digest, service: Service) -> Response:
+def has_checkpoint(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no checkpoint is sent twice."""
-    return FILES.head(service, digest)
+    return CHECKPOINT_FILES.head(service, digest)
 
 
 @router.put(
@@ -51,9 +56,9 @@ def head(digest: Digest, service: Service) -> Response:
     response_model=Checkpoint,
     response_description="It was stored already.",
     responses={
-        200: _LINKED,
-        201: {"model": Checkpoint, "description": "Stored.", **_LINKED},
-        **openapi.refusals(
+        200: _CHECKPOINT_LINKS,
+        201: {"model": Checkpoint, "description": "Stored.", **_CHECKPOINT_LINKS},
+        **openapi.describe_refusals(
             BodyTooLarge,
             DigestMismatch,
             InvalidCheckpoint,
@@ -63,29 +68,144 @@ def head(digest: Digest, service: Service) -> Response:
             DiskFull,
         ),
     },
-    openapi_extra=openapi.body(
+    openapi_extra=openapi.describe_body(
         "The file: safetensors with Prescore's metadata, or with that of a plug-in on the workers "
         "(`deploy/guide/plugins.md`); or a tar or a zip of a state dict with its map and its words "
         "(`deploy/guide/converting.md`), of what transformers has saved, or of an ONNX bundle.",
         "application/octet-stream",
     ),
 )
-async def put(digest: Digest, request: Request, service: Service) -> Response:
+async def upload_checkpoint(digest: Digest, request: Request, service: Service) -> Response:
     """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
     already: `HEAD` says so before anything is sent. Header, metadata and config are checked as soon
     as they have come, before the rest of the file; the tensors' values by the first task that reads
     them. What is not in Prescore's own form is converted or verified by a task: `state` tells when
     it is ready, and evaluations wait for it.
     """
-    return await FILES.put(service, digest, request)
+    return await CHECKPOINT_FILES.put(service, digest, request)
 
 
 @router.get(
     "/{digest}",
     operation_id="get_checkpoint",
     summary="Describe a checkpoint",
-    responses=openapi.refusals(NotFound, InvalidRequest),
+    responses=openapi.describe_refusals(NotFound, InvalidRequest),
 )
-def get(digest: Digest, service: Service) -> Checkpoint:
+def get_checkpoint(digest: Digest, service: Service) -> Checkpoint:
     """The facts in its header, and the splits on which it was scored."""
     return checkpoints.get(service.records, digest)
+
+
+columns_router = APIRouter(prefix="/v1/columns", tags=["columns"], route_class=ScopedRoute)
+_COLUMNS_LINKS = openapi.describe_links("digest", "get_columns", "has_columns")
+COLUMNS_FILES = DigestFiles(
+    "columns",
+    columns,
+    EarlyQuestion("columns header", columns_header.count_columns_header_bytes),
+    whole="columns",
+)
+
+
+@columns_router.head(
+    "/{digest}",
+    operation_id="has_columns",
+    summary="Check whether columns are stored",
+    response_description="They are stored and need not be uploaded.",
+    responses=openapi.describe_refusals(NotFound, InvalidRequest, StoreUnavailable),
+)
+def has_columns(digest: Digest, service: Service) -> Response:
+    """Use this before an upload, so that no file is sent twice."""
+    return COLUMNS_FILES.head(service, digest)
+
+
+@columns_router.put(
+    "/{digest}",
+    operation_id="upload_columns",
+    summary="Upload columns",
+    response_model=Columns,
+    response_description="They were stored already.",
+    responses={
+        200: _COLUMNS_LINKS,
+        201: {"model": Columns, "description": "Stored.", **_COLUMNS_LINKS},
+        **openapi.describe_refusals(
+            *(BodyTooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
+            *(StoreUnavailable, ServiceUnavailable, DiskFull),
+        ),
+    },
+    openapi_extra=openapi.describe_body(
+        "The file: safetensors with the log-probability and rank of every reference token, as "
+        "`prescore.Recorder` writes it.",
+        "application/octet-stream",
+    ),
+)
+async def upload_columns(digest: Digest, request: Request, service: Service) -> Response:
+    """Send the raw bytes; their SHA-256 must be the one in the URL, also where that file is stored
+    already: `HEAD` says so before anything is sent. The header is checked as soon as it has come,
+    all values at the end; errors name image, reference and token.
+    """
+    return await COLUMNS_FILES.put(service, digest, request)
+
+
+@columns_router.get(
+    "/{digest}",
+    operation_id="get_columns",
+    summary="Describe columns",
+    responses=openapi.describe_refusals(NotFound, InvalidRequest),
+)
+def get_columns(digest: Digest, service: Service) -> Columns:
+    """The facts in the header of their file."""
+    return columns.get(service.records, digest)
+
+
+deletions_router = APIRouter(prefix="/v1", route_class=ScopedRoute)
+_DELETED: dict[str, Any] = {
+    "status_code": 204,
+    "response_class": Response,
+    "response_description": "It is deleted.",
+    "responses": openapi.describe_refusals(NotFound, InvalidRequest, Conflict),
+}
+
+
+@deletions_router.delete(
+    "/checkpoints/{digest}",
+    operation_id="delete_checkpoint",
+    summary="Delete a checkpoint",
+    tags=["checkpoints"],
+    **_DELETED,
+)
+def delete_checkpoint(digest: Digest, service: Service) -> Response:
+    """409 while runs of it have not ended, whose ids are named. Evaluations that have ended keep
+    their scores; sent again, it is scored again at no cost where they are.
+    """
+    upload_deletion.delete_checkpoint(service, digest)
+    return Response(status_code=204)
+
+
+@deletions_router.delete(
+    "/columns/{digest}",
+    operation_id="delete_columns",
+    summary="Delete columns",
+    tags=["columns"],
+    **_DELETED,
+)
+def delete_columns(digest: Digest, service: Service) -> Response:
+    """409 while runs of them have not ended, whose ids are named. Evaluations that have ended keep
+    their scores.
+    """
+    upload_deletion.delete_columns(service, digest)
+    return Response(status_code=204)
+
+
+@deletions_router.delete(
+    "/datasets/{name}",
+    operation_id="delete_dataset",
+    summary="Delete a dataset, or a version of it",
+    tags=["datasets"],
+    **_DELETED,
+)
+def delete_dataset(name: DatasetReference, service: Service) -> Response:
+    """`name` is all its versions, `name@v1` a certain one. 409 while there are runs on them, of
+    which the first are named. The number of a deleted version is not given again.
+    """
+    upload_deletion.delete_dataset(service, name)
+    return Response(status_code=204)

@@ -1,6 +1,7 @@
-"""/livez, /readyz and /metrics: for load balancers and Prometheus."""
+"""/livez, /readyz, /metrics, and /v1/limits, /v1/workers, /v1/queues: the service itself."""
 
 import sqlite3
+import time
 
 import redis
 import sqlalchemy as sa
@@ -8,12 +9,25 @@ from fastapi import APIRouter, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from prescore.models.workers_and_queues import Liveness, Readiness
+from prescore import plain_text
+from prescore.models.workers_and_queues import (
+    Liveness,
+    Queue,
+    QueueList,
+    Readiness,
+    TaskHeld,
+    Worker,
+    WorkerList,
+)
+from service.contract.api.field_types import moment
 from service.contract.errors import ServiceUnavailable
+from service.contract.limits import LimitsOut
+from service.engine import fleet_status
+from service.engine.fleet_status import WorkerState
 from service.engine.records import ROOM
 from service.http import openapi
+from service.http.access import ScopedRoute
 from service.http.dependencies import Service
-from service.http.entrance.access import ScopedRoute
 
 router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
 
@@ -28,7 +42,7 @@ def livez() -> Liveness:
     "/readyz",
     operation_id="readyz",
     summary="Check whether the service is ready",
-    responses=openapi.refusals(),
+    responses=openapi.describe_refusals(),
 )
 def readyz(service: Service) -> Readiness:
     """200 when the API can take requests and keep them: the record can be read and written and is
@@ -71,6 +85,80 @@ def _reason(error: sa.exc.SQLAlchemyError | OSError) -> str:
     summary="Metrics of the service itself",
     response_class=PlainTextResponse,
 )
-def metrics(service: Service) -> Response:
+def export_metrics(service: Service) -> Response:
     """The service's numbers in Prometheus's text format; metrics of captions: `/v1/metrics`."""
     return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+limits_router = APIRouter(prefix="/v1/limits", tags=["limits"], route_class=ScopedRoute)
+
+
+@limits_router.get("", operation_id="get_limits", summary="See the limits")
+def get_limits() -> LimitsOut:
+    """The largest requests, files and connections. More is refused, and the refusal names
+    the limit.
+    """
+    return LimitsOut()
+
+
+queues_router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
+
+
+@queues_router.get(
+    "/workers",
+    operation_id="list_workers",
+    summary="See who works",
+    responses=openapi.describe_refusals(),
+)
+def list_workers(service: Service) -> WorkerList:
+    """All workers that are connected or hold a task, by name. A worker that computes a second,
+    short task beside a long one shows the long one. 503 while Redis does not answer.
+    """
+    try:
+        connected = service.queue.connected()
+    except (redis.RedisError, OSError) as error:
+        raise ServiceUnavailable(
+            f"Redis does not answer ({type(error).__name__}); try again"
+        ) from None
+    return WorkerList(
+        items=[_shown(one) for one in fleet_status.list_workers(service.records, connected)]
+    )
+
+
+def _shown(worker: WorkerState) -> Worker:
+    held = worker.held
+    return Worker(
+        name=plain_text.quoted(worker.name),
+        role=plain_text.quoted(worker.role),
+        state=worker.state,
+        since=moment(worker.since),
+        task=None if held is None else TaskHeld(**vars(held)),
+    )
+
+
+@queues_router.get(
+    "/queues",
+    operation_id="list_queues",
+    summary="See what waits",
+    responses=openapi.describe_refusals(),
+)
+def list_queues(service: Service) -> QueueList:
+    """Numbers of tasks by queue, whichever team asked for them. Tasks that wait for others are
+    not counted.
+    """
+    with service.records.reading() as connection:
+        every = fleet_status.count_tasks(connection, "ready", "running")
+        own = fleet_status.count_tasks(connection, "ready", "running", payer=service.asker.team)
+        oldest = fleet_status.find_longest_ready(connection, time.time())
+    return QueueList(
+        items=[
+            Queue(
+                name=name,
+                waiting=every[name, "ready"],
+                running=every[name, "running"],
+                yours=own[name, "ready"] + own[name, "running"],
+                oldest_seconds=oldest[name],
+            )
+            for name in fleet_status.QUEUE_NAMES
+        ]
+    )

@@ -1,4 +1,4 @@
-"""/v1/datasets/{name}/leaderboard and …/history: one metric of a split's evaluations."""
+"""/v1/datasets/{name}/leaderboard, …/history and …/correlations: the scores of a split."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,29 +7,39 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from prescore.models.leaderboard import Leaderboard, ScoreHistory
+from prescore.models.studies import Correlations, StudyIdf
 from service.contract.api.field_types import MOST_METRICS, MetricName, MetricNames, RankedName
-from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    InvalidCursor,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    UnknownMetric,
+)
 from service.contract.metrics import catalogue
-from service.http import csv_answers, openapi
+from service.http import openapi, responses
+from service.http.access import ScopedRoute
 from service.http.dependencies import Service
-from service.http.entrance.access import ScopedRoute
-from service.http.routers.datasets import Reference
-from service.http.routers.parameters import Cursor, Digits
-from service.runs import search
-from service.runs.boards import leaderboard
-from service.runs.boards.finding import Asked
+from service.http.routers.datasets import DatasetReference
+from service.http.routers.request_parameters import Cursor, Digits
+from service.http.routers.run_answers import RETRY_AFTER
+from service.runs import correlations, leaderboard, run_lists
+from service.runs.correlations import CorrelationsQuery
+from service.runs.score_boards import BoardQuery
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ScopedRoute)
 _RESPONSES: openapi.Responses = {
-    200: {"content": {csv_answers.TYPE: {"schema": {"type": "string"}}}},
-    **openapi.refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
+    200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
+    **openapi.describe_refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
 }
 _USUAL = "cider_d"
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 
 
 def _narrowed(
-    name: Reference,
+    name: DatasetReference,
     request: Request,
     metrics: Annotated[
         MetricNames | None,
@@ -50,14 +60,14 @@ def _narrowed(
             description="Only scores with this signature; by default the latest score's.",
         ),
     ] = None,
-) -> Asked:
+) -> BoardQuery:
     others = _names(metrics)
     _check_known(others, "metrics")
-    wanted = search.wanted_labels(request.query_params.multi_items())
-    return Asked(name, split, _USUAL, signature, wanted, others)
+    wanted = run_lists.read_label_filters(request.query_params.multi_items())
+    return BoardQuery(name, split, _USUAL, signature, wanted, others)
 
 
-def _by(narrowed: Asked, metric: str | None, *, ranks: bool) -> Asked:
+def _by(narrowed: BoardQuery, metric: str | None, *, ranks: bool) -> BoardQuery:
     fit = (one for one in narrowed.beside if not ranks or _has_direction(one))
     by = next(fit, _USUAL) if metric is None else metric
     _check_known([by], "metric")
@@ -89,7 +99,7 @@ def _check_known(names: Iterable[str], parameter: str) -> None:
         raise
 
 
-_Narrowed = Annotated[Asked, Depends(_narrowed)]
+_Narrowed = Annotated[BoardQuery, Depends(_narrowed)]
 _Metric = Annotated[
     MetricName | None,
     Query(max_length=200, description="By default the first of `metrics`, or `cider_d`."),
@@ -129,9 +139,11 @@ def get_leaderboard(
     the split are left out.
     """
     asked = _by(narrowed, metric, ranks=True)
-    if csv_answers.is_wanted(accept):
-        return csv_answers.answer(leaderboard.sheet(leaderboard.ranked(service, asked)))
-    return leaderboard.ranked(service, asked, limit, cursor)
+    if responses.wants_csv(accept):
+        return responses.answer_csv(
+            leaderboard.build_scores_table(leaderboard.build_leaderboard(service, asked))
+        )
+    return leaderboard.build_leaderboard(service, asked, limit, cursor)
 
 
 @router.get(
@@ -143,7 +155,7 @@ def get_leaderboard(
     responses=_RESPONSES,
     openapi_extra={"parameters": [openapi.LABELS]},
 )
-def history(
+def get_history(
     narrowed: _Narrowed,
     service: Service,
     accept: _Accept = None,
@@ -153,6 +165,62 @@ def history(
 ) -> Response | ScoreHistory:
     """The scores of a metric, the latest first; equal ones too."""
     asked = _by(narrowed, metric, ranks=False)
-    if csv_answers.is_wanted(accept):
-        return csv_answers.answer(leaderboard.sheet(leaderboard.history(service, asked)))
-    return leaderboard.history(service, asked, limit, cursor)
+    if responses.wants_csv(accept):
+        return responses.answer_csv(
+            leaderboard.build_scores_table(leaderboard.build_history(service, asked))
+        )
+    return leaderboard.build_history(service, asked, limit, cursor)
+
+
+@router.get(
+    "/correlations",
+    operation_id="get_correlations",
+    summary="Correlations of pre-gen with post-gen scores",
+    response_model=Correlations,
+    response_description="The last study that finished, and the one under way; with `Accept: "
+    "text/csv` the finished one in full as CSV (404 where there is none).",
+    responses={
+        200: {
+            "content": {responses.CSV_TYPE: {"schema": {"type": "string"}}},
+            **openapi.describe_headers("Retry-After"),
+        },
+        **openapi.describe_refusals(
+            NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest
+        ),
+    },
+)
+def get_correlations(
+    name: DatasetReference,
+    service: Service,
+    response: Response,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    split: Annotated[
+        str | None,
+        Query(max_length=100, description="By default the only split, or `test`."),
+    ] = None,
+    idf: Annotated[
+        StudyIdf,
+        Query(
+            description="Where CIDEr counts document frequencies: in the split, or in each stratum."
+        ),
+    ] = "dataset",
+    limit: Annotated[
+        int,
+        Query(
+            ge=0,
+            le=1000,
+            description="Pre-gen metrics for each post-gen metric, besides the headline ones.",
+        ),
+        Digits,
+    ] = 20,
+) -> Response | Correlations:
+    """The last correlation study of the split that finished, and the one under way. This starts no
+    study; `POST /v1/studies` does.
+    """
+    asked = CorrelationsQuery(name, split, idf, limit)
+    if responses.wants_csv(accept):
+        return responses.answer_csv(correlations.build_correlations_table(service, asked))
+    found = correlations.find_correlations(service, asked)
+    if found.under_way is not None:
+        response.headers["Retry-After"] = RETRY_AFTER
+    return found

@@ -1,17 +1,25 @@
-"""/v1/metrics: the catalogue of metrics, and which of them can be computed here."""
+"""/v1/metrics: the catalogue of metrics; /v1/learned/{id}/model: models of trained ones."""
 
 from dataclasses import replace
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from prescore.models.metrics import Metric, MetricPage
 from service.contract import assets
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    Conflict,
+    NotFound,
+    StoreUnavailable,
+)
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
 from service.http import openapi
+from service.http.access import ScopedRoute
 from service.http.dependencies import Service
-from service.http.entrance.access import ScopedRoute
+from service.http.routers.request_parameters import TrainingIdentity
 from service.runs import training
 
 router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ScopedRoute)
@@ -21,15 +29,15 @@ router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ScopedRou
     "",
     operation_id="list_metrics",
     summary="List the metrics",
-    responses=openapi.refusals(),
+    responses=openapi.describe_refusals(),
 )
-def every(service: Service) -> MetricPage:
+def list_metrics(service: Service) -> MetricPage:
     """Name, direction, range and definition of each metric, and whether it can be computed here;
     metrics that were trained here come last.
     """
     reasons = {name: assets.explain_missing(name, service.places) for name in POSTGEN}
     items = [_out(spec, reasons.get(spec.name)) for spec in METRICS.values()]
-    for name, origin in training.known(service).items():
+    for name, origin in training.list_known_models(service).items():
         spec = catalogue.find_metric(catalogue.name_learned_metric(*name))
         definition = f"{spec.definition} This one was {origin}."
         items.append(_out(replace(spec, definition=definition), None))
@@ -47,3 +55,26 @@ def _out(spec: MetricSpec, reason: str | None) -> Metric:
         status="available" if reason is None else "unavailable",
         reason=reason,
     )
+
+
+models_router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=ScopedRoute)
+_FILE = "application/octet-stream"
+
+
+@models_router.get(
+    "/{id}/model",
+    operation_id="get_model",
+    summary="Download the model of a metric",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "A safetensors file, which `prescore assets add learned` accepts.",
+            "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        **openapi.describe_refusals(NotFound, Conflict, BlobMissing, BlobDamaged, StoreUnavailable),
+    },
+)
+def get_model(id: TrainingIdentity, service: Service) -> Response:
+    """The model, to score captions on another machine."""
+    path = training.find_model(service, id)
+    return Response(path.read_bytes(), media_type=_FILE)

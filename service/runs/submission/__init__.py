@@ -1,1 +1,1 @@
-"""What is checked, looked up and planned when an evaluation is submitted."""
+"""Submission of evaluations: checks, baselines, gates, forecasts, and the plan of tasks."""

@@ -22,7 +22,7 @@ from service.engine.blobs import Blobs
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, runs, score_rows
 from service.engine.verdicts import NOT_FINITE
-from service.runs import base, evaluations, pairs, search
+from service.runs import evaluations, run_lists, run_store, scored_captions
 from service.stored.datasets import PinnedSplit
 
 _BEST = "best"
@@ -37,7 +37,7 @@ _ON: sa.Select[Any] = sa.select(  # a run and the split that it is on
 
 
 @dataclass(frozen=True)
-class Sought:
+class BaselineRequest:
     """The requested baseline: `best`, an evaluation's id, or label=value. Of the new evaluation are
     `images`, the places of those that have captions (None: all), and `labels`.
     """
@@ -48,16 +48,18 @@ class Sought:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def find(parts: ServiceParts, sought: Sought, metrics: Iterable[str]) -> dict[str, StoredBaseline]:
+def find_baselines(
+    parts: ServiceParts, sought: BaselineRequest, metrics: Iterable[str]
+) -> dict[str, StoredBaseline]:
     """The baseline of each metric."""
     names = list(metrics)
     with parts.records.reading() as connection:
-        past = _Search(connection, parts, sought, names)
+        past = _BaselineSearch(connection, parts, sought, names)
         return {name: past.kept(name) for name in names}
 
 
 @dataclass(frozen=True)
-class _Found:
+class _BaselineCandidate:
     """A possible baseline, as it ended or as it is now."""
 
     id: str
@@ -70,12 +72,12 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _BaselineSearch:
     connection: Connection
     parts: ServiceParts
-    sought: Sought
+    sought: BaselineRequest
     metrics: Sequence[str]
-    known: dict[str, _Found] = field(default_factory=dict)
+    known: dict[str, _BaselineCandidate] = field(default_factory=dict)
 
     def kept(self, metric: str) -> StoredBaseline:
         reasons = []
@@ -98,10 +100,10 @@ class _Search:
         return StoredBaseline(none_because=reason, is_first=True)
 
     def _unfinished(self) -> str | None:
-        """What to do about the latest run with the label that has not ended, if there is one."""
+        """Advice on the latest run with the label that has not ended; None if there is none."""
         if self._label is None:
             return None
-        here = base.on_split(self.sought.dataset)
+        here = run_store.match_split(self.sought.dataset)
         query = self._labelled(sa.select(runs.c.id, runs.c.status), here)
         found = self.connection.execute(query.where(runs.c.finished_at.is_(None)).limit(1)).first()
         if found is None:
@@ -115,7 +117,7 @@ class _Search:
         wanted, dataset = self.sought.text, self.sought.dataset
         if wanted == _BEST:
             return f"no evaluation of {dataset} that passed its gates has this score"
-        query = self._labelled(sa.select(runs.c.id), base.on_split(dataset))
+        query = self._labelled(sa.select(runs.c.id), run_store.match_split(dataset))
         succeeded = query.where(runs.c.status == "succeeded").limit(1)
         is_failed = self.connection.execute(succeeded).first() is not None
         passed = " and passed its gates" if is_failed else ""
@@ -127,11 +129,11 @@ class _Search:
         """
         if self._label is None or self._is_own:
             return ""
-        run, here = runs.c, base.on_split(self.sought.dataset)
+        run, here = runs.c, run_store.match_split(self.sought.dataset)
         succeeded = run.kind == evaluations.KIND.name, run.status == "succeeded"
         query = sa.select(run.id.label("run_id"), run.created_at).where(*succeeded, here)
-        known = search.latest_labels(self.connection, query)
-        return wording.suggest_labels(search.shown_label(self._label), known)
+        known = run_lists.find_latest_labels(self.connection, query)
+        return wording.suggest_labels(run_lists.quote_label(self._label), known)
 
     @property
     def _label(self) -> str | None:
@@ -188,12 +190,12 @@ class _Search:
         wanted = self.sought.text
         if self._label is None:
             return self._best(metric) if wanted == _BEST else [wanted]
-        query = self._with_label(sa.select(runs.c.id), base.on_split(self.sought.dataset))
+        query = self._with_label(sa.select(runs.c.id), run_store.match_split(self.sought.dataset))
         return self.connection.execute(query.limit(_LOOKED_AT)).scalars().all()
 
     def _best(self, metric: str) -> Sequence[str]:
         """Evaluations by score, the best first, with the latest evaluation's signature."""
-        here = sa.select(boards.c.id).where(base.on_split(self.sought.dataset, boards))
+        here = sa.select(boards.c.id).where(run_store.match_split(self.sought.dataset, boards))
         latest = self._latest(here, metric)
         if latest is None:
             return []
@@ -235,13 +237,13 @@ class _Search:
             )
             yield from self.connection.execute(query.limit(limit))
 
-    def _past(self, identity: str) -> _Found:
+    def _past(self, identity: str) -> _BaselineCandidate:
         if identity not in self.known:
-            looked = base.look(self.connection, identity, evaluations.KIND)
-            found = base.read_all(self.connection, looked)
+            looked = run_store.load_run(self.connection, identity, evaluations.KIND)
+            found = run_store.load_all_scores(self.connection, looked)
             named = {catalogue.find_metric(name).name for name in self.metrics}
             request = found.request(StoredEvaluation)
-            self.known[identity] = _Found(
+            self.known[identity] = _BaselineCandidate(
                 identity,
                 found.common["dataset"],
                 found.row.dataset_captions,
@@ -252,8 +254,8 @@ class _Search:
             )
         return self.known[identity]
 
-    def _unfit(self, past: _Found, metric: str) -> str | None:
-        """Why an evaluation cannot be the baseline of a metric; None if it can."""
+    def _unfit(self, past: _BaselineCandidate, metric: str) -> str | None:
+        """Reason why an evaluation cannot be the baseline of a metric; None if it can."""
         ours, theirs = self.sought.dataset, past.dataset
         if (past.captions, theirs.split) != (ours.captions, ours.split):
             return f"is of {theirs}, and not of {ours}"
@@ -266,27 +268,31 @@ class _Search:
             return "has captions of other images of the split"
         return None
 
-    def _images(self, past: _Found) -> frozenset[int] | None:
-        digest = evaluations.captions_of(self.parts, past.id) if past.is_partial else None
-        return answered(self.parts.blobs, digest, self.sought.dataset)
+    def _images(self, past: _BaselineCandidate) -> frozenset[int] | None:
+        digest = evaluations.find_captions(self.parts, past.id) if past.is_partial else None
+        return find_captioned_images(self.parts.blobs, digest, self.sought.dataset)
 
 
-def answered(blobs: Blobs, captions: str | None, dataset: PinnedSplit) -> frozenset[int] | None:
+def find_captioned_images(
+    blobs: Blobs, captions: str | None, dataset: PinnedSplit
+) -> frozenset[int] | None:
     """The places of the images that have captions; None: all images of the split."""
     if captions is None:
         return None
-    places = frozenset(pair.place for pair in pairs.read(blobs.path(captions, check=False)))
+    places = frozenset(
+        pair.place for pair in scored_captions.read_pairs(blobs.path(captions, check=False))
+    )
     return None if len(places) == dataset.images else places
 
 
 def _told(elsewhere: Row[Any]) -> str:
     return (
-        f"{base.pinned_out(elsewhere)}, which has other captions, has {elsewhere.id}: name that "
-        "version to compare with it, or score a baseline on this one"
+        f"{run_store.describe_split(elsewhere)}, which has other captions, has {elsewhere.id}: "
+        "name that version to compare with it, or score a baseline on this one"
     )
 
 
-def _entry(found: _Found, metric: str, label: str | None) -> StoredBaseline:
+def _entry(found: _BaselineCandidate, metric: str, label: str | None) -> StoredBaseline:
     score = found.scores[catalogue.find_metric(metric).name]
     results = {row["name"]: row["result"] for row in found.rows}
     return StoredBaseline(
@@ -296,12 +302,12 @@ def _entry(found: _Found, metric: str, label: str | None) -> StoredBaseline:
         value=score.value,
         interval=score.interval,
         signature=score.signature,
-        result=results.get(by_image(metric)),
+        result=results.get(find_image_task(metric)),
         failed=found.failed,
     )
 
 
-def by_image(metric: str) -> str:
+def find_image_task(metric: str) -> str:
     """The name of the task whose result has the metric for each image."""
     return (
         "columns"

@@ -12,7 +12,7 @@ import { splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Task"]} Task */
+/** @typedef {import("../core/api.js").Schemas["RunTask"]} Task */
 /** @typedef {import("../core/api.js").Schemas["Me"]} Me */
 /** @typedef {import("../core/api.js").Schemas["Key"]} Key */
 /** @typedef {import("../core/api.js").Schemas["Comparison"]} OtherRun */

@@ -41,7 +41,7 @@ def _lines(code):
 
 
 def test_a_line_says_when_how_grave_what_and_who():
-    pid, (line,) = _run('logs.configure("janitor"); log.info("swept", leases=2)')
+    pid, (line,) = _run('logs.configure_logs("janitor"); log.info("swept", leases=2)')
     when = dt.datetime.fromisoformat(line.pop("timestamp"))
     assert when.utcoffset() == dt.timedelta(0)
     assert abs((dt.datetime.now(dt.UTC) - when).total_seconds()) < 60
@@ -57,7 +57,7 @@ def test_a_line_says_when_how_grave_what_and_who():
     ],
 )
 def test_what_is_less_than_the_level_is_not_said(level, told):
-    code = f'logs.configure("api", "{level}")\n'
+    code = f'logs.configure_logs("api", "{level}")\n'
     code += "for name in ('debug', 'info', 'warning', 'error'): getattr(log, name)('x')"
     assert [line["level"] for line in _lines(code)] == told
 
@@ -67,7 +67,7 @@ def test_libraries_speak_the_same_way_from_warning_on():
     code = """
 from uvicorn.config import LOGGING_CONFIG
 logging.config.dictConfig(LOGGING_CONFIG)
-logs.configure("api", "debug")
+logs.configure_logs("api", "debug")
 for name in ("uvicorn.error", "uvicorn.access", "rq.worker", "sqlalchemy.pool", "alembic"):
     logging.getLogger(name).info("no")
     logging.getLogger(name).warning("trouble in %s", name)
@@ -81,14 +81,14 @@ warnings.warn("careful")
 
 
 def test_libraries_are_silent_below_error_where_we_are():
-    code = 'logs.configure("api", "error"); logging.getLogger("rq").warning("no")\n'
+    code = 'logs.configure_logs("api", "error"); logging.getLogger("rq").warning("no")\n'
     assert _lines(code + 'logging.getLogger("rq").error("yes")')[0]["event"] == "yes"
 
 
 def test_the_request_is_named_in_every_line_about_it_and_in_no_other():
     """In threads too, and whoever speaks."""
     code = """
-logs.configure("api")
+logs.configure_logs("api")
 def task():
     log.info("in a thread")
     logging.getLogger("sqlalchemy").warning("in a thread")
@@ -107,7 +107,7 @@ log.info("beside")
 
 def test_an_exception_is_one_line_without_the_values_of_variables():
     code = """
-logs.configure("api")
+logs.configure_logs("api")
 def fail():
     password = "".join(("hush", "hush"))
     raise ValueError("no")
@@ -124,7 +124,7 @@ for say in (log.exception, logging.getLogger("rq").exception):
 
 def test_odd_text_neither_breaks_a_line_nor_the_log():
     code = r"""
-logs.configure("api")
+logs.configure_logs("api")
 log.info("a\nb", path="c\u2028d\x85e\x1b[31m", lone="\ud800", thing=ValueError("x"))
 """
     (line,) = _lines(code)
@@ -136,7 +136,7 @@ def test_on_a_terminal_it_is_for_people_and_nobody_steers_it():
     code = (
         BEGIN
         + r"""
-logs.configure("serve")
+logs.configure_logs("serve")
 log.warning("ended\x1b[41m", name="a\x1b[42mb")
 logging.getLogger("rq").warning("job \x1b[43m")
 """

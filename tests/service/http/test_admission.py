@@ -15,8 +15,8 @@ import commanding
 from fleet import CERTIFICATES, bundle, until_ended
 from service.engine.tables import runs
 from service.http.app import create_app
-from service.http.dependencies import address_of
-from service.http.entrance import keyring
+from service.http.dependencies import find_address
+from service.http.middleware import authentication
 from service_here import service_here
 
 REQUEST = {"dataset": "three/test", "postgen": ["bleu"], "tokenizer": "none"}
@@ -116,7 +116,9 @@ def test_a_command_that_is_refused_for_now_exits_3(tmp_path):
     ("sender", "caller"), [("10.0.0.1", "203.0.113.9"), ("10.0.0.2", "10.0.0.2")]
 )
 def test_only_a_proxy_that_is_named_says_for_whom_it_asks(service, monkeypatch, sender, caller):
-    monkeypatch.setattr(keyring, "_is_of_this_machine", lambda _: True)  # who asks needs no key
+    monkeypatch.setattr(
+        authentication, "_is_of_this_machine", lambda _: True
+    )  # who asks needs no key
     app = create_app(service._running, proxies="10.0.0.1, 10.0.1.0/24")
     transport = httpx.ASGITransport(app, client=(sender, 5000))
     captions = [{"image": f"{place}.jpg", "caption": sender} for place in range(3)]
@@ -145,4 +147,4 @@ def test_only_a_proxy_that_is_named_says_for_whom_it_asks(service, monkeypatch, 
 )
 def test_addresses_that_one_caller_has_are_one(host, expected):
     client = None if host is None else SimpleNamespace(host=host)
-    assert address_of(SimpleNamespace(client=client)) == expected
+    assert find_address(SimpleNamespace(client=client)) == expected

@@ -12,8 +12,8 @@ import uvicorn
 
 from fleet import until
 from service.contract import limits
-from service.http.entrance import connections
-from service.http.entrance.connections import BoundedConnection
+from service.http.middleware import connections
+from service.http.middleware.connections import BoundedConnection
 
 PATIENCE = 0.3
 ENOUGH = int(limits.SLOWEST * PATIENCE)
@@ -257,7 +257,7 @@ def test_idle_connections_make_room_the_oldest_first(server, connect, monkeypatc
         return sum(one._in_header for one in list(server.server_state.connections))
 
     monkeypatch.setattr(_Impatient, "patience", 60)
-    monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    monkeypatch.setattr(connections, "find_connection_limit", lambda: 3)
     until(lambda: not server.server_state.connections, 20, "the end of those before")
     waiting = connect(POST.replace(b"/read", b"/wait") + b"x" * 100_000)
     until(lambda: len(WAITING) == 1, 20, "a request")

@@ -12,7 +12,7 @@ import commanding
 import prescore
 from certificates import Authority
 from fleet import bundle, digest
-from service.http.entrance import fetched
+from service.http.routers import dataset_fetches
 from service.outbound.client import OutboundClient
 from service.outbound.destinations import AllowedHosts
 from tls_servers import PORT, read_request, serving
@@ -30,7 +30,7 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_audit)  # Python itself tells of every connection
 
 
-class Host:
+class DatasetHost:
     """Answers with `body` and `status`."""
 
     def __init__(self):
@@ -56,7 +56,7 @@ def where():
 @pytest.fixture(scope="module")
 def fetching(serve_here, where, tmp_path_factory):
     """A service that fetches, and a host that it may ask."""
-    host = Host()
+    host = DatasetHost()
     authority = Authority(tmp_path_factory.mktemp("authority"))
 
     def resolve(name, port):
@@ -130,10 +130,10 @@ def test_what_is_packed_or_absent_is_refused(fetching, host):
 
 
 def test_more_bytes_or_seconds_than_may_be_are_refused(fetching, host, monkeypatch):
-    monkeypatch.setattr(fetched, "MOST_BYTES", 1000)
+    monkeypatch.setattr(dataset_fetches, "MOST_BYTES", 1000)
     _refused(fetching, "at most 1000 bytes")
     monkeypatch.undo()
-    monkeypatch.setattr(fetched, "SECONDS", 0.2)
+    monkeypatch.setattr(dataset_fetches, "SECONDS", 0.2)
     host.waits = Event()
     _refused(fetching, "in time")
     host.waits.set()
@@ -192,7 +192,7 @@ def test_who_is_one_too_many_comes_back_later(fetching, host):
     host.waits = Event()
     answers = []
     threads = []
-    for number in range(fetched.AT_ONCE):
+    for number in range(dataset_fetches.AT_ONCE):
         host.begun.clear()
         threads.append(Thread(target=lambda at=number: answers.append(_fetched(client, f"n{at}"))))
         threads[-1].start()
@@ -203,7 +203,7 @@ def test_who_is_one_too_many_comes_back_later(fetching, host):
     host.waits.set()
     for thread in threads:
         thread.join()
-    assert [answer.status_code for answer in answers] == [201] * fetched.AT_ONCE
+    assert [answer.status_code for answer in answers] == [201] * dataset_fetches.AT_ONCE
 
 
 def test_the_client_and_its_command_let_it_be_fetched(fetching, host):

@@ -22,7 +22,7 @@ from service.contract.askers import Asker, Scope
 from service.engine.tables import keys as rows
 from service.engine.tables import runs
 from service.http.app import create_app
-from service.http.routers import details
+from service.http.routers import evaluations
 from service.runs import probes
 
 GOLDEN = Path(__file__).with_name("access.json")
@@ -34,7 +34,7 @@ ASKED = {"dataset": "tiny/test", "captions": CAPTIONS, "postgen": ["bleu_1"]}
 PROBED = {"dataset": "tiny/test", "probes": ["human"], "metrics": ["bleu_1"]}
 
 
-class Teams:
+class TwoTeams:
     """A service with keys of two teams; red has a run of each usual kind, and uploads."""
 
     def __init__(self, service):
@@ -110,7 +110,7 @@ def _other_secret(text):
 @pytest.fixture(scope="module")
 def teams(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("of teams")) as service:
-        made = Teams(service)
+        made = TwoTeams(service)
         yield made
         made.close()
 
@@ -308,7 +308,7 @@ def test_probes_of_who_may_not_publish_are_no_health(teams):
     told = {}
     for scope in (Scope.SUBMIT, Scope.PUBLISH):
         parts = teams.service.parts.asked_by(Asker("red", scope, "some key"))
-        run = probes.begin(parts, ProbesRequest(dataset="tiny/test"))
+        run = probes.begin_probes(parts, ProbesRequest(dataset="tiny/test"))
         codes = [warning["code"] for warning in run.warnings]
         told[scope] = (
             "not_for_health" in codes,
@@ -455,7 +455,7 @@ def _listening(teams, text, run):
 
 
 def test_a_stream_ends_at_its_next_sign_of_life_once_its_key_is_revoked(teams, monkeypatch):
-    monkeypatch.setattr(details, "_KEEP_ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(evaluations, "_KEEP_ALIVE_SECONDS", 0.2)
     made, text = keys.create_key(teams.service.records, "red", Scope.READ)
     captions = [{**each, "caption": "w3 w4 w5"} for each in CAPTIONS]
     with teams.service.held():

@@ -22,8 +22,8 @@ from service.contract.plan import planning
 from service.contract.plan.planning import TrainingCaptioner
 from service.contract.plan.tasks import Blob
 from service.engine.tables import task_rows
-from service.runs import base
-from service.runs.base import NewRun
+from service.runs import run_store
+from service.runs.run_store import NewRun
 from service.stored import datasets
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
@@ -397,7 +397,7 @@ def _plant(service, digests):
         captioners = [TrainingCaptioner(f"c{at}", Blob(digest))]
         plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
         with service.records.transaction() as connection:
-            base.insert(
+            run_store.insert_run(
                 connection,
                 service.records,
                 NewRun(f"ln_{at}", "training", {}, pinned, plan, [], 60),

@@ -47,7 +47,7 @@ def stored(service, client):
     """An evaluation in whose stored captions one is longer than any that is stored now."""
     captions = [{"image": f"{number}.jpg", "caption": "w3 w4"} for number in range(40)]
     found = _evaluated(client, captions=captions)
-    digest = evaluations.captions_of(service.parts, found["id"])
+    digest = evaluations.find_captions(service.parts, found["id"])
     (path,) = service.blob_files(digest)
     before = path.read_bytes()
     path.chmod(0o600)

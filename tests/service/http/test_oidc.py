@@ -18,7 +18,7 @@ from service.contract.askers import Scope
 from service.contract.errors import Conflict
 from service.engine.tables import keys as rows
 from service.engine.tables import oidc_tokens, runs
-from service.http.routers.access import oidc
+from service.http.routers import keys as oidc
 from service_here import service_here
 
 PLACE = "/v1/keys/oidc"

@@ -17,7 +17,7 @@ from service.contract.api.evaluations import EvaluationRequest
 from service.contract.api.training import CaptionerInput, TrainingRequest
 from service.contract.metrics import catalogue, families
 from service.http import app, problems
-from service.http.preferences import idempotency_key
+from service.http.routers.request_parameters import read_idempotency_key
 from service.runs import training
 
 OPERATIONS = [pytest.param(*found, id=found[2]["operationId"]) for found in operations()]
@@ -27,7 +27,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 
 def test_the_published_interface_is_the_apps():
     """Out of date? python -m service openapi > openapi/openapi.json"""
-    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == app.describe()
+    assert json.loads(PUBLISHED.read_text(encoding="utf-8")) == app.describe_api()
 
 
 @pytest.mark.long
@@ -65,7 +65,7 @@ def test_every_operation_is_told_in_words(method, path, operation):
 
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_every_refusal_is_a_problem_with_codes_that_exist(method, path, operation):
-    known = {(kind.code, problems.status_of(kind)) for kind in _all(errors.PrescoreError)}
+    known = {(kind.code, problems.find_status(kind)) for kind in _all(errors.PrescoreError)}
     known.add((problems.INTERNAL, 500))
     refusals = {int(s): r for s, r in operation["responses"].items() if int(s) >= 400}
     assert 500 in refusals
@@ -119,9 +119,29 @@ def test_problems_are_those_of_rfc_9457():
 
 
 def test_what_is_answered_is_there_and_what_is_asked_knows_no_more():
-    asked = {"EvaluationIn", "CaptionIn", "Decoding", "BertScore", "ProbesIn", "ProbeOptions"}
-    asked |= {"TokensIn", "LearnedIn", "CaptionerIn", "RatedIn", "ComparisonIn", "StudyIn"}
-    asked |= {"JudgementsIn", "PreferredIn", "WebhookIn", "RunChange", "EvaluationChange"}
+    asked = {
+        "EvaluationRequest",
+        "CaptionInput",
+        "DecodingInput",
+        "BertScoreInput",
+        "ProbesRequest",
+        "ProbeOptions",
+    }
+    asked |= {
+        "TokensInput",
+        "TrainingRequest",
+        "CaptionerInput",
+        "RatingInput",
+        "ComparisonRequest",
+        "StudyRequest",
+    }
+    asked |= {
+        "JudgementsInput",
+        "PreferenceInput",
+        "WebhookRequest",
+        "RunChange",
+        "EvaluationChange",
+    }
     for name, schema in SCHEMAS.items():
         if name in asked:
             assert schema["additionalProperties"] is False
@@ -177,7 +197,10 @@ JUDGED_LATER = {"pregen", "until"}  # with all metrics' names, with the gates
 
 @pytest.mark.parametrize(("request_", "is_right"), REQUESTS)
 def test_the_schema_of_requests_and_the_service_agree(request_, is_right):
-    schema = {"$ref": "#/components/schemas/EvaluationIn", "components": DOCUMENT["components"]}
+    schema = {
+        "$ref": "#/components/schemas/EvaluationRequest",
+        "components": DOCUMENT["components"],
+    }
     assert Draft202012Validator(schema).is_valid(request_) is is_right
     try:
         EvaluationRequest.model_validate(request_)
@@ -231,7 +254,7 @@ def test_the_schema_of_a_training_takes_what_the_rules_take(given, is_right):
     """What the model lets pass, the rules refuse with its place."""
     request = {"dataset": "tiny/test", **given}
     schema = {
-        "$ref": "#/components/schemas/LearnedIn",
+        "$ref": "#/components/schemas/TrainingRequest",
         "components": DOCUMENT["components"],
     }
     assert Draft202012Validator(schema).is_valid(request) is is_right
@@ -254,7 +277,7 @@ def _check_agreed(model, request, *, is_right):
 
 
 def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
-    properties = SCHEMAS["EvaluationIn"]["properties"]
+    properties = SCHEMAS["EvaluationRequest"]["properties"]
     of_lists = next(kind for kind in properties["pregen"]["anyOf"] if kind.get("type") == "array")
     pattern = of_lists["items"]["pattern"]
     assert all(re.search(pattern, name) for name in (*catalogue.PREGEN, *catalogue.ALIASES))
@@ -266,7 +289,7 @@ def test_the_names_of_metrics_in_the_schema_are_the_catalogues():
 
 
 def test_the_metrics_that_can_be_probed_are_in_the_schema():
-    plain, of_models = SCHEMAS["ProbesIn"]["properties"]["metrics"]["items"]["anyOf"]
+    plain, of_models = SCHEMAS["ProbesRequest"]["properties"]["metrics"]["items"]["anyOf"]
     names = plain["enum"]
     assert all(re.search(of_models["pattern"], f"{n}@{'0' * 12}") for n in catalogue.LEARNED)
     found = catalogue.list_metric_tasks(catalogue.expand_groups(names))
@@ -276,7 +299,7 @@ def test_the_metrics_that_can_be_probed_are_in_the_schema():
 
 
 def test_the_metrics_that_can_be_compared_are_in_the_schema():
-    every = SCHEMAS["ComparisonIn"]["properties"]["metrics"]["anyOf"][0]["items"]
+    every = SCHEMAS["ComparisonRequest"]["properties"]["metrics"]["anyOf"][0]["items"]
     for name in (*catalogue.METRICS, *catalogue.ALIASES):
         assert Draft202012Validator(every).is_valid(name) is catalogue.is_summed(name), name
 
@@ -341,10 +364,10 @@ def test_the_pattern_of_idempotency_keys_is_what_is_accepted(key, is_right):
     schema = next(one["schema"] for one in parameters if one["name"] == "Idempotency-Key")
     assert Draft202012Validator(schema).is_valid(key) is is_right
     if is_right:
-        assert idempotency_key(key)
+        assert read_idempotency_key(key)
     else:
         with pytest.raises(errors.InvalidRequest):
-            idempotency_key(key)
+            read_idempotency_key(key)
 
 
 def _all(kind):
@@ -356,7 +379,7 @@ def _all(kind):
 def test_every_refusal_has_an_http_status():
     for kind in _all(errors.RequestRefused):
         assert any(parent in problems.STATUS for parent in kind.__mro__[:-4]), kind
-        assert 400 <= problems.status_of(kind) < 600
+        assert 400 <= problems.find_status(kind) < 600
 
 
 def test_the_tree_in_the_errors_module_names_every_error():

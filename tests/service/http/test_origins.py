@@ -11,7 +11,7 @@ import pytest
 from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 
-from service.http.entrance.origins import OwnOrigins
+from service.http.middleware.origins import OriginCheck
 
 OURS = [
     "127.0.0.1:8000",
@@ -71,7 +71,7 @@ async def _nothing(scope, receive, send):
 
 
 def test_the_operator_names_the_service():
-    app = OwnOrigins(_nothing, hosts=["Prescore.Example"])
+    app = OriginCheck(_nothing, hosts=["Prescore.Example"])
     assert TestClient(app, "http://prescore.example:8000").get("/").status_code == 200
     assert TestClient(app, "http://a.prescore.example").get("/").status_code == 421
 

@@ -25,8 +25,8 @@ from service.engine.service_parts import ServiceParts
 from service.engine.tables import datasets
 from service.engine.task_queue import RedisQueue, connect_redis
 from service.http import app
-from service.http.dependencies import Running
-from service.runs import search
+from service.http.dependencies import AppParts
+from service.runs import run_lists
 
 
 def _get(engine, tmp_path, path):
@@ -36,7 +36,7 @@ def _get(engine, tmp_path, path):
 def _ask(engine, blobs, method, path, content=None):
     records = Records(engine)
     queue = RedisQueue(connect_redis("unix:///nowhere/redis"))
-    parts = Running.on(ServiceParts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
+    parts = AppParts.on(ServiceParts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
     transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
 
     async def ask():
@@ -89,7 +89,7 @@ NUL = [
     ("/v1/evaluations?dataset=%00", 422),
     ("/v1/evaluations?label.a=%00", 422),
     ("/v1/evaluations?label.%00=a", 422),
-    (f"/v1/evaluations?cursor={search.write_cursor('evaluations', 1.0, 'ev_1' + chr(0))}", 400),
+    (f"/v1/evaluations?cursor={run_lists.write_cursor('evaluations', 1.0, 'ev_1' + chr(0))}", 400),
 ]
 
 

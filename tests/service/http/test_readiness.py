@@ -30,7 +30,7 @@ from service.engine.tables import (
 )
 from service.engine.task_queue import RedisQueue, connect_redis
 from service.http import app
-from service.http.dependencies import Running
+from service.http.dependencies import AppParts
 
 pytestmark = pytest.mark.processes
 
@@ -48,7 +48,7 @@ def server(tmp_path_factory):
 def _ready(engine, folder, redis_url):
     queue = RedisQueue(connect_redis(redis_url))
     parts = ServiceParts(Records(engine), FileBlobs(folder), queue, AssetFolders(Path("/nowhere")))
-    transport = httpx.ASGITransport(app.create_app(Running.on(parts)), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(app.create_app(AppParts.on(parts)), raise_app_exceptions=False)
 
     async def ask():
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:

@@ -24,7 +24,7 @@ def data():
     return checkpoint(seed=next(SEEDS))
 
 
-class Upload:
+class TusUpload:
     def __init__(self, client, url):
         self.client, self.url = client, url
 
@@ -49,7 +49,7 @@ def begin(client):
         answer = client.post("/v1/uploads", headers=tus_creation(len(data), **told))
         assert answer.status_code == 201, answer.text
         begun.append(answer.headers["Location"])
-        return Upload(client, begun[-1])
+        return TusUpload(client, begun[-1])
 
     yield begin
     for url in begun:

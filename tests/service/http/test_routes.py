@@ -22,7 +22,7 @@ import statements
 from builders import model, tensors
 from fleet import bundle, bundle_of, checkpoint, digest, until, until_ended, upload
 from service.engine.tables import attempts, run_tasks, task_rows
-from service.runs import search
+from service.runs import run_lists
 from workers.inference import checkpoints
 
 SEEDS = itertools.count(100)
@@ -402,7 +402,7 @@ def test_pages_neither_repeat_nor_skip_while_rows_arrive(client):
         "abc",
         "",
         "\0",
-        search.write_cursor("captions of ev_1", 1),
+        run_lists.write_cursor("captions of ev_1", 1),
         *_edited(page_token),
     ):
         assert client.get("/v1/evaluations", params={"cursor": foreign}).status_code == 400

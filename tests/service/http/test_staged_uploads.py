@@ -21,7 +21,7 @@ from service.contract.askers import Scope
 from service.contract.errors import StoreUnavailable, UploadComplete
 from service.contract.quotas import Quotas, QuotaTable
 from service.engine.tables import uploads
-from service.http.resumable import finishing
+from service.http.tus import completion
 from service.retention import upload_deletion
 from service.stored import resumable_uploads, staged_uploads
 from service.stored.upload_turns import UploadCompletions, UploadTurns
@@ -263,7 +263,7 @@ def test_two_processes_that_store_one_upload_store_it_once(service, client, data
     assert _became(client, place)["location"]
     other = replace(service.parts, turns=UploadTurns(), endings=UploadCompletions())
     with pytest.raises(UploadComplete):
-        asyncio.run(finishing._finish(other, before, "somebody", Event()))
+        asyncio.run(completion._finish(other, before, "somebody", Event()))
     assert _became(client, place)["problem"] is None
 
 

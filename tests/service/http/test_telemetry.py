@@ -19,7 +19,8 @@ from service.engine import fleet_status, intake, leases
 from service.engine.records import Records
 from service.engine.tables import deliveries, task_rows, webhooks
 from service.engine.task_queue import InProcessQueue
-from service.http.telemetry import Telemetry, counts, record
+from service.http import telemetry
+from service.http.telemetry import Telemetry
 from taking import take
 
 LATER = 1e12
@@ -46,7 +47,7 @@ class AwayQueue(InProcessQueue):
 
 @pytest.fixture
 def records(engine, monkeypatch):
-    monkeypatch.setattr(counts, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(telemetry, "_KEPT_SECONDS", 0.0)
     return Records(engine)
 
 
@@ -56,7 +57,7 @@ def test_counting_takes_a_small_part_of_the_time_however_often_it_is_asked(tmp_p
     with ThreadPoolExecutor(4) as pool:
         pages = set(pool.map(lambda _: _counts(told), range(20)))
     assert (queue.counted, len(pages)) == (1, 1)
-    monkeypatch.setattr(counts, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(telemetry, "_KEPT_SECONDS", 0.0)
     other = Telemetry(records, queue)
     assert 'prescore_queued{queue="metrics"} 2.0' in _counts(other)
     assert 'prescore_queued{queue="metrics"} 3.0' in _counts(other)
@@ -156,7 +157,9 @@ def test_workers_are_told_by_the_queues_that_they_serve(records):
 
 def test_the_disk_of_home_is_told_where_there_is_one(records, tmp_path, monkeypatch):
     disk = SimpleNamespace(total=100, used=60, free=40)
-    monkeypatch.setattr(counts.shutil, "disk_usage", lambda at: disk if at == tmp_path else 1 / 0)
+    monkeypatch.setattr(
+        telemetry.shutil, "disk_usage", lambda at: disk if at == tmp_path else 1 / 0
+    )
     found = _numbers(records, home=tmp_path)
     assert (found["prescore_home_free_bytes",], found["prescore_home_bytes",]) == (40, 100)
     monkeypatch.undo()
@@ -181,7 +184,7 @@ def test_no_number_reads_the_rows_of_tasks_or_attempts(tmp_path):
     engine = empty_record.at(tmp_path)
     records = Records(engine)
     with statements.watched(engine) as found, records.reading() as connection:
-        list(record.numbers(connection, time.time()))
+        list(telemetry.collect_numbers(connection, time.time()))
     of_large = [
         step
         for statement in found

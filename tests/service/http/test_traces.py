@@ -144,7 +144,7 @@ def test_an_error_of_ours_is_an_error_and_a_refusal_is_none(traced, monkeypatch)
         raise ZeroDivisionError("a secret text")
 
     _, refused = _get(traced, "/v1/evaluations/ev_none")
-    monkeypatch.setattr("service.http.routers.limits.LimitsOut", fail)
+    monkeypatch.setattr("service.http.routers.health.LimitsOut", fail)
     answer, failed = _get(traced, "/v1/limits")
     assert answer.status_code == 500
     assert (refused.attributes["http.response.status_code"], refused.status.status_code.name) == (

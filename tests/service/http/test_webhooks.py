@@ -24,7 +24,7 @@ CAPTIONS = [{"image": f"{n}.jpg", "caption": "a word"} for n in range(3)]
 RUN = {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["bleu_1"], "subset": True}
 
 
-class Receiver:
+class StatusReceiver:
     """Answers with `status`, and keeps what it is told."""
 
     def __init__(self):
@@ -45,7 +45,7 @@ class Receiver:
 @pytest.fixture(scope="module")
 def told(serve_here, tmp_path_factory):
     """A service and the sender beside it; what they may ask is a receiver on this machine."""
-    receiver = Receiver()
+    receiver = StatusReceiver()
     authority = Authority(tmp_path_factory.mktemp("authority"))
     with serving(receiver.talk, authority.issue("hooks.example").server()) as server:
         named = AllowedHosts.read(f"hooks.example:{PORT}")

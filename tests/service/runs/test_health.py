@@ -59,6 +59,6 @@ def test_few_are_looked_at_however_many_there_are(records):
     usual = [ProbesRequest(dataset="d/test")] * 30
     _add(records, [*usual, *[ProbesRequest(dataset="d/test", tokenizer="none")] * 100])
     with records.reading() as connection, watched(records.engine) as statements:
-        assert probes.health_of(connection, SPLIT) is None
+        assert probes.find_health(connection, SPLIT) is None
     assert len(statements) == 2
     assert not any("runs.request" in statement.text for statement in statements)

@@ -18,8 +18,8 @@ from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.http import app
 from service.runs import kinds
-from service.runs.base import Kind, NewRun
-from service.runs.kinds import Offered
+from service.runs.kinds import KindEntry
+from service.runs.run_store import NewRun, RunKind
 from service.stored import datasets
 
 IMAGES = 3
@@ -34,7 +34,7 @@ class CountingIn(StrictModel):
 
 class CountingOut(Run):
     dataset: DatasetPinned
-    tasks: list[runs.Task]
+    tasks: list[runs.RunTask]
     warnings: list[Oddity]
     created_at: Timestamp
     finished_at: Timestamp
@@ -56,13 +56,13 @@ def _answer(parts, looked):
     return CountingOut(**looked.common, asked=asked, read=read)
 
 
-KIND = Kind("counting", "cn", "counting", PLACE, CountingOut, _answer)
+KIND = RunKind("counting", "cn", "counting", PLACE, CountingOut, _answer)
 
 
 @pytest.fixture
 def service(monkeypatch, serve_here, tmp_path):
     """Of an application that is made when the row is there."""
-    monkeypatch.setitem(kinds.KINDS, KIND.name, Offered(KIND, CountingIn, _begin))
+    monkeypatch.setitem(kinds.KINDS, KIND.name, KindEntry(KIND, CountingIn, _begin))
     with serve_here(tmp_path) as service:
         with service.client() as client:
             assert client.put("/v1/datasets/tiny", content=bundle(IMAGES)).status_code == 201
@@ -164,9 +164,9 @@ def test_what_is_no_such_request_is_refused_with_its_place(client):
 @pytest.mark.long
 def test_it_is_described(monkeypatch):
     """In words that are made of its noun, until it has some of its own."""
-    before = app.describe()["paths"].keys()
-    monkeypatch.setitem(kinds.KINDS, KIND.name, Offered(KIND, CountingIn, _begin))
-    paths = app.describe()["paths"]
+    before = app.describe_api()["paths"].keys()
+    monkeypatch.setitem(kinds.KINDS, KIND.name, KindEntry(KIND, CountingIn, _begin))
+    paths = app.describe_api()["paths"]
     new = {path: set(paths[path]) for path in paths.keys() - before}
     assert new == {
         PLACE: {"get", "post"},

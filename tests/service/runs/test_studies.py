@@ -19,10 +19,10 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import brought_columns, needs, run_tasks, runs, task_rows
 from service.engine.task_queue import InProcessQueue
-from service.runs import base, correlations, studies
-from service.runs.base import NewRun
-from service.runs.correlations import Asked
-from service.runs.kinds import KINDS, submit
+from service.runs import correlation_studies, correlations, run_store
+from service.runs.correlations import CorrelationsQuery
+from service.runs.kinds import KINDS, submit_run
+from service.runs.run_store import NewRun
 from service.stored import datasets, uploaded_files
 
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
@@ -87,7 +87,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         checkpoint=None if brought else _digest(name),
     )
     with records.transaction() as connection:
-        base.insert(connection, records, run)
+        run_store.insert_run(connection, records, run)
         for task in plan.everything():
             signature = facts.get("signed", {}).get(task.kind, f"{task.kind}|v:1")
             _done(
@@ -122,12 +122,12 @@ def _end(connection, identity, status, tasks=(), finished_at=None):
 def _ask(parts, dataset="coco/test", **asked):
     """The answer to who asks for a study."""
     asked = StudyRequest(dataset=dataset, **asked)
-    identity = submit(parts, KINDS["study"], asked).identity
-    return studies.KIND.look(parts, identity)[0]
+    identity = submit_run(parts, KINDS["study"], asked).identity
+    return correlation_studies.KIND.look(parts, identity)[0]
 
 
 def _told(parts, name="coco", **asked):
-    return correlations.look(parts, Asked(name, **asked))
+    return correlations.find_correlations(parts, CorrelationsQuery(name, **asked))
 
 
 def _study(records):
@@ -264,7 +264,7 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(part
     assert more.study.evaluations == found.study.evaluations
     assert more.under_way.progress.total == 4
     assert [each.place for each in more.study.metrics["cider_d"].correlations] == [30]
-    lines = list(correlations.sheet(parts, Asked("coco")))
+    lines = list(correlations.build_correlations_table(parts, CorrelationsQuery("coco")))
     assert len(lines) == 31
     assert lines[1] == ["cider_d", 1, "metric 0", 0.5, 0.25, 0.01, -0.5, None, 3]
 
@@ -272,7 +272,7 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(part
 @on_sqlite
 def test_the_sheet_of_no_study_is_not_found(parts):
     with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
-        list(correlations.sheet(parts, Asked("coco")))
+        list(correlations.build_correlations_table(parts, CorrelationsQuery("coco")))
 
 
 @on_sqlite
@@ -405,7 +405,7 @@ def test_too_few_images_make_no_strata(parts):
 
 @on_sqlite
 def test_only_so_many_of_the_latest_are_studied(parts, monkeypatch):
-    monkeypatch.setattr("service.runs.material._MOST", 3)
+    monkeypatch.setattr("service.runs.correlation_studies._MOST", 3)
     for name in ("a", "b", "c", "d"):
         _finish(parts.records, name)
     _ask(parts)
@@ -462,4 +462,4 @@ def test_the_split_is_asked_for_as_for_a_board(parts):
     splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
     stored_versions.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
     with pytest.raises(InvalidRequest, match="has the splits train, val"):
-        correlations.look(parts, Asked("two"))
+        correlations.find_correlations(parts, CorrelationsQuery("two"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from workers.analysis import image_order
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 
 
 def _known(images, seed=0):
@@ -43,7 +43,7 @@ def test_the_order_is_that_of_its_seed():
 
 def test_what_is_known_is_what_the_model_thinks_of_the_references():
     """Two images of two references each; of the first, both are certain and hit."""
-    columns = Columns(
+    columns = ProbabilityColumns(
         logp=np.log(np.array([1, 1, 1, 0.5, 0.25, 0.125, 0.125], np.float32)),
         rank=np.array([0, 0, 0, 0, 1, 3, 2], np.uint16),
         caption_offsets=np.array([0, 2, 3, 5, 7]),
@@ -56,7 +56,7 @@ def test_what_is_known_is_what_the_model_thinks_of_the_references():
 
 
 def test_a_reference_that_is_impossible_counts_as_the_worst():
-    columns = Columns(
+    columns = ProbabilityColumns(
         logp=np.array([-np.inf, -1, -5, -0.5], np.float32),
         rank=np.array([3, 0, 1, 0], np.uint16),
         caption_offsets=np.arange(5),

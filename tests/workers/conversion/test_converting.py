@@ -15,7 +15,13 @@ from typer.testing import CliRunner
 
 from builders import ENCODER, encoded
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, checkpoint_header, map_files, state_dicts
+from service.contract.formats import (
+    architectures,
+    bundles,
+    checkpoint_header,
+    map_files,
+    state_dicts,
+)
 from service.contract.formats.bundles import BundleItem
 from torch_captioners import (
     FEATURES,
@@ -79,7 +85,7 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("between", [False, True])
 @pytest.mark.parametrize("cell", LAYERS)
-@pytest.mark.parametrize("architecture", checkpoint_header.RECURRENT)
+@pytest.mark.parametrize("architecture", architectures.RECURRENT)
 def test_a_converted_model_computes_what_it_computed(files, tmp_path, architecture, cell, between):
     model, out = made(architecture, cell, between), tmp_path / "captioner.safetensors"
     done = _run(*files(model, map_of(architecture, between)), "--out", out)
@@ -103,7 +109,7 @@ def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
 
 
 @pytest.mark.parametrize("cell", LAYERS)
-@pytest.mark.parametrize("architecture", checkpoint_header.RECURRENT)
+@pytest.mark.parametrize("architecture", architectures.RECURRENT)
 def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
     text = proposal.propose_map(arrays(made(architecture, cell)), WORDS)
     for line in (
@@ -289,7 +295,7 @@ def test_the_pages_maps_are_ones():
     given = [map_files.parse_map(text) for text in texts]
     assert given[0].images == ["linear", "bn"]
     assert {each.architecture for each in given[1:]} == {*checkpoint_header.ARCHITECTURES} - {
-        *checkpoint_header.RECURRENT
+        *architectures.RECURRENT
     }
     uncommented = [re.sub(r"^# (?=\w+ = |\[)", "", text, flags=re.MULTILINE) for text in texts]
     assert [map_files.parse_map(text).order.model_dump() for text in uncommented[:-1]] == [

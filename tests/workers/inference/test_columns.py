@@ -4,7 +4,7 @@ from safetensors.numpy import save_file
 
 from service.contract.errors import InvalidColumns
 from workers.inference import columns
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 
 
 def _columns(captions, images, entropy=False):
@@ -12,7 +12,7 @@ def _columns(captions, images, entropy=False):
     caption_offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 9, captions))])
     tokens = caption_offsets[-1]
     bounds = np.sort(rng.integers(0, captions + 1, images - 1))
-    return Columns(
+    return ProbabilityColumns(
         logp=-rng.exponential(size=tokens).astype(np.float32),
         rank=rng.integers(0, 50, tokens).astype(np.uint16),
         caption_offsets=caption_offsets,

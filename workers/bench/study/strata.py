@@ -13,7 +13,7 @@ from service.contract.errors import MetricFailed
 from service.contract.metrics.families import FAMILIES
 from service.contract.plan.planning import SORTED_BY, STRATA
 from workers.bench.study.rows import StratumRows
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import ngrams, postgen, pregen
 from workers.metrics.family import FamilyScores, Floats
 from workers.metrics.ngrams import Ints
@@ -29,7 +29,7 @@ class StratifiedModel:
     set.
     """
 
-    columns: Columns
+    columns: ProbabilityColumns
     scores: Mapping[str, FamilyScores]
     rescore: Rescore | None = None
 
@@ -77,11 +77,11 @@ def _cuts(images: int) -> Iterator[tuple[int, int, int, int]]:
             yield count, number, number * size, (number + 1) * size
 
 
-def _in_order(columns: Columns, images: Ints) -> Columns:
+def _in_order(columns: ProbabilityColumns, images: Ints) -> ProbabilityColumns:
     """The columns of these images, in this order."""
     captions = _spread(columns.image_offsets, images)
     tokens = _spread(columns.caption_offsets, captions)
-    return Columns(
+    return ProbabilityColumns(
         logp=columns.logp[tokens],
         rank=columns.rank[tokens],
         caption_offsets=_offsets(np.diff(columns.caption_offsets)[captions]),
@@ -99,7 +99,7 @@ def _offsets(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-def _pregen(columns: Columns, start: int, stop: int) -> dict[str, float]:
+def _pregen(columns: ProbabilityColumns, start: int, stop: int) -> dict[str, float]:
     image_offsets = columns.image_offsets[start : stop + 1]
     caption_offsets = columns.caption_offsets[image_offsets[0] : image_offsets[-1] + 1]
     tokens = slice(caption_offsets[0], caption_offsets[-1])

@@ -18,7 +18,7 @@ from prescore.client import Client
 from prescore.counts import counted
 from prescore.errors import TimedOut
 from prescore.http.polling import OnChange
-from prescore.models import Evaluation, Run, Task
+from prescore.models import Evaluation, Run, RunTask
 from prescore.plain_text import quoted
 
 R = TypeVar("R", bound=Run)
@@ -129,7 +129,7 @@ class _Lines:
         console.say(line)
 
 
-def _state(run: Run, tasks: Sequence[Task]) -> str:
+def _state(run: Run, tasks: Sequence[RunTask]) -> str:
     done = sum(task.status not in UNDER_WAY for task in tasks)
     rows = [text.task_row(task) for task in tasks if task.status == "running"]
     running = ", ".join(" ".join(filter(None, (row[0], row[2]))) for row in rows[:MOST_NAMED])

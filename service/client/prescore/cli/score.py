@@ -14,7 +14,7 @@ from prescore.client import Client
 from prescore.counts import counted
 from prescore.errors import InvalidArgument
 from prescore.files import captions
-from prescore.models import Evaluation, Idf, Task, Tokenizer
+from prescore.models import Evaluation, Idf, RunTask, Tokenizer
 from prescore.plain_text import quoted
 
 _INCOMPLETE = 3  # a metric has no score
@@ -160,7 +160,7 @@ def _say_what_is_odd(run: Evaluation, absent: Mapping[str, str], *, is_written: 
         console.say(reason.format(", ".join(name for name in reasons if reasons[name] == reason)))
 
 
-def _without_scores(run: Evaluation) -> list[Task]:
+def _without_scores(run: Evaluation) -> list[RunTask]:
     return [task for task in run.tasks if task.status in ("failed", "unavailable")]
 
 

@@ -15,10 +15,10 @@ from prescore.models import (
     Learned,
     NoForecast,
     Probes,
+    RunTask,
     Score,
     Scored,
     Standing,
-    Task,
 )
 from prescore.plain_text import quoted
 
@@ -120,7 +120,7 @@ def on(evaluation: Evaluation) -> str:
     return f"{evaluation.dataset}{part}"
 
 
-def task_row(task: Task) -> tuple[str, str, str, str, str]:
+def task_row(task: RunTask) -> tuple[str, str, str, str, str]:
     return task.name, task.status, _progress(task), _seconds(task), _remarks(task)
 
 
@@ -267,15 +267,15 @@ def _section(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
     return [title, *aligned(rows, indent="  ")] if rows else []
 
 
-def _progress(task: Task) -> str:
+def _progress(task: RunTask) -> str:
     return f"{task.progress.done}/{task.progress.total}" if task.progress.total else ""
 
 
-def _seconds(task: Task) -> str:
+def _seconds(task: RunTask) -> str:
     return "" if task.seconds is None else f"{task.seconds:.1f} s"
 
 
-def _remarks(task: Task) -> str:
+def _remarks(task: RunTask) -> str:
     remarks = ["cached"] if task.cached else []
     if task.attempts > 1:
         remarks.append(f"attempt {task.attempts}")

@@ -36,7 +36,7 @@ def sent(transport: Transport, place: str, body: Body, report: Report) -> bool:
     """Whether the store has all parts of the upload at `place`, and the service knows. Not so where
     they are to be sent to the service.
     """
-    way = _Way(transport.address.patience)
+    way = _PartAttempts(transport.address.patience)
     while (state := _missing(transport, place)) is not None:
         if state.complete:
             return True
@@ -72,8 +72,8 @@ def _missing(transport: Transport, place: str) -> UploadParts | None:
         raise
 
 
-class _Way:
-    """The way to the store. Patience begins anew whenever a part was taken."""
+class _PartAttempts:
+    """Attempts to send parts to the store. Patience begins anew whenever a part was taken."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience

@@ -63,7 +63,7 @@ def stored(
         if error.status in (404, 405):
             return transport.send(whole)
         raise
-    way = _Way(transport.address.patience)
+    way = _ResumeAttempts(transport.address.patience)
     while True:
         try:
             if not parts.sent(transport, place, body, progress or _silent):
@@ -84,8 +84,8 @@ def _may_be_resumed(error: PrescoreClientError) -> bool:
     return isinstance(error, Refused) and error.status in (404, 408, 409)
 
 
-class _Way:
-    """How far an upload has come. Patience begins anew whenever it has come further."""
+class _ResumeAttempts:
+    """Attempts to resume an upload. Patience begins anew whenever it has more bytes."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -144,7 +144,7 @@ def _begun(transport: Transport, wanted: Wanted, body: Body) -> str:
 
 
 def _send_rest(
-    transport: Transport, place: str, body: Body, progress: Progress | None, way: _Way
+    transport: Transport, place: str, body: Body, progress: Progress | None, way: _ResumeAttempts
 ) -> None:
     """Send what the service does not have yet."""
     try:

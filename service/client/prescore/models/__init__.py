@@ -30,7 +30,7 @@ from prescore.models.leaderboard import BoardHead, Scored, Standing
 from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
 from prescore.models.probes import ProbeRow, Probes
-from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, Task
+from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, RunTask
 from prescore.models.studies import (
     Correlated,
     Correlation,
@@ -106,6 +106,7 @@ __all__ = [
     "Remaining",
     "Run",
     "RunProblem",
+    "RunTask",
     "Score",
     "Scored",
     "Split",
@@ -113,7 +114,6 @@ __all__ = [
     "Study",
     "StudyRun",
     "StudyUnderWay",
-    "Task",
     "TaskHeld",
     "Token",
     "TokenizedCaption",

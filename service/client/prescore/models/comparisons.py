@@ -6,7 +6,7 @@ from pydantic import Field
 
 from prescore.models.base import Answer, PageOf, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, ComparisonId, EvaluationId, Timestamp
-from prescore.models.runs import DatasetPinned, Run, Task
+from prescore.models.runs import DatasetPinned, Run, RunTask
 
 
 class Compared(Answer, needs=("a", "b")):
@@ -59,7 +59,7 @@ class Comparison(Run, needs=("a", "b")):
     a: EvaluationId
     b: EvaluationId
     dataset: DatasetPinned
-    tasks: TupleOf[Task]
+    tasks: TupleOf[RunTask]
     scores: dict[str, Compared]
     images: TupleOf[Moved] = Field(
         description="The images that differ most by any of the metrics, relative to that metric's "

@@ -7,7 +7,7 @@ from pydantic import Field
 from prescore.models.base import OR_NONE, Answer, Brief, OpenEnum, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, Digest, EvaluationId, Timestamp
 from prescore.models.metrics import MetricHealth, Score
-from prescore.models.runs import DatasetPinned, Oddity, Run, Task
+from prescore.models.runs import DatasetPinned, Oddity, Run, RunTask
 
 SCORES_SHOWN = 4  # in a short form
 MOST_LABELS = 100  # names, and values of each
@@ -140,7 +140,7 @@ class Evaluation(Run):
     dataset: DatasetPinned
     checkpoint: Digest | None
     columns: Digest | None = Field(description="The columns that were brought; null: none.")
-    tasks: TupleOf[Task]
+    tasks: TupleOf[RunTask]
     scores: dict[str, Score] = Field(
         description="By metric, as they are computed: the post-gen scores, the pre-gen scores "
         "requested by name and, for `all`, the headline ones."

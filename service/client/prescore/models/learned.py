@@ -6,7 +6,7 @@ from pydantic import Field
 
 from prescore.models.base import Answer, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, LearnedId, Timestamp
-from prescore.models.runs import DatasetPinned, Oddity, Run, Task
+from prescore.models.runs import DatasetPinned, Oddity, Run, RunTask
 
 
 class ModelTraining(Answer):
@@ -100,7 +100,7 @@ class Learned(Run):
 
     id: Annotated[LearnedId, SAFE_ID]
     dataset: DatasetPinned
-    tasks: TupleOf[Task]
+    tasks: TupleOf[RunTask]
     metric: str | None = Field(
         description="The metric's name in requests; null until it is trained.",
         examples=["nneval@0123456789ab"],

@@ -8,7 +8,7 @@ from pydantic import Field
 from prescore.models.base import Answer, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, ProbesId, Timestamp
 from prescore.models.metrics import MetricHealth
-from prescore.models.runs import DatasetPinned, Oddity, Run, Task
+from prescore.models.runs import DatasetPinned, Oddity, Run, RunTask
 
 MEANINGS = {  # of rows' names
     "RvR": "people's captions against other people's",
@@ -48,7 +48,7 @@ class Probes(Run):
 
     id: Annotated[ProbesId, SAFE_ID]
     dataset: DatasetPinned
-    tasks: TupleOf[Task]
+    tasks: TupleOf[RunTask]
     probes: dict[str, TupleOf[ProbeRow]]
     health: dict[str, MetricHealth] | None = Field(description="null until all probes are done.")
     warnings: TupleOf[Oddity]

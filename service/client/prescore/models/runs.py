@@ -36,7 +36,7 @@ class Progress(Answer):
     total: int
 
 
-class Task(Answer, needs=("name", "status")):
+class RunTask(Answer, needs=("name", "status")):
     """One computation of a run."""
 
     name: str = Field(examples=["columns"])
@@ -77,7 +77,7 @@ class Run(Linked, needs=("id", "status", "dataset")):
     note: str | None = Field(description="What somebody has noted about it.")
     if TYPE_CHECKING:  # each kind of run has them, in the order of its answer
         dataset: DatasetPinned
-        tasks: TupleOf[Task]
+        tasks: TupleOf[RunTask]
         error: RunProblem | None
         created_at: Timestamp
         finished_at: Timestamp | None

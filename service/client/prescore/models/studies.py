@@ -7,7 +7,7 @@ from pydantic import Field
 from prescore.counts import counted
 from prescore.models.base import Answer, Brief, OpenEnum, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, EvaluationId, StudyId, Timestamp
-from prescore.models.runs import DatasetPinned, Oddity, Progress, Run, RunStatus, Task
+from prescore.models.runs import DatasetPinned, Oddity, Progress, Run, RunStatus, RunTask
 
 StudyIdf = Literal["dataset", "stratum"]
 _StudyIdf = Annotated[StudyIdf, OpenEnum()]
@@ -106,7 +106,7 @@ class StudyRun(Run):
 
     id: Annotated[StudyId, SAFE_ID]
     dataset: DatasetPinned
-    tasks: TupleOf[Task]
+    tasks: TupleOf[RunTask]
     idf: _StudyIdf
     study: Study | None = Field(description="null until it has finished, and in lists.")
     warnings: TupleOf[Oddity]

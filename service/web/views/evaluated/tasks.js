@@ -6,7 +6,7 @@ import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["Task"]} Task */
+/** @typedef {import("../../core/api.js").Schemas["RunTask"]} Task */
 
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
 export function allTasks({ tasks: list, status }) {

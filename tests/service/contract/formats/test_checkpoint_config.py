@@ -7,7 +7,7 @@ import pytest
 
 from contract_files import WORDS, checkpoint, entry, refused, safetensors_file
 from service.contract import errors
-from service.contract.formats import checkpoint_header
+from service.contract.formats import checkpoint_header, vocabularies
 
 
 def judge(content):
@@ -155,7 +155,7 @@ def test_a_lone_surrogate_in_the_vocabulary_is_refused_with_its_index():
 
 
 def test_more_words_than_the_limit_are_counted_and_not_parsed():
-    text = "[" + '"",' * checkpoint_header.MAX_VOCABULARY + '""]'
+    text = "[" + '"",' * vocabularies.MAX_VOCABULARY + '""]'
     refused_metadata("vocabulary", text, errors.HeaderTooLarge, "vocabulary", "250001", "250000")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from contract_files import ENCODER, laid_out, refused, safetensors_file
 from service.contract.errors import ConfigInvalid, TensorMismatch
-from service.contract.formats import checkpoint_header
+from service.contract.formats import architectures, checkpoint_header
 
 WORDS = ["<edge>", "<unk>", "a"]
 S, E, A, D, F, V = 4, 3, 5, 6, 7, len(WORDS)
@@ -145,9 +145,9 @@ def test_a_wrong_config_is_refused_with_its_place(architecture, config, words):
 
 
 def test_sizes_that_are_left_out_are_those_of_the_state():
-    config = checkpoint_header.AttentionConfig(inputs="grid", size=4, feature_size=2)
+    config = architectures.AttentionConfig(inputs="grid", size=4, feature_size=2)
     assert (config.embedded, config.attended) == (4, 4)
-    stack = checkpoint_header.TransformerConfig(
+    stack = architectures.TransformerConfig(
         inputs="grid", size=4, layers=1, heads=1, feature_size=2
     )
     assert stack.inner == 16

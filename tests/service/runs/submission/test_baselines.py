@@ -14,10 +14,10 @@ from service.engine import leases
 from service.engine.blobs.folder import FileBlobs
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
-from service.runs import base, evaluations
-from service.runs.base import NewRun
+from service.runs import evaluations, run_store
+from service.runs.run_store import NewRun
 from service.runs.submission import baselines
-from service.runs.submission.baselines import Sought
+from service.runs.submission.baselines import BaselineRequest
 from service.stored import datasets
 from taking import take
 
@@ -71,7 +71,7 @@ def _evaluated(
     kept = {"checkpoint": None, "postgen": [metric], "subset": partial}
     with records.transaction() as connection:
         run = NewRun(identity, "evaluation", kept, pinned, plan, [], 1e9, labels=marked)
-        base.insert(connection, records, run)
+        run_store.insert_run(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
     for task in plan.everything():
         lease = take(records, task.key, "w")
@@ -85,8 +85,8 @@ def _find(
     records, blobs, text, metric="cider_d", dataset="coco/test", images=range(IMAGES), labels=()
 ):
     places = None if len(images) == IMAGES else frozenset(images)
-    sought = Sought(text, datasets.pin_split(records, dataset), places, dict(labels))
-    found = baselines.find(parts_on(records, blobs), sought, [metric])[metric]
+    sought = BaselineRequest(text, datasets.pin_split(records, dataset), places, dict(labels))
+    found = baselines.find_baselines(parts_on(records, blobs), sought, [metric])[metric]
     return found.model_dump(exclude_unset=True)
 
 
@@ -167,7 +167,7 @@ def test_an_evaluation_without_the_metric_is_passed_over(records, blobs):
 def test_one_that_has_not_succeeded_is_no_baseline_by_its_label_but_is_by_its_id(records, blobs):
     going = _evaluated(records, blobs, 0.4, branch="main", until="cider_d")
     assert _find(records, blobs, going) == {"none_because": f"{going} has no cider_d"}
-    base.cancel(ServiceParts(records, blobs, None, None), going, evaluations.KIND)
+    run_store.cancel_run(ServiceParts(records, blobs, None, None), going, evaluations.KIND)
     assert "has succeeded" in _find(records, blobs, "branch=main")["none_because"]
     assert _find(records, blobs, "branch=main")["is_first"]
 

@@ -15,7 +15,7 @@ from service.engine.blobs import open_blobs
 from service.engine.records import Records
 from service.engine.tables import checkpoints, labels, runs
 from service.runs import evaluations
-from service.runs.submission import forecasts
+from service.runs.submission import forecast_history
 from service.stored import columns
 from service.stored.datasets import PinnedSplit
 
@@ -55,7 +55,7 @@ class _Past:
         row = on_split(PINNED) | {"kind": "evaluation", "status": "succeeded"} | row
         named = {"architecture": row.pop("architecture", "merge"), "config": CONFIG}
         named |= {"units": row.pop("units", "words")}
-        scores = dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": cider}
+        scores = dict.fromkeys(forecast_history.PREDICTORS, 0.3) | {"cider_d": cider}
         scores = scores if shown is None else {name: scores[name] for name in shown}
         with self.records.transaction() as connection:
             self.records.add_new(
@@ -106,7 +106,9 @@ class _Past:
         return self._add(asked, plan)
 
     def _add(self, asked, plan):
-        found, reason = forecasts.add(parts_on(self.records, self.blobs), asked, PINNED, plan)
+        found, reason = forecast_history.add_forecast(
+            parts_on(self.records, self.blobs), asked, PINNED, plan
+        )
         task = found.named.get("forecast")
         history = task and json.loads(self.blobs.path(str(task.inputs["history"])).read_text())
         return list(found.named), history, reason
@@ -138,7 +140,7 @@ def test_eight_evaluations_of_two_runs_are_a_history_right_behind_the_pregen_sco
     assert history["evaluations"][0] == {
         "run": "run=1",
         "architecture": "merge",
-        "scores": dict.fromkeys(forecasts.PREDICTORS, 0.3) | {"cider_d": 0.7},
+        "scores": dict.fromkeys(forecast_history.PREDICTORS, 0.3) | {"cider_d": 0.7},
     }
 
 
@@ -299,23 +301,23 @@ def _row(**metrics):
 
 def test_a_forecast_is_shown_by_metric_once_its_task_is_done():
     waiting = {**_row(), "status": "waiting", "summary": None}
-    assert evaluations.forecast_shown([waiting], StoredEvaluation()) is None
-    assert evaluations.forecast_shown([], StoredEvaluation()) is None
-    found = evaluations.forecast_shown([_row(cider_d=FORECAST, spice=NONE)], StoredEvaluation())
+    assert evaluations.show_forecast([waiting], StoredEvaluation()) is None
+    assert evaluations.show_forecast([], StoredEvaluation()) is None
+    found = evaluations.show_forecast([_row(cider_d=FORECAST, spice=NONE)], StoredEvaluation())
     assert found["cider_d"].value == 0.4
     assert found["spice"].none_because == "not enough evidence"
 
 
 def test_where_no_metric_has_a_forecast_it_is_said_why():
-    found = evaluations.forecast_shown([_row(cider_d=NONE, spice=NONE)], StoredEvaluation())
+    found = evaluations.show_forecast([_row(cider_d=NONE, spice=NONE)], StoredEvaluation())
     assert isinstance(found, NoForecast)
     assert found.none_because == "not enough evidence"
     other = {**NONE, "none_because": "it is constant"}
     rows = [_row(bleu_1=NONE, cider_d=NONE, spice=other)]
-    told = evaluations.forecast_shown(rows, StoredEvaluation()).none_because
+    told = evaluations.show_forecast(rows, StoredEvaluation()).none_because
     assert told == "bleu_1, cider_d: not enough evidence; spice: it is constant"
     assert set(found.metrics) == {"cider_d", "spice"}
-    kept = evaluations.forecast_shown(
+    kept = evaluations.show_forecast(
         [], StoredEvaluation(forecast=MissingForecast(none_because="too few"))
     )
     assert kept == NoForecast(none_because="too few", metrics={})

@@ -10,7 +10,7 @@ from service.contract.errors import MetricFailed
 from workers.bench.study import rows as tensors
 from workers.bench.study import strata
 from workers.bench.study.strata import StratifiedModel
-from workers.inference.columns import Columns
+from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
 
@@ -30,7 +30,7 @@ def columns():
     captions = rng.integers(1, 4, IMAGES)
     lengths = rng.integers(1, 6, captions.sum())
     tokens = int(lengths.sum())
-    return Columns(
+    return ProbabilityColumns(
         logp=-rng.exponential(size=tokens).astype(np.float32),
         rank=rng.integers(0, 2, tokens).astype(np.uint16),
         caption_offsets=np.concatenate([[0], np.cumsum(lengths)]),
@@ -158,7 +158,7 @@ def test_what_does_not_fit_together_is_refused(columns, scores):
     few = _score("cider_d", ["a dog"] * 4, [["a dog"]] * 4)
     with pytest.raises(MetricFailed, match=r"of one caption for each of 23 images, found \[4\]"):
         StratifiedModel(columns, {"cider_d": few})
-    small = Columns(
+    small = ProbabilityColumns(
         np.zeros(4, np.float32), np.zeros(4, np.uint16), np.arange(5), np.arange(5),
         np.zeros((4, 1), np.uint16), np.zeros((4, 1), np.float32),
     )  # fmt: skip

@@ -1,1 +1,0 @@
-"""What a request passes before its route: connection, log, origin, body."""

@@ -1,0 +1,1 @@
+"""Middleware: connections, the access log, origins, keys and rate limits of requests."""

@@ -1,0 +1,180 @@
+"""HTTP connections with bounds: uvicorn's protocol, and what it does not limit.
+
+Every `PATIENCE` seconds each connection is looked at. It is closed if its client has not begun a
+request since then, has not ended a header, has sent a body more slowly than `SLOWEST`, or has taken
+an answer more slowly. What the service itself delays does not count. After a refusal, the rest of
+the body is read and dropped for as long, since many clients read an answer only then.
+"""
+
+import asyncio
+import resource
+import time
+import uuid
+from http import HTTPStatus
+from operator import itemgetter
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.contract import limits
+from service.contract.errors import LongHeader, Overloaded, RequestRefused, SlowRequest
+from service.http import problems
+
+# What is around a body may be longer the more there is of the body: in a chunked body that comes
+# byte by byte, six are around each.
+_AROUND_A_BYTE = 8
+_AROUND_A_FIELD = 4  # a colon, a blank, the line's end
+_OWN_FILES = 64  # database, Redis, objects, what libraries open
+_SLOW = SlowRequest(f"expected a request to arrive with {limits.SLOWEST} bytes a second at least")
+_LONG = LongHeader(f"expected a header of at most {limits.HEADER_BYTES} bytes")
+_MANY = Overloaded("the service has as many connections as it may have; try again later")
+
+
+def raise_file_limit() -> None:
+    """Let this process open as many files as it may ever."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+
+
+def find_connection_limit() -> int:
+    """As many as `limits.CONNECTIONS`; fewer where this process may open few files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(8, min(limits.CONNECTIONS, files - _OWN_FILES))
+
+
+class BoundedConnection(HttpToolsProtocol):
+    patience: float = limits.PATIENCE
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.waits_since = time.monotonic()  # when the connection or its last request began
+        self._in_header = self._in_body = False
+        self._header = 0  # bytes of this request's line and header fields
+        self._around = 0  # bytes of it beside its body, without those that came with its beginning
+        self._body = 0  # bytes of its body
+        self._refused = False  # it was answered before its body had arrived, and a look saw that
+        self._arrived = 0  # bytes since the last look
+        self._held_up = False  # since then the service took what arrived more slowly than it came
+        self._unsent = 0  # bytes of answers that waited to be sent at that look
+        self._looking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look_later()
+        if len(self.connections) > find_connection_limit():
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._arrived += len(data)
+        self._around += len(data)
+        super().data_received(data)
+        self._held_up |= self.flow.read_paused
+        if self._around > limits.HEADER_BYTES + _AROUND_A_BYTE * self._body:
+            self._refuse(_LONG)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.waits_since = time.monotonic()
+        self._in_header = True
+        self._refused = False
+        self._header = self._around = self._body = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._header += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header += len(name) + len(value) + _AROUND_A_FIELD
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_header, self._in_body = False, True
+        if self._header > limits.HEADER_BYTES:
+            raise _LONG  # the parser stops, and `send_400_response` is called
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        self._around -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._header > limits.HEADER_BYTES:
+            self._refuse(_LONG)
+        else:
+            super().send_400_response(msg)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unsent = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether there is no request, or not yet a whole header."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited for a request for longest, or this one."""
+        idle = [
+            (other.waits_since, other)
+            for other in self.connections
+            if isinstance(other, BoundedConnection) and other is not self and other.is_idle
+        ]
+        if idle:
+            min(idle, key=itemgetter(0))[1].transport.abort()
+        else:
+            self._refuse(_MANY)
+
+    def _look_later(self) -> None:
+        self._looking = self.loop.call_later(self.patience, self._look)
+
+    def _look(self) -> None:
+        self._look_later()
+        waits = time.monotonic() - self.waits_since >= self.patience
+        unsent = self.transport.get_write_buffer_size()
+        enough = limits.SLOWEST * self.patience
+        held_up = self._held_up or self._waits_for_us()
+        if unsent and self._unsent and unsent > self._unsent - enough:
+            self.transport.abort()
+        elif self._in_header and waits:
+            self._refuse(_SLOW)
+        elif self._in_body and self.is_idle:
+            if self._refused:
+                self.transport.abort()
+            self._refused = True
+        elif self._in_body and waits and self._arrived < enough and not held_up:
+            self._refuse(_SLOW)
+        elif self.cycle is None and waits:
+            self.transport.close()
+        self._arrived, self._held_up, self._unsent = 0, self._waits_for_us(), unsent
+
+    def _waits_for_us(self) -> bool:
+        """Tell whether the client may not send more before the service has read, or has said so."""
+        return bool(self.flow.read_paused or (self.cycle and self.cycle.waiting_for_100_continue))
+
+    def _refuse(self, error: RequestRefused) -> None:
+        is_free = self.is_idle or not self.cycle.response_started
+        if is_free and not self.transport.is_closing():
+            self.transport.write(_answer(error))
+        self.transport.close()
+
+
+def _answer(error: RequestRefused) -> bytes:
+    status = HTTPStatus(problems.find_status(type(error)))
+    body = problems.write_problem(status, error.code, error.detail, uuid.uuid4().hex).encode()
+    lines = [f"HTTP/1.1 {status.value} {status.phrase}", f"content-type: {problems.MEDIA_TYPE}"]
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        lines += [f"{name}: {text}" for name, text in problems.RETRY_LATER.items()]
+    lines += [f"content-length: {len(body)}", "connection: close", "", ""]
+    return "\r\n".join(lines).encode() + body

@@ -1,0 +1,104 @@
+"""Rate limits: requests of each key in a minute, over all processes of a fleet.
+
+They are counted in this process, so that a request waits for nothing; once a second the processes
+of a fleet add up what they have counted, in Redis. So a limit holds to a second's requests.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from service.http import watchers
+
+log = structlog.get_logger()
+
+WINDOW = 60  # seconds
+_PERIOD = 1.0  # seconds between two looks at what others have counted
+_NAME = "prescore:requests:{window}:{key}"
+
+
+class SharedCounts(Protocol):
+    """Counts that the processes of a fleet add up together."""
+
+    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
+        """Add to numbers by their names, which are forgotten after so many seconds; returns the
+        sums.
+        """
+        ...
+
+
+@dataclass
+class _KeyCount:
+    """`here`: in this process, of which `told` were added up; `elsewhere`: in the others."""
+
+    here: int = 0
+    told: int = 0
+    elsewhere: int = 0
+
+
+@dataclass(frozen=True)
+class RequestRate:
+    """`left`: requests that this minute leaves; `seconds`: until the next one."""
+
+    most: int
+    left: int
+    seconds: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.left < 0
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """As the IETF's draft of RateLimit header fields says."""
+        policy = f'"requests";q={self.most};w={WINDOW}'
+        now = f'"requests";r={max(self.left, 0)};t={self.seconds}'
+        return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", now.encode())]
+
+
+class RateLimiter:
+    def __init__(self, shared: SharedCounts) -> None:
+        self._shared = shared
+        self._window = 0
+        self._counted: dict[str, _KeyCount] = {}
+
+    def count(self, key: str, most: float, now: float) -> RequestRate:
+        """Count a request of a key that may make so many a minute."""
+        window = int(now // WINDOW)
+        if window != self._window:
+            self._window, self._counted = window, {}
+        counted = self._counted.setdefault(key, _KeyCount())
+        counted.here += 1
+        left = int(most) - counted.here - counted.elsewhere
+        return RequestRate(int(most), left, WINDOW - int(now % WINDOW))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with watchers.run_in_background(self._go_on()):
+            yield
+
+    async def _go_on(self) -> None:
+        while True:
+            await asyncio.sleep(_PERIOD)
+            try:
+                await self.exchange()
+            except Exception as error:  # noqa: BLE001  Redis is away: each process counts alone
+                log.warning("requests are counted here alone", error=type(error).__name__)
+
+    async def exchange(self) -> None:
+        """Tell what was counted here since the last time, and learn what was counted elsewhere."""
+        window, counted = self._window, self._counted
+        more = {key: one.here - one.told for key, one in counted.items() if one.here > one.told}
+        if not more:
+            return
+        names = {_NAME.format(window=window, key=key): key for key in more}
+        asked = {name: more[key] for name, key in names.items()}
+        sums = await asyncio.to_thread(self._shared.add_up, asked, 2 * WINDOW)
+        for name, total in sums.items():
+            one = counted[names[name]]
+            one.told += asked[name]
+            one.elsewhere = max(0, total - one.told)

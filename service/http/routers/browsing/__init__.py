@@ -1,1 +1,0 @@
-"""Routes by which people look through images, and find labels to choose from."""

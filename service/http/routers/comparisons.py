@@ -1,0 +1,67 @@
+"""/v1/comparisons/{id}/images: every image of a comparison."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from prescore.models.comparisons import ComparedImagePage
+from service.contract.api.field_types import MetricName
+from service.contract.errors import (
+    BlobDamaged,
+    BlobMissing,
+    InvalidCursor,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    UnknownMetric,
+)
+from service.http import openapi
+from service.http.access import ScopedRoute
+from service.http.dependencies import Service
+from service.http.routers.request_parameters import ComparisonIdentity, Cursor, Digits
+from service.runs import comparisons
+
+router = APIRouter(prefix="/v1/comparisons/{id}", tags=["comparisons"], route_class=ScopedRoute)
+
+
+@router.get(
+    "/images",
+    operation_id="list_compared_images",
+    summary="Every image with both captions and their scores",
+    responses=openapi.describe_refusals(
+        NotFound,
+        BlobMissing,
+        BlobDamaged,
+        StoreUnavailable,
+        InvalidCursor,
+        InvalidRequest,
+        UnknownMetric,
+    ),
+)
+def list_compared_images(
+    id: ComparisonIdentity,
+    service: Service,
+    metric: Annotated[
+        MetricName | None,
+        Query(
+            max_length=200,
+            description="A post-gen metric of the comparison, of which single captions have "
+            "scores. By default the first one.",
+            examples=["bleu_4"],
+        ),
+    ] = None,
+    sort: Annotated[
+        Literal["difference", "-difference", "a", "-a", "b", "-b"] | None,
+        Query(
+            description="By the score of one of the two, or by the difference a - b, the lowest "
+            "first; after a `-`, the highest first. Equal ones are in the dataset's order, unknown "
+            "ones at the end. By default all are in the dataset's order."
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000), Digits] = 1000,
+    cursor: Cursor = None,
+) -> ComparedImagePage:
+    """Both captions of each image, and their scores by one metric; 404 where single captions have
+    none, as by pre-gen metrics.
+    """
+    return comparisons.build_image_page(service, id, metric, sort, limit, cursor)

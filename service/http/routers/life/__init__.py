@@ -1,1 +1,0 @@
-"""Changes of what is kept: labels and notes, deletions, and who made them."""

@@ -1,1 +1,0 @@
-"""Routes of what the service sends by itself."""

@@ -1,0 +1,74 @@
+"""/v1/events: changes of all of a team's runs, as server-sent events."""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from prescore.models.runs import RunEvent
+from service.http import openapi
+from service.http.access import ScopedRoute
+from service.http.dependencies import AppParts, Service
+from service.http.routers.request_parameters import Digits
+
+router = APIRouter(prefix="/v1/events", tags=["evaluations"], route_class=ScopedRoute)
+_KEEP_ALIVE_SECONDS = 15.0
+_NEARLY = 0.05  # seconds: a timer may be early
+
+
+@router.get(
+    "",
+    operation_id="stream_team_events",
+    summary="Listen to all runs of the team",
+    response_class=StreamingResponse,
+    response_description="Server-sent events without ids; their `event` is `run`.",
+    responses={
+        200: {
+            "content": {"text/event-stream": {"schema": openapi.describe_event("run", RunEvent)}}
+        },
+        **openapi.describe_refusals(),
+    },
+)
+async def stream_team_events(
+    request: Request,
+    service: Service,
+    seconds: Annotated[
+        int | None,
+        Query(ge=1, le=3600, description="How long to listen; without it, until you leave."),
+        Digits,
+    ] = None,
+) -> StreamingResponse:
+    """An event `run` for each new state of a run: of evaluations, comparisons, probes, trainings
+    and studies. What changed while nobody listened is not told: ask for it after the connection
+    is made. Comments keep a connection without events open.
+    """
+    return StreamingResponse(
+        _stream(request, service, math.inf if seconds is None else seconds),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(request: Request, service: AppParts, seconds: float) -> AsyncIterator[str]:
+    yield ": listening\n\n"
+    until = time.monotonic() + seconds
+    changes = request.app.state.teams.changes(
+        service.asker.team,
+        service.records,
+        lambda: min(_KEEP_ALIVE_SECONDS, until - time.monotonic()),
+    )
+    async for changed in changes:
+        if time.monotonic() >= until - _NEARLY or not await asyncio.to_thread(
+            service.has_valid_key
+        ):
+            return
+        for identity, (kind, version, status) in changed.items():
+            told = {"kind": kind, "id": identity, "version": version, "status": status}
+            yield f"event: run\ndata: {json.dumps(told)}\n\n"
+        if not changed:
+            yield ": still here\n\n"

@@ -1,0 +1,274 @@
+"""Uploads into the object store: bodies in chunks, files by digest, bundles of datasets."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any, Protocol
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect
+
+from prescore.models.datasets import Dataset
+from service.contract import limits
+from service.contract.errors import (
+    BodyTooLarge,
+    DigestMismatch,
+    InvalidRequest,
+    NotFound,
+    ServiceUnavailable,
+)
+from service.contract.formats.bundles import plain_tar
+from service.contract.formats.bundles.files import ContentDigests
+from service.engine.blobs import Blobs, BlobUpload, WholeUpload
+from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
+from service.http.access import find_meter
+from service.http.dependencies import AppParts, find_caller
+from service.stored import dataset_versions, judges
+from service.stored.dataset_versions import JudgedBundle
+from service.stored.judges import Facts
+
+_BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
+_BEGINNING = 512  # bytes that tell how many are needed
+_WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay other requests
+
+
+async def read_chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
+    """The body in chunks; raises if it is longer than `max_bytes` or than its Content-Length."""
+    announced = request.headers.get("content-length")
+    meter = find_meter(request)
+    max_bytes = max_bytes if meter.most is None else min(max_bytes, meter.most)
+    if announced is not None and int(announced) > max_bytes:
+        raise BodyTooLarge(f"the body has {announced} bytes, at most {max_bytes} are accepted")
+    size = 0
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            meter.received = size
+            if size > max_bytes:
+                raise BodyTooLarge(f"the body has more than {max_bytes} bytes")
+            yield chunk
+    except ClientDisconnect:
+        raise InvalidRequest("the connection was cut before the body ended") from None
+    if announced is not None and size != int(announced):
+        raise InvalidRequest(f"announced {announced} bytes, received {size}")
+
+
+@dataclass(frozen=True)
+class EarlyQuestion:
+    """Question to judges before the rest of a body comes; `needed`: bytes, by the first ones."""
+
+    question: str
+    needed: Callable[[bytes], int]
+
+
+class AskJudges(Protocol):
+    """Asks judges about a whole file."""
+
+    def __call__(self, question: str, /, **asked: object) -> Awaitable[Facts]: ...
+
+
+@asynccontextmanager
+async def receive_upload(
+    request: Request, blobs: Blobs, early: EarlyQuestion
+) -> AsyncIterator[tuple[BlobUpload, Facts]]:
+    """Write the whole body to an upload, which the caller commits, and judge its beginning."""
+    announced = request.headers.get("content-length")
+    length = None if announced is None else int(announced)
+    with blobs.upload() as upload:
+        buffer = bytearray()
+        facts: Facts | None = None
+        beginning = b""
+        async for chunk in read_chunks(request, limits.UPLOAD_BYTES):
+            buffer += chunk
+            if facts is None:
+                if upload.size == 0:
+                    beginning = bytes(buffer[:_BEGINNING])
+                if upload.size + len(buffer) >= early.needed(beginning):
+                    await _emptied(buffer, upload.write)
+                    await asyncio.to_thread(upload.flush)
+                    facts = await judge_beginning(upload, early, length)
+                    if facts == judges.NOT_YET:
+                        length = None  # judged again when all of it is there
+            if len(buffer) >= _BUFFER:
+                await _emptied(buffer, upload.write)
+        await _emptied(buffer, upload.write)
+        await asyncio.to_thread(upload.flush)
+        if facts is None or length is None:
+            facts = await judge_beginning(upload, early, upload.size)
+        yield upload, facts
+
+
+async def check_repeated_upload(request: Request, digest: str) -> None:
+    """Read the body of what is stored already, keep nothing, and refuse it if it is another one."""
+    body = hashlib.sha256()
+    buffer = bytearray()
+    async for chunk in read_chunks(request, limits.UPLOAD_BYTES):
+        buffer += chunk
+        if len(buffer) >= _BUFFER:
+            await _emptied(buffer, body.update)
+    await _emptied(buffer, body.update)
+    check_digest(f"sha256:{body.hexdigest()}", digest)
+
+
+def check_digest(found: str, digest: str) -> None:
+    """Refuse a body whose digest is not the one in the URL."""
+    if found != digest:
+        raise DigestMismatch(f"the body's SHA-256 is {found}, not {digest}")
+
+
+async def judge_beginning(upload: WholeUpload, early: EarlyQuestion, length: int | None) -> Facts:
+    """Ask judges about the beginning of a file of that length in bytes, or about a whole one."""
+    asked = judges.get_judges().ask(
+        early.question, lambda: False, path=str(upload.path), bytes=length
+    )
+    return await asyncio.wrap_future(asked)
+
+
+async def judge_upload(request: Request, question: str, **asked: object) -> Facts:
+    """Ask judges about a body that has come as a whole; they stop when its sender leaves."""
+    left = Event()
+    answer = asyncio.wrap_future(judges.get_judges().ask(question, left.is_set, **asked))
+    leaving = asyncio.ensure_future(_leaving(request))
+    try:
+        either: list[asyncio.Future[Any]] = [answer, leaving]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        raise InvalidRequest("the connection was cut before the body was judged")
+    finally:
+        left.set()
+        answer.cancel()
+        leaving.cancel()
+
+
+async def _leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _emptied(buffer: bytearray, into: Callable[[bytes], object]) -> None:
+    data = bytes(buffer)
+    buffer.clear()
+    async with _WRITERS:
+        await asyncio.to_thread(into, data)
+
+
+class DigestStore(Protocol):
+    """Protocol of the modules that store checkpoints and columns."""
+
+    def exists(self, records: Records, blobs: Blobs, digest: str) -> bool: ...
+    def add(
+        self,
+        records: Records,
+        digest: str,
+        size: int,
+        description: dict[str, Any],
+        blobs: Blobs | None = None,
+    ) -> None: ...
+    def get(self, records: Records, digest: str) -> BaseModel: ...
+
+
+@dataclass(frozen=True)
+class DigestFiles:
+    """`whole`: what judges are asked once the whole file is there; None: its beginning told all.
+    `prepare`: what is begun whenever a file was sent, for this caller.
+    """
+
+    noun: str
+    stored: DigestStore
+    early: EarlyQuestion
+    whole: str | None = None
+    prepare: Callable[[ServiceParts, str, str], None] | None = None
+
+    def head(self, service: AppParts, digest: str) -> Response:
+        if not self.stored.exists(service.records, service.blobs, digest):
+            raise NotFound(f"no {self.noun} {digest}")
+        return Response()
+
+    async def put(self, service: AppParts, digest: str, request: Request) -> Response:
+        """200 where it was stored already, 201 where it is new."""
+        records, blobs, caller = service.records, service.blobs, find_caller(request)
+        known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
+        if known:
+            await check_repeated_upload(request, digest)
+        else:
+            async with receive_upload(request, blobs, self.early) as (upload, told):
+                check_digest(upload.digest, digest)
+                await self._store(service, digest, upload, told, partial(judge_upload, request))
+        return JSONResponse(await self._described(service, digest, caller), 200 if known else 201)
+
+    async def keep(
+        self, service: AppParts, digest: str, upload: WholeUpload, ask: AskJudges, caller: str
+    ) -> tuple[dict[str, Any], bool]:
+        """Judge and store what has arrived in another way; returns what it is, and whether it is
+        new.
+        """
+        check_digest(upload.digest, digest)
+        records, blobs = service.records, service.blobs
+        known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
+        if not known:
+            told = await judge_beginning(upload, self.early, upload.size)
+            await self._store(service, digest, upload, told, ask)
+        return await self._described(service, digest, caller), not known
+
+    async def _store(
+        self, service: AppParts, digest: str, upload: WholeUpload, told: Facts, ask: AskJudges
+    ) -> None:
+        facts = told if self.whole is None else await ask(self.whole, path=str(upload.path))
+        await asyncio.to_thread(upload.commit)
+        known = service.records, digest, upload.size, facts, service.blobs
+        await asyncio.to_thread(self.stored.add, *known)
+
+    async def _described(self, service: AppParts, digest: str, caller: str) -> dict[str, Any]:
+        try:
+            if self.prepare is not None:
+                await asyncio.to_thread(self.prepare, service, digest, caller)
+            answer = await asyncio.to_thread(self.stored.get, service.records, digest)
+        except NotFound:
+            raise ServiceUnavailable(
+                f"{digest} was deleted while it was sent; send it again"
+            ) from None
+        return answer.model_dump(mode="json")
+
+
+DATASET_BEGINNING = EarlyQuestion("beginning", lambda _: plain_tar.BLOCK)
+_OF_FILES = (".tar", ".gz", ".tgz", ".zip", ".json", ".jsonl")
+
+
+def check_dataset_name(name: str) -> None:
+    """Raise for a file's name: curl adds it to an address that ends with a slash."""
+    if name.lower().endswith(_OF_FILES):
+        raise InvalidRequest(
+            f"{name} is the name of a file, and a dataset is called as flickr8k is: curl adds the "
+            "file's name to an address that ends with /",
+            [("/path/name", f"expected a name without {', '.join(_OF_FILES)} at its end")],
+        )
+
+
+async def store_dataset(
+    service: AppParts, name: str, upload: WholeUpload, ask: AskJudges
+) -> tuple[Dataset, bool]:
+    """Judge the whole bundle and store it; returns the version, and whether it is new."""
+    records, blobs = service.records, service.blobs
+    with blobs.derived.new() as images, blobs.derived.new() as captions:
+        path = str(upload.path)
+        facts = await ask("dataset", path=path, images=str(images))
+        content = await _content(ask, path, captions)
+        bundle = JudgedBundle(upload, facts, content, captions, images)
+        storing = partial(
+            dataset_versions.store_version, records, blobs, name, bundle, service.asker
+        )
+        return await asyncio.to_thread(storing)
+
+
+async def _content(ask: AskJudges, path: str, captions: Path | None = None) -> ContentDigests:
+    copy = None if captions is None else str(captions)
+    return ContentDigests(**await ask("content", path=path, captions=copy))

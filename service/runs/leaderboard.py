@@ -1,0 +1,246 @@
+"""Leaderboards and histories: one metric of all finished evaluations of a split.
+
+A list has scores with one signature; the others are only counted, by signature.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from prescore.models.identifiers import rfc3339
+from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
+from service.contract.api.field_types import moment
+from service.contract.errors import InvalidCursor, InvalidRequest
+from service.contract.metrics import catalogue
+from service.engine.records import in_batches
+from service.engine.service_parts import ServiceParts
+from service.engine.tables import labels, runs, score_rows
+from service.runs import ranking, run_lists, score_boards
+from service.runs.score_boards import BoardMatch, BoardQuery, BoardScores, find_board
+from service.stored import datasets
+
+_BOARD, _HISTORY = "leaderboard", "history"
+_SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")
+_ORDER = ("place", "created_at", "run_id")
+_COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
+
+
+def build_leaderboard(
+    parts: ServiceParts, asked: BoardQuery, limit: int | None = None, cursor: str | None = None
+) -> Leaderboard:
+    """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
+    listed once.
+    """
+    _check_direction(asked.metric)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        found = find_board(connection, pinned, asked)
+        last = _last(connection, found, asked, _BOARD, cursor)
+        above = [] if last is None else _above(connection, found, asked, last)
+        rows = _best(connection, found, asked, limit, last)
+        shown = rows[:limit]
+        facts = _facts(connection, found, asked, shown)
+        known = ranking.read_draws(connection, [*above, *rows])
+    ranks = ranking.rank_rows([*above, *rows], known)[len(above) :]
+    items = [
+        Standing(**place, **_scored(row, facts)) for row, place in zip(shown, ranks, strict=False)
+    ]
+    following = run_lists.write_cursor(_BOARD, shown[-1].run_id) if len(rows) > len(shown) else None
+    return Leaderboard(**_described(found, asked, facts), items=items, next=following)
+
+
+def build_history(
+    parts: ServiceParts, asked: BoardQuery, limit: int | None = None, cursor: str | None = None
+) -> ScoreHistory:
+    """The scores of all evaluations, the latest first."""
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        found = find_board(connection, pinned, asked)
+        last = _last(connection, found, asked, _HISTORY, cursor)
+        rows = _latest(connection, found, asked, limit, last)
+        shown = rows[:limit]
+        facts = _facts(connection, found, asked, shown)
+    following = (
+        run_lists.write_cursor(_HISTORY, shown[-1].run_id) if len(rows) > len(shown) else None
+    )
+    items = [Scored(**_scored(row, facts)) for row in shown]
+    return ScoreHistory(**_described(found, asked, facts), items=items, next=following)
+
+
+def build_scores_table(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
+    """The page as rows of a table, with the columns' names first; labels are JSON."""
+    ranked = isinstance(page, Leaderboard)
+    yield (*(("rank", "tied") if ranked else ()), *_COLUMNS, *page.beside)
+    for item in page.items:
+        low, high = item.interval or (None, None)
+        text = json.dumps(item.labels, ensure_ascii=False)
+        made = item.created_at and rfc3339(item.created_at)
+        place = (item.rank, item.tied) if isinstance(item, Standing) else ()
+        facts = item.evaluation, item.checkpoint, item.value, low, high, made, text
+        beside_it = (item.scores.get(name) for name in page.beside)
+        yield (*place, *facts, *(None if one is None else one.value for one in beside_it))
+
+
+def _check_direction(metric: str) -> None:
+    if catalogue.find_metric(metric).higher_is_better is None:
+        raise InvalidRequest(
+            f"{metric} is neither better high nor low: nothing can be ranked by it",
+            [("/query/metric", "expected a metric that has a direction")],
+        )
+
+
+def _listed(connection: Connection, found: BoardMatch, asked: BoardQuery) -> sa.Select[Any]:
+    """The board's scores that are listed."""
+    query = sa.select(*(score_rows.c[name] for name in _SHOWN))
+    query = query.where(score_rows.c.board_id == found.board, score_rows.c.listed)
+    if not asked.labels:
+        return query
+    return query.join(labels, labels.c.run_id == score_rows.c.run_id).where(
+        score_rows.c.metric.in_(catalogue.list_metric_names(asked.metric)),
+        *run_lists.filter_labels(connection, asked.labels),
+    )
+
+
+def _firsts(
+    connection: Connection, found: BoardMatch, asked: BoardQuery
+) -> tuple[sa.Select[Any], Any]:
+    """The rows of a leaderboard, of equal scores of a checkpoint only the first; its columns."""
+    if not asked.labels:
+        columns = score_rows.c
+        on_board = columns.board_id == found.board, columns.first
+        return sa.select(*(columns[name] for name in _SHOWN)).where(*on_board), columns
+    age = score_rows.c.created_at, score_rows.c.run_id
+    again = sa.func.row_number().over(partition_by=score_rows.c.same, order_by=age)
+    rows = _listed(connection, found, asked).add_columns(again.label("again")).subquery()
+    return sa.select(*(rows.c[name] for name in _SHOWN)).where(rows.c.again == 1), rows.c
+
+
+def _best(
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    limit: int | None,
+    after: Row[Any] | None,
+) -> Sequence[Row[Any]]:
+    """A page's rows, and one more if there is one."""
+    if found.board is None:
+        return []
+    query, columns = _firsts(connection, found, asked)
+    order = [columns[name] for name in _ORDER]
+    if after is not None:
+        query = query.where(sa.tuple_(*order) > sa.tuple_(*_position(after, _ORDER)))
+    return connection.execute(_limited(query.order_by(*order), limit)).all()
+
+
+def _above(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, last: Row[Any]
+) -> Sequence[Row[Any]]:
+    """Read the columns that ranks are made of, of all rows up to this one: an index has them."""
+    query, columns = _firsts(connection, found, asked)
+    order = [columns[name] for name in _ORDER]
+    upto = query.where(sa.tuple_(*order) <= sa.tuple_(*_position(last, _ORDER)))
+    only = upto.with_only_columns(*(columns[name] for name in ("place", "low", "high", "draws_id")))
+    return connection.execute(only.order_by(*order)).all()
+
+
+def _position(row: Row[Any], names: Iterable[str]) -> list[Any]:
+    return [getattr(row, name) for name in names]
+
+
+def _latest(
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    limit: int | None,
+    after: Row[Any] | None,
+) -> Sequence[Row[Any]]:
+    if found.board is None:
+        return []
+    source = labels if asked.labels else score_rows  # an index of either has this order
+    order = source.c.created_at, source.c.run_id
+    query = _listed(connection, found, asked)
+    if after is not None:
+        position = after.created_at, after.run_id
+        query = query.where(sa.tuple_(*order) < sa.tuple_(*position))
+    latest = query.order_by(*(column.desc() for column in order))
+    return connection.execute(_limited(latest, limit)).all()
+
+
+def _limited(query: sa.Select[Any], limit: int | None) -> sa.Select[Any]:
+    return query if limit is None else query.limit(limit + 1)
+
+
+def _last(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, of: str, cursor: str | None
+) -> Row[Any] | None:
+    """The row in a cursor, after which a page begins."""
+    if cursor is None:
+        return None
+    (identity,) = run_lists.read_cursor(of, cursor, str)
+    own = _listed(connection, found, asked).where(score_rows.c.run_id == identity)
+    row = None if found.board is None else connection.execute(own).first()
+    if row is None:
+        raise InvalidCursor(f"evaluation {identity!r:.60} is not in this list (any more)")
+    return row
+
+
+@dataclass(frozen=True)
+class _EvaluationFacts:
+    """Facts beside scores: of their evaluations, by id; and the reason why there are no scores."""
+
+    checkpoints: Mapping[str, str | None]
+    labels: Mapping[str, Mapping[str, str]]
+    others: Sequence[BoardScores]  # metrics
+    none_because: str | None
+
+
+def _facts(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, rows: Iterable[Row[Any]]
+) -> _EvaluationFacts:
+    identities = [row.run_id for row in rows]
+    checkpoints: dict[str, str | None] = {}
+    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
+    for these in in_batches(identities):
+        own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
+        checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
+        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
+            marked[each.run_id][each.name] = each.value
+    others = [
+        score_boards.find_scores_beside(connection, found.pinned, asked, name, checkpoints)
+        for name in asked.beside
+    ]
+    return _EvaluationFacts(
+        checkpoints, marked, others, score_boards.explain_empty_board(connection, found, asked)
+    )
+
+
+def _scored(row: Row[Any], facts: _EvaluationFacts) -> dict[str, Any]:
+    return {
+        "evaluation": row.run_id,
+        "checkpoint": facts.checkpoints[row.run_id],
+        "value": row.value,
+        "interval": None if row.low is None else (row.low, row.high),
+        "labels": facts.labels[row.run_id],
+        "scores": {
+            each.metric: each.scores[row.run_id]
+            for each in facts.others
+            if row.run_id in each.scores
+        },
+        "created_at": moment(row.created_at),
+    }
+
+
+def _described(found: BoardMatch, asked: BoardQuery, facts: _EvaluationFacts) -> dict[str, Any]:
+    return {
+        "dataset": found.pinned.out,
+        "metric": asked.metric,
+        "higher_is_better": catalogue.find_metric(asked.metric).higher_is_better,
+        "signature": found.signature,
+        "others": found.others,
+        "beside": {each.metric: each.signature for each in facts.others},
+        "none_because": facts.none_because,
+    }

@@ -1,0 +1,240 @@
+"""Captions of an evaluation that are sorted by a score, searched and cut: as a program would do it
+with all of them at hand.
+"""
+
+import csv
+import io
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from builders import captions_with_references
+from fleet import bundle_of, until_ended
+from service.runs import scored_captions
+
+WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
+SAID, PEOPLE = captions_with_references(WORDS, 60, 0)
+IMAGES = {f"album/Photo {at:02}.jpg": image for at, image in enumerate(PEOPLE)}
+GIVEN = [{"image": image, "caption": text} for image, text in zip(IMAGES, SAID, strict=True)]
+METRICS = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
+WITHOUT_SCORE = (3, 4, 17)  # their places
+
+
+@pytest.fixture(scope="module")
+def service(serve_here, tmp_path_factory):
+    with serve_here(tmp_path_factory.mktemp("a home")) as service:
+        with service.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
+        yield service
+
+
+@pytest.fixture(scope="module")
+def place(service):
+    """The captions of an evaluation; three have no CIDEr-D, as captions have none by a metric that
+    is infinite for them.
+    """
+    found = _evaluated(service, GIVEN)
+    identity = found.split("/")[3]
+    scores = scored_captions.find_scored_captions(service.parts, identity)
+    file, tensor = scores.scores["cider_d"]
+    start = file.header.data_start + file.header.tensors[tensor].start
+    with file._path.open("r+b") as stream:
+        for at, value in zip(WITHOUT_SCORE, (np.nan, np.inf, -np.inf), strict=True):
+            stream.seek(start + 8 * at)
+            stream.write(np.float64(value).tobytes())
+    return found
+
+
+def _evaluated(service, captions, **more):
+    asked = {"dataset": "tiny/test", "captions": captions, "postgen": METRICS, **more}
+    with service.client() as client:
+        answer = client.post("/v1/evaluations", json={**asked, "tokenizer": "none"})
+        assert until_ended(client, answer.json()["id"], 60)["status"] == "succeeded"
+    return f"/v1/evaluations/{answer.json()['id']}/captions"
+
+
+@pytest.fixture(scope="module")
+def every(service, place):
+    """All of them in the dataset's order."""
+    with service.client() as client:
+        found = client.get(place).json()
+    assert (found["matching"], found["distribution"]) == (None, None)
+    assert [item["image"] for item in found["items"]] == list(IMAGES)
+    missing = [at for at, item in enumerate(found["items"]) if item["scores"]["cider_d"] is None]
+    assert tuple(missing) == WITHOUT_SCORE
+    assert len({item["scores"]["bleu_1"] for item in found["items"]}) < 60  # so there are ties
+    return found["items"]
+
+
+@pytest.fixture
+def client(service):
+    with service.client() as client:
+        yield client
+
+
+def _paged(client, place, limit, **query):
+    """The pages of a list."""
+    cursor = {}
+    while True:
+        page = client.get(place, params={**query, "limit": limit, **cursor})
+        assert page.status_code == 200, page.text
+        yield page.json()
+        if page.json()["next"] is None:
+            return
+        cursor = {"cursor": page.json()["next"]}
+
+
+def _in_order(every, sort):
+    metric, down = sort.removeprefix("-"), sort.startswith("-")
+    scores = [item["scores"][metric] for item in every]
+    keys = np.array([np.nan if score is None else score for score in scores])
+    return [every[at] for at in np.argsort(-keys if down else keys, kind="stable")]
+
+
+@pytest.mark.parametrize("sort", ["cider_d", "-cider_d", "bleu_1", "-bleu_1"])
+@pytest.mark.parametrize("limit", [7, 60, 1000])
+def test_they_are_sorted_by_a_score_with_missing_ones_at_the_end(client, place, every, sort, limit):
+    pages = list(_paged(client, place, limit, sort=sort))
+    assert [item for page in pages for item in page["items"]] == _in_order(every, sort)
+    assert {page["matching"] for page in pages} == {60}
+    assert [page["distribution"] is None for page in pages] == [False, *[True] * (len(pages) - 1)]
+
+
+@pytest.mark.parametrize("text", ["STRASSE", "straße", "dog", "photo 1", "Photo 07.JPG", "no such"])
+def test_a_text_is_found_in_captions_and_names_of_images_in_any_case(client, place, every, text):
+    folded = text.casefold()
+    expected = [
+        item
+        for item in every
+        if folded in item["caption"].casefold() or folded in item["image"].casefold()
+    ]
+    pages = list(_paged(client, place, 4, search=text))
+    assert [item for page in pages for item in page["items"]] == expected
+    assert {page["matching"] for page in pages} == {len(expected)}
+    assert pages[0]["distribution"] is None
+    (sorted_,) = _paged(client, place, 100, search=text, sort="-bleu_1")
+    assert sorted_["items"] == _in_order(expected, "-bleu_1")
+
+
+@pytest.mark.parametrize("name", ["album/Photo 07.jpg", "907"])
+def test_the_caption_of_one_image_is_found_by_its_name_or_id(client, place, every, name):
+    (found,) = _paged(client, place, 10, image=name)
+    assert (found["items"], found["matching"]) == ([every[7]], 1)
+    (none,) = _paged(client, place, 10, image=name, search="no such")
+    assert (none["items"], none["matching"]) == ([], 0)
+
+
+def test_an_image_of_the_split_without_a_caption_has_none_and_others_are_not_there(service, client):
+    place = _evaluated(service, GIVEN[10:20], subset=True)
+    (none,) = _paged(client, place, 10, image="album/Photo 07.jpg")
+    assert (none["items"], none["matching"]) == ([], 0)
+    (one,) = _paged(client, place, 10, image="album/Photo 12.jpg")
+    said = [(item["image"], item["caption"]) for item in one["items"]]
+    assert said == [("album/Photo 12.jpg", SAID[12])]
+    missing = client.get(place, params={"image": "Photo 12.jpg"})
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    assert "'Photo 12.jpg' is not an image of tiny@v1/test" in missing.json()["detail"]
+
+
+def test_bounds_are_part_of_what_they_bound_and_leave_out_missing_scores(client, place, every):
+    low, high = sorted(item["scores"]["cider_d"] or 0.0 for item in every)[20:50:29]
+    for bounds in ({"at_least": low}, {"at_most": high}, {"at_least": low, "at_most": high}):
+        kept = [
+            item
+            for item in every
+            if item["scores"]["cider_d"] is not None
+            and bounds.get("at_least", -1) <= item["scores"]["cider_d"] <= bounds.get("at_most", 99)
+        ]
+        pages = list(_paged(client, place, 9, sort="-cider_d", **bounds))
+        assert [item for page in pages for item in page["items"]] == _in_order(kept, "-cider_d")
+        assert {page["matching"] for page in pages} == {len(kept)}
+        assert 0 < len(kept) < 57
+    (none,) = _paged(client, place, 9, sort="cider_d", at_least=5, at_most=4)
+    assert (none["items"], none["matching"]) == ([], 0)
+
+
+@pytest.mark.parametrize("query", [{}, {"at_least": 0.3}, {"search": "dog", "at_most": 0.1}])
+def test_the_distribution_is_of_all_that_are_found_whatever_the_bounds(client, place, every, query):
+    asked = client.get(place, params={"sort": "-cider_d", "limit": 2, **query}).json()
+    scores = [
+        item["scores"]["cider_d"]
+        for item in every
+        if query.get("search", "") in item["caption"]  # no image is called so
+    ]
+    known = [score for score in scores if score is not None]
+    counts, edges = np.histogram(known, bins=30)
+    assert asked["distribution"]["counts"] == counts.tolist()
+    assert asked["distribution"]["edges"] == pytest.approx(edges.tolist())
+    assert asked["distribution"]["missing"] == scores.count(None)
+
+
+def test_a_cursor_is_of_the_same_question_alone(client, place):
+    questions = [
+        *({"sort": "cider_d"}, {"sort": "-cider_d"}, {"search": "a"}, {}),
+        *({"sort": "cider_d", "search": "a"}, {"sort": "cider_d", "at_least": 0}),
+    ]
+    cursors = [client.get(place, params={**each, "limit": 3}).json()["next"] for each in questions]
+    assert all(cursors)
+    for question in questions:
+        answers = [client.get(place, params={**question, "cursor": each}) for each in cursors]
+        expected = [200 if question == each else 400 for each in questions]
+        assert [answer.status_code for answer in answers] == expected
+        codes = {answer.json()["code"] for answer in answers if answer.status_code == 400}
+        assert codes == {"invalid_cursor"}
+
+
+def test_a_metric_without_scores_of_captions_is_refused_with_those_that_there_are(client, place):
+    for sort, code in {
+        "cider_e": "unknown_metric",
+        "bleu": "unknown_metric",
+        "-": "unknown_metric",
+    }.items():
+        answer = client.get(place, params={"sort": sort})
+        assert (answer.status_code, answer.json()["code"]) == (422, code)
+        assert [error["pointer"] for error in answer.json()["errors"]] == ["/query/sort"]
+        assert "bleu_4, cider_d" in answer.json()["detail"]
+    for sort in ("-rouge_l", "perplexity"):  # not here, though there are such metrics
+        answer = client.get(place, params={"sort": sort})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert "bleu_4, cider_d" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointers"),
+    [
+        ({"at_least": 0.5}, ["/query/at_least"]),
+        ({"search": "a", "at_most": 0.5}, ["/query/at_most"]),
+        ({"sort": "cider_d", "at_most": "nan"}, ["/query/at_most"]),
+        ({"sort": "cider_d", "at_most": "1e999"}, ["/query/at_most"]),
+        ({"sort": "cider_d", "at_least": "1_0"}, ["/query/at_least"]),
+        ({"search": ""}, ["/query/search"]),
+        ({"search": "a" * 201}, ["/query/search"]),
+        ({"image": "a" * 501}, ["/query/image"]),
+        ({"sort": "a" * 201}, ["/query/sort"]),
+        ({"format": "coco", "sort": "cider_d", "image": "907"}, ["/query/sort", "/query/image"]),
+        ({"format": "columns", "search": "a"}, ["/query/search"]),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_is_refused(client, place, query, pointers):
+    answer = client.get(place, params=query)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert [error["pointer"] for error in answer.json()["errors"]] == pointers
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"sort": "-cider_d"}, {"search": "dog", "sort": "bleu_1", "at_least": 0.4}]
+)
+def test_as_csv_there_are_the_same_rows(client, place, query):
+    (page,) = _paged(client, place, 100, **query)
+    sheet = client.get(place, params=query, headers={"Accept": "text/csv"})
+    head, *rows = csv.reader(io.StringIO(sheet.text))
+    assert head == ["image", "caption", *METRICS]
+    assert [row[:2] for row in rows] == [[i["image"], i["caption"]] for i in page["items"]]
+    for row, item in zip(rows, page["items"], strict=True):
+        shown = [float(cell) if cell else None for cell in row[2:]]
+        assert shown == [item["scores"][name] for name in METRICS]
+    scores = [float(row[-1]) for row in rows if row[-1]]
+    if query.get("sort") == "-cider_d":
+        assert all(higher >= lower for higher, lower in pairwise(scores))
