@@ -19,6 +19,7 @@ from service.contract.errors import MetricUnavailable
 from service.engine import database
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.tables import metadata
+from service.runs import evaluation_listener
 from workers.metrics import spice_tuples
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.spice_tuples import TupleStore
@@ -213,7 +214,8 @@ def postgres_record() -> Iterator[sa.Engine]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request, tmp_path) -> Iterator[sa.Engine]:
-    """An empty record on either database."""
+    """An empty record on either database; evaluations listen to the engine, as in each process."""
+    evaluation_listener.listen_to_engine()
     if request.param == "postgresql":
         engine = request.getfixturevalue("postgres_record")
         yield engine

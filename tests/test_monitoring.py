@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as families
 from documents import ROOT, anchors, code, exists, read
 from fleet import bundle_of
 from service.contract import errors
-from service.engine import fleet_status, graph
+from service.engine import cancellation, fleet_status
 from service.engine.tables import past_attempts
 
 FOLDER = "deploy/monitoring"
@@ -27,7 +27,7 @@ TARGETS = [target for panel in DASHBOARD["panels"] for target in panel["targets"
 EXPRESSIONS = [rule["expr"] for rule in ALERTS.values()] + [each["expr"] for each in TARGETS]
 OF_PROMETHEUS = {"up": {"job": set(), "instance": set()}}  # what it knows of each scrape
 # How attempts end that do not end with an error.
-OTHER_OUTCOMES = {"done", "an input was damaged", graph.GIVEN_UP, "handed back", "not short"}
+OTHER_OUTCOMES = {"done", "an input was damaged", cancellation.GIVEN_UP, "handed back", "not short"}
 OF_LANGUAGE = {
     *("sum", "min", "max", "by", "on", "and", "or", "absent", "offset", "rate", "increase", "le"),
     *("min_over_time", "histogram_quantile"),

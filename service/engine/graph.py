@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,15 +12,12 @@ from prescore.models.runs import TaskStatus
 from service.contract.plan import tasks
 from service.engine import history
 from service.engine.records import Records, in_batches
-from service.engine.tables import attempts, needs, outbox, run_tasks, runs, task_rows
+from service.engine.tables import needs, outbox, task_rows
 
 FRESH: Mapping[str, Any] = {  # what is forgotten when a task begins anew; attempts keep their ids
     **dict.fromkeys(("attempt", "failures", "deaths", "losses", "done", "total"), 0),
     **dict.fromkeys(("lost_at", "lease", "lease_until", "started_at", "finished_at", "error")),
 }
-
-GIVEN_UP = "given up"  # how attempts at a canceled task end
-_UNFINISHED = ("waiting", "ready", "running")
 
 
 def wake_task(connection: Connection, key: str, queue: str) -> None:
@@ -227,70 +223,3 @@ def wait_for_needs(records: Records, connection: Connection, key: str) -> bool:
     until = connection.execute(waiting.returning(task_rows.c.deadline)).scalar_one()
     _begin_needs(records, connection, key, until)
     return True
-
-
-def find_run_tasks(connection: Connection, identities: Sequence[str]) -> set[str]:
-    """The keys of all tasks of these runs, with shards."""
-    named = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id.in_(identities))
-    return _below(connection, set(connection.execute(named).scalars()))
-
-
-def _below(connection: Connection, keys: set[str]) -> set[str]:
-    """These tasks and all that they need, directly or not."""
-    found, frontier = set(keys), keys
-    while frontier:
-        below: set[str] = set()
-        for batch in in_batches(frontier):
-            query = sa.select(needs.c.needs_key).where(needs.c.task_key.in_(batch))
-            below |= set(connection.execute(query).scalars())
-        frontier = below - found
-        found |= frontier
-    return found
-
-
-def cancel_tasks(connection: Connection, identity: str) -> set[str]:
-    """Cancel a run's tasks and shards that no other unfinished run needs; returns the keys of these
-    tasks.
-    """
-    own = find_run_tasks(connection, [identity])
-    alone = own - _below(connection, _needed_by_others(connection, identity, own))
-    for batch in in_batches(alone):
-        connection.execute(
-            task_rows.update()
-            .where(task_rows.c.key.in_(batch), task_rows.c.status.in_(_UNFINISHED))
-            .values(status="canceled", finished_at=time.time(), lease_until=None)
-        )
-        end_attempts(connection, batch, GIVEN_UP)
-    return alone
-
-
-def end_attempts(connection: Connection, keys: Sequence[str], outcome: str) -> None:
-    """End the attempts at these tasks that have not ended, since nobody wants their results."""
-    unended = attempts.c.task_key.in_(keys), attempts.c.ended_at.is_(None)
-    ended = attempts.update().where(*unended)
-    connection.execute(ended.values(ended_at=time.time(), outcome=outcome))
-
-
-def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> set[str]:
-    """Which of a run's tasks others ask for, and which their unfinished tasks need. How many others
-    there are does not matter.
-    """
-    found, above = set(), defaultdict(set)
-    for batch in in_batches(own):
-        asked = (
-            sa.select(run_tasks.c.task_key)
-            .join(runs, runs.c.id == run_tasks.c.run_id)
-            .where(run_tasks.c.task_key.in_(batch), runs.c.id != identity)
-            .where(runs.c.finished_at.is_(None))
-        )
-        found |= set(connection.execute(asked).scalars())
-        query = sa.select(needs.c.task_key, needs.c.needs_key).where(needs.c.needs_key.in_(batch))
-        for row in connection.execute(query):
-            above[row.task_key].add(row.needs_key)
-    others = above.keys() - own
-    for batch in in_batches(others):
-        statuses = sa.select(task_rows.c.key, task_rows.c.status)
-        for row in connection.execute(statuses.where(task_rows.c.key.in_(batch))):
-            if row.status in _UNFINISHED:
-                found |= above[row.key]
-    return found

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -12,8 +12,8 @@ from prescore.models.base import RunProblem
 from prescore.models.runs import ENDED, EndEvent, Progress, RunStatus, TaskEvent
 from service.contract import results
 from service.contract.plan import tasks
-from service.contract.results import ScoreSummary
-from service.engine import boards, summaries, tenancy
+from service.contract.results import ScoreSummary, TaskRow
+from service.engine import cancellation, summaries, tenancy
 from service.engine.records import Records, build_insert, in_batches
 from service.engine.tables import (
     announcements,
@@ -42,11 +42,34 @@ _OF_PARTS = (
 _EVENTS = sa.select(events.c.version, events.c.kind, events.c.payload).order_by(events.c.version)
 
 
-@tenancy.for_all_teams
-def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
-    """Add versions and events to the unfinished runs of these tasks; returns the runs' ids.
+class RunListener(Protocol):
+    """A listener to runs. It is called in the transaction that changes them."""
 
-    If a task has more runs than `TOLD_AT_ONCE`, the others are noted: `telling` tells them.
+    def may_end(
+        self, connection: Connection, request: str, rows: Sequence[MutableMapping[str, Any]]
+    ) -> bool:
+        """Tell whether a run with this request may end before its tasks do."""
+
+    def enter_end(
+        self, connection: Connection, identity: str, rows: Sequence[TaskRow]
+    ) -> Collection[str]:
+        """Enter a run that ends now; returns the full names of the metrics that it shows."""
+
+
+_listeners: list[RunListener] = []
+
+
+def add_listener(listener: RunListener) -> None:
+    """Let a listener hear of runs from now on; each process that changes runs does so once."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+@tenancy.for_all_teams
+def update_runs(connection: Connection, keys: Iterable[str]) -> None:
+    """Add versions and events to the unfinished runs of these tasks, and end those that may end.
+
+    If a task has more runs than `TOLD_AT_ONCE`, the others are noted for `update_noted_runs`.
     """
     changed = [*keys]
     changed += _wholes(connection, changed)
@@ -71,12 +94,42 @@ def update_runs(connection: Connection, keys: Iterable[str]) -> list[str]:
     if later:
         connection.execute(build_insert(connection, untold).on_conflict_do_nothing(), later)
     for identity in told:
-        update_run(connection, identity, names[identity])
-    return told
+        _update_run(connection, identity, names[identity])
 
 
-def update_run(connection: Connection, identity: str, names: Collection[str]) -> None:
-    """Add events about these tasks to a run, and derive its status."""
+def update_noted_runs(records: Records, most: int | None = None) -> int:
+    """Update the runs that were noted, some in each transaction; returns how many.
+
+    `most`: how many transactions; None: until nothing is noted. Several processes may do this.
+    """
+    updated = batches = 0
+    while most is None or batches < most:
+        batch = _update_noted_batch(records)
+        if not batch:
+            break
+        updated, batches = updated + batch, batches + 1
+    return updated
+
+
+def _update_noted_batch(records: Records) -> int:
+    some = sa.select(untold.c.run_id).distinct().limit(TOLD_AT_ONCE)
+    with records.reading() as connection:
+        if connection.execute(some.limit(1)).first() is None:
+            return 0
+    with records.transaction() as connection:
+        identities = connection.execute(some).scalars().all()
+        these = untold.delete().where(untold.c.run_id.in_(identities))
+        names: dict[str, set[str]] = {}
+        for row in connection.execute(these.returning(untold.c.run_id, untold.c.name)).all():
+            names.setdefault(row.run_id, set()).add(row.name)
+        running = runs.c.id.in_(identities), runs.c.finished_at.is_(None)
+        for identity in connection.execute(sa.select(runs.c.id).where(*running)).scalars().all():
+            _update_run(connection, identity, names[identity])
+        return len(identities)
+
+
+def _update_run(connection: Connection, identity: str, names: Collection[str]) -> None:
+    """Add events about these tasks to a run, derive its status, and end it if it may end."""
     rows = task_statuses(connection, identity)
     touched = [row for row in rows if row["name"] in names]
     summaries.fill_summaries(connection, [row for row in touched if row["status"] == "done"])
@@ -86,6 +139,29 @@ def update_run(connection: Connection, identity: str, names: Collection[str]) ->
         if scored is not None:
             add_event(connection, identity, "scores", summaries.format_scores_event(row, scored))
     _settle(connection, identity, rows)
+    if any(map(_has_outcome, touched)):
+        _end_early(connection, identity, rows)
+
+
+def _has_outcome(row: TaskRow) -> bool:
+    """Tell whether a task, or a shard of it, has ended in a way that may decide its run."""
+    has_summary = row["summary"] is not None or row["summary_id"] is not None
+    return has_summary or row["status"] in ("done", "unavailable")
+
+
+def _end_early(
+    connection: Connection, identity: str, rows: Sequence[MutableMapping[str, Any]]
+) -> None:
+    """End an unfinished run if a listener says so, unless a task has failed or was canceled."""
+    if any(row["status"] in ("failed", "canceled") for row in rows):
+        return
+    unfinished = runs.c.id == identity, runs.c.finished_at.is_(None)
+    request = connection.execute(sa.select(runs.c.request).where(*unfinished)).scalar()
+    if request is None:
+        return
+    if any(listener.may_end(connection, request, rows) for listener in _listeners):
+        end_run(connection, identity, "succeeded")
+        cancellation.cancel_tasks(connection, identity)
 
 
 def _wholes(connection: Connection, keys: Sequence[str]) -> list[str]:
@@ -116,8 +192,12 @@ def _task_event(row: Mapping[str, Any]) -> TaskEvent:
 
 @tenancy.for_all_teams
 def settle_run(connection: Connection, identity: str) -> None:
-    """Derive a run's status from its tasks; the status at the end never changes again."""
-    _settle(connection, identity, task_statuses(connection, identity))
+    """Derive a run's status from its tasks, and end it if it may end. The status at the end never
+    changes again.
+    """
+    rows = task_statuses(connection, identity)
+    _settle(connection, identity, rows)
+    _end_early(connection, identity, rows)
 
 
 def _settle(
@@ -146,16 +226,18 @@ def _end(
     status: RunStatus,
     rows: Sequence[MutableMapping[str, Any]],
 ) -> None:
-    """The scores of an evaluation are entered on boards; tasks and events are packed; webhooks are
-    to be told.
-    """
+    """End a run: listeners hear of it, tasks and events are packed, webhooks are to be told."""
+    if not _listeners:
+        raise RuntimeError("no listener to runs: call `listen_to_engine` when the process starts")
     summaries.fill_summaries(connection, rows)
     now = time.time()
     if not _change(connection, identity, status=status, finished_at=now):
         return
     note_ended_run(connection, identity, now)
     add_event(connection, identity, "end", EndEvent(status=status).model_dump_json())
-    shown = boards.enter_scores(connection, identity, rows)
+    shown = frozenset(
+        name for listener in _listeners for name in listener.enter_end(connection, identity, rows)
+    )
     own = events.c.run_id == identity
     log = connection.execute(_EVENTS.where(own)).all()
     connection.execute(events.delete().where(own))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from service.contract.plan import tasks
-from service.engine import graph, history, quotas, run_updates, summaries, turns
+from service.engine import graph, history, quotas, summaries, turns
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
 
@@ -152,7 +152,7 @@ def finish_attempt(records: Records, lease: Lease, result: str, summary: Mapping
             connection.execute(task_rows.update().where(own).values(**kept))
             graph.release_dependents(connection, lease.key)
             graph.forget_needs(connection, lease.key)
-            run_updates.update_or_end_runs(connection, [lease.key])
+            history.update_runs(connection, [lease.key])
         return accepted
 
 
@@ -266,7 +266,7 @@ def make_task_unavailable(records: Records, lease: Lease, reason: Mapping[str, A
         )
         if accepted:
             touched = graph.end_dependents(connection, lease.key, "unavailable", reason, reason)
-            run_updates.update_or_end_runs(connection, [lease.key, *touched])
+            history.update_runs(connection, [lease.key, *touched])
         return accepted
 
 

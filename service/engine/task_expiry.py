@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.errors import TaskTimedOut, WorkerLost
-from service.engine import graph, history, leases, presence, tenancy
+from service.engine import cancellation, history, leases, presence, tenancy
 from service.engine.records import Records, in_batches
 from service.engine.tables import runs, task_rows
 
@@ -19,7 +19,7 @@ _LOST = {"code": WorkerLost.code}
 @tenancy.for_all_teams
 def cancel_run(connection: Connection, identity: str) -> None:
     """Cancel a run and those of its tasks and shards that no other unfinished run needs."""
-    history.update_runs(connection, graph.cancel_tasks(connection, identity))
+    history.update_runs(connection, cancellation.cancel_tasks(connection, identity))
     history.end_run(connection, identity, "canceled")
 
 
@@ -57,7 +57,7 @@ def expire_deadlines(records: Records) -> int:
     for identity in late:
         with records.transaction() as connection:
             unfinished = task_rows.c.status.in_(("waiting", "ready", "running"))
-            mine = graph.find_run_tasks(connection, [identity])
+            mine = cancellation.find_run_tasks(connection, [identity])
             for batch in in_batches(mine):
                 ended = connection.execute(
                     task_rows.update()
@@ -66,6 +66,6 @@ def expire_deadlines(records: Records) -> int:
                     .values(status="failed", error=error, finished_at=time.time(), lease_until=None)
                     .returning(task_rows.c.key)
                 )
-                graph.end_attempts(connection, ended.scalars().all(), TaskTimedOut.code)
+                cancellation.end_attempts(connection, ended.scalars().all(), TaskTimedOut.code)
             history.update_runs(connection, mine)
     return len(late)

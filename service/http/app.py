@@ -50,6 +50,7 @@ from service.http.tus.protocol import TusRequests
 from service.http.watchers import TeamWatcher
 from service.http.web_page import WebPage
 from service.outbound.client import OutboundClient
+from service.runs import evaluation_listener
 from service.runs.kinds import KINDS
 from service.stored import judges
 
@@ -70,6 +71,7 @@ def create_app(
     """`hosts`: names that the service has; `proxies`: addresses whose X-Forwarded-For is believed,
     with commas between them; `tracer`: who is told of requests.
     """
+    evaluation_listener.listen_to_engine()
     app = _routes()
     app.state.parts = parts
     app.state.tracer = tracer

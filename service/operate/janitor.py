@@ -9,10 +9,11 @@ from collections.abc import Callable
 import redis
 import structlog
 
-from service.engine import fleet_status, run_updates, task_expiry
+from service.engine import fleet_status, history, task_expiry
 from service.engine.service_parts import ServiceParts
 from service.retention import retention_policy, upload_deletion
 from service.retention.retention_policy import RetentionPolicy
+from service.runs import evaluation_listener
 from service.stored import garbage, thumbnails
 
 log = structlog.get_logger()
@@ -27,12 +28,13 @@ _UPLOAD_SECONDS = 24 * 3600
 
 def repair_once(parts: ServiceParts) -> dict[str, int]:
     """One round of repairs; returns the number of each."""
+    evaluation_listener.listen_to_engine()
     records, queue = parts.records, parts.queue
     done = {
         "leases": task_expiry.expire_leases(records),
         "deaths": task_expiry.end_leases_of_dead_workers(records, parts.places.home),
         "deadlines": task_expiry.expire_deadlines(records),
-        "told": run_updates.update_noted_runs(records, most=_TELLINGS),
+        "told": history.update_noted_runs(records, most=_TELLINGS),
     }
     try:
         done["wakeups"] = queue.flush(records)

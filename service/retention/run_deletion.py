@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.access import audit
 from service.contract.errors import Conflict
-from service.engine import boards, loose_tasks, summaries, tenancy
+from service.engine import loose_tasks, summaries, tenancy
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import (
     events,
@@ -21,7 +21,7 @@ from service.engine.tables import (
     task_rows,
     untold,
 )
-from service.runs import annotations
+from service.runs import annotations, board_entries
 from service.runs.annotations import ExpectsVersion, find_expected_row
 from service.runs.run_store import AnyRunKind
 
@@ -101,7 +101,7 @@ def remove_run(connection: Connection, identity: str) -> None:
     that it was there get a new version.
     """
     _tell(connection, identity)
-    boards.remove_scores(connection, identity)
+    board_entries.remove_scores(connection, identity)
     own = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id == identity)
     keys = connection.execute(own).scalars().all()
     connection.execute(run_tasks.delete().where(run_tasks.c.run_id == identity))

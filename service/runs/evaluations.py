@@ -25,10 +25,9 @@ from service.contract.results import (
     TaskRow,
 )
 from service.contract.wording import count_noun
-from service.engine import verdicts
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, task_rows
-from service.runs import run_store
+from service.runs import run_store, verdicts
 from service.runs.run_store import RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit

@@ -43,7 +43,7 @@ from service.runs import (
     training,
 )
 from service.runs.run_store import AnyRunKind, NewRun
-from service.runs.submission import evaluation_plan
+from service.runs.submission import evaluation_submission
 from service.stored import garbage
 
 _TIMES = 5  # that a request is begun, if what it names is deleted meanwhile
@@ -62,7 +62,7 @@ class KindEntry:
 
 KINDS: dict[str, KindEntry] = {
     "evaluation": KindEntry(
-        evaluations.KIND, EvaluationRequest, evaluation_plan.begin_evaluation, labelled=True
+        evaluations.KIND, EvaluationRequest, evaluation_submission.begin_evaluation, labelled=True
     ),
     "comparison": KindEntry(comparisons.KIND, ComparisonRequest, comparisons.begin_comparison),
     "probes": KindEntry(probes.KIND, ProbesRequest, probes.begin_probes),

@@ -26,7 +26,7 @@ from service.contract.plan import prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import Task
-from service.engine import history, intake, run_updates, summaries, task_expiry, tenancy
+from service.engine import history, intake, summaries, task_expiry, tenancy
 from service.engine.history import settle_run
 from service.engine.records import Records, in_batches
 from service.engine.service_parts import ServiceParts
@@ -170,7 +170,6 @@ def insert_run(connection: Connection, records: Records, run: NewRun, caller: st
         own = {"run_id": run.id, "name": name, "value": value, "created_at": now}
         connection.execute(labels.insert().values(**own))
     settle_run(connection, run.id)
-    run_updates.end_decided_run(connection, run.id)
 
 
 def _find_hidden(connection: Connection, keys: Collection[str]) -> set[str]:

@@ -13,12 +13,13 @@ import empty_record
 from service.contract import results
 from service.contract.assets import AssetFolders
 from service.contract.metrics import draws as packing
-from service.engine import boards, summaries
+from service.engine import summaries
 from service.engine.blobs import Blobs, open_blobs
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
 from service.engine.task_queue import InProcessQueue
+from service.runs import board_entries
 from workers.jobs.toolbox import Toolbox
 from workers.runtime import in_process
 
@@ -74,4 +75,4 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
     }
     partial = json.loads(run.request).get("subset", False)
     named = summaries.find_draws(connection, [f"key of {identity}"])
-    boards.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)
+    board_entries.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)

@@ -22,7 +22,7 @@ from prescore.models.metrics import Score
 from service.contract import results
 from service.contract.metrics import catalogue
 from service.contract.metrics import draws as packing
-from service.engine import boards, summaries
+from service.engine import summaries
 from service.engine import summaries as drawn
 from service.engine.records import Records
 from service.engine.tables import (
@@ -35,6 +35,7 @@ from service.engine.tables import (
     score_rows,
     task_rows,
 )
+from service.runs import board_entries
 
 _NUMBER = re.compile(r"-?\d+\.\d{6,}(?:e-?\d+)?")
 _SHARED = ("references", "training")
@@ -120,7 +121,9 @@ def multiply(records: Records, times: int, at: int) -> None:
             copied = f"INSERT INTO {table.name} ({columns}) {source}"
             # A few keys have this number at this place already: they stay shared.
             connection.execute(sa.text(f"{copied} ON CONFLICT DO NOTHING"))
-        connection.execute(boards.boards.update().values(listed=boards.boards.c.listed * times))
+        connection.execute(
+            board_entries.boards.update().values(listed=board_entries.boards.c.listed * times)
+        )
         if records.engine.dialect.name == "postgresql":
             connection.execute(sa.text("ANALYZE"))
 
@@ -166,8 +169,8 @@ def _template(connection: sa.Connection, run: dict[str, Any]) -> _Template:
 
 def _shown(connection: sa.Connection, identity: str) -> dict[str, Score]:
     query = (
-        sa.select(score_rows, boards.boards.c.signature)
-        .join(boards.boards, boards.boards.c.id == score_rows.c.board_id)
+        sa.select(score_rows, board_entries.boards.c.signature)
+        .join(board_entries.boards, board_entries.boards.c.id == score_rows.c.board_id)
         .where(score_rows.c.run_id == identity)
     )
     return {
@@ -205,7 +208,7 @@ def _copy(connection: sa.Connection, template: _Template, number: int) -> None:
     moved = {name: _score(name, score, number) for name, score in template.scores.items()}
     partial = json.loads(run["request"])["subset"]
     named = _draw(connection, template, new, number)
-    boards.enter_shown_scores(connection, row, moved, is_partial=partial, draws=named)
+    board_entries.enter_shown_scores(connection, row, moved, is_partial=partial, draws=named)
 
 
 def _drawn(connection: sa.Connection, keys: Iterable[str]) -> dict[str, dict[str, bytes]]:

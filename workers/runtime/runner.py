@@ -26,12 +26,13 @@ from service.contract.errors import (
     WorkerLost,
 )
 from service.contract.plan.prices import SHORT_SECONDS
-from service.engine import leases, run_updates
+from service.engine import history, leases
 from service.engine.leases import Lease
 from service.engine.records import Records
 from service.engine.task_queue import WakeUpQueue
 from service.engine.tracing import contexts
 from service.engine.tracing.spans import OFF, UNTOLD, Attributes, Span, Tracer
+from service.runs import evaluation_listener
 from workers.processes import ChildGone
 from workers.runtime.attempt_files import AttemptFiles, run_in_background
 from workers.runtime.warm_child import ChildAnswer, ChildProgress, ExitCause, TaskExecutor
@@ -70,6 +71,7 @@ class TaskRunner:
         """`meanwhile` is called each second of a task that is not short, or takes longer; `tracer`
         is told of attempts.
         """
+        evaluation_listener.listen_to_engine()
         self.name = name
         self._records = records
         self._queue = queue
@@ -108,7 +110,7 @@ class TaskRunner:
         self._done += 1
         if self._done >= RECYCLE_AFTER:
             self.close()
-        run_updates.update_noted_runs(self._records)
+        history.update_noted_runs(self._records)
         self._queue.flush(self._records)
 
     def _compute(self, lease: Lease) -> None:
@@ -172,7 +174,7 @@ class TaskRunner:
     def still_ours(self, lease: Lease, progress: ChildProgress) -> bool:
         """Extend the lease; False if the task was canceled, or another worker has it."""
         ours = leases.extend_lease(self._records, lease, progress.done, progress.total)
-        run_updates.update_noted_runs(self._records, most=1)
+        history.update_noted_runs(self._records, most=1)
         if not lease.short or time.monotonic() - self._begun > SHORT_SECONDS:
             self._meanwhile()
         return ours

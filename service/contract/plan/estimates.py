@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 
 from service.contract.metrics import families
-from service.contract.plan.planning import Plan
 from service.contract.plan.tasks import Blob, Task
 from service.contract.wording import count_noun
 
@@ -12,21 +11,22 @@ ESTIMATE = "estimate"
 MOST_LOOKS = 40
 
 
-def add_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
-    """Add tasks that estimate the final scores, one for each look at the captions decoded so far.
+def plan_estimate(named: Mapping[str, Task], past: Mapping[str, str]) -> Task | None:
+    """Plan the task that estimates the final scores of a plan's `named` tasks, with a part for each
+    look at the captions decoded so far; None where nothing can be estimated.
 
     `past`: the baseline's scores of single captions, by family. Captions decoded in the split's
     order get no estimates, since some of them do not represent all.
     """
-    captions = plan.named.get("captions")
+    captions = named.get("captions")
     looked_at = [
-        name for name in families.list_estimated_families() if _on_the_whole(plan.named.get(name))
+        name for name in families.list_estimated_families() if _on_the_whole(named.get(name))
     ]
     if captions is None or "order" not in captions.inputs or not looked_at:
-        return plan
+        return None
     inputs: dict[str, Blob | Task] = {
         "order": captions.inputs["order"],
-        "references": plan.named["references"],
+        "references": named["references"],
         **{f"baseline.{name}": Blob(past[name]) for name in looked_at if name in past},
     }
     each = math.ceil(len(captions.parts) / MOST_LOOKS)
@@ -39,8 +39,7 @@ def add_estimate(plan: Plan, past: Mapping[str, str]) -> Plan:
         span = [batch[0].parameters["images"][0], batch[-1].parameters["images"][1]]
         looks.append(Task("look", {**inputs, **since}, {"families": looked_at, "images": span}))
     whole = {**inputs, "captions": captions}
-    estimate = Task("look", whole, {"families": looked_at}, tuple(looks))
-    return Plan({**plan.named, ESTIMATE: estimate})
+    return Task("look", whole, {"families": looked_at}, tuple(looks))
 
 
 def _on_the_whole(task: Task | None) -> bool:

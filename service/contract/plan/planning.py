@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from prescore.models.studies import StudyIdf
@@ -63,80 +64,125 @@ def build_model_inputs(
     return found if verified is None else {**found, "verified": verified}
 
 
-def plan_checkpoint(
-    checkpoint: str | Task,
-    dataset: str,
-    split: str,
-    images: int,
-    *,
-    pregen: bool,
-    wanted: PostgenRequest,
-    decoding: Mapping[str, Any],
-    precision: str = "fp32",
-    tokens: Mapping[str, Any] | None = None,
-    references: str | None = None,
-    encoder: str | None = None,
-    sizes: TaskSizes = prices.USUAL,
-    verified: Task | None = None,
-    searches: bool = False,
-    units: str = "words",
-    corpus: bool = False,
-) -> Plan:
-    """Pre-gen scores first, then captions, then one task for each post-gen family. The columns of
-    many images decide the order in which they are decoded. What `tokens` asks for is computed by
-    another task on columns, so that the keys of scores and captions do not depend on it.
+@dataclass(frozen=True)
+class CheckpointPlanner:
+    """The tasks of an evaluation of a checkpoint: pre-gen scores first, then captions, then one
+    task for each post-gen family. The columns of many images decide the order in which they are
+    decoded. Another task on columns computes `tokens`, so that the keys of scores and captions do
+    not depend on it.
+
     `references`: the object from which people's captions are read, if it is not the whole bundle.
-    `encoder`: the SHA-256 of the encoder by which features are computed, if the dataset has none of
-    it. Parts are smaller where `sizes` say that they would take long. `verified`: the task that
+    `encoder`: the SHA-256 of the encoder that computes features, if the dataset has none of it.
+    Parts are smaller where `sizes` say that they would take long. `verified`: the task that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
     way. `units`: of scores, where its tokens are pieces. `corpus`: whether `corpus_perplexity` is
-    asked for.
+    asked for. `history`: the digest of evaluations from which scores are forecast.
     """
-    inputs = {**build_model_inputs(checkpoint, verified), "dataset": Blob(dataset)}
-    prepared = verified if isinstance(checkpoint, str) else checkpoint
-    named: dict[str, Task] = {} if prepared is None else {"checkpoint": prepared}
-    if encoder is not None:
-        inputs["features"] = named["features"] = plan_features(dataset, split, images, encoder)
-    scored = {"split": split} if units == "words" else {"split": split, "units": units}
 
-    def columns(**more: Any) -> Task:
-        unusual = {} if precision == "fp32" else {"precision": precision}
-        parameters = {**scored, **unusual, **more}
-        seconds = BLOCK_IMAGES * sizes.columns
-        wanted = prices.limit_part_images(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
-        return shard_task("columns", inputs, parameters, images, BLOCK_IMAGES, wanted)
+    checkpoint: str | Task
+    dataset: str
+    split: str
+    images: int
+    pregen: bool
+    wanted: PostgenRequest
+    decoding: Mapping[str, Any]
+    precision: str = "fp32"
+    tokens: Mapping[str, Any] | None = None
+    references: str | None = None
+    encoder: str | None = None
+    sizes: TaskSizes = prices.USUAL
+    verified: Task | None = None
+    searches: bool = False
+    units: str = "words"
+    corpus: bool = False
+    history: str | None = None
 
-    if pregen:
-        named["prefix"] = Task("prefix", inputs, scored)
-        named["columns"] = columns()
-        named |= _of_columns(named["columns"], corpus=corpus)
-    if tokens is not None and (detailed := columns(**tokens)) != named.get("columns"):
-        named["tokens"] = detailed
-    if wanted.families:
-        search = decoding["beam"], decoding["max_words"]
-        block = OWN_BLOCK if searches else size_decoding_block(*search)
+    def plan(self) -> Plan:
+        prepared = self.verified if isinstance(self.checkpoint, str) else self.checkpoint
+        named: dict[str, Task] = {} if prepared is None else {"checkpoint": prepared}
+        if self._features is not None:
+            named["features"] = self._features
+        if self.pregen:
+            named["prefix"] = Task("prefix", self._inputs, self._scored)
+            named["columns"] = self._columns
+            named |= _plan_pregen(self._columns, corpus=self.corpus, history=self.history)
+        if self.tokens is not None:
+            detailed = self._plan_columns(self.tokens)
+            if detailed != named.get("columns"):
+                named["tokens"] = detailed
+        if self.captions is not None:
+            if self._order is not None:
+                named["order"] = self._order
+            named["captions"] = self.captions
+            people = Blob(self.references or self.dataset)
+            scored = PostgenPlanner(self.captions, people, self.split, self.images, self.wanted)
+            named |= scored.named()
+        return Plan(named)
+
+    @cached_property
+    def captions(self) -> Task | None:
+        """The task that decodes captions; None where nothing needs them."""
+        if not self.wanted.families:
+            return None
+        inputs = self._inputs
+        search = self.decoding["beam"], self.decoding["max_words"]
+        block = OWN_BLOCK if self.searches else size_decoding_block(*search)
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
-        if pregen and images > CAPTIONS_IMAGES:
-            named["order"] = Task("order", {"columns": named["columns"]}, {})
-            inputs = {**inputs, "order": named["order"]}
-            size = min(size, images // LOOKS)
-        size = prices.limit_part_images(
-            size, block, prices.price_search(sizes, block, block, *search)
-        )
-        parameters = {"split": split, "decoding": dict(decoding)}
-        captions = shard_task("captions", inputs, parameters, images, block, size)
-        named["captions"] = captions
-        people = Blob(references or dataset)
-        named |= PostgenPlanner(captions, people, split, images, wanted).named()
-    return Plan(named)
+        if self._order is not None:
+            inputs = {**inputs, "order": self._order}
+            size = min(size, self.images // LOOKS)
+        seconds = prices.price_search(self.sizes, block, block, *search)
+        size = prices.limit_part_images(size, block, seconds)
+        parameters = {"split": self.split, "decoding": dict(self.decoding)}
+        return shard_task("captions", inputs, parameters, self.images, block, size)
+
+    @cached_property
+    def _order(self) -> Task | None:
+        """The task that orders the images of captions; None where they are few."""
+        if not self.pregen or self.images <= CAPTIONS_IMAGES:
+            return None
+        return Task("order", {"columns": self._columns}, {})
+
+    @cached_property
+    def _columns(self) -> Task:
+        return self._plan_columns({})
+
+    def _plan_columns(self, more: Mapping[str, Any]) -> Task:
+        unusual = {} if self.precision == "fp32" else {"precision": self.precision}
+        parameters = {**self._scored, **unusual, **more}
+        seconds = BLOCK_IMAGES * self.sizes.columns
+        size = prices.limit_part_images(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
+        return shard_task("columns", self._inputs, parameters, self.images, BLOCK_IMAGES, size)
+
+    @property
+    def _scored(self) -> dict[str, Any]:
+        units = {} if self.units == "words" else {"units": self.units}
+        return {"split": self.split, **units}
+
+    @cached_property
+    def _features(self) -> Task | None:
+        if self.encoder is None:
+            return None
+        return plan_features(self.dataset, self.split, self.images, self.encoder)
+
+    @cached_property
+    def _inputs(self) -> dict[str, Blob | Task]:
+        model = build_model_inputs(self.checkpoint, self.verified)
+        features = {} if self._features is None else {"features": self._features}
+        return {**model, "dataset": Blob(self.dataset), **features}
 
 
-def _of_columns(columns: Task, *, corpus: bool) -> dict[str, Task]:
-    """The tasks that compute pre-gen scores. `corpus_perplexity` has a task of its own: the results
-    of `pregen` that are stored already are without it.
+def _plan_pregen(columns: Task, *, corpus: bool, history: str | None) -> dict[str, Task]:
+    """The tasks that compute pre-gen scores, and the forecast from `history`. `corpus_perplexity`
+    has a task of its own: the results of `pregen` that are stored already are without it.
     """
-    kinds = ["pregen", catalogue.CORPUS] if corpus else ["pregen"]
-    return {kind: Task(kind, {"columns": columns}, {}) for kind in kinds}
+    pregen = Task("pregen", {"columns": columns}, {})
+    named = {"pregen": pregen}
+    if history is not None:
+        named["forecast"] = Task("forecast", {"pregen": pregen, "history": Blob(history)}, {})
+    if corpus:
+        named[catalogue.CORPUS] = Task(catalogue.CORPUS, {"columns": columns}, {})
+    return named
 
 
 def plan_features(dataset: str, split: str, images: int, encoder: str) -> Task:
@@ -170,25 +216,16 @@ def plan_brought_columns(
     pregen: bool,
     units: str = "words",
     corpus: bool = False,
+    history: str | None = None,
 ) -> Plan:
-    """Pre-gen scores of columns that somebody's own code computed, then what captions are scored
-    by, if there are some.
+    """Pre-gen scores of columns that somebody's own code computed, then the scores of captions, if
+    there are some.
     """
     unusual = {} if units == "words" else {"units": units}
     named = {"columns": Task("brought", {"columns": Blob(columns)}, unusual)}
     if pregen:
-        named |= _of_columns(named["columns"], corpus=corpus)
+        named |= _plan_pregen(named["columns"], corpus=corpus, history=history)
     return Plan({**named, **(captions.named if captions is not None else {})})
-
-
-def add_forecast(plan: Plan, history: str) -> Plan:
-    """The plan with a task `forecast` after `pregen`, which also reads `history` (a digest)."""
-    named: dict[str, Task] = {}
-    for name, task in plan.named.items():
-        named[name] = task
-        if name == "pregen":
-            named["forecast"] = Task("forecast", {"pregen": task, "history": Blob(history)}, {})
-    return Plan(named)
 
 
 @dataclass(frozen=True)

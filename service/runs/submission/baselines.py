@@ -16,13 +16,12 @@ from prescore.plain_text import quoted
 from service.contract import wording
 from service.contract.metrics import catalogue
 from service.contract.results import StoredBaseline, StoredEvaluation
-from service.engine import verdicts
-from service.engine import verdicts as scores
 from service.engine.blobs import Blobs
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, runs, score_rows
-from service.engine.verdicts import NOT_FINITE
-from service.runs import evaluations, run_lists, run_store, scored_captions
+from service.runs import evaluations, run_lists, run_store, scored_captions, verdicts
+from service.runs.submission.evaluation_plan import find_image_task
+from service.runs.verdicts import NOT_FINITE
 from service.stored.datasets import PinnedSplit
 
 _BEST = "best"
@@ -248,7 +247,7 @@ class _BaselineSearch:
                 found.common["dataset"],
                 found.row.dataset_captions,
                 found.tasks,
-                scores.read_scores(found.tasks, named),
+                verdicts.read_scores(found.tasks, named),
                 is_partial=found.row.checkpoint is None and request.subset,
                 failed=verdicts.decide_gates(found.tasks, request)[1] == "failed",
             )
@@ -304,13 +303,4 @@ def _entry(found: _BaselineCandidate, metric: str, label: str | None) -> StoredB
         signature=score.signature,
         result=results.get(find_image_task(metric)),
         failed=found.failed,
-    )
-
-
-def find_image_task(metric: str) -> str:
-    """The name of the task whose result has the metric for each image."""
-    return (
-        "columns"
-        if catalogue.find_metric(metric).family == "pregen"
-        else catalogue.find_metric_task(metric)
     )

@@ -1,27 +1,24 @@
-"""Checks and plans a request for an evaluation."""
+"""Plan of an evaluation: pure, of its request and of what is known when it is submitted."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from service.contract import limits
-from service.contract.api.evaluations import DecodingInput, EvaluationRequest
+from service.contract.api.evaluations import EvaluationRequest
 from service.contract.errors import InvalidRequest
-from service.contract.formats import outputs
 from service.contract.gates import gates
+from service.contract.gates.gates import NoDropGate
 from service.contract.metrics import catalogue
-from service.contract.plan import estimates, metric_requests, planning, prices, tasks
-from service.contract.plan.planning import Plan
+from service.contract.plan import estimates, planning, prices, tasks
+from service.contract.plan.estimates import ESTIMATE
+from service.contract.plan.planning import CheckpointPlanner, Plan
+from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.prices import TaskSizes
-from service.contract.plan.tasks import KINDS
-from service.contract.results import StoredBaseline, StoredEvaluation
+from service.contract.plan.tasks import KINDS, Blob, Task
+from service.contract.results import StoredBaseline
 from service.contract.wording import count_noun
-from service.engine.service_parts import ServiceParts
-from service.runs import evaluations, probes, run_store, training
-from service.runs.run_store import NewRun
-from service.runs.submission import forecast_history, gate_requirements, image_features
-from service.stored import checkpoints, columns, datasets
-from service.stored.checkpoints import UsableCheckpoint
 from service.stored.datasets import PinnedSplit
 
 # Tasks on people's references: name, kind, and the field of a request that asks for it.
@@ -30,127 +27,132 @@ _OF_REFERENCES = (
     ("columns", "columns", "pregen"),
     ("tokens", "columns", "tokens"),
 )
-_STAGES = {"pregen": "pre-gen", "postgen": "post-gen"}
 
 
-def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
-    pinned = datasets.pin_split(parts.records, request.dataset)
-    model: UsableCheckpoint | None = None
-    encoder: str | None = None
-    request = _usual(request)
-    odd: list[Mapping[str, Any]] = []
-    if request.columns is not None:
-        odd = _check_columns(parts, request.columns, request.units, pinned)
-    if request.checkpoint is not None:
-        model = checkpoints.use_checkpoint(parts.records, request.checkpoint)
-        pinned, encoder = image_features.choose_features(parts, request, pinned, model.description)
-    check_decoding(request.decoding)
-    request = gate_requirements.add_gate_metrics(parts, request)
-    names, models = training.resolve_models(parts, request.postgen, "/postgen")
-    request = request.model_copy(update={"postgen": names})
-    sizes = _sizes(pinned, model, parts.speed)
-    plan, warnings = _plan(parts, request, pinned, models, sizes, model, encoder)
-    _check_parts(plan, sizes)
-    check_search_time(plan, sizes)
-    plan, past = gate_requirements.add_comparisons(parts, request, pinned, plan)
-    plan, forecast = forecast_history.add_forecast(parts, request, pinned, plan)
-    with parts.records.reading() as connection:
-        health = probes.find_health(connection, pinned)
-    asked = request.model_dump(exclude={"captions"})
-    known = StoredEvaluation(**asked, health=health, baselines=dict(past), forecast=forecast)
-    return NewRun(
-        evaluations.KIND.new_id(),
-        evaluations.KIND.name,
-        {**asked, **known.model_dump()},
-        pinned,
-        _with_looks(parts, request, plan, past),
-        [*odd, *warnings],
-        request.deadline,
-        checkpoint=request.checkpoint,
-        labels=request.labels,
-        columns=request.columns,
-        others={each.evaluation for each in past.values() if each.evaluation is not None},
-        sizes=sizes,
-    )
+@dataclass(frozen=True)
+class KnownFacts:
+    """Facts on which the plan of an evaluation depends besides its request.
 
-
-def _usual(request: EvaluationRequest) -> EvaluationRequest:
-    """The request, without post-gen metrics where there are no captions for them."""
-    if request.has_captions:
-        return request
-    if "postgen" in request.model_fields_set and request.postgen:
-        raise InvalidRequest(
-            f"{request.postgen[0]} is a metric of captions: columns alone have none",
-            [("/postgen", "expected no metrics, or `captions` beside `columns`")],
-        )
-    return request.model_copy(update={"postgen": []})
-
-
-def _check_columns(
-    parts: ServiceParts, digest: str, units: str, pinned: PinnedSplit
-) -> list[Mapping[str, Any]]:
-    """Raise unless these columns are stored, have these units, and are of this split. Returns
-    warnings.
+    `model`: of a checkpoint; `captions`: the digest of those that were submitted; `history`: of
+    evaluations for a forecast; `baselines`: by metric; `stored`: files of these that are stored;
+    `is_decoded`: the model's captions were decoded before.
     """
-    if columns.get(parts.records, digest).pieces is None and units == "pieces":
-        raise InvalidRequest(
-            "the file does not say which of its tokens are pieces of one word",
-            [("/units", 'expected "words", by which each token is scored as one')],
-        )
-    fit = columns.compare_with_split(parts.blobs, digest, pinned)
-    if fit.difference is not None:
-        raise InvalidRequest(
-            f"the columns are not of {pinned}: {fit.difference}",
-            [("/columns", "expected the split's images and references, in its order")],
-        )
-    warning = outputs.warn_of_unknown_words(fit.unknown, fit.references)
-    return [] if warning is None else [warning]
+
+    pinned: PinnedSplit
+    sizes: TaskSizes
+    wanted: PostgenRequest
+    model: CheckpointPlanner | None = None
+    captions: str | None = None
+    history: str | None = None
+    baselines: Mapping[str, StoredBaseline] = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
+    is_decoded: bool = False
 
 
-def _with_looks(
-    parts: ServiceParts, request: EvaluationRequest, plan: Plan, past: Mapping[str, StoredBaseline]
-) -> Plan:
-    """The plan with estimates, if there are gates, unless its captions are decoded already."""
-    captions = plan.named.get("captions")
-    if not request.gates or captions is None or run_store.is_task_done(parts.records, captions.key):
-        return plan
-    results = {catalogue.find_metric_task(name): found.result for name, found in past.items()}
-    known = {family: at for family, at in results.items() if at is not None and parts.blobs.has(at)}
-    return estimates.add_estimate(plan, known)
+def plan_evaluation(request: EvaluationRequest, known: KnownFacts) -> Plan:
+    """Plan the tasks by name: scores, comparisons with baselines, and an estimate for gates."""
+    named = dict(_plan_scores(request, known).named)
+    for name, pair in name_comparisons(request.gates, known.baselines, known.stored).items():
+        named[name] = planning.plan_comparison(named[pair.task], Blob(pair.result), pair.pregen)
+    if request.gates and not known.is_decoded:
+        results = {
+            catalogue.find_metric_task(name): past.result
+            for name, past in known.baselines.items()
+            if past.result in known.stored
+        }
+        estimate = estimates.plan_estimate(named, results)
+        if estimate is not None:
+            named[ESTIMATE] = estimate
+    return Plan(named)
 
 
-def _sizes(pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float) -> TaskSizes:
-    """By which the tasks are priced: the split's, the model's where they are known, and the
-    workers'.
+def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:
+    if known.model is not None:
+        return known.model.plan()
+    captions = None
+    if known.captions is not None:
+        split = known.pinned.captions, known.pinned.split, known.pinned.images
+        captions = planning.plan_captions(known.captions, *split, known.wanted)
+    if request.columns is None:
+        assert captions is not None
+        return captions
+    return planning.plan_brought_columns(
+        request.columns,
+        captions,
+        pregen=asks_for_pregen(request),
+        units=request.units,
+        corpus=asks_for_corpus(request),
+        history=known.history,
+    )
+
+
+@dataclass(frozen=True)
+class ComparedPair:
+    """A comparison: the task whose result is compared with the file of a baseline, for metrics of
+    one family; `pregen` are those on columns.
     """
-    if model is None:
-        return pinned.sizes
-    told, vocabulary = model.description, model.description["vocabulary_size"]
-    config = told.get("config") or {}
-    sizes = [config[name] for name in ("size", "embedding_size", "image_size") if name in config]
-    size = max(sizes, default=prices.USUAL.size)
-    looks = told.get("inputs") in ("grid", "regions")
-    if (looks or not config) and "parameters" in told:
-        embedded = config.get("embedding_size", config.get("size", 0)) * vocabulary
-        size = prices.estimate_model_size(told["parameters"] - embedded, vocabulary)
-    products = told.get("picture_products", 0)
-    found = replace(
-        pinned.sizes, size=size, vocabulary=vocabulary, speed=speed, picture_products=products
-    )
-    if not looks or pinned.features is None:
-        return found
-    return replace(
-        found, places=pinned.features.get("places", 1), place_size=pinned.features["size"]
-    )
+
+    task: str
+    result: str
+    metrics: tuple[str, ...]
+
+    @property
+    def pregen(self) -> list[str]:
+        full = dict.fromkeys(catalogue.find_metric(metric).name for metric in self.metrics)
+        return [*full] if self.task == "columns" else []
 
 
-def _check_parts(plan: Plan, sizes: TaskSizes) -> None:
-    """Raise if a part of the references' task would not end within the time of an attempt."""
+def name_comparisons(
+    texts: Iterable[str], baselines: Mapping[str, StoredBaseline], stored: Container[str]
+) -> dict[str, ComparedPair]:
+    """Name the comparisons that `no_significant_drop` needs, with files that are stored. Metrics of
+    one family may have different baselines (the best BLEU-1, the best BLEU-4).
+    """
+    gated = [gate for gate in map(gates.parse_gate, texts) if isinstance(gate, NoDropGate)]
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
+        result = baselines[metric].result
+        if result is not None and result in stored:
+            metrics.setdefault((find_image_task(metric), result), []).append(metric)
+    named: dict[str, ComparedPair] = {}
+    for (task, result), theirs in metrics.items():
+        first = f"comparison_{task}"
+        names = chain([first], (f"{first}_{number}" for number in count(2)))
+        free = next(name for name in names if name not in named)
+        named[free] = ComparedPair(task, result, tuple(theirs))
+    return named
+
+
+def find_image_task(metric: str) -> str:
+    """The name of the task whose result has the metric for each image."""
+    if catalogue.find_metric(metric).family == "pregen":
+        return "columns"
+    return catalogue.find_metric_task(metric)
+
+
+def list_pregen(request: EvaluationRequest) -> list[str] | None:
+    """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
+    if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
+        return None
+    return list(request.pregen or [])
+
+
+def asks_for_pregen(request: EvaluationRequest) -> bool:
+    return list_pregen(request) != []
+
+
+def asks_for_corpus(request: EvaluationRequest) -> bool:
+    names = [*(list_pregen(request) or []), *gates.list_gate_metrics(request.gates)]
+    return catalogue.CORPUS in names
+
+
+def check_plan_seconds(plan: Plan, sizes: TaskSizes) -> None:
+    """Raise InvalidRequest if a part of a task would take longer than an attempt may."""
     for name, kind, place in _OF_REFERENCES:
         task = plan.named.get(name)
         if task is None:
             continue
-        seconds, most = prices.price_task((task.parts or (task,))[0], sizes), KINDS[kind].seconds
+        seconds, most = _price_part(task, sizes), KINDS[kind].seconds
         if seconds > most:
             raise InvalidRequest(
                 f"of {sizes.images:,} images with {sizes.references:.0f} references each, a "
@@ -160,167 +162,16 @@ def _check_parts(plan: Plan, sizes: TaskSizes) -> None:
                 f"{place} out",
                 [(f"/{place}", "expected less work")],
             )
-
-
-def _plan(
-    parts: ServiceParts,
-    request: EvaluationRequest,
-    pinned: PinnedSplit,
-    models: Mapping[str, str],
-    sizes: TaskSizes,
-    model: UsableCheckpoint | None,
-    encoder: str | None,
-) -> tuple[Plan, Sequence[Mapping[str, Any]]]:
-    _check_lists(request)
-    families = _families(request.postgen)
-    names = _pregen(request)
-    wanted = metric_requests.gather_postgen(
-        families,
-        parts.places,
-        tokenizer=request.tokenizer,
-        idf=request.idf,
-        bertscore=request.bertscore.model_dump(),
-        splits=pinned.splits,
-        split=pinned.split,
-        models=models,
-    )
-    split = pinned.split, pinned.images
-    captions: Plan | None = None
-    warnings: Sequence[Mapping[str, Any]] = []
-    if request.captions is not None:
-        if names and request.columns is None:
-            raise InvalidRequest(
-                "pre-gen scores need a checkpoint; captions alone have none", [("/pregen", "")]
-            )
-        digest, warnings = datasets.store_captions(
-            *(parts.blobs, request.captions, pinned),
-            subset=request.subset,
-            tokenizer=request.tokenizer,
-        )
-        captions = planning.plan_captions(digest, pinned.captions, *split, wanted)
-    if request.columns is not None:
-        found = planning.plan_brought_columns(
-            request.columns,
-            captions,
-            pregen=names != [],
-            units=request.units,
-            corpus=_asks_for_corpus(request),
-        )
-        return found, warnings
-    if captions is not None:
-        return captions, warnings
-    assert model is not None
-    _check_units(request, model)
-    plan = planning.plan_checkpoint(
-        model.source,
-        pinned.digest,
-        *split,
-        pregen=names != [],
-        wanted=wanted,
-        decoding=choose_search(request.decoding, model),
-        precision=request.precision,
-        tokens=None if request.tokens is None else request.tokens.model_dump(),
-        references=pinned.captions,
-        encoder=encoder,
-        sizes=sizes,
-        verified=model.verified,
-        searches=OWN_SEARCH in model.description,
-        units=request.units,
-        corpus=_asks_for_corpus(request),
-    )
-    return plan, []
-
-
-def _check_units(request: EvaluationRequest, model: UsableCheckpoint) -> None:
-    has_pieces = model.description.get("units") == "pieces"
-    if request.units == "pieces" and not has_pieces:
-        raise InvalidRequest(
-            "the tokens of this checkpoint are words", [("/units", 'expected "words"')]
-        )
-    if request.tokens is not None and request.tokens.top > 1 and has_pieces:
-        raise InvalidRequest(
-            "the tokens of this checkpoint are pieces of words, of which only the first is kept",
-            [("/tokens/top", "expected 1")],
-        )
-
-
-def _families(postgen: Sequence[str]) -> list[str]:
-    """The names of the tasks that these metrics need, each once."""
-    full = [one for name in postgen for one in catalogue.expand_groups([name])]
-    return list(dict.fromkeys(map(catalogue.find_metric_task, full)))
-
-
-def _pregen(request: EvaluationRequest) -> list[str] | None:
-    """The requested pre-gen metrics; None: all, of which the headline ones are shown."""
-    if request.pregen == "all" or (request.pregen is None and request.has_probabilities):
-        return None
-    return list(request.pregen or [])
-
-
-def _asks_for_corpus(request: EvaluationRequest) -> bool:
-    return catalogue.CORPUS in [*(_pregen(request) or []), *gates.list_gate_metrics(request.gates)]
-
-
-def _check_lists(request: EvaluationRequest) -> None:
-    """Raise, with all of them, for metrics of one family in the list of the other."""
-    pregen = [] if isinstance(request.pregen, str) else request.pregen or []
-    wrong = [*_others("pregen", "postgen", pregen), *_others("postgen", "pregen", request.postgen)]
-    if len(wrong) > 1:
-        raise InvalidRequest(f"{len(wrong)} metrics are in the wrong list", wrong)
-    for pointer, said in wrong:
-        expected = _STAGES[pointer.split("/")[1]]
-        raise InvalidRequest(said, [(pointer, f"expected a {expected} metric")])
-
-
-def _others(field: str, other: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """The metrics in one list that belong in the other: where they are, and what to do."""
-    return [
-        (f"/{field}/{place}", f"{name} is a {_STAGES[other]} metric: ask for it in `{other}`")
-        for place, name in enumerate(names)
-        if catalogue.find_metric(catalogue.expand_groups([name])[0]).family == other
-    ]
-
-
-OWN_SEARCH = "beams"  # said of a model that searches in its own way
-
-
-def check_decoding(decoding: DecodingInput) -> None:
-    if decoding.min_words > decoding.max_words:
-        raise InvalidRequest(
-            f"min_words {decoding.min_words} is more than max_words {decoding.max_words}",
-            [("/decoding/min_words", "expected at most max_words")],
-        )
-
-
-def choose_search(asked: DecodingInput, model: UsableCheckpoint) -> dict[str, Any]:
-    """The search for captions; a model that has one of its own keeps what is not asked for, and
-    captions are not longer than what the model reads.
-    """
-    own = model.description
-    if OWN_SEARCH in own:
-        changed = asked.model_dump(include=asked.model_fields_set)
-        return {"beam": own[OWN_SEARCH], "max_words": own["longest"], **changed}
-    found = asked.model_dump()
-    longest = own.get("longest")
-    for name in ("min_words", "max_words"):
-        if longest is not None and found[name] > longest:
-            if name in asked.model_fields_set:
-                raise InvalidRequest(
-                    f"{name} {found[name]} is more than the model reads: {longest} pieces",
-                    [(f"/decoding/{name}", f"expected at most {longest}")],
-                )
-            found[name] = longest
-    return found
-
-
-def check_search_time(plan: Plan, sizes: TaskSizes) -> None:
-    """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
     captions = plan.named.get("captions")
-    if captions is None:
-        return
-    seconds = prices.price_task((captions.parts or (captions,))[0], sizes)
-    asked = captions.parameters["decoding"]
+    if captions is not None:
+        check_search_seconds(captions, sizes)
+
+
+def check_search_seconds(captions: Task, sizes: TaskSizes) -> None:
+    """Raise if a part of a search would hold others up. Usual captions end after 12 of 50 words."""
+    asked: Mapping[str, Any] = captions.parameters["decoding"]
     beam, words = asked["beam"], asked["max_words"]
+    seconds = _price_part(captions, sizes)
     if beam * words <= tasks.LONG_SEARCH:
         seconds /= 4
     if seconds > limits.PART_SECONDS:
@@ -332,3 +183,7 @@ def check_search_time(plan: Plan, sizes: TaskSizes) -> None:
             "or `max_words`",
             [("/decoding", "expected a shorter search")],
         )
+
+
+def _price_part(task: Task, sizes: TaskSizes) -> float:
+    return prices.price_task((task.parts or (task,))[0], sizes)

@@ -14,9 +14,8 @@ from sqlalchemy.engine import Connection
 
 from service.contract.api.evaluations import EvaluationRequest
 from service.contract.metrics import catalogue, signatures
-from service.contract.plan import planning, tasks
+from service.contract.plan import tasks
 from service.contract.plan.estimates import PREDICTORS, explain_too_few
-from service.contract.plan.planning import Plan
 from service.contract.results import (
     ForecastHistory,
     MissingForecast,
@@ -27,6 +26,7 @@ from service.engine import tables
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, runs, score_rows
 from service.runs import evaluations, run_store
+from service.runs.submission import evaluation_plan
 from service.stored import checkpoints, columns
 from service.stored.datasets import PinnedSplit
 
@@ -34,22 +34,24 @@ _MOST = 200  # the latest evaluations; older ones say less, and each submission 
 _LABELS = ("run", "branch")  # the first of these labels that exists tells training runs apart
 
 
-def add_forecast(
-    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, plan: Plan
-) -> tuple[Plan, MissingForecast | None]:
-    """The plan with a forecast; or the unchanged plan and, if there is one, a reason."""
+def find_history(
+    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit
+) -> str | MissingForecast | None:
+    """The digest of the history, which is stored; or the reason why nothing can be forecast; None
+    where a request asks for no forecast.
+    """
     metrics = catalogue.expand_groups(request.postgen)
-    if "pregen" not in plan.named or not metrics:
-        return plan, None
+    has_pregen = request.has_probabilities and evaluation_plan.asks_for_pregen(request)
+    if not has_pregen or not metrics:
+        return None
     with parts.records.reading() as connection:
         past = _past(connection, request, pinned, metrics)
     of = "checkpoints" if request.columns is None else "columns"
     reasons = [_too_few(past, metric, of) for metric in metrics]
     if None not in reasons:
-        return plan, MissingForecast(none_because=reasons[0] or "")
+        return MissingForecast(none_because=reasons[0] or "")
     history = ForecastHistory(metrics=metrics, evaluations=past)
-    digest = parts.blobs.put(tasks.dump_canonical_json(history.model_dump()).encode())
-    return planning.add_forecast(plan, digest), None
+    return parts.blobs.put(tasks.dump_canonical_json(history.model_dump()).encode())
 
 
 def _too_few(past: Sequence[PastEvaluation], metric: str, of: str) -> str | None:

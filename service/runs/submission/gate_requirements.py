@@ -1,24 +1,17 @@
-"""Requirements of gates: metrics, baselines, and comparisons with these."""
+"""Metrics that gates name, added to a request."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, count
 from typing import Any
 
 from service.contract.api.evaluations import EvaluationRequest
 from service.contract.errors import InvalidRequest, RequestRefused
 from service.contract.gates import gates, ranges
-from service.contract.gates.gates import NoDropGate, ParsedGate
+from service.contract.gates.gates import ParsedGate
 from service.contract.metrics import catalogue
-from service.contract.plan import metric_requests, planning
-from service.contract.plan.planning import Plan
-from service.contract.plan.tasks import Blob
-from service.contract.results import StoredBaseline
+from service.contract.plan import metric_requests
 from service.engine.service_parts import ServiceParts
 from service.runs import training
-from service.runs.submission import baselines
-from service.runs.submission.baselines import BaselineRequest
-from service.stored.datasets import PinnedSplit
 
 
 def add_gate_metrics(parts: ServiceParts, request: EvaluationRequest) -> EvaluationRequest:
@@ -99,54 +92,3 @@ def _at(pointer: str) -> Iterator[None]:
 
 def _joined(asked: Iterable[str], named: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*asked, *named]))
-
-
-def add_comparisons(
-    parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, plan: Plan
-) -> tuple[Plan, Mapping[str, StoredBaseline]]:
-    """The plan with the comparisons that gates need, and the baseline of each metric with the name
-    of its comparison.
-    """
-    if request.baseline is None or not request.gates:
-        return plan, {}
-    images = baselines.find_captioned_images(parts.blobs, _partial(request, plan), pinned)
-    sought = BaselineRequest(request.baseline, pinned, images, request.labels)
-    found = baselines.find_baselines(parts, sought, gates.list_gate_metrics(request.gates))
-    named = dict(plan.named)
-    for (mine, result), metrics in _compared(request.gates, found).items():
-        if parts.blobs.has(result):
-            name = _free(f"comparison_{mine}", named)
-            full = dict.fromkeys(catalogue.find_metric(metric).name for metric in metrics)
-            pregen = [*full] if mine == "columns" else []
-            named[name] = planning.plan_comparison(plan.named[mine], Blob(result), pregen)
-            for metric in metrics:
-                found[metric] = found[metric].model_copy(update={"comparison": name})
-    return Plan(named), found
-
-
-def _compared(
-    texts: Iterable[str], past: Mapping[str, StoredBaseline]
-) -> dict[tuple[str, str], list[str]]:
-    """The metrics of `no_significant_drop`, by the task and the baseline's file to compare. Metrics
-    of one family may have different baselines (the best BLEU-1, the best BLEU-4).
-    """
-    gated = [gate for gate in map(gates.parse_gate, texts) if isinstance(gate, NoDropGate)]
-    found: dict[tuple[str, str], list[str]] = {}
-    for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
-        result = past[metric].result
-        if result is not None:
-            found.setdefault((baselines.find_image_task(metric), result), []).append(metric)
-    return found
-
-
-def _free(name: str, taken: Container[str]) -> str:
-    numbered = (f"{name}_{number}" for number in count(2))
-    return next(each for each in chain([name], numbered) if each not in taken)
-
-
-def _partial(request: EvaluationRequest, plan: Plan) -> str | None:
-    """The digest of captions that may be of a part of the split; None for all others."""
-    if request.captions is None or not request.subset:
-        return None
-    sent = (task.inputs.get("captions") for task in plan.named.values())
-    return next((str(at) for at in sent if isinstance(at, Blob)), None)

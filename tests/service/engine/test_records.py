@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.contract.plan.tasks import Blob, Task
-from service.engine import history, intake, leases, presence, run_updates, task_expiry
+from service.engine import history, intake, leases, presence, task_expiry
 from service.engine.records import Records
 from service.engine.tables import attempts, outbox, run_tasks, runs, task_rows, untold
 from taking import take
@@ -722,10 +722,10 @@ def test_a_task_that_hundreds_share_tells_some_of_them_in_each_transaction(recor
     leases.finish_attempt(records, lease, "sha256:r", {})
     statuses = [_evaluation(records, name) for name in names]
     assert (statuses.count("succeeded"), len(_column(records, "run_id", untold))) == (3, 5)
-    assert run_updates.update_noted_runs(records, most=1) == 3
-    assert run_updates.update_noted_runs(records) == 2
+    assert history.update_noted_runs(records, most=1) == 3
+    assert history.update_noted_runs(records) == 2
     assert [_evaluation(records, name) for name in names] == ["succeeded"] * 8
     for name in names:
         told = [event.kind for event in _events(records, name)]
         assert (told.count("end"), told[-1]) == (1, "end")
-    assert run_updates.update_noted_runs(records) == 0
+    assert history.update_noted_runs(records) == 0

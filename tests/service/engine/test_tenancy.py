@@ -190,7 +190,6 @@ def test_few_places_look_across_teams() -> None:
     """Each of them was thought about: of what it finds, nothing leaves it but a flag."""
     assert _calls("for_all_teams") == {
         "engine/history.py": 2,  # tells all runs of a task that it has changed
-        "engine/run_updates.py": 1,
         "engine/task_expiry.py": 1,  # cancels tasks that no run needs, of any team
         "retention/run_deletion.py": 1,
         "retention/upload_deletion.py": 1,  # who else has sent a file

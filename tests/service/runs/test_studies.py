@@ -58,14 +58,14 @@ def _digest(text):
 def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"), **facts):
     """An evaluation of a checkpoint of this name, and all its tasks done; `signed` tells how."""
     pinned = datasets.pin_split(records, dataset)
-    plan = planning.plan_checkpoint(
+    plan = planning.CheckpointPlanner(
         _digest(facts.get("checkpoint", name)),
         *(pinned.digest, pinned.split, pinned.images),
         pregen=facts.get("pregen", True),
         wanted=PostgenRequest(families, "ptb", models=facts.get("models", {})),
         decoding=DECODING,
         precision=facts.get("precision", "fp32"),
-    )
+    ).plan()
     brought = facts.get("brought")  # description and units
     if brought is not None:
         uploaded_files.add_file(records, brought_columns, _digest(f"columns {name}"), 1, brought[0])

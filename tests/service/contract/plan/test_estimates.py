@@ -2,8 +2,9 @@
 
 import pytest
 
+from estimated_plans import with_estimate
 from service.contract.plan import estimates
-from service.contract.plan.planning import plan_checkpoint
+from service.contract.plan.planning import CheckpointPlanner
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob
 
@@ -13,8 +14,9 @@ DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 def _plan(images=1000, past=None, decoding=DECODING, *, pregen=True, **how):
     how = {"families": ["bleu", "cider_d", "wmd"], "tokenizer": "ptb"} | how
     split = ("sha256:c", "sha256:d", "test", images)
-    plan = plan_checkpoint(*split, pregen=pregen, wanted=PostgenRequest(**how), decoding=decoding)
-    return estimates.add_estimate(plan, past or {}).named
+    wanted = PostgenRequest(**how)
+    planner = CheckpointPlanner(*split, pregen=pregen, wanted=wanted, decoding=decoding)
+    return with_estimate(planner.plan(), past).named
 
 
 def _inputs(look):

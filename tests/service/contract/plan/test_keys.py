@@ -9,9 +9,10 @@ import hashlib
 import json
 from pathlib import Path
 
+from estimated_plans import with_estimate
 from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue
-from service.contract.plan import estimates, metric_requests, planning
+from service.contract.plan import metric_requests, planning
 from service.contract.plan.planning import ProbeInputs, StudiedModel, TrainingCaptioner
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob
@@ -41,10 +42,11 @@ def _captions(families, images=9, tokenizer="ptb", **how):
     return planning.plan_captions("sha256:o", "sha256:d", "test", images, wanted)
 
 
-def _checkpoint(families, images=9, decoding=DECODING, *, pregen=True, **how):
+def _checkpoint(families, images=9, decoding=DECODING, *, pregen=True, history=None, **how):
     wanted = PostgenRequest(families, "ptb", **how)
     split = ("sha256:c", "sha256:d", "test", images)
-    return planning.plan_checkpoint(*split, pregen=pregen, wanted=wanted, decoding=decoding)
+    asked = {"pregen": pregen, "wanted": wanted, "decoding": decoding, "history": history}
+    return planning.CheckpointPlanner(*split, **asked).plan()
 
 
 def _asked(tokenizer="ptb", idf="dataset"):
@@ -93,9 +95,9 @@ def _plans():
     slow = {"beam": 20, "max_words": 200}
     ordered = _checkpoint(FAMILIES, images=3000, decoding=slow)
     past = {name: f"sha256:{name}" for name in FAMILIES}
-    yield "estimates", estimates.add_estimate(ordered, {})
-    yield "estimates beside a baseline", estimates.add_estimate(ordered, past)
-    yield "a forecast", planning.add_forecast(_checkpoint(["bleu"]), "sha256:h")
+    yield "estimates", with_estimate(ordered)
+    yield "estimates beside a baseline", with_estimate(ordered, past)
+    yield "a forecast", _checkpoint(["bleu"], history="sha256:h")
     for tokenizer in ("ptb", "none"):
         for idf in ("dataset", "subset"):
             wanted = _asked(tokenizer, idf)

@@ -3,10 +3,10 @@ import pytest
 from service.contract.plan import planning
 from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
+    CheckpointPlanner,
     TrainingCaptioner,
     plan_brought_columns,
     plan_captions,
-    plan_checkpoint,
     plan_conversion,
 )
 from service.contract.plan.postgen import PostgenRequest
@@ -20,7 +20,7 @@ def _plan(images=1000, **more):
     given |= {name: more.pop(name) for name in list(more) if name in given}
     other = {"pregen": True, "decoding": DECODING} | more
     wanted = PostgenRequest(**given)
-    return plan_checkpoint("sha256:c", "sha256:d", "test", images, wanted=wanted, **other)
+    return CheckpointPlanner("sha256:c", "sha256:d", "test", images, wanted=wanted, **other).plan()
 
 
 def _scored(*families, images=9, **how):
@@ -307,6 +307,18 @@ def test_variety_looks_at_the_training_captions_where_there_are_some():
     known = _parsed(9, "variety", training="train")
     assert known["training"].parameters == {"split": "train", "tokenizer": "ptb"}
     assert known["variety"].inputs["training"] is known["training"]
+
+
+def test_a_forecast_stands_right_behind_the_pregen_scores_that_it_reads():
+    plans = (
+        _plan(history="sha256:h"),
+        plan_brought_columns("sha256:b", None, pregen=True, history="sha256:h"),
+    )
+    for plan in plans:
+        names = list(plan.named)
+        assert names[names.index("pregen") + 1] == "forecast"
+        read = {"pregen": plan.named["pregen"], "history": Blob("sha256:h")}
+        assert plan.named["forecast"].inputs == read
 
 
 def test_brought_columns_are_scored_before_captions_and_need_no_model():

@@ -45,7 +45,7 @@ MODELS = [(500, 32), (10_000, 512), (30_000, 512), (50_000, 2048)]
 
 
 def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
-    return planning.plan_checkpoint(
+    return planning.CheckpointPlanner(
         "sha256:c",
         "sha256:d",
         "test",
@@ -54,7 +54,7 @@ def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
         wanted=PostgenRequest(families, "ptb"),
         decoding={"beam": beam, "min_words": 4, "max_words": max_words, "unk": False},
         sizes=sizes,
-    )
+    ).plan()
 
 
 @pytest.mark.parametrize(("model", "asked", "seconds"), MEASURED)

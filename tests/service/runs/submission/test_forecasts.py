@@ -8,8 +8,6 @@ import empty_record
 from in_process import enter_scores, on_split, parts_on
 from prescore.models.evaluations import NoForecast
 from service.contract.api.evaluations import EvaluationRequest
-from service.contract.plan import planning
-from service.contract.plan.postgen import PostgenRequest
 from service.contract.results import MissingForecast, StoredEvaluation
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
@@ -85,33 +83,14 @@ class _Past:
                 marked = {"run_id": identity, "name": name, "value": value}
                 connection.execute(labels.insert().values(**marked, created_at=float(self.count)))
 
-    def add(self, **request):
-        """The plan's names, the history that it reads, and why there is none."""
-        asked = _request(**request)
-        if asked.columns is not None:
-            wanted = PostgenRequest(asked.postgen, "ptb")
-            captions = planning.plan_captions("sha256:c", "sha256:d", "test", PINNED.images, wanted)
-            return self._add(
-                asked, planning.plan_brought_columns(asked.columns, captions, pregen=True)
-            )
-        plan = planning.plan_checkpoint(
-            NEW,
-            PINNED.digest,
-            PINNED.split,
-            PINNED.images,
-            pregen=asked.pregen != [],
-            wanted=PostgenRequest([name for name in asked.postgen if name != "bleu"], "ptb"),
-            decoding=asked.decoding.model_dump(),
+    def find(self, **request):
+        """The history that a request's forecast reads, and why there is none."""
+        found = forecast_history.find_history(
+            parts_on(self.records, self.blobs), _request(**request), PINNED
         )
-        return self._add(asked, plan)
-
-    def _add(self, asked, plan):
-        found, reason = forecast_history.add_forecast(
-            parts_on(self.records, self.blobs), asked, PINNED, plan
-        )
-        task = found.named.get("forecast")
-        history = task and json.loads(self.blobs.path(str(task.inputs["history"])).read_text())
-        return list(found.named), history, reason
+        if not isinstance(found, str):
+            return None, found
+        return json.loads(self.blobs.path(found).read_text()), None
 
 
 def _request(**more):
@@ -124,14 +103,11 @@ def _eight(past, **more):
         past.ended(at / 10, told={"run": str(at % 2)}, **more)
 
 
-def test_eight_evaluations_of_two_runs_are_a_history_right_behind_the_pregen_scores(
-    engine, tmp_path
-):
+def test_eight_evaluations_of_two_runs_are_a_history(engine, tmp_path):
     """On SQLite and PostgreSQL alike."""
     past = _Past(Records(engine), open_blobs(None, tmp_path))
     _eight(past)
-    names, history, reason = past.add()
-    assert names[:4] == ["prefix", "columns", "pregen", "forecast"]
+    history, reason = past.find()
     assert reason is None
     assert history["metrics"] == ["cider_d"]
     assert [one["scores"]["cider_d"] for one in history["evaluations"]] == [
@@ -147,22 +123,19 @@ def test_eight_evaluations_of_two_runs_are_a_history_right_behind_the_pregen_sco
 def test_a_thin_history_is_told_at_once_and_needs_no_task(past):
     for _ in range(7):
         past.ended(told={"run": "1"})
-    names, history, reason = past.add()
-    assert "forecast" not in names
+    history, reason = past.find()
     assert history is None
     assert reason.none_because.startswith("7 finished evaluations")
     past.ended(told={"run": "1"})
-    assert "one training run" in past.add()[2].none_because
+    assert "one training run" in past.find()[1].none_because
     past.ended(told={"run": "2"})
-    assert "forecast" in past.add()[0]
+    assert past.find()[0] is not None
 
 
 @pytest.mark.parametrize("request_", [{"pregen": []}, {"postgen": []}])
 def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_):
     _eight(past)
-    names, _, reason = past.add(**request_)
-    assert "forecast" not in names
-    assert reason is None
+    assert past.find(**request_) == (None, None)
 
 
 @pytest.mark.long
@@ -182,7 +155,7 @@ def test_without_pregen_or_postgen_scores_there_is_nothing_to_say(past, request_
 def test_what_was_computed_otherwise_or_elsewhere_does_not_count(past, other):
     past.ended(0.9, told={"run": "other"}, **other)
     _eight(past)
-    found = past.add()[1]["evaluations"]
+    found = past.find()[0]["evaluations"]
     assert len(found) == 8
     assert "run=other" not in {one["run"] for one in found}
 
@@ -190,7 +163,7 @@ def test_what_was_computed_otherwise_or_elsewhere_does_not_count(past, other):
 def test_scores_that_are_signed_otherwise_than_the_latest_are_left_out(past):
     past.ended(0.9, sign="cider_d|v:0", told={"run": "old"})
     _eight(past)
-    (old,) = [one for one in past.add()[1]["evaluations"] if one["run"] == "run=old"]
+    (old,) = [one for one in past.find()[0]["evaluations"] if one["run"] == "run=old"]
     assert "cider_d" not in old["scores"]
 
 
@@ -198,7 +171,7 @@ def test_a_checkpoint_counts_once_by_its_latest_evaluation(past):
     past.ended(0.1, checkpoint="sha256:same", told={"run": "first"})
     _eight(past)
     past.ended(0.2, checkpoint="sha256:same", told={"run": "again"})
-    runs = [one["run"] for one in past.add()[1]["evaluations"]]
+    runs = [one["run"] for one in past.find()[0]["evaluations"]]
     assert runs.count("run=again") == 1
     assert "run=first" not in runs
 
@@ -214,21 +187,21 @@ def test_a_checkpoint_counts_once_by_its_latest_evaluation(past):
 def test_runs_are_told_apart_by_run_or_branch_or_what_their_captioners_are(past, told, run):
     _eight(past)
     past.ended(told=told, architecture="init")
-    assert past.add()[1]["evaluations"][0]["run"] == run
+    assert past.find()[0]["evaluations"][0]["run"] == run
 
 
 def test_the_same_history_is_the_same_task_whatever_else_has_ended(past):
     _eight(past)
-    first = past.add()[1]
+    first = past.find()[0]
     past.ended(status="failed")
     past.ended(checkpoint=NEW)
-    assert past.add()[1] == first
+    assert past.find()[0] == first
 
 
 def test_an_infinite_score_is_null_and_a_group_is_its_metrics(past):
     _eight(past)
     past.ended(None, told={"run": "x"})
-    _, history, _ = past.add(postgen=["bleu", "cider_d"])
+    history, _ = past.find(postgen=["bleu", "cider_d"])
     assert history["metrics"] == ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"]
     assert history["evaluations"][0]["scores"]["cider_d"] is None
 
@@ -255,35 +228,34 @@ def test_columns_are_forecast_from_columns_of_the_same_signature(engine, tmp_pat
     _of_columns(past, 7)  # again: the latest counts
     past.ended(0.9, columns=MINE, of="pregen|brought|tok:own|v:1", told={"run": "x"})
     _of_columns(past, 8, of="pregen|brought|tok:other|v:1")
-    names, history, reason = past.add(**_asked())
-    assert names[:3] == ["columns", "pregen", "forecast"]
+    history, reason = past.find(**_asked())
     assert reason is None
     told = [one["scores"]["cider_d"] for one in history["evaluations"]]
     assert told == [at / 10 for at in reversed(range(8))]
     assert history["evaluations"][0]["run"] == "run=1"
     assert {one["architecture"] for one in history["evaluations"]} == {"columns"}
-    assert len(past.add()[1]["evaluations"]) == 8  # a checkpoint's is of checkpoints
+    assert len(past.find()[0]["evaluations"]) == 8  # a checkpoint's is of checkpoints
 
 
 def test_words_and_pieces_of_columns_have_forecasts_of_their_own(past):
     past.brought(MINE, tokenizer="karpathy", pieces="bpe")
     for at in range(8):
         _of_columns(past, at, of="pregen|brought|tok:karpathy|units:words|v:1")
-    assert "forecast" in past.add(**_asked())[0]
-    reason = past.add(**_asked(units="pieces"))[2].none_because
+    assert past.find(**_asked())[0] is not None
+    reason = past.find(**_asked(units="pieces"))[1].none_because
     assert reason.startswith("0 finished evaluations of other columns")
     for at in range(8):
         of, asked = "pregen|brought|tok:bpe|units:pieces|v:1", {"units": "pieces"}
         _of_columns(past, at, of=of, request=asked)
     for units in ("pieces", "words"):
-        assert "forecast" in past.add(**_asked(units=units))[0]
+        assert past.find(**_asked(units=units))[0] is not None
 
 
 def test_columns_without_labels_are_of_one_run(past):
     past.brought(MINE)
     for at in range(8):
         past.ended(columns=f"sha256:{at:064}", of="pregen|brought|tok:own|v:1")
-    assert "one training run" in past.add(**_asked())[2].none_because
+    assert "one training run" in past.find(**_asked())[1].none_because
 
 
 FORECAST = {"value": 0.4, "interval": [0.3, 0.5], "none_because": None, "card": None}
@@ -325,8 +297,8 @@ def test_where_no_metric_has_a_forecast_it_is_said_why():
 
 def test_a_forecast_of_words_learns_from_no_model_of_pieces(past):
     _eight(past, units="pieces")
-    assert past.add()[2] is not None
+    assert past.find()[1] is not None
     _eight(past)
-    _, history, reason = past.add()
+    history, reason = past.find()
     assert reason is None
     assert len(history["evaluations"]) == 8

@@ -1,6 +1,6 @@
 """By what the tasks of a model that looks at places are priced."""
 
-from service.runs.submission import evaluation_plan
+from service.runs.submission import evaluation_submission
 from service.stored.checkpoints import UsableCheckpoint
 from service.stored.datasets import PinnedSplit
 
@@ -15,7 +15,7 @@ MODEL = {
 
 def _sizes(model, features):
     pinned = PinnedSplit("d", 1, "sha256:d", "sha256:c", "test", ("test",), 1000, features, 5000)
-    return evaluation_plan._sizes(pinned, UsableCheckpoint("sha256:m", model), 1.0)
+    return evaluation_submission._choose_sizes(pinned, UsableCheckpoint("sha256:m", model), 1.0)
 
 
 def test_more_places_cost_more_of_models_that_look_at_places_alone():

@@ -6,7 +6,7 @@ import pytest
 
 from prescore.models.metrics import MetricHealth
 from service.contract.results import StoredEvaluation
-from service.engine import verdicts
+from service.runs import verdicts
 
 SIGNATURES = {"cider_d": "cider_d|refs:5|v:2", "perplexity": "pregen|columns|fp32|v:1"}
 PAST = {

@@ -14,8 +14,9 @@ from sqlalchemy.engine import Connection
 from prescore.models.metrics import Score
 from service.contract.metrics import catalogue
 from service.contract.results import StoredEvaluation, TaskRow
-from service.engine import summaries, verdicts
+from service.engine import summaries
 from service.engine.tables import boards, runs, score_rows
+from service.runs import verdicts
 
 _ALIKE = ("board_id", "value", "low", "high")
 _SCORED = "evaluation"  # the kind of run whose scores are searched by metric

@@ -7,11 +7,12 @@ import pytest
 import sqlalchemy as sa
 
 import empty_record
+from estimated_plans import with_estimate
 from service.contract.plan import estimates
-from service.contract.plan.planning import Plan, plan_checkpoint
+from service.contract.plan.planning import CheckpointPlanner, Plan
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.results import StoredEvaluation
-from service.engine import history, intake, leases, run_updates, summaries, task_expiry, verdicts
+from service.engine import history, intake, leases, summaries, task_expiry
 from service.engine.records import Records
 from service.engine.tables import (
     outbox,
@@ -20,6 +21,7 @@ from service.engine.tables import (
     score_rows,
     task_rows,
 )
+from service.runs import verdicts
 from taking import take
 
 SIGNATURE = {"cider_d": "cider_d|refs:5|df:corpus(n=1000)|v:2"}
@@ -37,8 +39,8 @@ def records(tmp_path):
 def _plan(images=1000, families=("cider_d", "spice")):
     wanted = PostgenRequest(families, "none")
     split = ("sha256:c", "sha256:d", "test", images)
-    plan = plan_checkpoint(*split, pregen=True, wanted=wanted, decoding=DECODING)
-    return estimates.add_estimate(plan, {})
+    planner = CheckpointPlanner(*split, pregen=True, wanted=wanted, decoding=DECODING)
+    return with_estimate(planner.plan())
 
 
 def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 0.4",)):
@@ -72,7 +74,6 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
                 )
             )
         history.settle_run(connection, identity)
-        run_updates.end_decided_run(connection, identity)
 
 
 def _do(records, task, summary=None):
@@ -249,7 +250,7 @@ def test_captions_that_wait_for_their_order_do_not_overtake_others(records):
 def _with_another_baseline():
     plan = _plan(families=("cider_d",))
     named = {name: task for name, task in plan.named.items() if name != estimates.ESTIMATE}
-    return estimates.add_estimate(Plan(named), {"cider_d": "sha256:past"})
+    return with_estimate(Plan(named), {"cider_d": "sha256:past"})
 
 
 def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
