@@ -61,7 +61,7 @@ def make_files(folder: Path) -> dict[str, bytes]:
 def _checkpoint(folder: Path, architecture: str, cell: str, seed: int, features: int) -> bytes:
     path = folder / "model.safetensors"
     arrays = _arrays(architecture, cell, seed, features)
-    checkpoints.write_checkpoint(path, model(architecture, cell, arrays))
+    checkpoints.write(path, model(architecture, cell, arrays))
     return path.read_bytes()
 
 

@@ -47,7 +47,7 @@ def datasets(service):
 
 def _uploaded(client, tmp_path, of):
     path = tmp_path / "model.safetensors"
-    checkpoints.write_checkpoint(path, small.model(of, small.arrays(of)))
+    checkpoints.write(path, small.model(of, small.arrays(of)))
     return upload(client, path.read_bytes())
 
 

@@ -27,9 +27,7 @@ print(1024 * int(next(line for line in lines if line.startswith("VmHWM")).split(
 
 
 def _written(path, architecture, cell, dtype=torch.float32, **sizes):
-    checkpoints.write_checkpoint(
-        path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype
-    )
+    checkpoints.write(path, model(architecture, cell, tensors(architecture, cell, **sizes)), dtype)
     return checkpoint_header.read_checkpoint_header(path)
 
 
@@ -56,7 +54,7 @@ def test_a_header_tells_what_reading_takes_of_those_that_look_at_places(tmp_path
     stack = {"layers": 6, "inner_size": 2048}
     more = stack if architecture == "transformer" else {"embedding_size": 512}
     of = small.description(architecture, size=512, features=2048, words=20_000, **more)
-    checkpoints.write_checkpoint(path, small.model(of, small.arrays(of)), torch.float16)
+    checkpoints.write(path, small.model(of, small.arrays(of)), torch.float16)
     told = checkpoint_checks.estimate_memory(checkpoint_header.read_checkpoint_header(path), CPU)
     command = [sys.executable, "-c", PEAK, str(path)]
     took = int(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
@@ -81,7 +79,7 @@ def test_what_cannot_fit_is_refused_before_a_tensor_is_read(tmp_path, architectu
         file.truncate(header.data_start)
         file.truncate(path.stat().st_size + max(each.end for each in header.tensors.values()))
     needs = checkpoint_checks.estimate_memory(header, CPU)
-    assert checkpoints.read_checkpoint(path, limit=needs)
+    assert checkpoints.read(path, limit=needs)
     with pytest.raises(OutOfMemory, match="a task may take") as refused:
-        checkpoints.read_checkpoint(path, limit=needs - 1)
+        checkpoints.read(path, limit=needs - 1)
     assert f"{header.parameters:,} parameters" in refused.value.detail
