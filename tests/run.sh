@@ -2,10 +2,10 @@
 # Everything a change needs: format, lint, types, import contracts, tests. Makes its own
 # virtual environment (.venv) from the project's files; needs python3.11 and python3.11-venv.
 #
-#   sh tests/run.sh            what CI runs, nine minutes on two quiet cores
-#   sh tests/run.sh --quick    a minute: without tests that start processes, or compute for long, and
-#                              without parity with published scores
-#   sh tests/run.sh --all      the slow tests too, with packages that only they need
+#   sh tests/run.sh            what CI runs, five minutes on two quiet cores
+#   sh tests/run.sh --quick    a minute: without tests that start processes, or compute for long
+#   sh tests/run.sh --all      each night: the slow tests and parity with published scores too, with
+#                              packages that only they need
 #   sh tests/run.sh --bench    the benchmarks of the workers: they print and record, and never fail
 #   sh tests/run.sh --bench-service    the benchmarks of the service
 #
@@ -16,12 +16,12 @@ set -eu
 cd "$(dirname "$0")/.."
 
 marks="not slow"
-parts=tests
+parts="tests --ignore tests/parity"
 mode="${1:-}"
 case "$mode" in
-    --quick) marks="not slow and not processes and not long"; parts="tests --ignore tests/parity"; shift
+    --quick) marks="not slow and not processes and not long"; shift
         export HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-few}" ;;
-    --all) marks=""; shift ;;
+    --all) marks=""; parts=tests; shift ;;
     --bench | --bench-service) shift ;;
     -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac

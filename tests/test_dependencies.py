@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from documents import ROOT, read
+from helpers.documents import ROOT, read
 
 CONSTRAINTS = "deploy/constraints.txt"
 INSTALLED = ("service", "workers", "otel", "s3")  # extras of what is deployed

@@ -3,10 +3,7 @@
 Where one of them is not seen, some table does not follow from the rows.
 """
 
-import asyncio
-import io
 import json
-import tarfile
 
 import httpx
 import numpy as np
@@ -14,12 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import in_process
+from helpers.fleet import bundle_of
 from service.contract.metrics import families, tokenizers
 from service.contract.metrics.families import MetricRow
 from service.contract.metrics.tokenizers import TokenizerRow
 from service.http import app
-from service.http.dependencies import AppParts
 from workers.bench.probing import constant_search
 from workers.cli.judge import judge
 from workers.metrics import postgen, tokens
@@ -57,7 +53,7 @@ def overlap(monkeypatch):
     row = families.MetricFamily((MetricRow("overlap", DEFINITION),), version=7)
     monkeypatch.setitem(families.FAMILIES, "overlap", row)
     monkeypatch.setitem(
-        postgen.FAMILIES, "overlap", FamilyFunctions(_measure, _sum_up, lambda _: "case:kept")
+        postgen.FAMILIES, "overlap", FamilyFunctions(_measure, lambda _: "case:kept", _sum_up)
     )
 
 
@@ -73,38 +69,19 @@ def _letters(text):
 
 
 @pytest.fixture
-def ask(tmp_path):
+def ask(serve_here, tmp_path):
     """A service in this process, which computes what it is asked for before it answers; on it the
     dataset `tiny`.
     """
-    with in_process.working(tmp_path) as parts:
-        transport = httpx.ASGITransport(app.create_app(AppParts.on(parts)))
-
-        async def answer(method, path, **body):
-            async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-                return await client.request(method, path, **body)
+    with serve_here(tmp_path) as service, httpx.Client(base_url=f"{service.url}/v1") as client:
 
         def ask(method, path, status=200, **body):
-            found = asyncio.run(answer(method, f"/v1/{path}", **body))
+            found = client.request(method, path, **body)
             assert found.status_code == status, found.text
             return found.json()
 
-        ask("PUT", "datasets/tiny", 201, content=_bundle())
+        ask("PUT", "datasets/tiny", 201, content=bundle_of(PEOPLE))
         yield ask
-
-
-def _bundle():
-    lines = [
-        json.dumps({"image": image, "split": "test", "references": said})
-        for image, said in PEOPLE.items()
-    ]
-    content = "\n".join(lines).encode()
-    with io.BytesIO() as stream:
-        with tarfile.open(fileobj=stream, mode="w") as archive:
-            entry = tarfile.TarInfo("captions.jsonl")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        return stream.getvalue()
 
 
 def _asked(captions, **more):

@@ -6,14 +6,13 @@ import shlex
 import shutil
 import subprocess
 import time
-from itertools import takewhile
 
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from documents import ROOT, anchors, code, exists, read
-from fleet import bundle_of
+from helpers.documents import ROOT, anchors, code, exists, read
+from helpers.fleet import bundle_of
 from service.contract import errors
 from service.engine import cancellation, fleet_status
 from service.engine.tables import past_attempts
@@ -172,12 +171,15 @@ def _lines():
 
 
 def _programs(line):
-    """The words of each program of a line, without assignments before it."""
-    words = shlex.split(line.replace("|", " | "))
-    while words:
-        one = list(takewhile(lambda word: word != "|", words))
-        words = words[len(one) + 1 :]
-        yield list(one)
+    """The words of each program of a line; a bar in quotes is none between programs."""
+    words, one = shlex.split(line), []
+    for word in words:
+        if word == "|":
+            yield one
+            one = []
+        else:
+            one.append(word)
+    yield one
 
 
 def test_every_line_of_the_runbooks_blocks_runs_something_known():
@@ -235,20 +237,9 @@ def test_what_the_runbook_looks_for_in_logs_is_logged():
         for path in (ROOT / room).rglob("*.py")
     )
     for line in (line for line in _lines() if "logs" in line and "grep" in line):
-        wanted = next(words for words in _programs_quoted(line) if words[0] == "grep")[-1]
+        wanted = next(words for words in _programs(line) if words[0] == "grep")[-1]
         for event in wanted.split("|"):
             assert re.search(rf'log\.\w+\(\s*"[^"]*{re.escape(event)}', sources), event
-
-
-def _programs_quoted(line):
-    words, one = shlex.split(line), []
-    for word in words:
-        if word == "|":
-            yield one
-            one = []
-        else:
-            one.append(word)
-    yield one
 
 
 def test_codes_in_the_runbook_are_codes_of_errors():

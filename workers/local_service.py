@@ -1,4 +1,4 @@
-"""A service in this process, for programs and commands that have none to ask.
+"""Local service: a service in this process, for programs and commands without a remote one.
 
 The application listens at a socket in a private folder, and nowhere else. One thread performs the
 tasks by the rules of a worker, another repairs as the janitor does. Database and objects stay in

@@ -1,4 +1,6 @@
-"""Names that a plug-in may import of Prescore: deploy/guide/plugins.md. All else may change."""
+"""Names that a plug-in may import of Prescore (deploy/guide/plugins-and-sandbox.md). All else may
+change.
+"""
 
 from workers.inference.devices import Product
 from workers.inference.features import Inputs

@@ -1,8 +1,8 @@
 """Child processes that end with their parent, and messages to and from them.
 
 A message is four bytes of length and JSON: no separators to escape, and no pickle, which could run
-code. The parent has a `Child`. The child calls `die_with` and `private_pipes`, then `read` and
-`write`.
+code. The parent has a `ChildProcess`. The child calls `die_with_parent` and `open_private_pipes`,
+then `read_message` and `write_message`.
 """
 
 import contextlib

@@ -1,7 +1,8 @@
 """Progress: functions that report it, and that can end a task.
 
-A Progress may raise Canceled, which ends the task like any other error. So a task reports as often
-as it can end: after each block, and with unchanged numbers while it waits for another process.
+A Progress may raise RunCanceled, which ends the task like any other error. So a task reports as
+often as it can end: after each block, and with unchanged numbers while it waits for another
+process.
 """
 
 import threading
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-Progress = Callable[[int, int], None]  # done, total; may raise Canceled
+Progress = Callable[[int, int], None]  # done, total; may raise RunCanceled
 EVERY_SECONDS = 10.0  # of progress, where there is no terminal
 SILENT_SECONDS = 2.0  # of a step, before it is worth a line
 

@@ -43,7 +43,7 @@ def write_tensors_into(
     metadata: Mapping[str, str],
     dtypes: Mapping[str, str] | None = None,
 ) -> None:
-    """The same in this very file, where no other one may be made."""
+    """Write tensors into this very file, where no other one may be made."""
     header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     arrays, end = [], 0
     for name, tensor in sorted(tensors.items()):

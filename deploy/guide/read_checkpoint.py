@@ -1,4 +1,4 @@
-"""A checkpoint read with numpy alone: what deploy/guide/checkpoints.md says.
+"""A checkpoint read with numpy alone: what deploy/guide/file-formats.md says.
 
 python read_checkpoint.py model.safetensors expected.json    prints logp of each example's words
 """

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,15 +46,14 @@ class AuditQuery:
 
 def read_changes(records: Records, asked: AuditQuery) -> tuple[Sequence[Row[Any]], int | None]:
     """A team's changes, the latest first, and the id after which the next page begins."""
-    wanted: Mapping[str, str | None] = {"action": asked.action, "object": asked.object}
     query = sa.select(audit).order_by(audit.c.id.desc()).limit(asked.limit + 1)
-    for name, value in wanted.items():
-        if value is not None:
-            query = query.where(audit.c[name] == value)
+    if asked.action is not None:
+        query = query.where(audit.c.action == asked.action)
+    if asked.object is not None:
+        query = query.where(audit.c.object == asked.object)
     if asked.before is not None:
         query = query.where(audit.c.id < asked.before)
-    with records.reading() as connection:
-        found = connection.execute(query).all()
+    found = records.read(query)
     shown = found[: asked.limit]
     return shown, shown[-1].id if len(found) > len(shown) else None
 
@@ -62,8 +61,7 @@ def read_changes(records: Records, asked: AuditQuery) -> tuple[Sequence[Row[Any]
 def trim_changes(records: Records, before: float, most: int = _AT_ONCE) -> int:
     """Delete changes from before that time, `most` of them; returns how many."""
     old = sa.select(audit.c.id).where(audit.c.at < before).order_by(audit.c.at).limit(most)
-    with records.reading() as connection:
-        identities = connection.execute(old).scalars().all()
+    identities = [row.id for row in records.read(old)]
     if identities:
         with records.transaction() as connection:
             connection.execute(audit.delete().where(audit.c.id.in_(identities)))

@@ -8,20 +8,24 @@ import hmac
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from typing import TypeVar
+
+from sqlalchemy.engine import Connection
 
 from service.access import keys
 from service.access.keys import KeyRecord
 from service.contract.api.field_types import rfc3339_or_none
 from service.engine.records import Records
 
+T = TypeVar("T")
 _COLUMNS = tuple(KeyRecord.__dataclass_fields__)
 _BY_ID = f"SELECT {', '.join(_COLUMNS)}, hash FROM keys WHERE id = ?"  # noqa: S608  our own names
 _ANY = "SELECT 1 FROM keys LIMIT 1"
 
 
 class InvalidKey(Exception):
-    """Why a key is not valid; `key` is its id, if it has the form of one. Whoever lacks the secret
-    is not told whether a key is there: an unknown key and a wrong secret are one reason.
+    """Reason why a key is not valid; `key` is its id, if it has the form of one. A sender without
+    the secret cannot see whether a key exists: an unknown key and a wrong secret are one reason.
     """
 
     def __init__(self, key: str | None, why: str) -> None:
@@ -47,7 +51,7 @@ def find_valid_key(
 
 
 class KeyLookup:
-    """For one thread, if the record is a file."""
+    """Lookup of keys in the record; one object serves one thread if the record is a file."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -55,23 +59,23 @@ class KeyLookup:
 
     def find(self, identity: str) -> tuple[KeyRecord, str] | None:
         """A key, valid or not, and the hash of its text."""
-        if self._records.is_file:
-            try:
-                return _read(self._one(_BY_ID, identity))
-            except sqlite3.Error:
-                self._close()
-        with self._records.reading() as connection:
-            return keys.find_key_and_hash(connection, identity)
+        return self._ask(
+            lambda: _read(self._one(_BY_ID, identity)),
+            lambda connection: keys.find_key_and_hash(connection, identity),
+        )
 
     def are_there(self) -> bool:
         """True if a key was ever made."""
+        return self._ask(lambda: self._one(_ANY) is not None, keys.has_keys)
+
+    def _ask(self, of_file: Callable[[], T], usually: Callable[[Connection], T]) -> T:
         if self._records.is_file:
             try:
-                return self._one(_ANY) is not None
+                return of_file()
             except sqlite3.Error:
                 self._close()
         with self._records.reading() as connection:
-            return keys.has_keys(connection)
+            return usually(connection)
 
     def _one(self, statement: str, *values: str) -> tuple[object, ...] | None:
         if self._kept is None:
@@ -83,7 +87,9 @@ class KeyLookup:
             return row
 
     def _close(self) -> None:
-        """The usual way tells what is wrong, and the next request opens the file again."""
+        """Close the file: the usual way reports the error, and the next request opens the file
+        again.
+        """
         if self._kept is not None:
             self._kept.close()
             self._kept = None

@@ -1,5 +1,5 @@
-"""Keys: made, listed, replaced with an overlap, revoked. Of a key its SHA-256 is kept: whoever
-reads the record cannot ask with what is in it.
+"""Keys: made, listed, replaced with an overlap, revoked. The record keeps only a key's SHA-256:
+nobody can send requests with what they read there.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection, Row
 from service.access import audit
 from service.contract.askers import Asker, Scope
 from service.contract.errors import Conflict, NotFound, Overloaded
-from service.engine.records import Records
+from service.engine.records import Records, count_rows
 from service.engine.tables import keys, oidc_tokens
 
 MOST = 1000  # keys of a team that have not ended; as many of CI jobs beside them
@@ -96,32 +96,27 @@ def read_key(records: Records, identity: str) -> KeyRecord:
         return _found(connection, identity)
 
 
-def list_keys(records: Records, team: str | None = None) -> list[KeyRecord]:
-    """All keys, or those of a team: the latest first."""
-    query = _LATEST if team is None else _LATEST.where(keys.c.team == team)
-    with records.reading() as connection:
-        return [_read(row) for row in connection.execute(query)]
-
-
-def list_keys_page(
-    records: Records, team: str, limit: int, after: tuple[float, str] | None = None
+def list_keys(
+    records: Records,
+    team: str | None = None,
+    limit: int | None = None,
+    after: tuple[float, str] | None = None,
 ) -> list[KeyRecord]:
-    """Some keys of a team, the latest first, `after` the time and id of an earlier one."""
-    query = _LATEST.where(keys.c.team == team)
+    """All keys, or some of a team: the latest first, `after` the time and id of an earlier one."""
+    query = _LATEST.limit(limit)
+    if team is not None:
+        query = query.where(keys.c.team == team)
     if after is not None:
         at, identity = after
         same = sa.and_(keys.c.created_at == at, keys.c.id > identity)
         query = query.where(sa.or_(keys.c.created_at < at, same))
-    with records.reading() as connection:
-        return [_read(row) for row in connection.execute(query.limit(limit))]
+    return [_read(row) for row in records.read(query)]
 
 
 def rotate_key(
     records: Records, identity: str, overlap: float = OVERLAP_SECONDS, asker: Asker = audit.SERVICE
 ) -> tuple[KeyRecord, str]:
-    """A key of the same team, scope and duration in the place of one, which is valid for `overlap`
-    seconds more. Conflict where that one is not valid.
-    """
+    """Replace a valid key by one of the same team, scope and duration; both overlap."""
     now = time.time()
     with records.transaction() as connection:
         old = _found(connection, identity)
@@ -211,13 +206,11 @@ def _check_room(connection: Connection, new: NewKey, now: float) -> None:
         keys.c.revoked_at.is_(None),
         sa.or_(keys.c.expires_at.is_(None), keys.c.expires_at > now),
     )
-    count = sa.select(sa.func.count()).select_from(keys).where(keys.c.team == team, *unended)
-    if connection.execute(count).scalar_one() < MOST:
+    if count_rows(connection, keys, keys.c.team == team, *unended) < MOST:
         return
     if is_job:
-        raise Overloaded(
-            f"team {team} has keys for {MOST} jobs, as many as may be: come back later"
-        )
+        told = f"team {team} has keys for {MOST} jobs, as many as may be: come back later"
+        raise Overloaded(told)
     raise Conflict(f"team {team} has {MOST} keys, as many as may be: revoke some")
 
 
@@ -269,7 +262,7 @@ def make_key_text() -> str:
 
 
 def parse_key_text(text: str) -> KeyText | None:
-    """None for a text that is no key."""
+    """Parse the text of a key; None for a text that is no key."""
     found = _FORM.fullmatch(text)
     if found is None:
         return None

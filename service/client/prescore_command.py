@@ -1,4 +1,4 @@
-"""Where the `prescore` command begins: a Ctrl-C is heeded before the package is imported.
+"""Entry point of the `prescore` command: a Ctrl-C is heeded before the package is imported.
 
 It is a module of its own, since to import any module of a package imports the package first.
 """

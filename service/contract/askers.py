@@ -1,4 +1,4 @@
-"""Askers: team, scope, key and address of whoever sends a request.
+"""Askers: team, scope, key and address of a request's sender.
 
 Where a service is open, and for everything that is done without a request (workers, the janitor,
 commands of the operator), the asker is `EVERYBODY`: of the team "local", with every scope.
@@ -27,8 +27,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class Asker:
-    """`key`: the id of the key, which is no secret; None: a request without a key. A CI job's key
-    has `labels`, for what is submitted, and a `subject`, equal for jobs of one project and ref.
+    """Sender of a request. `key`: the id of the key, which is no secret; None: a request without a
+    key. A CI job's key has `labels`, for what is submitted, and a `subject`, equal for jobs of one
+    project and ref.
     """
 
     team: str = LOCAL
@@ -40,12 +41,12 @@ class Asker:
 
     @property
     def caller(self) -> str:
-        """To whom turns belong: a key of a team, jobs of one ref, or else an address."""
+        """Owner of turns in the queue: a team's key, jobs of one ref, or else an address."""
         return self.address if self.key is None else f"{self.team}/{self.subject or self.key}"
 
     @property
     def claimant(self) -> str:
-        """To whom idempotency keys belong: a key of a team, jobs of one ref, or else anyone."""
+        """Owner of idempotency keys: a team's key, jobs of one ref, or else anyone."""
         return "anyone" if self.key is None else self.caller
 
 

@@ -29,9 +29,9 @@ _SHIPPED: frozenset[Need] = frozenset({"model"})
 
 @dataclass(frozen=True)
 class Asset:
-    """`need`: what families need it for; None: it is for no metric. `names`: accepted names of the
-    file or folder; the first one is used for new files. With `member`, the files are archives, and
-    `sha256` and `bytes` are those of that member. No `sha256`: a user's own file.
+    """Asset. `need`: the use that families have for it; None: no metric needs it. `names`: accepted
+    names of the file or folder; the first one is used for new files. With `member`, the files are
+    archives, and `sha256` and `bytes` are those of that member. No `sha256`: a user's own file.
     """
 
     name: str
@@ -153,7 +153,7 @@ class AssetFolders:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AssetFolders":
-        """From the variables that a worker gives to its child."""
+        """Read the folders from the variables that a worker gives to its child."""
         given = environment.get("PRESCORE_ASSETS")
         return cls(Path(environment["PRESCORE_HOME"]), Path(given) if given else None)
 
@@ -263,10 +263,9 @@ def list_asset_parameters(family: str, places: AssetFolders) -> dict[str, Any]:
         elif need == "model":
             found |= _of_model(family, places)
         elif need == "vectors":
-            found |= {"vectors": _vectors(places)}
+            found |= {"vectors": _digest("word-vectors", places)}
         elif need == "objects":
-            listed = find_valid_asset("objects", places)
-            found |= {"objects": listed and listed.sha256}
+            found |= {"objects": _digest("objects", places)}
     return found
 
 
@@ -274,7 +273,7 @@ def _of_model(family: str, places: AssetFolders) -> dict[str, Any]:
     """The parameters of a learned metric; a model that its name tells is an input of the task."""
     kind = find_family_name(family)
     row = families.list_learned_families()[kind]
-    vectors = {"vectors": _vectors(places)} if row.is_composed else {}
+    vectors = {"vectors": _digest("word-vectors", places)} if row.is_composed else {}
     if read_model_digits(family) is not None:
         return vectors
     own = find_registered_model(kind, places)
@@ -312,8 +311,8 @@ def list_feature_parameters(names: Iterable[str], places: AssetFolders) -> dict[
     return found
 
 
-def _vectors(places: AssetFolders) -> str | None:
-    found = find_valid_asset("word-vectors", places)
+def _digest(name: str, places: AssetFolders) -> str | None:
+    found = find_valid_asset(name, places)
     return None if found is None else found.sha256
 
 
@@ -393,7 +392,6 @@ def read_register(places: AssetFolders) -> dict[str, dict[str, Any]]:
 
 
 def build_register_entry(found: MeasuredFile) -> dict[str, Any]:
-    """The entry of a file or folder in `registered.json`."""
     own = {"path": str(found.path), "sha256": found.sha256, "bytes": found.bytes}
     return {**own, "layer": found.layer, "state": fingerprint_file(found.path)}
 
@@ -407,13 +405,9 @@ def _registered(asset: Asset, places: AssetFolders, name: str | None = None) -> 
         raise MetricUnavailable(f"no {asset.what}: {describe_adding(asset)}")
     path = Path(entry["path"])
     state = fingerprint_file(path)
-    found = (
-        None
-        if state is None
-        else MeasuredFile(path, entry["sha256"], entry["bytes"], entry["layer"])
-    )
-    if state != entry["state"]:
-        found = measure_file(path)
+    if state is not None and state == entry["state"]:
+        return MeasuredFile(path, entry["sha256"], entry["bytes"], entry["layer"])
+    found = measure_file(path)
     if found is None or found.sha256 != entry["sha256"]:
         how = "does not exist" if found is None else "has changed since it was registered"
         raise MetricUnavailable(f"{path} {how}; {describe_adding(asset)}")

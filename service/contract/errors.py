@@ -79,7 +79,9 @@ from service.contract import limits
 
 
 class PrescoreError(Exception):
-    """`detail` says what was expected, what was found and what to do; `pointer` says where."""
+    """Error. `detail` says what was expected, what was found and what to do; `pointer` says
+    where.
+    """
 
     code: ClassVar[str]
 
@@ -155,7 +157,7 @@ class ColumnsRefused(RequestRefused):
 
 
 class UnknownMetric(RequestRefused):
-    """`name`: the metric's, as it was asked for; by it, its place in the request is found.
+    """Unknown metric in a request, whose place is found by `name`, the name as requested.
     `problems`: as InvalidRequest's, where several are unknown.
     """
 
@@ -172,7 +174,7 @@ class AssetRefused(RequestRefused):
 
 
 class InvalidRequest(RequestRefused):
-    """`problems` has the first wrong places: (JSON pointer, what is wrong there)."""
+    """Invalid request. `problems`: the first wrong places, (JSON pointer, what is wrong there)."""
 
     code = "invalid_request"
 
@@ -183,7 +185,7 @@ class InvalidRequest(RequestRefused):
 
 
 class NotFound(RequestRefused):
-    """`name`: what was asked for; by it, its place in a request's body is found."""
+    """Missing object. `name`: the requested one; it leads to its place in a request's body."""
 
     code = "not_found"
 
@@ -197,7 +199,7 @@ class Conflict(RequestRefused):
 
 
 class OffsetMismatch(Conflict):
-    """`offset`: where the next byte belongs."""
+    """Wrong offset of an upload's bytes. `offset`: where the next byte belongs."""
 
     code = "upload_offset"
 
@@ -243,7 +245,7 @@ class InvalidCursor(RequestRefused):
 
 
 class Overloaded(RequestRefused):
-    """`retry_after`: seconds until there may be room, where that is known."""
+    """Overload. `retry_after`: seconds until there may be room, where that is known."""
 
     code = "overloaded"
 
@@ -361,7 +363,7 @@ class MetricUnavailable(MetricFailed):
 
 
 class BlobUnreadable(RunFailed):
-    """`digest`: the object that could not be read."""
+    """Unreadable object in the store. `digest`: the object that could not be read."""
 
     code = "blob_unreadable"
 

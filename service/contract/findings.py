@@ -36,7 +36,7 @@ FindingListener = Callable[[Finding], None]
 
 
 def ignore_finding(finding: Finding) -> None:
-    """Tell nobody."""
+    """Ignore a finding."""
 
 
 def run_checks(

@@ -3,6 +3,8 @@
 `LimitsOut` tells every limit to those who ask: `GET /v1/limits`, and a table in the guide.
 """
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 HEADER_BYTES = 64 << 10  # of a request: its line, its headers, what is around its body
@@ -55,118 +57,90 @@ DELIVERIES = 1000  # of a team's webhooks, that have not arrived
 JUDGING_BYTES = 2 << 30  # of memory meanwhile; a million images take a tenth of it
 
 
+def _limit(value: float, description: str) -> Any:
+    return Field(default=value, description=description)
+
+
 class LimitsOut(BaseModel):
     """Limits of requests, files and connections, unless a description says otherwise."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
-    header_bytes: int = Field(
-        default=HEADER_BYTES, description="Bytes of a request's line and headers, about."
-    )
-    connections: int = Field(
-        default=CONNECTIONS,
-        description="Connections to one process of the API at the same time. Where there are more, "
+    header_bytes: int = _limit(HEADER_BYTES, "Bytes of a request's line and headers, about.")
+    connections: int = _limit(
+        CONNECTIONS,
+        "Connections to one process of the API at the same time. Where there are more, "
         "the one that has been without a request for longest is closed.",
     )
-    patience: float = Field(
-        default=PATIENCE,
-        description="Seconds that a new connection may be without a request, and that a header may "
-        "take.",
+    patience: float = _limit(
+        PATIENCE,
+        "Seconds that a new connection may be without a request, and that a header may take.",
     )
-    slowest: int = Field(
-        default=SLOWEST,
-        description="Bytes a second that a body must arrive with, and that an answer must be taken "
+    slowest: int = _limit(
+        SLOWEST,
+        "Bytes a second that a body must arrive with, and that an answer must be taken "
         "with, at least.",
     )
-    body_bytes: int = Field(default=BODY_BYTES, description="Bytes of a JSON body.")
-    values: int = Field(
-        default=VALUES,
-        description="Values in a JSON body, counted as commas, objects and lists: a caption has "
-        "three.",
+    body_bytes: int = _limit(BODY_BYTES, "Bytes of a JSON body.")
+    values: int = _limit(
+        VALUES, "Values in a JSON body, counted as commas, objects and lists: a caption has three."
     )
-    keys: int = Field(default=KEYS, description="Keys of one JSON object.")
-    problems: int = Field(default=PROBLEMS, description="Wrong places that one refusal names.")
-    captions: int = Field(default=CAPTIONS, description="Captions in one request.")
-    caption: int = Field(default=CAPTION, description="Characters of a caption.")
-    image: int = Field(default=IMAGE, description="Characters of an image's name.")
-    tokens: int = Field(default=TOKENS, description="Words and single signs of a caption.")
-    references: int = Field(
-        default=REFERENCES, description="References of an image, or of one rated caption."
-    )
-    ratings: int = Field(default=RATINGS, description="Ratings of one rated caption.")
-    matches: int = Field(
-        default=MATCHES,
-        description="Pairs of equal words that a caption and its references have; METEOR fails for "
+    keys: int = _limit(KEYS, "Keys of one JSON object.")
+    problems: int = _limit(PROBLEMS, "Wrong places that one refusal names.")
+    captions: int = _limit(CAPTIONS, "Captions in one request.")
+    caption: int = _limit(CAPTION, "Characters of a caption.")
+    image: int = _limit(IMAGE, "Characters of an image's name.")
+    tokens: int = _limit(TOKENS, "Words and single signs of a caption.")
+    references: int = _limit(REFERENCES, "References of an image, or of one rated caption.")
+    ratings: int = _limit(RATINGS, "Ratings of one rated caption.")
+    matches: int = _limit(
+        MATCHES,
+        "Pairs of equal words that a caption and its references have; METEOR fails for "
         "captions with more.",
     )
-    part_seconds: float = Field(
-        default=PART_SECONDS,
-        description="Seconds that a part of a search for captions may take, as estimated from "
+    part_seconds: float = _limit(
+        PART_SECONDS,
+        "Seconds that a part of a search for captions may take, as estimated from "
         "beam, words, images and the model's size and vocabulary. There are at most 500 parts. "
         "Where beam times words is at most 1,000, a quarter counts, since captions end early.",
     )
-    metrics: int = Field(default=METRICS, description="Metrics that one request names.")
-    features: int = Field(default=FEATURES, description="Features of a learned metric.")
-    captioners: int = Field(
-        default=CAPTIONERS, description="Captioners from which a learned metric learns."
+    metrics: int = _limit(METRICS, "Metrics that one request names.")
+    features: int = _limit(FEATURES, "Features of a learned metric.")
+    captioners: int = _limit(CAPTIONERS, "Captioners from which a learned metric learns.")
+    datasets: int = _limit(DATASETS, "Further splits from which a learned metric learns.")
+    gates: int = _limit(GATES, "Gates of an evaluation.")
+    labels: int = _limit(LABELS, "Labels of a run.")
+    note: int = _limit(NOTE, "Characters of a run's note.")
+    words: int = _limit(WORDS, "Words that a probe replaces.")
+    word: int = _limit(WORD, "Characters of such a word.")
+    column_tokens: int = _limit(COLUMN_TOKENS, "Tokens of a file of columns that somebody brings.")
+    top_words: int = _limit(TOP_WORDS, "Most probable words that are kept of each token.")
+    upload_bytes: int = _limit(
+        UPLOAD_BYTES, "Bytes of a checkpoint, of a dataset's tar, or of a file of columns."
     )
-    datasets: int = Field(
-        default=DATASETS, description="Further splits from which a learned metric learns."
+    unfinished: int = _limit(UNFINISHED, "Uploads of a team that have begun and not ended.")
+    unfinished_bytes: int = _limit(
+        UNFINISHED_BYTES, "Bytes of all of them together, as many as were announced."
     )
-    gates: int = Field(default=GATES, description="Gates of an evaluation.")
-    labels: int = Field(default=LABELS, description="Labels of a run.")
-    note: int = Field(default=NOTE, description="Characters of a run's note.")
-    words: int = Field(default=WORDS, description="Words that a probe replaces.")
-    word: int = Field(default=WORD, description="Characters of such a word.")
-    column_tokens: int = Field(
-        default=COLUMN_TOKENS, description="Tokens of a file of columns that somebody brings."
-    )
-    top_words: int = Field(
-        default=TOP_WORDS, description="Most probable words that are kept of each token."
-    )
-    upload_bytes: int = Field(
-        default=UPLOAD_BYTES,
-        description="Bytes of a checkpoint, of a dataset's tar, or of a file of columns.",
-    )
-    unfinished: int = Field(
-        default=UNFINISHED, description="Uploads of a team that have begun and not ended."
-    )
-    unfinished_bytes: int = Field(
-        default=UNFINISHED_BYTES,
-        description="Bytes of all of them together, as many as were announced.",
-    )
-    unfinished_seconds: int = Field(
-        default=UNFINISHED_SECONDS,
-        description="Seconds after which such an upload is deleted if no bytes came; after seven "
+    unfinished_seconds: int = _limit(
+        UNFINISHED_SECONDS,
+        "Seconds after which such an upload is deleted if no bytes came; after seven "
         "times as many it is deleted in any case.",
     )
-    images: int = Field(default=IMAGES, description="Images of a dataset.")
-    splits: int = Field(default=SPLITS, description="Splits of a dataset.")
-    members: int = Field(default=MEMBERS, description="Files of a dataset's tar.")
-    package_files: int = Field(
-        default=PACKAGE_FILES, description="Files of a model that comes as a tar or a zip."
+    images: int = _limit(IMAGES, "Images of a dataset.")
+    splits: int = _limit(SPLITS, "Splits of a dataset.")
+    members: int = _limit(MEMBERS, "Files of a dataset's tar.")
+    package_files: int = _limit(PACKAGE_FILES, "Files of a model that comes as a tar or a zip.")
+    places: int = _limit(PLACES, "Places of an image's features: of a grid, or regions.")
+    place_values: int = _limit(PLACE_VALUES, "Values of all places of an image's features.")
+    line_bytes: int = _limit(LINE_BYTES, "Bytes of one line, which is one image, of a dataset.")
+    picture_bytes: int = _limit(PICTURE_BYTES, "Bytes of one picture in a dataset's images/.")
+    pixels: int = _limit(PIXELS, "Pixels of one such picture.")
+    webhooks: int = _limit(WEBHOOKS, "Webhooks of a team.")
+    deliveries: int = _limit(
+        DELIVERIES, "Messages to a team's webhooks that have not arrived; more are lost."
     )
-    places: int = Field(
-        default=PLACES, description="Places of an image's features: of a grid, or regions."
+    judging_seconds: float = _limit(
+        JUDGING_SECONDS, "Seconds that the check of an uploaded file may take."
     )
-    place_values: int = Field(
-        default=PLACE_VALUES, description="Values of all places of an image's features."
-    )
-    line_bytes: int = Field(
-        default=LINE_BYTES, description="Bytes of one line, which is one image, of a dataset."
-    )
-    picture_bytes: int = Field(
-        default=PICTURE_BYTES, description="Bytes of one picture in a dataset's images/."
-    )
-    pixels: int = Field(default=PIXELS, description="Pixels of one such picture.")
-    webhooks: int = Field(default=WEBHOOKS, description="Webhooks of a team.")
-    deliveries: int = Field(
-        default=DELIVERIES,
-        description="Messages to a team's webhooks that have not arrived; more are lost.",
-    )
-    judging_seconds: float = Field(
-        default=JUDGING_SECONDS, description="Seconds that the check of an uploaded file may take."
-    )
-    judging_bytes: int = Field(
-        default=JUDGING_BYTES, description="Memory that this check may take."
-    )
+    judging_bytes: int = _limit(JUDGING_BYTES, "Memory that this check may take.")

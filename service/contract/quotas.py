@@ -16,7 +16,6 @@ requests = 600
 
 import re
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,24 +42,19 @@ class Quotas(BaseModel):
     device_seconds: _Whole | None = None
 
 
-class _QuotaFile(BaseModel):
+class QuotaTable(BaseModel):
+    """Quotas by team and by key."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    default: Quotas = Quotas()
+    default: Quotas = Quotas(requests=REQUESTS)
     teams: dict[Annotated[str, Field(pattern=f"^{TEAM}$")], Quotas] = {}
     keys: dict[Annotated[str, Field(pattern=f"^{_KEY}$")], Quotas] = {}
 
-
-@dataclass(frozen=True)
-class QuotaTable:
-    """Quotas by team and by key."""
-
-    default: Quotas = field(default_factory=lambda: Quotas(requests=REQUESTS))
-    teams: dict[str, Quotas] = field(default_factory=dict)
-    keys: dict[str, Quotas] = field(default_factory=dict)
-
     def of(self, asker: Asker) -> Quotas:
-        """A key's own, else its team's, else the default. Who asks without a key has none."""
+        """Quota of a key: its own, else its team's, else the default. Requests without one have
+        none.
+        """
         if asker.key is None:
             return Quotas()
         given = self.keys.get(asker.key), self.teams.get(asker.team)
@@ -71,19 +65,19 @@ class QuotaTable:
 
 
 def read_quotas(path: Path | None) -> QuotaTable:
-    """InvalidSetting names the place of what is wrong."""
+    """Read the quotas. Raises InvalidSetting with the place of the fault."""
     if path is None:
         return QuotaTable()
     try:
         content = path.read_bytes()
         if len(content) > _LONGEST:
             raise InvalidSetting(f"PRESCORE_LIMITS: {path} has more than {_LONGEST:,} bytes")
-        found = _QuotaFile.model_validate(tomllib.loads(content.decode()))
+        table = QuotaTable.model_validate(tomllib.loads(content.decode()))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSetting(f"PRESCORE_LIMITS: {path} cannot be read: {error}") from None
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = re.sub(r"\.\[key\]$", "", ".".join(map(str, first["loc"])))
         raise InvalidSetting(f"PRESCORE_LIMITS: {path}, {place}: {first['msg']}") from None
-    default = Quotas(**{"requests": REQUESTS, **found.default.model_dump(exclude_unset=True)})
-    return QuotaTable(default, dict(found.teams), dict(found.keys))
+    given = table.default.model_dump(exclude_unset=True)
+    return table.model_copy(update={"default": Quotas(**{"requests": REQUESTS, **given})})

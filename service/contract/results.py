@@ -57,8 +57,6 @@ class DecodingSummary(_Frozen):
 
 
 class UndecodedPicture(_Frozen):
-    """A picture that could not be decoded."""
-
     image: str
     reason: str
 
@@ -137,7 +135,6 @@ def build_score(
 
 
 def find_summary_model(kind: str) -> type[BaseModel]:
-    """Find the model of the summaries of a kind of task."""
     return SUMMARIES.get(kind, ScoreSummary)
 
 
@@ -192,11 +189,8 @@ class StudyFile(_Frozen):
     metrics: dict[str, StudyMetric]
 
 
-class _StoredRequest(_Frozen):
-    """Base of what runs keep of their requests; fields newer than the row have defaults."""
-
-
-class StoredBaseline(_StoredRequest):
+# What runs keep of their requests; fields newer than the row have defaults.
+class StoredBaseline(_Frozen):
     """The baseline of one metric: an evaluation, or why there is none. `scored_on`: the version and
     split of its dataset; `label`: by which it was found; `result`: the digest of its scores of each
     image; `comparison`: the name of the task that compares with it.
@@ -215,13 +209,17 @@ class StoredBaseline(_StoredRequest):
     is_first: bool = False  # there is none because nothing has been scored that could be one
 
 
-class MissingForecast(_StoredRequest):
+class MissingForecast(_Frozen):
     """A request without forecasts, and why."""
 
     none_because: str
 
 
-class StoredEvaluation(_StoredRequest):
+# Fields of a request that decide how scores are computed; others decide which, of what, and when.
+COMPUTED_BY = ("units", "precision", "decoding", "tokenizer", "idf", "bertscore")
+
+
+class StoredEvaluation(_Frozen):
     """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
 
     checkpoint: str | None = None
@@ -245,17 +243,16 @@ class StoredEvaluation(_StoredRequest):
 
     def is_computed_as(self, other: "StoredEvaluation") -> bool:
         """Tell whether both requests compute scores in the same, comparable way."""
-        how = ("units", "precision", "decoding", "tokenizer", "idf", "bertscore")
-        return all(getattr(self, name) == getattr(other, name) for name in how)
+        return all(getattr(self, name) == getattr(other, name) for name in COMPUTED_BY)
 
 
-class StoredComparison(_StoredRequest):
+class StoredComparison(_Frozen):
     a: str
     b: str
     metrics: list[str]
 
 
-class StoredStudy(_StoredRequest):
+class StoredStudy(_Frozen):
     idf: Literal["dataset", "stratum"]
     evaluations: list[str]
     left_out: list[LeftOut]

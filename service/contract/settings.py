@@ -36,17 +36,19 @@ def _labels(value: str) -> str:
     return value
 
 
-def _public_url(value: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s@?#]+/?", value):
-        raise ValueError("expected a URL such as https://s3.example.org")
-    return value.rstrip("/")
+def _url(pattern: str, example: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if not re.fullmatch(rf"https?://{pattern}/?", value):
+            raise ValueError(f"expected a URL such as {example}")
+        return value.rstrip("/")
+
+    return AfterValidator(check)
 
 
-def _page_url(value: str) -> str:
-    host = r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
-    if not re.fullmatch(rf"https?://{host}(:[0-9]{{1,5}})?/?", value):
-        raise ValueError("expected a URL such as https://scores.example.org")
-    return value.rstrip("/")
+_STORE_URL = _url(r"[^/\s@?#]+", "https://s3.example.org")
+_PAGE_URL = _url(
+    r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?", "https://scores.example.org"
+)
 
 
 def _data_home() -> Path:
@@ -83,12 +85,12 @@ class Settings(BaseModel):
         description="The object store: file:///folder or s3://bucket/prefix (AWS_… variables); "
         "else a folder in PRESCORE_HOME.",
     )
-    public_url: Annotated[str, AfterValidator(_page_url)] | None = Field(
+    public_url: Annotated[str, _PAGE_URL] | None = Field(
         default=None,
         description="Where people reach the page, such as https://scores.example.org: links to it "
         "begin so. Default: the address under which the service was asked.",
     )
-    blob_public_url: Annotated[str, AfterValidator(_public_url)] | None = Field(
+    blob_public_url: Annotated[str, _STORE_URL] | None = Field(
         default=None,
         description="Where clients reach the S3-compatible store, such as "
         "https://s3.example.org: they send large files there themselves, in parts. Default: all "
@@ -240,7 +242,7 @@ def export_settings(settings: Settings) -> tuple[dict[str, str], bytes]:
     """The environment and the stdin that give these settings to a child process.
 
     URLs and credentials may contain passwords, and other programs can read an environment: they go
-    through stdin, which `load` reads.
+    through stdin, which `load_settings` reads.
     """
     handed = {name: value for name, value in os.environ.items() if name.startswith(_CREDENTIALS)}
     own = {_variable(name) for name in Settings.model_fields}
@@ -252,7 +254,7 @@ def export_settings(settings: Settings) -> tuple[dict[str, str], bytes]:
 
 
 def load_settings() -> Settings:
-    """The settings of this process, from its environment or from its parent's `hand_on`.
+    """The settings of this process, from its environment or from its parent's `export_settings`.
 
     InvalidSetting names the variable.
     """

@@ -48,7 +48,8 @@ def _length(words: str, name: str, of: str) -> FieldWording:
 
 def _one_of(context: Mapping[str, Any], value: Any) -> str:
     expected = str(context["expected"])
-    question = suggest_names(value, re.findall("'([^']*)'", expected)) if _is_text(value) else ""
+    known = re.findall("'([^']*)'", expected)
+    question = suggest_names(value, known) if isinstance(value, str) else ""
     return f"expected {expected}, found {_found(value)}{question}"
 
 
@@ -108,10 +109,6 @@ def _unknown_field(name: str, known: Collection[str]) -> str:
     question = suggest_names(name, known) or word_suggestion(called)
     expected = f"; expected one of {', '.join(known)}" if known else ""
     return f"unknown field{question or expected}"
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _found(value: Any) -> str:

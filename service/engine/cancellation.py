@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from service.engine.records import in_batches
+from service.contract.plan import tasks
+from service.engine.records import collect_below, in_batches
 from service.engine.tables import attempts, needs, run_tasks, runs, task_rows
 
 GIVEN_UP = "given up"  # how attempts at a canceled task end
-_UNFINISHED = ("waiting", "ready", "running")
 
 
 def find_run_tasks(connection: Connection, identities: Sequence[str]) -> set[str]:
@@ -22,29 +22,22 @@ def find_run_tasks(connection: Connection, identities: Sequence[str]) -> set[str
 
 def _below(connection: Connection, keys: set[str]) -> set[str]:
     """These tasks and all that they need, directly or not."""
-    found, frontier = set(keys), keys
-    while frontier:
-        below: set[str] = set()
-        for batch in in_batches(frontier):
-            query = sa.select(needs.c.needs_key).where(needs.c.task_key.in_(batch))
-            below |= set(connection.execute(query).scalars())
-        frontier = below - found
-        found |= frontier
-    return found
+
+    def read(batch: list[str]) -> set[str]:
+        query = sa.select(needs.c.needs_key).where(needs.c.task_key.in_(batch))
+        return set(connection.execute(query).scalars())
+
+    return collect_below(keys, read)
 
 
 def cancel_tasks(connection: Connection, identity: str) -> set[str]:
-    """Cancel a run's tasks and shards that no other unfinished run needs; returns the keys of these
-    tasks.
-    """
+    """Cancel the tasks and shards of a run that no other unfinished run needs; their keys."""
     own = find_run_tasks(connection, [identity])
     alone = own - _below(connection, _needed_by_others(connection, identity, own))
     for batch in in_batches(alone):
-        connection.execute(
-            task_rows.update()
-            .where(task_rows.c.key.in_(batch), task_rows.c.status.in_(_UNFINISHED))
-            .values(status="canceled", finished_at=time.time(), lease_until=None)
-        )
+        these = task_rows.c.key.in_(batch), task_rows.c.status.in_(tasks.UNFINISHED)
+        ended = {"status": "canceled", "finished_at": time.time(), "lease_until": None}
+        connection.execute(task_rows.update().where(*these).values(**ended))
         end_attempts(connection, batch, GIVEN_UP)
     return alone
 
@@ -57,9 +50,7 @@ def end_attempts(connection: Connection, keys: Sequence[str], outcome: str) -> N
 
 
 def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> set[str]:
-    """Which of a run's tasks others ask for, and which their unfinished tasks need. How many others
-    there are does not matter.
-    """
+    """Tasks of a run that other runs ask for, or that other unfinished tasks need."""
     found, above = set(), defaultdict(set)
     for batch in in_batches(own):
         asked = (
@@ -76,6 +67,6 @@ def _needed_by_others(connection: Connection, identity: str, own: set[str]) -> s
     for batch in in_batches(others):
         statuses = sa.select(task_rows.c.key, task_rows.c.status)
         for row in connection.execute(statuses.where(task_rows.c.key.in_(batch))):
-            if row.status in _UNFINISHED:
+            if row.status in tasks.UNFINISHED:
                 found |= above[row.key]
     return found

@@ -93,7 +93,7 @@ def open_snapshot(engine: Engine) -> Iterator[sa.Connection]:
 
 
 def _lift_limits(connection: sa.Connection) -> None:
-    """For what takes minutes: until the transaction's end, its statements may be long."""
+    """Lift the time limits of statements until the transaction's end, for work of minutes."""
     if connection.dialect.name == "postgresql":
         for name in _limits():
             connection.exec_driver_sql(f"SET LOCAL {name} = 0")
@@ -145,9 +145,7 @@ def find_damage(engine: Engine, *, quick: bool = False) -> list[str]:
 
 @contextmanager
 def open_new_connection(engine: Engine) -> Iterator[sa.Connection]:
-    """A connection that is made now: one that is kept may lead to a file that others no longer
-    reach.
-    """
+    """A new connection: one that is kept may lead to a file that others no longer reach."""
     new = sa.create_engine(engine.url, pool=engine.pool.recreate())
     try:
         with new.connect() as connection:

@@ -25,9 +25,7 @@ _READY = sa.text("status = 'ready'")
 def count_tasks(
     connection: Connection, *statuses: TaskStatus, payer: str | None = None
 ) -> Mapping[tuple[str, str], int]:
-    """The number of tasks by queue and status; `payer`: of this team's alone.
-    Nothing is missing: 0 where there is none.
-    """
+    """The number of tasks by queue and status, 0 too; `payer`: of this team's alone."""
     of = task_rows.c.queue, task_rows.c.status
     query = sa.select(*of, sa.func.count()).group_by(*of)
     query = query.where(task_rows.c.queue.in_(QUEUE_NAMES), task_rows.c.status.in_(statuses))
@@ -38,7 +36,7 @@ def count_tasks(
 
 
 def find_longest_ready(connection: Connection, now: float) -> Mapping[str, float | None]:
-    """For how many seconds the longest ready task of each queue has been ready."""
+    """Find how many seconds the longest ready task of each queue has been ready."""
     first = sa.func.min(task_rows.c.ready_at)
     found: dict[str, float | None] = {}
     for queue in QUEUE_NAMES:
@@ -77,16 +75,10 @@ def list_workers(records: Records, connected: Mapping[str, float]) -> list[Worke
     with records.reading() as connection:
         holding = _holding(connection)
         held = _held(connection, {row.key: row.kind for row in holding.values()})
-    idle = {
-        name: WorkerState(name, "idle", since, None)
-        for name, since in connected.items()
-        if name not in holding
-    }
-    busy = {
-        name: WorkerState(name, "busy", row.started_at, held.get(row.key))
-        for name, row in holding.items()
-    }
-    return sorted([*idle.values(), *busy.values()], key=lambda worker: worker.name)
+    workers = {name: WorkerState(name, "idle", since, None) for name, since in connected.items()}
+    for name, row in holding.items():
+        workers[name] = WorkerState(name, "busy", row.started_at, held.get(row.key))
+    return sorted(workers.values(), key=lambda worker: worker.name)
 
 
 def _holding(connection: Connection) -> dict[str, Row[Any]]:
@@ -106,11 +98,10 @@ def _held(connection: Connection, kinds: Mapping[str, str]) -> dict[str, Current
     above = {key: {key} for key in kinds}  # what needs these, at first themselves -> which of them
     for depth in range(_DEEPEST):
         for row in _named(connection, above):
+            evaluation = row.id if row.kind == _EVALUATION else None
             for key in above[row.task_key]:
                 name = kinds[key] if depth else row.name
-                found.setdefault(
-                    key, CurrentTask(name, row.id if row.kind == _EVALUATION else None)
-                )
+                found.setdefault(key, CurrentTask(name, evaluation))
         above = _needing(connection, {at: keys - found.keys() for at, keys in above.items()})
     return found
 
@@ -142,9 +133,7 @@ def _needing(connection: Connection, left: Mapping[str, Collection[str]]) -> dic
 
 
 def store_plugins(records: Records, installed: Iterable[InstalledPlugin]) -> None:
-    """Note the plug-ins of a worker in place of what others have told: all workers of a service are
-    to have the same.
-    """
+    """Store a worker's plug-ins in place of all others: all workers are to have the same."""
     with records.transaction() as connection:
         connection.execute(plugins.delete())
         for each in installed:
@@ -153,7 +142,7 @@ def store_plugins(records: Records, installed: Iterable[InstalledPlugin]) -> Non
 
 
 def read_plugins(connection: Connection) -> Mapping[str, InstalledPlugin]:
-    """By name."""
+    """Read the installed plug-ins by name."""
     rows = connection.execute(sa.select(plugins).order_by(plugins.c.name)).all()
     return {row.name: InstalledPlugin(row.name, row.package, row.version) for row in rows}
 

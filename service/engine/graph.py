@@ -20,12 +20,15 @@ FRESH: Mapping[str, Any] = {  # what is forgotten when a task begins anew; attem
 }
 
 
+def change_task(connection: Connection, key: str, **values: Any) -> None:
+    connection.execute(task_rows.update().where(task_rows.c.key == key).values(**values))
+
+
 def wake_task(connection: Connection, key: str, queue: str) -> None:
     """Queue a ready task."""
     connection.execute(outbox.insert().values(task_key=key, queue=queue))
     now = time.time()
-    own = task_rows.update().where(task_rows.c.key == key)
-    connection.execute(own.values(rung_at=now, ready_at=now))
+    change_task(connection, key, rung_at=now, ready_at=now)
 
 
 def release_dependents(connection: Connection, key: str) -> None:
@@ -68,17 +71,17 @@ def count_needs(connection: Connection, key: str) -> int:
         .where(needs.c.task_key == key, task_rows.c.status != "done")
     )
     count = connection.execute(query).scalar_one()
-    connection.execute(task_rows.update().where(task_rows.c.key == key).values(waiting_for=count))
+    change_task(connection, key, waiting_for=count)
     return count
 
 
 def forget_needs(connection: Connection, key: str) -> None:
-    """Of a task that is done, what it needed stands in its inputs and parts."""
+    """Delete the needs of a task that is done: its inputs and parts name what it needed."""
     connection.execute(needs.delete().where(needs.c.task_key == key))
 
 
 def _remember_needs(records: Records, connection: Connection, key: str) -> None:
-    """The reverse, for a task that begins anew."""
+    """Store the needs of a task that begins anew, from its inputs and parts."""
     columns = task_rows.c.inputs, task_rows.c.parts
     row = connection.execute(sa.select(*columns).where(task_rows.c.key == key)).one()
     inputs = [at for at in json.loads(row.inputs).values() if at.startswith("work:")]
@@ -123,9 +126,8 @@ def _waiting_for(connection: Connection, keys: Sequence[str]) -> list[str]:
     for batch in in_batches(keys):
         dependents = sa.select(needs.c.task_key).where(needs.c.needs_key.in_(batch))
         waiting = sa.and_(task_rows.c.key.in_(dependents), task_rows.c.status == "waiting")
-        found |= dict.fromkeys(
-            connection.execute(sa.select(task_rows.c.key).where(waiting)).scalars()
-        )
+        query = sa.select(task_rows.c.key).where(waiting)
+        found |= dict.fromkeys(connection.execute(query).scalars())
     return list(found)
 
 
@@ -136,11 +138,9 @@ def _cancel_shards(connection: Connection, failed: Sequence[str]) -> None:
         query = sa.select(task_rows.c.parts).where(task_rows.c.key.in_(batch))
         parts += [key for text in connection.execute(query).scalars() for key in json.loads(text)]
     for batch in in_batches(parts):
-        connection.execute(
-            task_rows.update()
-            .where(task_rows.c.key.in_(batch), task_rows.c.status.in_(("waiting", "ready")))
-            .values(status="canceled", finished_at=time.time())
-        )
+        these = task_rows.c.key.in_(batch), task_rows.c.status.in_(("waiting", "ready"))
+        ended = task_rows.update().where(*these)
+        connection.execute(ended.values(status="canceled", finished_at=time.time()))
 
 
 def recompute_result(records: Records, connection: Connection, reader: str, damaged: str) -> bool:
@@ -149,15 +149,9 @@ def recompute_result(records: Records, connection: Connection, reader: str, dama
     False if no task made it. If another reader has found the damage before, it is being made.
     """
     known = sa.select(needs.c.needs_key).where(needs.c.task_key == reader)
-    query = (
-        sa.select(task_rows.c.key, task_rows.c.status)
-        .where(
-            task_rows.c.result == damaged,
-            task_rows.c.status.in_(("waiting", "ready", "running", "done")),
-        )
-        .order_by(task_rows.c.key.in_(known).desc())
-    )
-    maker = connection.execute(query).first()
+    makes = task_rows.c.result == damaged, task_rows.c.status.in_((*tasks.UNFINISHED, "done"))
+    query = sa.select(task_rows.c.key, task_rows.c.status).where(*makes)
+    maker = connection.execute(query.order_by(task_rows.c.key.in_(known).desc())).first()
     if maker is None:
         return False
     # The input may be given by its digest, without the task that made it.
@@ -176,11 +170,7 @@ def _begin_anew(records: Records, connection: Connection, key: str, deadline: fl
 
     Its result stays, so that others who find it damaged know who makes it.
     """
-    connection.execute(
-        task_rows.update()
-        .where(task_rows.c.key == key)
-        .values(status="waiting", summary=None, summary_id=None, **FRESH)
-    )
+    change_task(connection, key, status="waiting", summary=None, summary_id=None, **FRESH)
     _extend(connection, key, deadline)
     _remember_needs(records, connection, key)
     _begin_needs(records, connection, key, deadline)
@@ -208,11 +198,8 @@ def _extend(connection: Connection, key: str, deadline: float) -> None:
 def _wait_for(connection: Connection, key: str) -> None:
     """Make ready tasks that read the result of `key` wait for it again."""
     readers = sa.select(needs.c.task_key).where(needs.c.needs_key == key)
-    connection.execute(
-        task_rows.update()
-        .where(task_rows.c.key.in_(readers), task_rows.c.status == "ready")
-        .values(status="waiting", waiting_for=1)
-    )
+    ready = task_rows.c.key.in_(readers), task_rows.c.status == "ready"
+    connection.execute(task_rows.update().where(*ready).values(status="waiting", waiting_for=1))
 
 
 def wait_for_needs(records: Records, connection: Connection, key: str) -> bool:

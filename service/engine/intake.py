@@ -52,8 +52,8 @@ def add_tasks(
 
 
 def find_done(connection: Connection, keys: Collection[str]) -> set[str]:
-    """Which of these tasks are done. The status is no condition of the query: its index would lead
-    to all tasks that are done.
+    """Find those of these tasks that are done. The status is no condition of the query: its index
+    would lead to all tasks that are done.
     """
     query = sa.select(task_rows.c.key, task_rows.c.status)
     return {
@@ -101,16 +101,13 @@ def _add(
         **fresh,
     )
     if not added:
-        row = connection.execute(
-            sa.select(task_rows.c.status, task_rows.c.deadline, task_rows.c.turn).where(
-                task_rows.c.key == key
-            )
-        ).one()
+        of = task_rows.c.status, task_rows.c.deadline, task_rows.c.turn
+        row = connection.execute(sa.select(*of).where(task_rows.c.key == key)).one()
         if row.status not in tasks.RESTARTED:
             shared = {"deadline": max(deadline, row.deadline), "turn": min(turn, row.turn)}
-            connection.execute(task_rows.update().where(task_rows.c.key == key).values(**shared))
+            graph.change_task(connection, key, **shared)
             return
-        connection.execute(task_rows.update().where(task_rows.c.key == key).values(**fresh))
+        graph.change_task(connection, key, **fresh)
         connection.execute(needs.delete().where(needs.c.task_key == key))
     for need in _distinct(task.needs):
         connection.execute(needs.insert().values(task_key=key, needs_key=need.key))

@@ -21,7 +21,9 @@ from service.engine.tables import attempts, task_rows
 MAX_FAILURES = 3  # attempts that end with an error of the task
 MAX_DEATHS = 2  # a task that kills its child so often fails for good
 MAX_LOSSES = 20  # attempts that are ended from outside: killed, stopped, cut off
-LEASE_SECONDS = 12.0  # extended every second; what a silent worker held is ready again after this
+# Extended every second; what a silent worker held is ready again after this. The worker's own clock
+# (`workers/runtime/runner.py`) reads it, too.
+LEASE_SECONDS = 12.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,7 @@ def begin_attempt(
     lease = _lease(connection, row, connection.execute(begun).scalar_one(), now)
     current = {"attempt": lease.attempt, "lease": lease.id, "worker": worker}
     current |= {"lease_until": now + LEASE_SECONDS, "started_at": now, "done": 0, "total": 0}
-    own = task_rows.update().where(task_rows.c.key == key)
-    connection.execute(own.values(status="running", **current))
+    graph.change_task(connection, key, status="running", **current)
     if not passes:
         turns.move_clock(connection, row.queue, row.turn)
     history.update_runs(connection, [key])
@@ -114,15 +115,9 @@ def extend_lease(records: Records, lease: Lease, done: int, total: int) -> bool:
         until = time.time() + LEASE_SECONDS
         alive = _current(connection, lease.key, lease.id, lease_until=until)
         if alive and total:
-            changed = connection.execute(
-                task_rows.update()
-                .where(
-                    task_rows.c.key == lease.key,
-                    sa.or_(task_rows.c.done != done, task_rows.c.total != total),
-                )
-                .values(done=done, total=total)
-            ).rowcount
-            if changed:
+            is_other = sa.or_(task_rows.c.done != done, task_rows.c.total != total)
+            progress = task_rows.update().where(task_rows.c.key == lease.key, is_other)
+            if connection.execute(progress.values(done=done, total=total)).rowcount:
                 history.update_runs(connection, [lease.key])
         return alive
 
@@ -145,11 +140,9 @@ def finish_attempt(records: Records, lease: Lease, result: str, summary: Mapping
         _end_attempt(connection, lease.id, "done" if accepted else "refused: too late", now)
         if accepted:
             _charge(connection, lease.key, now)
-            kept = summaries.store_summary(
-                connection, summaries.store_draws(connection, lease.key, summary)
-            )
-            own = task_rows.c.key == lease.key
-            connection.execute(task_rows.update().where(own).values(**kept))
+            short = summaries.store_draws(connection, lease.key, summary)
+            kept = summaries.store_summary(connection, short)
+            graph.change_task(connection, lease.key, **kept)
             graph.release_dependents(connection, lease.key)
             graph.forget_needs(connection, lease.key)
             history.update_runs(connection, [lease.key])
@@ -180,11 +173,9 @@ def expire_lease(
 ) -> bool:
     """End a task's attempt if its lease has expired, or if this worker, now dead, has it."""
     with records.transaction() as connection:
-        over = (
-            task_rows.c.lease_until < time.time()
-            if worker is None
-            else task_rows.c.worker == worker
-        )
+        over = task_rows.c.worker == worker
+        if worker is None:
+            over = task_rows.c.lease_until < time.time()
         running = sa.and_(task_rows.c.key == key, task_rows.c.status == "running", over)
         row = connection.execute(sa.select(task_rows).where(running)).first()
         return row is not None and _lose(connection, row.lease, row, error, killed=True)
@@ -270,20 +261,14 @@ def make_task_unavailable(records: Records, lease: Lease, reason: Mapping[str, A
         return accepted
 
 
-def hand_back_task(records: Records, lease: Lease) -> None:
-    """Make a task ready again because its worker stops."""
-    _hand_back(records, lease, "handed back")
-
-
-def hand_back_long_task(records: Records, lease: Lease) -> None:
-    """Make a task ready again that has taken more than a short one may."""
-    _hand_back(records, lease, "not short", short=False)
-
-
-def _hand_back(records: Records, lease: Lease, outcome: str, **values: Any) -> None:
+def hand_back_task(records: Records, lease: Lease, *, is_long: bool = False) -> None:
+    """Make a task ready again; `is_long`: it has taken more than a short one may."""
+    outcome = "not short" if is_long else "handed back"
     with records.transaction() as connection:
         _end_attempt(connection, lease.id, outcome, time.time())
-        values |= {"status": "ready", "lease_until": None}
+        values: dict[str, Any] = {"status": "ready", "lease_until": None}
+        if is_long:
+            values["short"] = False
         if _current(connection, lease.key, lease.id, **values):
             queue = tasks.KINDS[lease.kind].queue
             graph.wake_task(connection, lease.key, queue)
@@ -319,21 +304,13 @@ def _inputs(connection: Connection, row: Row[Any]) -> set[str]:
 
 def _current(connection: Connection, key: str, identity: int | None, **values: Any) -> bool:
     """Change the task if this attempt is the current one; returns whether it is."""
-    changed = connection.execute(
-        task_rows.update()
-        .where(
-            task_rows.c.key == key,
-            task_rows.c.lease.is_not_distinct_from(identity),
-            task_rows.c.status == "running",
-        )
-        .values(**values)
+    is_running = task_rows.c.key == key, task_rows.c.status == "running"
+    current = task_rows.update().where(
+        *is_running, task_rows.c.lease.is_not_distinct_from(identity)
     )
-    return changed.rowcount == 1
+    return connection.execute(current.values(**values)).rowcount == 1
 
 
 def _end_attempt(connection: Connection, identity: int | None, outcome: str, now: float) -> None:
-    connection.execute(
-        attempts.update()
-        .where(attempts.c.id == identity, attempts.c.ended_at.is_(None))
-        .values(ended_at=now, outcome=outcome)
-    )
+    unended = attempts.update().where(attempts.c.id == identity, attempts.c.ended_at.is_(None))
+    connection.execute(unended.values(ended_at=now, outcome=outcome))

@@ -26,13 +26,8 @@ _WITH_HANDLERS = ("uvicorn", "uvicorn.access")
 
 def configure_logs(role: str, level: str = "info") -> None:
     """Set up logging, once, at the entry point of a process."""
-    common: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _from(role),
-    ]
-    renderers: list[Processor] = _for_people() if sys.stderr.isatty() else _for_programs()
+    common = [*_fields(), _from(role)]
+    renderers = _for_people() if sys.stderr.isatty() else _for_programs()
     structlog.configure(
         processors=[*common, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -52,12 +47,7 @@ def write_logs_to(path: Path, level: str) -> Iterator[None]:
         return
     with path.open("a", encoding="utf-8") as file:
         structlog.configure(
-            processors=[
-                structlog.contextvars.merge_contextvars,
-                structlog.processors.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                *_for_programs(),
-            ],
+            processors=[*_fields(), *_for_programs()],
             wrapper_class=structlog.make_filtering_bound_logger(level),
             logger_factory=structlog.WriteLoggerFactory(file),
         )
@@ -84,6 +74,14 @@ def _join_libraries(common: list[Processor], renderers: list[Processor], level: 
         logger.handlers.clear()
         logger.propagate = True
     logging.captureWarnings(capture=True)
+
+
+def _fields() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
 
 
 def _for_people() -> list[Processor]:

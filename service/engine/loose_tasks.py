@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract.plan import tasks
 from service.engine import history
-from service.engine.records import Records, build_insert, in_batches
+from service.engine.records import Records, build_insert, collect_below, in_batches
 from service.engine.tables import (
     attempts,
     checkpoints,
@@ -23,7 +24,6 @@ from service.engine.tables import (
 )
 
 _TASK = "work:"
-_UNFINISHED = ("waiting", "ready", "running")
 _OF_UPLOADS = "checkpoint"  # the kind of tasks that an upload keeps: conversions
 _AT_ONCE = 100  # tasks that are deleted while all writers wait
 
@@ -43,21 +43,20 @@ def hold_tasks(connection: Connection, keys: Collection[str]) -> None:
 
 
 def delete_loose_tasks(records: Records) -> int:
-    """Delete the loose tasks that nothing needs; returns how many. Those that have not ended are
-    looked at again another time.
-    """
+    """Delete loose tasks that nothing needs and that have ended; returns the number."""
     with records.reading() as connection:
         loose = set(connection.execute(sa.select(loose_tasks.c.task_key)).scalars())
         needed = _needed(connection, loose) if loose else set()
     deleted = 0
-    for batch in _some(sorted(loose)):
+    keys = sorted(loose)
+    for start in range(0, len(keys), _AT_ONCE):
         with records.transaction() as connection:
-            deleted += _delete(connection, batch, needed)
+            deleted += _delete(connection, keys[start : start + _AT_ONCE], needed)
     return deleted
 
 
 def _needed(connection: Connection, loose: Collection[str]) -> set[str]:
-    """Which of these tasks are had by a run or an upload, or read by a task that is."""
+    """Find those of these tasks that a run or an upload has, or that such a task reads."""
     wanted = set(loose)
     kept = _kept(connection, wanted)
     below: dict[str, set[str]] = {}
@@ -76,14 +75,14 @@ def _needed(connection: Connection, loose: Collection[str]) -> set[str]:
 
 
 def _kept(connection: Connection, keys: Iterable[str]) -> set[str]:
-    """Which of these tasks are had by a run or an upload, or have not ended."""
+    """Find those of these tasks that a run or an upload has, or that have not ended."""
     found: set[str] = set()
     for batch in in_batches(keys):
         for column in (run_tasks.c.task_key, thumbnail_rows.c.task_key):
             had = sa.select(column).where(column.in_(batch))
             found |= set(connection.execute(had).scalars())
         these = task_rows.c.key.in_(batch)
-        going = sa.select(task_rows.c.key).where(these, task_rows.c.status.in_(_UNFINISHED))
+        going = sa.select(task_rows.c.key).where(these, task_rows.c.status.in_(tasks.UNFINISHED))
         found |= set(connection.execute(going).scalars())
         made = sa.select(task_rows.c.key, task_rows.c.inputs)
         for row in connection.execute(made.where(these, task_rows.c.kind == _OF_UPLOADS)).all():
@@ -102,7 +101,7 @@ def _delete(connection: Connection, batch: Collection[str], needed: Collection[s
     kept = (loose & set(needed)) | _kept(connection, loose)
     gone = loose - kept
     going = sa.select(task_rows.c.key).where(
-        task_rows.c.key.in_(kept), task_rows.c.status.in_(_UNFINISHED)
+        task_rows.c.key.in_(kept), task_rows.c.status.in_(tasks.UNFINISHED)
     )
     hold_tasks(connection, kept - set(connection.execute(going).scalars()))
     hold_tasks(connection, gone)
@@ -116,16 +115,13 @@ def _delete(connection: Connection, batch: Collection[str], needed: Collection[s
 
 def _below(connection: Connection, keys: Iterable[str]) -> set[str]:
     """These tasks and all that they have read, directly or not."""
-    found, frontier = set(keys), set(keys)
-    while frontier:
-        below: set[str] = set()
-        for batch in in_batches(frontier):
-            query = sa.select(task_rows.c.inputs, task_rows.c.parts)
-            for row in connection.execute(query.where(task_rows.c.key.in_(batch))):
-                below |= _read(row.inputs, row.parts)
-        frontier = below - found
-        found |= frontier
-    return found
+
+    def read(batch: list[str]) -> set[str]:
+        query = sa.select(task_rows.c.inputs, task_rows.c.parts)
+        rows = connection.execute(query.where(task_rows.c.key.in_(batch)))
+        return {key for row in rows for key in _read(row.inputs, row.parts)}
+
+    return collect_below(keys, read)
 
 
 def _read(inputs: str, parts: str) -> set[str]:
@@ -134,7 +130,3 @@ def _read(inputs: str, parts: str) -> set[str]:
         return set()
     named = {at.removeprefix(_TASK) for at in json.loads(inputs).values() if at.startswith(_TASK)}
     return named | set(json.loads(parts))
-
-
-def _some(keys: list[str]) -> Iterator[list[str]]:
-    return (keys[at : at + _AT_ONCE] for at in range(0, len(keys), _AT_ONCE))

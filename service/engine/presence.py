@@ -39,9 +39,7 @@ def stay_present(home: Path, worker: str) -> Iterator[None]:
 
 
 def find_dead_workers(home: Path) -> Iterator[str]:
-    """The workers of this machine that have died; each is forgotten after the next one is asked
-    for.
-    """
+    """Dead workers of this machine; each is forgotten after the next one is asked for."""
     for path in sorted(_folder(home).glob(f"[!.]*@{socket.gethostname()}:*")):
         with contextlib.suppress(OSError), path.open("rb") as file:
             try:

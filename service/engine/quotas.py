@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Literal
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from service.contract import wording
 from service.contract.errors import LimitReached, QueueFull
 from service.contract.quotas import Quotas
 from service.contract.wording import count_noun
-from service.engine.records import Records, build_insert
+from service.engine.records import Records, build_insert, count_rows
 from service.engine.tables import brought_columns, checkpoints, datasets, runs, usage
 
 UsageName = Literal["upload_bytes", "device_seconds"]
@@ -46,7 +47,7 @@ def read_usage(connection: Connection, name: UsageName) -> float:
 
 
 def trim_usage(records: Records, now: float) -> int:
-    """Forget days that are long gone; returns how many rows."""
+    """Delete the usage of days long past; returns the number of rows."""
     old = usage.delete().where(usage.c.day < number_day(now) - _KEPT_DAYS)
     with records.transaction() as connection:
         return connection.execute(old).rowcount
@@ -84,21 +85,19 @@ def check_upload_quota(records: Records, quotas: Quotas, announced: int | None) 
 def read_quotas(
     records: Records, quotas: Quotas
 ) -> Iterator[tuple[QuotaName, float, float, int | None]]:
-    """Each quota of a team that is limited: its name, its limit, what is used of it, and the
-    seconds until it begins anew, if it does by itself.
-    """
+    """Each quota: its name, its limit, what is used of it, seconds until it begins anew."""
     tomorrow = count_seconds_of_day(time.time())
+    reads: Mapping[QuotaName, tuple[Callable[[Connection], float], int | None]] = {
+        "runs": (_count_unfinished, None),
+        "upload_bytes": (partial(read_usage, name="upload_bytes"), tomorrow),
+        "stored_bytes": (count_stored_bytes, None),
+        "device_seconds": (partial(read_usage, name="device_seconds"), tomorrow),
+    }
     with records.reading() as connection:
-        if quotas.runs is not None:
-            yield "runs", quotas.runs, _count_unfinished(connection), None
-        if quotas.upload_bytes is not None:
-            sent = read_usage(connection, "upload_bytes")
-            yield "upload_bytes", quotas.upload_bytes, sent, tomorrow
-        if quotas.stored_bytes is not None:
-            yield "stored_bytes", quotas.stored_bytes, count_stored_bytes(connection), None
-        if quotas.device_seconds is not None:
-            spent = read_usage(connection, "device_seconds")
-            yield "device_seconds", quotas.device_seconds, spent, tomorrow
+        for name, (read, seconds) in reads.items():
+            limit = getattr(quotas, name)
+            if limit is not None:
+                yield name, limit, read(connection), seconds
 
 
 def count_stored_bytes(connection: Connection) -> int:
@@ -109,8 +108,7 @@ def count_stored_bytes(connection: Connection) -> int:
 
 
 def _count_unfinished(connection: Connection) -> int:
-    query = sa.select(sa.func.count()).select_from(runs).where(runs.c.finished_at.is_(None))
-    return int(connection.execute(query).scalar_one())
+    return count_rows(connection, runs, runs.c.finished_at.is_(None))
 
 
 def _check_day(
@@ -119,28 +117,27 @@ def _check_day(
     """The rest of today's quota; None without one. LimitReached where it is not enough."""
     if most is None:
         return None
-    found = read_usage(connection, name)
-    if found + wanted > most or found >= most:
-        asked = f", and {wanted:,} more are asked for" if wanted else ""
-        raise LimitReached(
-            f"your team has used {found:,.0f} {noun} today, of {most:,.0f}{asked}: the day ends at "
-            "midnight in UTC",
-            retry_after=count_seconds_of_day(time.time()),
-        )
-    return most - found
+    used = read_usage(connection, name)
+    asked = f", and {wanted:,} more are asked for" if wanted else ""
+    told = f"your team has used {used:,.0f} {noun} today, of {most:,.0f}{asked}: the day ends at "
+    return _find_rest(
+        most, used, wanted, f"{told}midnight in UTC", count_seconds_of_day(time.time())
+    )
 
 
 def _check_stored(connection: Connection, most: float | None, wanted: int) -> float | None:
     if most is None:
         return None
-    found = count_stored_bytes(connection)
-    if found + wanted > most or found >= most:
-        raise LimitReached(
-            f"your team keeps {found:,} bytes, of {most:,.0f}, and {wanted:,} more are asked for: "
-            "delete checkpoints, columns or versions of datasets",
-            retry_after=_LATER,
-        )
-    return most - found
+    kept = count_stored_bytes(connection)
+    told = f"your team keeps {kept:,} bytes, of {most:,.0f}, and {wanted:,} more are asked for: "
+    advice = "delete checkpoints, columns or versions of datasets"
+    return _find_rest(most, kept, wanted, told + advice, _LATER)
+
+
+def _find_rest(most: float, used: float, wanted: int, detail: str, retry_after: int) -> float:
+    if used + wanted > most or used >= most:
+        raise LimitReached(detail, retry_after=retry_after)
+    return most - used
 
 
 _LOOKED_BACK = 60.0  # seconds, for the pace at which runs end
@@ -152,7 +149,10 @@ def check_unfinished_runs(records: Records, most: int, caller: str) -> None:
 
     One caller has at most half of the places that others leave, so there is always one for others.
     """
-    own, total = _count_unfinished_of_caller(records, caller)
+    own_runs = sa.func.count().filter(runs.c.caller == caller)
+    query = sa.select(own_runs, sa.func.count()).where(runs.c.finished_at.is_(None))
+    with records.reading() as connection:
+        own, total = connection.execute(query).one()
     places = max(1, (most - (total - own)) // 2)
     if total >= most:
         has = f"The service has {count_noun(total, 'unfinished run')}; its limit is {most}"
@@ -162,20 +162,10 @@ def check_unfinished_runs(records: Records, most: int, caller: str) -> None:
         raise _full(records, detail, own - places + 1)
 
 
-def _count_unfinished_of_caller(records: Records, caller: str) -> tuple[int, int]:
-    """The number of unfinished runs: of the caller, and of all."""
-    own = sa.func.count().filter(runs.c.caller == caller)
-    query = sa.select(own, sa.func.count()).where(runs.c.finished_at.is_(None))
-    with records.reading() as connection:
-        mine, total = connection.execute(query).one()
-    return mine, total
-
-
 def _full(records: Records, detail: str, ahead: int) -> QueueFull:
-    """`ahead`: how many of them have to end before there is a place."""
-    query = sa.select(sa.func.count()).where(runs.c.finished_at > time.time() - _LOOKED_BACK)
+    """Refuse for a full queue. `ahead`: how many runs have to end before there is a place."""
     with records.reading() as connection:
-        ended = connection.execute(query).scalar_one()
+        ended = count_rows(connection, runs, runs.c.finished_at > time.time() - _LOOKED_BACK)
     seconds = min(_LATEST, max(1.0, ahead * _LOOKED_BACK / max(ended, 1)))
     have = f"{count_noun(ended, 'run')} {'has' if ended == 1 else 'have'} ended"
     pace = f"Within the last minute {have}; try again in {math.ceil(seconds)} s."

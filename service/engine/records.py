@@ -1,13 +1,13 @@
 """The record: the database, which has the only true state of tasks and runs; Redis may lose data.
 
-`intake` adds tasks, `leases` runs them, `leases` and `endings` end them; `graph` changes the tasks
+`intake` adds tasks, `leases` runs them, `leases` and `task_expiry` end them; `graph` changes those
 that depend on a changed task, `history` the runs.
 """
 
 import secrets
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -28,9 +28,7 @@ _WRITER = 0x70726573  # PostgreSQL: the advisory lock of writers
 
 
 class Records:
-    """`team`: the one to which connections are bound (`teams/owned.py`); None: the engine's, which
-    sees the rows of all teams.
-    """
+    """`team`: the one that connections are bound to (`tenancy`); None: they see all teams."""
 
     def __init__(self, engine: Engine, team: str | None = None) -> None:
         self.engine = engine
@@ -41,7 +39,7 @@ class Records:
         self.of_all = self if team is None else Records(engine)  # the engine's
 
     def of(self, team: str) -> "Records":
-        """The same record, with connections that are bound to this team."""
+        """Bind the record to this team: its connections see that team's rows."""
         found = self._teams.get(team)
         if found is None:
             found = self._teams[team] = Records(self.engine, team)
@@ -53,16 +51,15 @@ class Records:
         return self.engine.dialect.name == "sqlite"
 
     def check(self) -> None:
-        """Raise unless the record can be read and written over a new connection, and the disk of
-        SQLite's file has room.
-        """
+        """Raise unless the record can be read and written anew, and SQLite's disk has room."""
         if self.is_file and self.engine.url.database:
             with tempfile.TemporaryFile(dir=Path(self.engine.url.database).parent) as tried:
                 tried.write(bytes(ROOM))
         try:
             with database.open_new_connection(self.engine) as connection:
                 if self.is_file:
-                    _begin_writing(connection)
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
                 else:
                     connection.execute(sa.select(runs.c.id).limit(1))
                 digest = secrets.token_hex()
@@ -88,16 +85,16 @@ class Records:
         with self._reader.begin() as connection:
             yield connection
 
+    def read(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """All rows of a query, in a transaction of its own."""
+        with self.reading() as connection:
+            return connection.execute(query).all()
+
     def add_new(self, connection: Connection, table: sa.Table, **values: Any) -> bool:
         """Insert a row unless its key exists; True if it was inserted."""
         statement = build_insert(connection, table).values(**values).on_conflict_do_nothing()
         inserted = statement.returning(*table.primary_key)  # not every driver gives a row count
         return connection.execute(inserted).first() is not None
-
-
-def _begin_writing(connection: Connection) -> None:
-    connection.exec_driver_sql(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _is_busy(error: sa.exc.OperationalError) -> bool:
@@ -113,8 +110,24 @@ def build_insert(connection: Connection, table: sa.Table) -> sqlite.Insert | pos
     return made
 
 
+def count_rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+    query = sa.select(sa.func.count()).select_from(table).where(*conditions)
+    return int(connection.execute(query).scalar_one())
+
+
+def collect_below(keys: Iterable[str], read: Callable[[list[str]], set[str]]) -> set[str]:
+    """These keys and all below them. `read`: the keys right below a batch."""
+    found = set(keys)
+    frontier = set(found)
+    while frontier:
+        below = {key for batch in in_batches(frontier) for key in read(batch)}
+        frontier = below - found
+        found |= frontier
+    return found
+
+
 def in_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
-    """As many at once as a statement may name; none if there are no values."""
+    """Yield batches of values, as many as a statement may name; none if there are no values."""
     remaining = iter(values)
     while batch := list(islice(remaining, _AT_ONCE)):
         yield batch

@@ -24,14 +24,12 @@ class ServiceParts:
     public_url: str | None = field(default=None, kw_only=True)  # where people reach the page
 
     def asked_by(self, asker: Asker) -> Self:
-        """The same parts for a request of this asker: its record shows what the team has."""
+        """Parts for a request of this asker: its record shows the rows of the asker's team."""
         return replace(self, asker=asker, records=self.records.of(asker.team))
 
 
 def connect_parts(settings: Settings, *, hurried: bool = False) -> ServiceParts:
-    """Open all parts. InvalidSetting: a database of another version, a Redis that evicts keys.
-    `hurried`: a server that falls silent delays nothing for two seconds.
-    """
+    """Open all parts. `hurried`: a server that falls silent delays nothing for two seconds."""
     engine = database.open_database(
         settings.database, database.HURRIED if hurried else database.PATIENCE
     )

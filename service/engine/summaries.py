@@ -146,7 +146,7 @@ def store_draws(connection: Connection, key: str, summary: Mapping[str, Any]) ->
 
 
 def find_draws(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
-    """By metric, the ids of the draws of tasks; of the first task that has the metric."""
+    """Find the ids of the tasks' draws by metric: those of the first task that has the metric."""
     order = {key: at for at, key in enumerate(keys)}
     found: dict[str, tuple[int, int]] = {}
     query = sa.select(draws.c.id, draws.c.task_key, draws.c.metric)

@@ -10,26 +10,21 @@ metadata = sa.MetaData(
     }
 )
 
-checkpoints = sa.Table(
-    "checkpoints",
-    metadata,
-    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
-    sa.Column("digest", sa.String(71), primary_key=True),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
-    sa.Column("description", sa.Text, nullable=False),
-    sa.Column("created_at", sa.Float, nullable=False),
-)
 
-# Columns that somebody's own code computed.
-brought_columns = sa.Table(
-    "brought_columns",
-    metadata,
-    sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
-    sa.Column("digest", sa.String(71), primary_key=True),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
-    sa.Column("description", sa.Text, nullable=False),
-    sa.Column("created_at", sa.Float, nullable=False),
-)
+def _uploaded_files(name: str) -> sa.Table:
+    return sa.Table(
+        name,
+        metadata,
+        sa.Column("team", sa.String(64), primary_key=True, server_default="local"),
+        sa.Column("digest", sa.String(71), primary_key=True),
+        sa.Column("bytes", sa.BigInteger, nullable=False),
+        sa.Column("description", sa.Text, nullable=False),
+        sa.Column("created_at", sa.Float, nullable=False),
+    )
+
+
+checkpoints = _uploaded_files("checkpoints")
+brought_columns = _uploaded_files("brought_columns")  # that somebody's own code computed
 
 # The plug-ins of captioners that workers have, each as the worker that started last has it.
 plugins = sa.Table(

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.errors import TaskTimedOut, WorkerLost
+from service.contract.plan import tasks
 from service.engine import cancellation, history, leases, presence, tenancy
 from service.engine.records import Records, in_batches
 from service.engine.tables import runs, task_rows
@@ -44,19 +45,17 @@ def end_leases_of_dead_workers(records: Records, home: Path) -> int:
 
 def _running(records: Records, condition: sa.ColumnElement[bool]) -> Sequence[str]:
     query = sa.select(task_rows.c.key).where(task_rows.c.status == "running", condition)
-    with records.reading() as connection:
-        return connection.execute(query).scalars().all()
+    return [row.key for row in records.read(query)]
 
 
 def expire_deadlines(records: Records) -> int:
     """End the tasks of runs past their deadline with `timeout`; returns the number of runs."""
     query = sa.select(runs.c.id).where(runs.c.finished_at.is_(None), runs.c.deadline < time.time())
-    with records.reading() as connection:
-        late = connection.execute(query).scalars().all()
+    late = [row.id for row in records.read(query)]
     error = json.dumps({"code": TaskTimedOut.code, "detail": "the evaluation's deadline passed"})
     for identity in late:
         with records.transaction() as connection:
-            unfinished = task_rows.c.status.in_(("waiting", "ready", "running"))
+            unfinished = task_rows.c.status.in_(tasks.UNFINISHED)
             mine = cancellation.find_run_tasks(connection, [identity])
             for batch in in_batches(mine):
                 ended = connection.execute(

@@ -52,25 +52,22 @@ class WakeUpQueue(Protocol):
         """The number of entries that were not from Prescore."""
         ...
 
-    def workers(self) -> dict[str, int]:
-        """How many workers of each role are there now; raises if the queue cannot be reached."""
+    def connected(self) -> dict[str, float]:
+        """Names of the connected workers, each with the time since when; raises if it is away."""
         ...
 
-    def connected(self) -> dict[str, float]:
-        """The names of these workers, each with the time since when it is there; raises alike."""
-        ...
+    def workers(self) -> dict[str, int]:
+        """Count the connected workers of each role."""
+        names = self.connected()
+        return {role: sum(name.startswith(f"{role}@") for name in names) for role in QUEUES}
 
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
-        """Add to numbers that all processes share, by their names, which are forgotten after so
-        many seconds; returns the sums.
-        """
+        """Add to numbers shared by all processes for so many seconds; returns the sums."""
         ...
 
 
-class InProcessQueue:
-    """Performs tasks at once, in the process that sends their wake-ups. `perform` is called with a
-    queue's name for each wake-up of it.
-    """
+class InProcessQueue(WakeUpQueue):
+    """Performs tasks at once: calls `perform` with the queue's name of each wake-up."""
 
     def __init__(self, perform: Callable[[str], None]) -> None:
         self._perform = perform
@@ -102,22 +99,17 @@ class InProcessQueue:
     def foreign(self) -> int:
         return 0
 
-    def workers(self) -> dict[str, int]:
-        return dict.fromkeys(QUEUES, 1)
-
     def connected(self) -> dict[str, float]:
         return {f"{role}@in-process": self._since for role in QUEUES}
 
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:  # noqa: ARG002
-        """There are no other processes; sums grow, since who asks adds what is new."""
+        """Add up sums of this process alone; they grow, since each caller adds only new counts."""
         self._sums = {**self._sums, **{at: self._sums.get(at, 0) + n for at, n in more.items()}}
         return {name: self._sums[name] for name in more}
 
 
 def _taken(records: Records) -> str | None:
-    """Take the next wake-up from the outbox; the name of its queue. Metrics come before inference,
-    since in a fleet metrics do not wait for it.
-    """
+    """Take the next wake-up from the outbox: its queue. As in a fleet, metrics come first."""
     order = outbox.c.queue.startswith("inference"), outbox.c.id
     with records.transaction() as connection:
         row = connection.execute(sa.select(outbox).order_by(*order).limit(1)).first()
@@ -135,12 +127,11 @@ def _ready(records: Records) -> Mapping[str, int]:
     """The number of ready tasks of each queue, of those that have left the outbox."""
     count = sa.func.count().label("waiting")
     query = sa.select(task_rows.c.queue, count).where(*_SENT).group_by(task_rows.c.queue)
-    with records.reading() as connection:
-        return {row.queue: row.waiting for row in connection.execute(query)}
+    return {row.queue: row.waiting for row in records.read(query)}
 
 
 def _rung_longest_ago(records: Records, queue: str, before: float, most: int) -> Sequence[str]:
-    """Ready tasks of a queue that were woken before that time, which are noted as woken now."""
+    """Find ready tasks of a queue that were woken before that time, and note them as woken now."""
     query = sa.select(task_rows.c.key).where(
         *_SENT, task_rows.c.queue == queue, task_rows.c.rung_at < before
     )
@@ -151,7 +142,7 @@ def _rung_longest_ago(records: Records, queue: str, before: float, most: int) ->
     return keys
 
 
-class RedisQueue:
+class RedisQueue(WakeUpQueue):
     def __init__(self, connection: redis.Redis) -> None:
         self.connection = connection
         self._away_until = 0.0
@@ -166,8 +157,7 @@ class RedisQueue:
         """
         if time.monotonic() < self._away_until:
             return 0
-        with records.reading() as connection:
-            rows = connection.execute(sa.select(outbox).order_by(outbox.c.id).limit(_BATCH)).all()
+        rows = records.read(sa.select(outbox).order_by(outbox.c.id).limit(_BATCH))
         if not rows:
             return 0
         try:
@@ -205,9 +195,7 @@ class RedisQueue:
         )
 
     def ring_again(self, records: Records, before: float) -> int:
-        """Send wake-ups again where queues have fewer than there are ready tasks; how many.
-
-        What was woken since `before` is left alone: a worker may have taken its wake-up just now.
+        """Leave alone what was woken since `before`: a worker may have taken its wake-up just now.
         More wake-ups than ready tasks hide none that is lost, since each of them begins a task.
         """
         rung, waiting = 0, self.waiting()
@@ -220,7 +208,6 @@ class RedisQueue:
         return rung
 
     def waiting(self) -> dict[str, int]:
-        """The number of wake-ups in each queue."""
         return {name: queue.count for name, queue in sorted(self._queues.items())}
 
     def is_wake_up(self, entry: bytes) -> bool:
@@ -243,7 +230,6 @@ class RedisQueue:
                 self.is_wake_up(found[1])
 
     def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
-        """Add to numbers that all processes share; raises where Redis does not answer."""
         names = list(more)
         with self.connection.pipeline(transaction=False) as pipeline:
             for name in names:
@@ -266,10 +252,6 @@ class RedisQueue:
                 if str(error).startswith("WRONGTYPE"):
                     self.connection.delete(queue.key)
                     self._note_foreign()
-
-    def workers(self) -> dict[str, int]:
-        names = self.connected()
-        return {role: sum(name.startswith(f"{role}@") for name in names) for role in QUEUES}
 
     def connected(self) -> dict[str, float]:
         """Redis knows their connections by name: those of a dead one are gone. Asked over a new

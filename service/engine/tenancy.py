@@ -76,9 +76,7 @@ def see_all_teams(connection: Connection) -> Iterator[None]:
 def for_all_teams(
     function: Callable[Concatenate[Connection, _Given], _Answer],
 ) -> Callable[Concatenate[Connection, _Given], _Answer]:
-    """The function with a connection that sees all teams' rows: it is about tasks, which teams
-    share, and tells each of their runs.
-    """
+    """The function with a connection that sees all teams: tasks are shared by teams."""
 
     @wraps(function)
     def widened(connection: Connection, /, *args: _Given.args, **named: _Given.kwargs) -> _Answer:
@@ -142,19 +140,17 @@ def _write_likely(element: _OfTeam, compiler: Any, **more: Any) -> str:
 
 
 def _own(tables: list[Any], team: str) -> list[sa.ColumnElement[bool]]:
-    return [
-        of_team if table.c.team.primary_key else _OfTeam(of_team)
-        for table in tables
-        if "team" in table.c
-        for of_team in [table.c.team == team]
-    ]
+    own = [table.c.team for table in tables if "team" in table.c]
+    return [column == team if column.primary_key else _OfTeam(column == team) for column in own]
 
 
 def _named(statement: Any) -> tuple[list[Any], bool]:
     """The tables and aliases of tables that a statement names, those of queries within it left out;
     and whether there are no queries within it.
     """
-    if any(flags["isouter"] or flags["full"] for *_, flags in _joins(statement)):
+    if any(
+        flags["isouter"] or flags["full"] for *_, flags in getattr(statement, "_setup_joins", ())
+    ):
         raise UnrestrictedStatement("an outer join: its conditions belong into the join")
     found: dict[Any, None] = {}
     is_whole = True
@@ -176,7 +172,3 @@ def _named(statement: Any) -> tuple[list[Any], bool]:
                 raise UnrestrictedStatement("an outer join: its conditions belong into the join")
         left += part.get_children()
     return [*found], is_whole
-
-
-def _joins(statement: Any) -> Any:
-    return getattr(statement, "_setup_joins", ())

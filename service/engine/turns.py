@@ -1,4 +1,4 @@
-"""Turns: in which order ready tasks are leased, so that no caller holds up another for long.
+"""Turns: the order in which ready tasks are leased, so that no caller holds up another for long.
 
 Each task has a turn, and the ready task of a queue with the smallest one is leased first. The turns
 of a caller's tasks rise by the price of each of them: who has submitted much stands behind who has
@@ -9,13 +9,13 @@ of a team share what one caller has.
 A task that waits for others, or is tried again, keeps its turn.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.plan.tasks import KINDS, Task
-from service.engine.records import build_insert
+from service.engine.records import build_insert, count_rows
 from service.engine.tables import task_rows, turns
 
 _CLOCK = ""  # the clock of a queue is kept as the turn of a caller with this name
@@ -24,7 +24,10 @@ _CLOCK = ""  # the clock of a queue is kept as the turn of a caller with this na
 def give_turns(connection: Connection, tasks: Iterable[Task], caller: str) -> Mapping[str, float]:
     """The turns of a caller's tasks, by their keys: cheap ones first, else in the given order."""
     found: dict[str, float] = {}
-    for queue, mine in _by_queue(tasks).items():
+    queues: dict[str, list[Task]] = {}
+    for task in tasks:
+        queues.setdefault(KINDS[task.kind].queue, []).append(task)
+    for queue, mine in queues.items():
         at = _begin(connection, queue, caller)
         sharing = _sharing(connection, queue, caller)
         for task in sorted(mine, key=lambda task: task.price):
@@ -44,17 +47,10 @@ def find_first_task(connection: Connection, queue: str, *, short: bool = False) 
 
 def move_clock(connection: Connection, queue: str, turn: float) -> None:
     """A task with this turn is leased. Callers that the clock has passed are forgotten."""
-    if turn > _clock(connection, queue):
+    if turn > _begin(connection, queue, _CLOCK):
         _set(connection, queue, _CLOCK, turn)
         passed = turns.c.queue == queue, turns.c.caller != _CLOCK, turns.c.at <= turn
         connection.execute(turns.delete().where(*passed))
-
-
-def _by_queue(tasks: Iterable[Task]) -> Mapping[str, Sequence[Task]]:
-    queues: dict[str, list[Task]] = {}
-    for task in tasks:
-        queues.setdefault(KINDS[task.kind].queue, []).append(task)
-    return queues
 
 
 def _begin(connection: Connection, queue: str, caller: str) -> float:
@@ -70,12 +66,7 @@ def _sharing(connection: Connection, queue: str, caller: str) -> int:
     if not found:
         return 1
     of_team = turns.c.caller.startswith(f"{team}/", autoescape=True), turns.c.caller != caller
-    others = sa.select(sa.func.count()).select_from(turns).where(turns.c.queue == queue, *of_team)
-    return 1 + int(connection.execute(others).scalar_one())
-
-
-def _clock(connection: Connection, queue: str) -> float:
-    return _begin(connection, queue, _CLOCK)
+    return 1 + count_rows(connection, turns, turns.c.queue == queue, *of_team)
 
 
 def _set(connection: Connection, queue: str, caller: str, at: float) -> None:

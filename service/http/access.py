@@ -1,11 +1,11 @@
-"""Access to operations: meters of uploads, and a table of scopes. What it lacks needs `read`."""
+"""Access to operations: meters of uploads, and a table of scopes. Routes that are missing from it
+need the scope `read`.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from service.contract.askers import Asker, Scope
 from service.contract.errors import Forbidden, PrescoreError
@@ -13,8 +13,6 @@ from service.contract.quotas import Quotas
 from service.engine import quotas as usage
 from service.http import problems
 from service.http.dependencies import AppParts, find_asker
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 OPEN = frozenset({"/", "/docs", "/openapi.json", "/livez", "/readyz", "/v1/limits"})
 OPEN_TO_POST = frozenset({"/v1/keys/oidc"})  # the body says who asks
@@ -44,42 +42,8 @@ NEEDED: Mapping[str, Scope] = {
 }
 
 
-class ScopedRoute(APIRoute):
-    """A route for those whose key has the scope that it needs; told before a body is read. Routes
-    that do more override `handler`.
-    """
-
-    def handler(self) -> Handler:
-        return super().get_route_handler()
-
-    def get_route_handler(self) -> Handler:
-        handle = self.handler()
-        if all(needs_no_key(method, self.path) for method in self.methods or ()):
-            return handle
-        needed = NEEDED.get(self.operation_id or "", Scope.READ)
-
-        async def allowed(request: Request) -> Response:
-            require_scope(find_asker(request), needed)
-            return await handle(request)
-
-        async def metered(request: Request) -> Response:
-            require_scope(find_asker(request), needed)
-            meter = await open_meter(request)
-            if meter is None:
-                return await handle(request)
-            try:
-                answer = await handle(request)
-            except Exception as error:
-                await count_upload(request, meter, error)
-                raise
-            await count_upload(request, meter, answer)
-            return answer
-
-        return metered if self.operation_id in METERED_OPERATIONS else allowed
-
-
 def needs_no_key(method: str, path: str) -> bool:
-    """True where no key is needed. OPTIONS tells what the interface can, and nothing of anybody."""
+    """True if the request needs no key. OPTIONS describes the interface, and nobody's data."""
     return (
         method == "OPTIONS"
         or path in OPEN
@@ -104,7 +68,7 @@ _FIRST_OF_OURS = 500  # statuses from here on are the service's fault
 
 
 class UploadMeter:
-    """Of one request: how many bytes it may bring, and how many have come."""
+    """Bytes that one request may bring, and those that have come."""
 
     def __init__(self, most: int | None) -> None:
         self.most = most

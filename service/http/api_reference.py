@@ -32,7 +32,7 @@ _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems
 
 
 class ApiReference:
-    """Both are made when they are first asked for, and kept."""
+    """The routes of both, which are made when they are first asked for, and kept."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app

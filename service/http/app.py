@@ -1,4 +1,6 @@
-"""`create_app(parts)` builds the application: routes, error handlers, the access log."""
+"""The application: `create_app` joins routes, middleware and error handlers, `from_environment`
+starts it, `describe_api` gives its OpenAPI document.
+"""
 
 import gc
 import os
@@ -40,7 +42,6 @@ from service.http.routers import (
     keys,
     leaderboard,
     metrics,
-    runs,
     team_events,
     webhooks,
 )
@@ -68,8 +69,8 @@ address of the page for people, each answer has it as `Link: <…/ui/>; rel="alt
 def create_app(
     parts: AppParts, hosts: Collection[str] = (), proxies: str = "", tracer: Tracer = OFF
 ) -> FastAPI:
-    """`hosts`: names that the service has; `proxies`: addresses whose X-Forwarded-For is believed,
-    with commas between them; `tracer`: who is told of requests.
+    """Build the application. `hosts`: names of the service; `proxies`: addresses whose
+    X-Forwarded-For is believed, with commas between them; `tracer`: gets the spans of requests.
     """
     evaluation_listener.listen_to_engine()
     app = _routes()
@@ -100,12 +101,16 @@ def from_environment() -> FastAPI:
     # of many values starts a few collections, not a thousand.
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
-    allowed, jobs = (
-        quotas.read_quotas(settings.limits),
-        TokenExchange(trusted_issuers.read_issuers(settings.oidc)),
+    # A file that is wrong is told before anything is opened.
+    allowed = quotas.read_quotas(settings.limits)
+    jobs = TokenExchange(trusted_issuers.read_issuers(settings.oidc))
+    running = AppParts.on(
+        connect_parts(settings, hurried=True),
+        most_runs=settings.most_runs,
+        outgoing=OutboundClient.of(settings),
+        allowed=allowed,
+        jobs=jobs,
     )
-    parts, outgoing = connect_parts(settings, hurried=True), OutboundClient.of(settings)
-    running = AppParts.on(parts, settings.most_runs, outgoing, allowed, jobs)
     tracer = tracers.choose_tracer("api", os.environ)
     return create_app(running, settings.named_hosts, settings.proxies, tracer)
 
@@ -139,33 +144,22 @@ def _routes() -> FastAPI:
         evaluations.router,
         comparisons.router,
         team_events.router,
-        evaluations.labels_router,
         health.queues_router,
         metrics.models_router,
         checkpoints.router,
         checkpoints.columns_router,
-        datasets.router,
-        routes.router,
         datasets.references_router,  # before pictures, whose names of images may have slashes
-        datasets.pictures_router,
+        datasets.router,
+        dataset_fetches.router,
+        routes.router,
         leaderboard.router,
         metrics.router,
         health.limits_router,
-        keys.me_router,
         keys.router,
-        keys.oidc_router,
-        keys.session_router,
         audit.router,
         webhooks.router,
-        dataset_fetches.router,
-        checkpoints.deletions_router,
     )
-    kinds = [
-        of(offered)
-        for offered in KINDS.values()
-        for of in (make_run_router, runs.make_change_router)
-    ]
-    routers = [*kinds, *resources]
+    routers = [*map(make_run_router, KINDS.values()), *resources]
     for router in routers:
         app.include_router(router, dependencies=[Depends(refuse_unknown_parameters)])
     app.include_router(health.router)  # those who ask for health may send what they like

@@ -1,7 +1,7 @@
 """The arguments of routes: the parts of the running service, and where a request comes from."""
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -41,35 +41,20 @@ class AppParts(ServiceParts):
         return is_valid_asker(self.records.of_all, self.asker)
 
     @classmethod
-    def on(
-        cls,
-        parts: ServiceParts,
-        most_runs: int = MOST_RUNS,
-        outgoing: OutboundClient | None = None,
-        allowed: QuotaTable | None = None,
-        jobs: TokenExchange | None = None,
-    ) -> "AppParts":
-        own = (
-            RunWatcher(parts.records),
-            Telemetry(parts.records, parts.queue, parts.places.home),
-            SqlitePageCheck(parts.records.engine),
-            most_runs,
+    def on(cls, parts: ServiceParts, **more: Any) -> "AppParts":
+        """The parts of an application on these; `more`: fields that are not as usual."""
+        return cls(
+            **{each.name: getattr(parts, each.name) for each in fields(parts)},
+            watcher=RunWatcher(parts.records),
+            telemetry=Telemetry(parts.records, parts.queue, parts.places.home),
+            record_pages=SqlitePageCheck(parts.records.engine),
+            **more,
         )
-        given = parts.records, parts.blobs, parts.queue, parts.places
-        named: dict[str, Any] = {
-            "speed": parts.speed,
-            "protected": parts.protected,
-            "public_url": parts.public_url,
-            "outgoing": outgoing or OutboundClient(),
-            "allowed": allowed or QuotaTable(),
-            "jobs": jobs or TokenExchange(),
-        }
-        return cls(*given, *own, **named)
 
 
 async def _app_parts(request: Request) -> AppParts:
-    """The service for whoever asks. Async, since FastAPI would start a thread for a plain function:
-    a third of a poll's time.
+    """Parts of the service for a request. Async, since FastAPI would start a thread for a plain
+    function: a third of a poll's time.
     """
     parts = request.app.state.parts
     assert isinstance(parts, AppParts)

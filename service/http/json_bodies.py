@@ -7,21 +7,21 @@ neither delays other requests nor fills the memory of the process. Until then it
 import asyncio
 import io
 import re
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import nullcontext
 from email.message import Message
-from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-from fastapi import Request, Response
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 
 from prescore import foreign
+from service.access.oidc.tokens import LONGEST_TOKEN
 from service.contract import limits
 from service.contract.errors import BodyTooLarge, InvalidRequest, MalformedJson, UnsupportedMedia
 from service.contract.formats import strict_json
-from service.http.access import ScopedRoute
 from service.http.uploads import read_chunks
 
 _IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
@@ -31,50 +31,49 @@ _LARGE = 1 << 20  # bytes
 _ONE = asyncio.Semaphore(1)
 
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+# of other bodies than those of `limits.BODY_BYTES`, by operation
+_MOST_BYTES = {
+    "make_job_key": 3 * LONGEST_TOKEN,  # JSON may write every character of a token as two
+    "sign_in": 4096,
+}
 
 
-class JsonRoute(ScopedRoute):
-    """A route whose body, if it has one, must be strict JSON and a valid model."""
+def make_reader(route: APIRoute) -> Callable[[Request], Awaitable[Request]]:
+    """A function that reads the body of a request of this route. Its request has the model."""
+    field = route.body_field
+    assert field is not None
+    fields = _captions_fields(field)
+    most_bytes = _MOST_BYTES.get(route.operation_id or "", limits.BODY_BYTES)
 
-    most_bytes = limits.BODY_BYTES
+    def judge(body: IO[bytes]) -> Any:
+        body.seek(0)
+        value = _read(body.read(), takes_captions=bool(fields))
+        model, problems = field.validate(value, {}, loc=("body",))
+        if problems and fields and (advice := recognize_caption_json(value, fields)):
+            raise InvalidRequest(advice[1], [advice])
+        if problems:
+            raise RequestValidationError(problems, body=value)
+        return model
 
-    def handler(self) -> Handler:
-        handle = super().handler()
-        if self.body_field is None:
-            return partial(_without_form, handle)
-        field = self.body_field
-        fields = _captions_fields(field)
+    async def read(request: Request) -> Request:
+        _check_type(request.headers.get("content-type", ""))
+        _check_coding(request.headers.get("content-encoding", ""))
+        with SpooledTemporaryFile(_IN_MEMORY) as body:
+            async for chunk in read_chunks(request, most_bytes):
+                await _write(body, chunk)
+            async with _ONE if body.tell() > _LARGE else nullcontext():
+                model = await asyncio.to_thread(judge, body)
+        return _JudgedRequest(request, model)
 
-        def judge(body: IO[bytes]) -> Any:
-            body.seek(0)
-            value = _read(body.read(), takes_captions=bool(fields))
-            model, problems = field.validate(value, {}, loc=("body",))
-            if problems and fields and (told := recognize_caption_json(value, fields)):
-                raise InvalidRequest(told[1], [told])
-            if problems:
-                raise RequestValidationError(problems, body=value)
-            return model
-
-        async def judged(request: Request) -> Response:
-            _check_type(request.headers.get("content-type", ""))
-            _check_coding(request.headers.get("content-encoding", ""))
-            with SpooledTemporaryFile(_IN_MEMORY) as body:
-                async for chunk in read_chunks(request, self.most_bytes):
-                    await _write(body, chunk)
-                async with _ONE if body.tell() > _LARGE else nullcontext():
-                    model = await asyncio.to_thread(judge, body)
-            return await handle(_JudgedRequest(request, model))
-
-        return judged
+    return read
 
 
-async def _without_form(handle: Handler, request: Request) -> Response:
-    """A browser sends forms and plain text to any site without asking it."""
-    kind = request.headers.get("content-type")
-    if request.method == "POST" and kind is not None:
+def refuse_form(request: Request) -> None:
+    """Refuse a body that is no JSON: a browser sends forms and plain text to any site without
+    asking it.
+    """
+    if (kind := request.headers.get("content-type")) is not None:
         _check_type(kind)
-    return await handle(request)
 
 
 async def _write(body: IO[bytes], chunk: bytes) -> None:
@@ -108,7 +107,7 @@ def _check_type(header: str) -> None:
 
 
 def _check_coding(header: str) -> None:
-    """Nothing is unpacked: a small body could become one of any size."""
+    """Refuse a coded body, for nothing is unpacked: a small body could become one of any size."""
     if header.strip().lower() not in ("", "identity"):
         raise UnsupportedMedia(
             f"expected a body as it is, found Content-Encoding {header!r:.100}: "

@@ -4,67 +4,45 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from prescore.models.base import Problem
 from prescore.models.runs import EndEvent, RunEvent, ScoresEvent, TaskEvent
-from service.contract import limits
-from service.contract.errors import (
-    Forbidden,
-    ForeignOrigin,
-    InvalidRequest,
-    LimitReached,
-    LongHeader,
-    PrescoreError,
-    ServiceUnavailable,
-    SlowRequest,
-    Unauthorized,
-    UnknownHost,
-)
+from service.contract import errors, limits
+from service.contract.errors import PrescoreError
 from service.http import problems
 from service.http.access import NEEDED, needs_no_key
 from service.http.middleware.origins import SAFE_METHODS
 
 HEALTH = "health"
-TAGS = [
-    {"name": "evaluations", "description": "Submit, poll, listen, page through, cancel."},
-    {"name": "comparisons", "description": "Two evaluations, image by image."},
-    {"name": "checkpoints", "description": "Models, by the SHA-256 of their bytes."},
-    {
-        "name": "columns",
-        "description": "Probabilities that somebody's own code computed, by the SHA-256 of their "
-        "file.",
-    },
-    {"name": "datasets", "description": "Images and their references: immutable versions."},
-    {
-        "name": "uploads",
-        "description": "Files in several requests, which go on after a cut, by tus 1.0.",
-    },
-    {
-        "name": "probes",
-        "description": "Tests of metrics on a dataset, with captions of known quality.",
-    },
-    {"name": "learned", "description": "Metrics that are trained here."},
-    {"name": "studies", "description": "How pre-gen scores correlate with post-gen scores."},
-    {
-        "name": "metrics",
-        "description": "The metrics, their definitions, and whether they can be computed here.",
-    },
-    {"name": "keys", "description": "Who asks, and what they may."},
-    {"name": "webhooks", "description": "URLs that are told of a team's runs."},
-    {"name": "queues", "description": "What waits to be computed, and who works."},
-    {"name": "limits", "description": "How much requests, files and connections may hold."},
-    {"name": "audit", "description": "Who changed what, and when."},
-    {"name": HEALTH, "description": "For load balancers and Prometheus."},
-]
+_TAGS: Mapping[str, str] = {
+    "evaluations": "Submit, poll, listen, page through, cancel.",
+    "comparisons": "Two evaluations, image by image.",
+    "checkpoints": "Models, by the SHA-256 of their bytes.",
+    "columns": "Probabilities that somebody's own code computed, by the SHA-256 of their file.",
+    "datasets": "Images and their references: immutable versions.",
+    "uploads": "Files in several requests, which go on after a cut, by tus 1.0.",
+    "probes": "Tests of metrics on a dataset, with captions of known quality.",
+    "learned": "Metrics that are trained here.",
+    "studies": "How pre-gen scores correlate with post-gen scores.",
+    "metrics": "The metrics, their definitions, and whether they can be computed here.",
+    "keys": "Who asks, and what they may.",
+    "webhooks": "URLs that are told of a team's runs.",
+    "queues": "What waits to be computed, and who works.",
+    "limits": "How much requests, files and connections may hold.",
+    "audit": "Who changed what, and when.",
+    HEALTH: "For load balancers and Prometheus.",
+}
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
 
 HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "X-Request-ID": (
         "The request's id in the service's log; every answer has one.",
-        {"type": "string"},
+        _TEXT,
     ),
     "Location": (
         "The URL of the run, of the upload, or of what it became.",
@@ -72,42 +50,45 @@ HEADERS: Mapping[str, tuple[str, dict[str, Any]]] = {
     ),
     "ETag": (
         "The state of the run or the file: send it as `If-None-Match` to wait for another one.",
-        {"type": "string"},
+        _TEXT,
     ),
-    "Cache-Control": ("How long it may be kept.", {"type": "string"}),
-    "Content-Location": ("The URL of what an upload became.", {"type": "string"}),
+    "Cache-Control": ("How long it may be kept.", _TEXT),
+    "Content-Location": ("The URL of what an upload became.", _TEXT),
     "Upload-Offset": (
         "Bytes of an upload that are kept for certain: the next ones belong here.",
-        {"type": "integer", "minimum": 0},
+        _COUNT,
     ),
-    "Upload-Length": ("Bytes of the whole file.", {"type": "integer", "minimum": 0}),
-    "Upload-Expires": ("When an upload is deleted if no more bytes come.", {"type": "string"}),
-    "Upload-Metadata": ("As it was told at the upload's beginning.", {"type": "string"}),
-    "Tus-Resumable": ("The version of tus.", {"type": "string"}),
-    "Tus-Version": ("The versions of tus that are spoken.", {"type": "string"}),
-    "Tus-Extension": ("The extensions of tus that are spoken.", {"type": "string"}),
-    "Tus-Max-Size": ("Bytes that an upload may have.", {"type": "integer", "minimum": 0}),
+    "Upload-Length": ("Bytes of the whole file.", _COUNT),
+    "Upload-Expires": ("When an upload is deleted if no more bytes come.", _TEXT),
+    "Upload-Metadata": ("As it was told at the upload's beginning.", _TEXT),
+    "Tus-Resumable": ("The version of tus.", _TEXT),
+    "Tus-Version": ("The versions of tus that are spoken.", _TEXT),
+    "Tus-Extension": ("The extensions of tus that are spoken.", _TEXT),
+    "Tus-Max-Size": ("Bytes that an upload may have.", _COUNT),
     "RateLimit": (
         "With a key: the requests that this minute leaves (`r`), and seconds until the next one.",
-        {"type": "string"},
+        _TEXT,
     ),
     "RateLimit-Policy": (
         "With a key: how many requests (`q`) it may make in a window of `w` seconds.",
-        {"type": "string"},
+        _TEXT,
     ),
-    "Retry-After": ("Seconds to wait before the next request.", {"type": "integer", "minimum": 0}),
+    "Retry-After": ("Seconds to wait before the next request.", _COUNT),
     "Idempotency-Replayed": (
         "`true` where an earlier request with the same `Idempotency-Key` began this run.",
         {"type": "string", "const": "true"},
     ),
     "Preference-Applied": (
         "`wait=N`: the seconds that were granted, if the request had `Prefer: wait` (RFC 7240).",
-        {"type": "string"},
+        _TEXT,
     ),
 }
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _RATES = ("RateLimit", "RateLimit-Policy")
 _ALWAYS = ("X-Request-ID", "ETag", "Location")  # always there where they are documented
+_CODES = "x-codes"  # of errors, until the document is complete
+_CONSTANT = ("livez", "prometheus_metrics", "get_limits", "discover_uploads")  # never unavailable
+STORED = errors.NotFound, errors.BlobMissing, errors.BlobDamaged, errors.StoreUnavailable
 
 LABELS: Mapping[str, Any] = {  # a parameter for each label, which no type of FastAPI can describe
     "name": "labels",
@@ -167,12 +148,29 @@ def describe_links(field: str, *operations: str) -> dict[str, Any]:
 
 
 def describe_refusals(*kinds: type[PrescoreError]) -> Responses:
-    """The answers of a route that may raise these errors; Unavailable is always added."""
-    every: list[type[PrescoreError]] = [*kinds, ServiceUnavailable]
-    found: dict[int, dict[str, None]] = {}
-    for kind in every:
-        found.setdefault(problems.find_status(kind), {})[kind.code] = None
-    return {status: _refusal(status, list(codes)) for status, codes in sorted(found.items())}
+    """The answers of a route that may raise these errors, beside those of every such route."""
+    found: Responses = {}
+    for kind in kinds:
+        _add_refusal(found, kind)
+    return found
+
+
+def _add_refusal(responses: Responses, kind: type[PrescoreError]) -> None:
+    status = problems.find_status(kind)
+    codes = responses.setdefault(str(status), {}).setdefault(_CODES, [])
+    if kind.code not in codes:
+        codes.append(kind.code)
+
+
+def describe_storing(
+    model: type[BaseModel], new: str, links: dict[str, Any], *kinds: type[PrescoreError]
+) -> Responses:
+    """The answers of a route that stores a file: 200 if it was there already, 201 if it is new."""
+    return {
+        "200": links,
+        "201": {"model": model, "description": new, **links},
+        **describe_refusals(errors.BodyTooLarge, errors.StoreUnavailable, errors.DiskFull, *kinds),
+    }
 
 
 def describe_event(name: str, data: type[BaseModel]) -> dict[str, Any]:
@@ -204,6 +202,15 @@ def describe_body(description: str, *media_types: str) -> dict[str, Any]:
     }
 
 
+# Of deletions: their status, and their answers.
+DELETED: Mapping[str, Any] = {
+    "status_code": 204,
+    "response_class": Response,
+    "response_description": "It is deleted.",
+    "responses": describe_refusals(errors.NotFound, errors.Conflict),
+}
+
+
 def build_document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title,
@@ -212,7 +219,7 @@ def build_document(app: FastAPI) -> dict[str, Any]:
         description=app.description,
         license_info=app.license_info,
         routes=app.routes,
-        tags=TAGS,
+        tags=[{"name": name, "description": text} for name, text in _TAGS.items()],
     )
     for path, method, operation in _operations(document):
         _complete(path, method, operation)
@@ -224,14 +231,14 @@ def build_document(app: FastAPI) -> dict[str, Any]:
     return document
 
 
-def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
-    names = ", ".join(f"`{code}`" for code in codes)
-    found: dict[str, Any] = describe_headers("Retry-After") if status in _LATER else {}
-    schema = {"$ref": _REFERENCE.format(model=Problem.__name__)}
+def _describe_refusal(status: int, codes: list[str]) -> dict[str, Any]:
+    names = ", ".join(f"`{code}`" for code in sorted(codes))
     return {
-        **found,
+        **(describe_headers("Retry-After") if status in _LATER else {}),
         "description": f"{_WHY[status]} Code: {names}.",
-        "content": {problems.MEDIA_TYPE: {"schema": schema}},
+        "content": {
+            problems.MEDIA_TYPE: {"schema": {"$ref": _REFERENCE.format(model=Problem.__name__)}}
+        },
     }
 
 
@@ -246,31 +253,40 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     if "HTTPValidationError" in str(responses.get("422")):
         del responses["422"]
-    if HEALTH not in operation["tags"]:
-        wrong = InvalidRequest  # whose query has unknown parameters
-        responses.setdefault("422", _refusal(problems.find_status(wrong), [wrong.code]))
-    always: list[type[PrescoreError]] = [SlowRequest, UnknownHost, LongHeader]
     is_free = needs_no_key(method.upper(), path)
+    for kind in _find_usual_refusals(method, operation, is_free=is_free):
+        _add_refusal(responses, kind)
+    responses["500"] = {_CODES: [problems.INTERNAL]}
     if is_free:
         operation["security"] = []
-    else:
-        always += [Unauthorized, LimitReached]
-    for kind in always:
-        status = problems.find_status(kind)
-        responses[str(status)] = _refusal(status, [kind.code])
-    needed = NEEDED.get(operation["operationId"])
-    if method.upper() not in SAFE_METHODS or needed is not None:
-        responses["403"] = _refusal(403, [Forbidden.code, ForeignOrigin.code])
-    if needed is not None:
+    if (needed := NEEDED.get(operation["operationId"])) is not None:
         told = operation.get("description", "")
         operation["description"] = f"{told}\n\nScope: `{needed}`.".strip()
-    responses["500"] = _refusal(500, [problems.INTERNAL])
-    for response in responses.values():
-        always_there = ("X-Request-ID",) if is_free else ("X-Request-ID", *_RATES)
-        named = describe_headers(*always_there)["headers"]
-        response["headers"] = {**response.get("headers", {}), **named}
+    always = ("X-Request-ID",) if is_free else ("X-Request-ID", *_RATES)
+    for status, response in responses.items():
+        if _CODES in response:
+            response.update(_describe_refusal(int(status), response.pop(_CODES)))
+        headers = describe_headers(*always)["headers"]
+        response["headers"] = {**response.get("headers", {}), **headers}
         if method == "head":
             response.pop("content", None)
+
+
+def _find_usual_refusals(
+    method: str, operation: Mapping[str, Any], *, is_free: bool
+) -> Iterator[type[PrescoreError]]:
+    """The errors of all routes like this one."""
+    yield from (errors.SlowRequest, errors.UnknownHost, errors.LongHeader)
+    if not is_free:
+        yield from (errors.Unauthorized, errors.LimitReached)
+    if method.upper() not in SAFE_METHODS or operation["operationId"] in NEEDED:
+        yield from (errors.Forbidden, errors.ForeignOrigin)
+    if HEALTH not in operation["tags"]:
+        yield errors.InvalidRequest  # the query may have unknown parameters
+    if operation["operationId"] not in _CONSTANT:
+        yield errors.ServiceUnavailable
+    if "application/json" in operation.get("requestBody", {}).get("content", {}):
+        yield from (errors.MalformedJson, errors.BodyTooLarge, errors.UnsupportedMedia)
 
 
 def _header(name: str) -> dict[str, Any]:

@@ -61,12 +61,13 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.RunFailed: 404,  # in a request: a stored object is missing or damaged
 }
 RETRY_LATER = {"Retry-After": "5"}
+RECORD_ERRORS = sa.exc.OperationalError, sa.exc.TimeoutError
 
 
 def install_handlers(app: FastAPI) -> None:
     app.add_exception_handler(errors.PrescoreError, answer_refusal)
-    app.add_exception_handler(sa.exc.OperationalError, _database_unavailable)
-    app.add_exception_handler(sa.exc.TimeoutError, _database_busy)
+    for record_error in RECORD_ERRORS:
+        app.add_exception_handler(record_error, answer_record_error)
     app.add_exception_handler(OSError, _disk_full)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -130,27 +131,15 @@ def answer_refusal(request: Request, error: Exception) -> Response:
     return make_problem(request, status, error.code, error.detail, places, headers)
 
 
-def answer_record_error(request: Request, error: Exception) -> Response | None:
-    """The answer to an error of the record's, before a request has reached its route."""
-    match error:
-        case sa.exc.OperationalError():
-            return _database_unavailable(request, error)
-        case sa.exc.TimeoutError():
-            return _database_busy(request, error)
-    return None
-
-
-def _database_unavailable(request: Request, error: Exception) -> Response:
-    log.error("the record is away", error=str(error))
-    return answer_refusal(
-        request, errors.ServiceUnavailable("the database does not answer; try again")
-    )
-
-
-def _database_busy(request: Request, error: Exception) -> Response:
-    """No connection to the database became free in time."""
-    log.error("the record's connections are all in use", error=str(error))
-    return answer_refusal(request, errors.ServiceUnavailable("the database is busy; try again"))
+def answer_record_error(request: Request, error: Exception) -> Response:
+    """The answer to an error of RECORD_ERRORS: the database is away, or no connection is free."""
+    is_busy = isinstance(error, sa.exc.TimeoutError)
+    if is_busy:
+        log.error("the record's connections are all in use", error=str(error))
+    else:
+        log.error("the record is away", error=str(error))
+    state = "is busy" if is_busy else "does not answer"
+    return answer_refusal(request, errors.ServiceUnavailable(f"the database {state}; try again"))
 
 
 def _disk_full(request: Request, error: Exception) -> Response:

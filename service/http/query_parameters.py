@@ -1,4 +1,4 @@
-"""Query parameters that a route does not have are refused, not ignored: a misspelt filter would
+"""Refusal of query parameters that a route does not have: with a misspelt filter ignored, it would
 answer with everything.
 """
 

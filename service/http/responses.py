@@ -65,6 +65,12 @@ def _make_chunk(pieces: Iterator[bytes]) -> bytes:
     return bytes(made)
 
 
+def stream_events(events: AsyncIterator[str]) -> StreamingResponse:
+    """Server-sent events, which nothing on their way keeps."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+
+
 BuildAnswer = Callable[[], tuple[Run, int]]
 _MOST_CACHED = 1_000  # runs; about 3 KB each
 _MOST_LISTED = 2_000

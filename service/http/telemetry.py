@@ -1,4 +1,4 @@
-"""Numbers at /metrics for Prometheus: requests, the record, Redis, the disk of home."""
+"""Telemetry at /metrics for Prometheus: requests, the record, Redis, the disk of home."""
 
 import contextlib
 import shutil
@@ -34,8 +34,8 @@ _KEPT_SECONDS = 5.0
 
 
 class FleetCollector(Collector):
-    """They are kept for some time, the longer the more they cost: counting takes a twentieth of the
-    time at most, however often it is asked.
+    """Numbers of the whole fleet. They are kept, for the longer the more they cost: counting
+    takes a twentieth of the time at most, however often it is asked.
     """
 
     def __init__(self, records: Records, queue: WakeUpQueue, home: Path | None) -> None:
@@ -62,7 +62,7 @@ class FleetCollector(Collector):
             return [*self._recorded(), *queued.result(), *self._disk()]
 
     def _recorded(self) -> list[Metric]:
-        """All of it, or nothing but that the record does not answer."""
+        """Numbers of the record, or only that it does not answer."""
         try:
             with self._records.reading() as connection:
                 found = list(collect_numbers(connection, time.time()))
@@ -78,10 +78,8 @@ class FleetCollector(Collector):
             return [_up("redis", is_up=False)]
 
     def _waiting(self) -> Metric:
-        family = GaugeMetricFamily("prescore_queued", "Wake-ups in a queue.", labels=("queue",))
-        for name, count in self._queue.waiting().items():
-            family.add_metric((name,), count)
-        return family
+        waiting = (((queue,), count) for queue, count in self._queue.waiting().items())
+        return _gauge("prescore_queued", "Wake-ups in a queue.", waiting, "queue")
 
     def _foreign(self) -> Metric:
         meaning = "Entries in our queues that are not ours."
@@ -89,31 +87,35 @@ class FleetCollector(Collector):
 
     def _workers(self) -> Metric:
         """A worker serves all queues of its role."""
-        meaning = "Workers that take tasks from a queue."
-        family = GaugeMetricFamily("prescore_workers", meaning, labels=("queue",))
-        for role, count in self._queue.workers().items():
-            for queue in QUEUES[role]:
-                family.add_metric((queue,), count)
-        return family
+        roles = self._queue.workers().items()
+        found = (((queue,), count) for role, count in roles for queue in QUEUES[role])
+        return _gauge("prescore_workers", "Workers that take tasks from a queue.", found, "queue")
 
     def _disk(self) -> Iterator[Metric]:
         with contextlib.suppress(OSError):  # an API whose objects are elsewhere may have no home
             if self._home is not None:
                 disk = shutil.disk_usage(self._home)
-                for name, meaning, value in (
-                    (
-                        "prescore_home_free_bytes",
-                        "Bytes that the disk of home has left.",
-                        disk.free,
-                    ),
-                    ("prescore_home_bytes", "Bytes of the disk of home.", disk.total),
-                ):
-                    yield GaugeMetricFamily(name, meaning, value=value)
+                meaning = "Bytes that the disk of home has left."
+                yield _number("prescore_home_free_bytes", meaning, disk.free)
+                yield _number("prescore_home_bytes", "Bytes of the disk of home.", disk.total)
 
 
 def _up(name: str, *, is_up: bool) -> Metric:
-    meaning = {"record": "1 if the record answers, else 0.", "redis": "1 if Redis answers, else 0."}
-    return GaugeMetricFamily(f"prescore_{name}_up", meaning[name], value=float(is_up))
+    part = {"record": "the record", "redis": "Redis"}[name]
+    return _number(f"prescore_{name}_up", f"1 if {part} answers, else 0.", float(is_up))
+
+
+def _number(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, meaning, value=value)
+
+
+def _gauge(
+    name: str, meaning: str, found: Iterable[tuple[Sequence[str], float]], *labels: str
+) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, number in found:
+        family.add_metric(values, number)
+    return family
 
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
@@ -148,40 +150,40 @@ _KILLERS = sa.text("deaths > 0")
 
 
 def collect_numbers(connection: Connection, now: float) -> Iterator[Metric]:
-    yield _gauge("prescore_tasks", "Tasks by state.", _by(connection, task_rows.c.status), "status")
-    meaning = "Evaluations by state."
-    yield _gauge("prescore_evaluations", meaning, _by(connection, runs.c.status), "status")
+    by = _count_by(connection, task_rows.c.status)
+    yield _gauge("prescore_tasks", "Tasks by state.", by, "status")
+    by = _count_by(connection, runs.c.status)
+    yield _gauge("prescore_evaluations", "Evaluations by state.", by, "status")
     yield _attempts(connection)
     found = fleet_status.count_tasks(connection, "ready", "running", "failed")
     meaning = "Tasks of a queue by state: ready, running, failed."
     yield _gauge("prescore_queue_tasks", meaning, found.items(), "queue", "status")
+    ready = fleet_status.find_longest_ready(connection, now)
+    oldest = (((queue,), seconds or 0.0) for queue, seconds in ready.items())
     meaning = "Seconds since the longest ready task of a queue became ready; 0 if none is."
-    yield _gauge("prescore_queue_oldest_seconds", meaning, _oldest(connection, now), "queue")
+    yield _gauge("prescore_queue_oldest_seconds", meaning, oldest, "queue")
     meaning = "Tasks that failed since they killed the process that computed them."
     yield _gauge("prescore_quarantined", meaning, _quarantined(connection), "queue")
     meaning = "Wake-ups that were not sent to Redis yet."
-    yield GaugeMetricFamily("prescore_outbox", meaning, value=_count(connection, outbox))
-    yield from _outgoing(connection)
+    yield _number("prescore_outbox", meaning, _count(connection, outbox))
+    meaning = "Messages to webhooks that have not arrived yet."
+    yield _number("prescore_webhook_waiting", meaning, _count(connection, deliveries))
+    lost = connection.execute(sa.select(sa.func.sum(webhooks.c.lost))).scalar()
+    meaning = "Messages to the present webhooks that were given up: dead letters."
+    yield _number("prescore_webhook_dead_letters", meaning, int(lost or 0))
     yield from _ages(connection, now)
 
 
-def _gauge(
-    name: str, meaning: str, found: Iterable[tuple[Sequence[str], float]], *labels: str
-) -> Metric:
-    family = GaugeMetricFamily(name, meaning, labels=labels)
-    for values, number in found:
-        family.add_metric(values, number)
-    return family
-
-
-def _by(connection: Connection, column: "sa.Column[str]") -> Iterator[tuple[Sequence[str], int]]:
+def _count_by(
+    connection: Connection, column: "sa.Column[str]"
+) -> Iterator[tuple[Sequence[str], int]]:
     query = sa.select(column, sa.func.count()).where(column.is_not(None)).group_by(column)
     for value, count in connection.execute(query):
         yield (value,), count
 
 
 def _attempts(connection: Connection) -> Metric:
-    """With those whose rows were deleted: a counter never falls."""
+    """Count attempts, also those whose rows were deleted: a counter never falls."""
     meaning = "Attempts at tasks by how they ended."
     family = CounterMetricFamily("prescore_attempts", meaning, labels=("outcome",))
     there = sa.select(attempts.c.outcome, sa.func.count().label("many"))
@@ -193,11 +195,6 @@ def _attempts(connection: Connection) -> Metric:
     return family
 
 
-def _oldest(connection: Connection, now: float) -> Iterator[tuple[Sequence[str], float]]:
-    for queue, seconds in fleet_status.find_longest_ready(connection, now).items():
-        yield (queue,), seconds or 0.0
-
-
 def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
     these = task_rows.c.status == "failed", task_rows.c.deaths >= MAX_DEATHS, _KILLERS
     query = sa.select(task_rows.c.queue, sa.func.count()).where(*these)
@@ -206,31 +203,15 @@ def _quarantined(connection: Connection) -> Iterator[tuple[Sequence[str], int]]:
     return (((queue,), found.get(queue, 0)) for queue in fleet_status.QUEUE_NAMES)
 
 
-def _outgoing(connection: Connection) -> Iterator[Metric]:
-    meaning = "Messages to webhooks that have not arrived yet."
-    waiting = _count(connection, deliveries)
-    yield GaugeMetricFamily("prescore_webhook_waiting", meaning, value=waiting)
-    lost = connection.execute(sa.select(sa.func.sum(webhooks.c.lost))).scalar()
-    meaning = "Messages to the present webhooks that were given up: dead letters."
-    yield GaugeMetricFamily("prescore_webhook_dead_letters", meaning, value=int(lost or 0))
-
-
 def _ages(connection: Connection, now: float) -> Iterator[Metric]:
-    """Of what has never happened there is no number."""
-    told = {
-        fleet_status.LAST_JANITOR_ROUND: (
-            "prescore_janitor_seconds",
-            "Seconds since a janitor's last round.",
-        ),
-        fleet_status.LAST_BACKUP: (
-            "prescore_backup_seconds",
-            "Seconds since the last backup, if any.",
-        ),
-    }
-    at = fleet_status.read_moments(connection)
-    for moment, (name, meaning) in told.items():
+    """Seconds since an event; no number where it has never happened."""
+    last, at = fleet_status, fleet_status.read_moments(connection)
+    for moment, name, meaning in (
+        (last.LAST_JANITOR_ROUND, "janitor", "Seconds since a janitor's last round."),
+        (last.LAST_BACKUP, "backup", "Seconds since the last backup, if any."),
+    ):
         found = [((), max(0.0, now - at[moment]))] if moment in at else []
-        yield _gauge(name, meaning, found)
+        yield _gauge(f"prescore_{name}_seconds", meaning, found)
 
 
 def _count(connection: Connection, table: sa.Table) -> int:

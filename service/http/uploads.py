@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
@@ -26,7 +25,7 @@ from service.contract.errors import (
 )
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.files import ContentDigests
-from service.engine.blobs import Blobs, BlobUpload, WholeUpload
+from service.engine.blobs import Blobs, BlobUpload
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.http.access import find_meter
@@ -92,15 +91,13 @@ async def receive_upload(
                 if upload.size == 0:
                     beginning = bytes(buffer[:_BEGINNING])
                 if upload.size + len(buffer) >= early.needed(beginning):
-                    await _emptied(buffer, upload.write)
-                    await asyncio.to_thread(upload.flush)
+                    await _empty(buffer, upload.write)
                     facts = await judge_beginning(upload, early, length)
                     if facts == judges.NOT_YET:
                         length = None  # judged again when all of it is there
             if len(buffer) >= _BUFFER:
-                await _emptied(buffer, upload.write)
-        await _emptied(buffer, upload.write)
-        await asyncio.to_thread(upload.flush)
+                await _empty(buffer, upload.write)
+        await _empty(buffer, upload.write)
         if facts is None or length is None:
             facts = await judge_beginning(upload, early, upload.size)
         yield upload, facts
@@ -113,8 +110,8 @@ async def check_repeated_upload(request: Request, digest: str) -> None:
     async for chunk in read_chunks(request, limits.UPLOAD_BYTES):
         buffer += chunk
         if len(buffer) >= _BUFFER:
-            await _emptied(buffer, body.update)
-    await _emptied(buffer, body.update)
+            await _empty(buffer, body.update)
+    await _empty(buffer, body.update)
     check_digest(f"sha256:{body.hexdigest()}", digest)
 
 
@@ -124,7 +121,7 @@ def check_digest(found: str, digest: str) -> None:
         raise DigestMismatch(f"the body's SHA-256 is {found}, not {digest}")
 
 
-async def judge_beginning(upload: WholeUpload, early: EarlyQuestion, length: int | None) -> Facts:
+async def judge_beginning(upload: BlobUpload, early: EarlyQuestion, length: int | None) -> Facts:
     """Ask judges about the beginning of a file of that length in bytes, or about a whole one."""
     asked = judges.get_judges().ask(
         early.question, lambda: False, path=str(upload.path), bytes=length
@@ -136,7 +133,7 @@ async def judge_upload(request: Request, question: str, **asked: object) -> Fact
     """Ask judges about a body that has come as a whole; they stop when its sender leaves."""
     left = Event()
     answer = asyncio.wrap_future(judges.get_judges().ask(question, left.is_set, **asked))
-    leaving = asyncio.ensure_future(_leaving(request))
+    leaving = asyncio.ensure_future(wait_until_left(request, left))
     try:
         either: list[asyncio.Future[Any]] = [answer, leaving]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -149,12 +146,14 @@ async def judge_upload(request: Request, question: str, **asked: object) -> Fact
         leaving.cancel()
 
 
-async def _leaving(request: Request) -> None:
+async def wait_until_left(request: Request, left: Event) -> None:
+    """Wait until the client has left, and note it."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    left.set()
 
 
-async def _emptied(buffer: bytearray, into: Callable[[bytes], object]) -> None:
+async def _empty(buffer: bytearray, into: Callable[[bytes], object]) -> None:
     data = bytes(buffer)
     buffer.clear()
     async with _WRITERS:
@@ -203,31 +202,29 @@ class DigestFiles:
             async with receive_upload(request, blobs, self.early) as (upload, told):
                 check_digest(upload.digest, digest)
                 await self._store(service, digest, upload, told, partial(judge_upload, request))
-        return JSONResponse(await self._described(service, digest, caller), 200 if known else 201)
+        return JSONResponse(await self._describe(service, digest, caller), 200 if known else 201)
 
     async def keep(
-        self, service: AppParts, digest: str, upload: WholeUpload, ask: AskJudges, caller: str
-    ) -> tuple[dict[str, Any], bool]:
-        """Judge and store what has arrived in another way; returns what it is, and whether it is
-        new.
-        """
+        self, service: AppParts, digest: str, upload: BlobUpload, ask: AskJudges, caller: str
+    ) -> None:
+        """Judge and store a file that has arrived in another way."""
         check_digest(upload.digest, digest)
         records, blobs = service.records, service.blobs
         known = await asyncio.to_thread(self.stored.exists, records, blobs, digest)
         if not known:
             told = await judge_beginning(upload, self.early, upload.size)
             await self._store(service, digest, upload, told, ask)
-        return await self._described(service, digest, caller), not known
+        await self._describe(service, digest, caller)
 
     async def _store(
-        self, service: AppParts, digest: str, upload: WholeUpload, told: Facts, ask: AskJudges
+        self, service: AppParts, digest: str, upload: BlobUpload, told: Facts, ask: AskJudges
     ) -> None:
         facts = told if self.whole is None else await ask(self.whole, path=str(upload.path))
         await asyncio.to_thread(upload.commit)
         known = service.records, digest, upload.size, facts, service.blobs
         await asyncio.to_thread(self.stored.add, *known)
 
-    async def _described(self, service: AppParts, digest: str, caller: str) -> dict[str, Any]:
+    async def _describe(self, service: AppParts, digest: str, caller: str) -> dict[str, Any]:
         try:
             if self.prepare is not None:
                 await asyncio.to_thread(self.prepare, service, digest, caller)
@@ -254,21 +251,16 @@ def check_dataset_name(name: str) -> None:
 
 
 async def store_dataset(
-    service: AppParts, name: str, upload: WholeUpload, ask: AskJudges
+    service: AppParts, name: str, upload: BlobUpload, ask: AskJudges
 ) -> tuple[Dataset, bool]:
     """Judge the whole bundle and store it; returns the version, and whether it is new."""
     records, blobs = service.records, service.blobs
     with blobs.derived.new() as images, blobs.derived.new() as captions:
         path = str(upload.path)
         facts = await ask("dataset", path=path, images=str(images))
-        content = await _content(ask, path, captions)
+        content = ContentDigests(**await ask("content", path=path, captions=str(captions)))
         bundle = JudgedBundle(upload, facts, content, captions, images)
         storing = partial(
             dataset_versions.store_version, records, blobs, name, bundle, service.asker
         )
         return await asyncio.to_thread(storing)
-
-
-async def _content(ask: AskJudges, path: str, captions: Path | None = None) -> ContentDigests:
-    copy = None if captions is None else str(captions)
-    return ContentDigests(**await ask("content", path=path, captions=copy))

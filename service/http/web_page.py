@@ -43,7 +43,7 @@ class WebPage:
         return JSONResponse(about, headers={"Vary": "Accept"})
 
     def _page(self, _: Request) -> Response:
-        """The same for every place: what stands there is asked of /v1 by the page itself."""
+        """Send the page, the same for every place: the page itself asks /v1 for its content."""
         headers = {
             "Content-Security-Policy": POLICY,
             "Cache-Control": "no-cache",

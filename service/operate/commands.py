@@ -16,6 +16,7 @@ from service.contract.errors import InvalidSetting, PrescoreError
 from service.contract.settings import Settings
 from service.operate import memory
 
+Home = Annotated[Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")]
 Host = Annotated[str, typer.Option(help="Address to listen at.")]
 USUAL_PORT = 8000  # that of PRESCORE_URL's default
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")]
@@ -36,7 +37,7 @@ def serve(
     """
     from service.access.oidc import trusted_issuers
 
-    with _errors():
+    with report_errors():
         _check_port(host, port)
         chosen = settings.load_settings().at(home)
         trusted_issuers.read_issuers(chosen.oidc)
@@ -49,7 +50,7 @@ def api(host: Host = "127.0.0.1", port: Port = USUAL_PORT) -> None:
 
     from service.http.middleware.connections import BoundedConnection, raise_file_limit
 
-    with _errors():
+    with report_errors():
         memory.return_freed_memory()
         raise_file_limit()
         uvicorn.run(
@@ -86,7 +87,7 @@ def demo(
 
     from service.operate import demo as the_demo
 
-    with _errors():
+    with report_errors():
         if port is not None:
             _check_port(the_demo.HOST, port)
         folder = home or Path(tempfile.mkdtemp(prefix="prescore-demo-"))
@@ -100,16 +101,14 @@ def migrate() -> None:
     """
     from service.engine import database, logs
 
-    with _errors():
+    with report_errors():
         chosen = settings.load_settings()
         logs.configure_logs("migrate", chosen.log_level)
         database.migrate_database(database.open_database(chosen.database))
 
 
 def doctor(
-    home: Annotated[
-        Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")
-    ] = None,
+    home: Home = None,
     url: Annotated[
         str,
         typer.Option(envvar="PRESCORE_URL", help="The URL of a running service, if there is one."),
@@ -126,7 +125,7 @@ def doctor(
     from service.operate import doctor as the_doctor
     from service.operate import doctor_report
 
-    with _errors():
+    with report_errors():
         chosen = settings.load_settings().at(home)
         found = the_doctor.examine_installation(
             chosen, url, findings.ignore_finding if as_json else doctor_report.print_finding
@@ -152,7 +151,7 @@ def janitor() -> None:
     from service.retention.retention_policy import RetentionPolicy
     from service.webhooks.sender import WebhookSender
 
-    with _errors():
+    with report_errors():
         chosen = settings.load_settings()
         logs.configure_logs("janitor", chosen.log_level)
         connected = service_parts.connect_parts(chosen)
@@ -209,7 +208,8 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
+    """Print an error of ours in a line, and exit with 2."""
     try:
         yield
     except PrescoreError as error:

@@ -41,12 +41,11 @@ def run_demo(home: Path, *, once: bool, port: int | None = None) -> None:
     with _service(home, port or _free_port()) as url, prescore.Client(url) as client:
         rows = _score_a_run(console, client, home)
         _conclude(console, rows, home / "demo.svg")
-        if once:
-            place = f"The service was at {url}; `prescore serve --home {home}` starts it again."
-            console.print(place, soft_wrap=True)
-        else:
+        place = f"The service was at {url}; `prescore serve --home {home}` starts it again."
+        if not once:
             place = f"The service is at {url} (its API: {url}/docs) until Ctrl-C; its data: {home}."
-            console.print(place, soft_wrap=True)
+        console.print(place, soft_wrap=True)
+        if not once:
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()
 

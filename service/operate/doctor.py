@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from service.contract.findings import (
     DoctorCheck,
     Finding,
     FindingListener,
+    Status,
     describe_error,
     ignore_finding,
 )
@@ -57,7 +59,7 @@ def list_probes(settings: Settings, url: str) -> list[DoctorCheck]:
         DoctorCheck("Python", _python),
         DoctorCheck("packages", _packages, _INSTALL),
         DoctorCheck("home", lambda: _home(settings.home), writable),
-        DoctorCheck("record", lambda: _record(settings)),
+        DoctorCheck("record", lambda: _record(settings.database)),
         DoctorCheck("record's pages", lambda: _pages(settings.database), seconds=_PAGES_SECONDS),
         DoctorCheck("Redis", lambda: _redis(settings.redis_url)),
         DoctorCheck("blobs", lambda: _blobs(settings), seconds=_STORE_SECONDS),
@@ -81,12 +83,11 @@ def _packages() -> Iterator[Finding]:
         yield Finding("packages", "ok", found)
     for extra, names in _extras().items():
         missing = [name for name in names if not _is_installed(name)]
-        needed = extra in _NEEDED_EXTRAS
         if not missing:
             yield Finding(f"extra {extra}", "ok", "installed")
-        elif needed:
+        elif extra in _NEEDED_EXTRAS:
             found = f"missing: {', '.join(missing)}"
-            yield Finding(f"extra {extra}", "unavailable", found, _INSTALL, needed)
+            yield Finding(f"extra {extra}", "unavailable", found, _INSTALL, needed=True)
         else:
             yield Finding(f"extra {extra}", "ok", "not installed, not needed to serve")
 
@@ -114,22 +115,30 @@ def _home(home: Path) -> Iterator[Finding]:
         free = shutil.disk_usage(folder).free
     state = "writable" if folder == home else "does not exist yet, can be created"
     found = f"{home}: {state}, {free / 1e9:.1f} GB free"
-    if free < _LITTLE_DISK:
-        yield Finding(
-            "home", "warning", found, "free some space: uploads and results are stored here"
-        )
-    else:
-        yield Finding("home", "ok", found)
+    is_full = free < _LITTLE_DISK
+    advice = "free some space: uploads and results are stored here" if is_full else ""
+    yield Finding("home", "warning" if is_full else "ok", found, advice)
 
 
-def _record(settings: Settings) -> Iterator[Finding]:
-    url = settings.database
+def _guarded(
+    name: str,
+    url: str,
+    probe: Callable[[], Finding],
+    advice: str,
+    status: Status = "unavailable",
+    place: str | None = None,
+) -> Iterator[Finding]:
+    """The finding of a probe, or its error without the URL's password. `place`: as shown."""
     try:
-        yield _revision(url)
+        yield probe()
     except Exception as error:  # noqa: BLE001  each driver has its own errors
-        advice = "is it Prescore's, and may this user read and write it? See PRESCORE_DATABASE_URL"
-        found = f"{_place(url)}: {_discreet(error, url)}"
-        yield Finding("record", "unavailable", found, advice, needed=True)
+        found = f"{place or _place(url)}: {_discreet(error, url)}"
+        yield Finding(name, status, found, advice, needed=status == "unavailable")
+
+
+def _record(url: str) -> Iterator[Finding]:
+    advice = "is it Prescore's, and may this user read and write it? See PRESCORE_DATABASE_URL"
+    return _guarded("record", url, lambda: _revision(url), advice)
 
 
 def _revision(url: str) -> Finding:
@@ -180,13 +189,9 @@ def _pages(url: str) -> Iterator[Finding]:
 
 
 def _redis(url: str | None) -> Iterator[Finding]:
-    try:
-        yield _own_redis() if url is None else _redis_at(url)
-    except Exception as error:  # noqa: BLE001  each driver has its own errors
-        place = "its own Redis" if url is None else _place(url)
-        advice = _INSTALL if url is None else "see PRESCORE_REDIS_URL, or unset it"
-        found = f"{place}: {_discreet(error, url or '')}"
-        yield Finding("Redis", "unavailable", found, advice, needed=True)
+    if url is None:
+        return _guarded("Redis", "", _own_redis, _INSTALL, place="its own Redis")
+    return _guarded("Redis", url, lambda: _redis_at(url), "see PRESCORE_REDIS_URL, or unset it")
 
 
 def _own_redis() -> Finding:
@@ -213,43 +218,28 @@ def _redis_at(url: str) -> Finding:
 
 
 def _blobs(settings: Settings) -> Iterator[Finding]:
-    url, folder = settings.blob_url, settings.home / "blobs"
-    place = str(folder) if url is None else _place(url)
-    if url is None and not folder.exists():
-        yield Finding("blobs", "ok", f"{place}: does not exist yet")
-        return
-    try:
-        _put_and_delete(settings)
-    except Exception as error:  # noqa: BLE001  each store has its own errors
-        advice = "may this user write there, and are objects/ and uploads/ on the same file system?"
-        if place.startswith("s3:"):
-            advice = "see PRESCORE_BLOB_URL and the AWS_… variables"
-        found = f"{place}: {_discreet(error, url or '')}"
-        yield Finding("blobs", "unavailable", found, advice, needed=True)
-    else:
-        yield Finding("blobs", "ok", f"{place}: objects can be written, read and deleted")
+    url = settings.blob_url
+    place = str(settings.home / "blobs") if url is None else _place(url)
+    advice = "may this user write there, and are objects/ and uploads/ on the same file system?"
+    if place.startswith("s3:"):
+        advice = "see PRESCORE_BLOB_URL and the AWS_… variables"
+    probe = partial(_put_and_delete, settings, place)
+    return _guarded("blobs", url or "", probe, advice, place=place)
 
 
 def _parts(settings: Settings) -> Iterator[Finding]:
     """Find out whether clients may send files to the store, as a client on this machine."""
     url = settings.blob_public_url
     if url is None:
-        return
-    try:
-        size = _send_a_part(settings)
-    except Exception as error:  # noqa: BLE001  the store's and HTTP's own errors
-        advice = (
-            "see PRESCORE_BLOB_PUBLIC_URL and the AWS_… variables: the store must take multipart "
-            "uploads there. Until then clients send files to the API"
-        )
-        found = f"{_place(url)}: {_discreet(error, url)}"
-        yield Finding("parts", "warning", found, advice)
-    else:
-        found = f"{_place(url)}: clients can send parts of files to the store ({size} bytes tried)"
-        yield Finding("parts", "ok", found)
+        return iter(())
+    advice = (
+        "see PRESCORE_BLOB_PUBLIC_URL and the AWS_… variables: the store must take multipart "
+        "uploads there. Until then clients send files to the API"
+    )
+    return _guarded("parts", url, lambda: _send_a_part(settings, _place(url)), advice, "warning")
 
 
-def _send_a_part(settings: Settings) -> int:
+def _send_a_part(settings: Settings, place: str) -> Finding:
     from service.engine.blobs import open_blobs
 
     data, name = secrets.token_bytes(16), f"doctor_{secrets.token_hex(8)}"
@@ -258,20 +248,23 @@ def _send_a_part(settings: Settings) -> int:
         assert staging is not None
         begun = staging.begin(name)
         try:
-            place = staging.url(name, begun, 1, len(data), seconds=60)
-            answer = httpx.put(place, content=data, timeout=_HTTP_SECONDS)
+            url = staging.url(name, begun, 1, len(data), seconds=60)
+            answer = httpx.put(url, content=data, timeout=_HTTP_SECONDS)
             if not answer.is_success:  # without the URL, by which a part can be sent
                 raise OSError(f"the store answered {answer.status_code}")
             if staging.held(name, begun) != {1: len(data)}:
                 raise OSError("the store has not what was sent to it; is it another one?")
         finally:
             staging.forget(name, begun)
-    return len(data)
+    found = f"{place}: clients can send parts of files to the store ({len(data)} bytes tried)"
+    return Finding("parts", "ok", found)
 
 
-def _put_and_delete(settings: Settings) -> None:
+def _put_and_delete(settings: Settings, place: str) -> Finding:
     from service.engine.blobs import open_blobs
 
+    if settings.blob_url is None and not (settings.home / "blobs").exists():
+        return Finding("blobs", "ok", f"{place}: does not exist yet")
     # A remote store's cache, apart from the service's.
     with tempfile.TemporaryDirectory() as copies:
         home = settings.home if settings.blob_url is None else Path(copies)
@@ -279,6 +272,7 @@ def _put_and_delete(settings: Settings) -> None:
         digest = blobs.put(secrets.token_bytes(16))
         blobs.path(digest)
         blobs.delete_old(digest, before=float("inf"))
+    return Finding("blobs", "ok", f"{place}: objects can be written, read and deleted")
 
 
 def _service(url: str) -> Iterator[Finding]:

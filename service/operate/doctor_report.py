@@ -16,9 +16,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "unavailable": "red"}
 
 
 def print_finding(finding: Finding) -> None:
-    """A line on a terminal, while other probes still look: Java and METEOR may take a minute. A log
-    has the table alone.
-    """
+    """Print a finding at once on a terminal: Java may take a minute. A log has the table."""
     if not sys.stderr.isatty():
         return
     line = plain_text.line(f"{finding.status:11}  {finding.name}: {finding.found}")

@@ -14,7 +14,7 @@ from prescore import plain_text
 from service.contract import settings
 from service.contract.api.field_types import rfc3339, rfc3339_or_none
 from service.contract.askers import TEAM, Scope
-from service.contract.errors import PrescoreError
+from service.operate.commands import Home, report_errors
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from service.access.keys import KeyRecord
     from service.engine.records import Records
 
-Home = Annotated[Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Identity = Annotated[str, typer.Argument(metavar="ID", help="A key's id (`prescore keys list`).")]
 
@@ -159,7 +158,7 @@ def _record(home: Path | None) -> "Iterator[Records]":
     from service.engine.records import Records
     from service.operate.backups import creation
 
-    try:
+    with report_errors():
         chosen = settings.load_settings().at(home)
         creation.check_record_exists(chosen)
         engine = database.open_database(chosen.database)
@@ -168,9 +167,6 @@ def _record(home: Path | None) -> "Iterator[Records]":
             yield Records(engine)
         finally:
             engine.dispose()
-    except PrescoreError as error:
-        typer.echo(plain_text.line(f"{error.code}: {error.detail}"), err=True)
-        raise typer.Exit(2) from None
 
 
 def _show_made(made: "KeyRecord", text: str, *, as_json: bool) -> None:

@@ -72,7 +72,7 @@ def _program() -> str:
 
 
 def _version(program: str) -> tuple[int, ...]:
-    """Of a server; 7.0, which does not take our rules, counts as none."""
+    """Read the version of a Redis server; 7.0, which does not take our rules, counts as none."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run(  # noqa: S603  a server that this machine's owner has installed
             [program, "--version"], capture_output=True, timeout=5, check=True

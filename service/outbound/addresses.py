@@ -23,47 +23,34 @@ class AddressStanding(Enum):
     NEVER = auto()
 
 
+def _blocks(*texts: str) -> Sequence[Network]:
+    return tuple(map(ip_network, texts))
+
+
 # Where clouds tell machines their credentials, in blocks that would be public or internal.
-_METADATA = tuple(
-    map(ip_network, ("168.63.129.16/32", "100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::254/128"))
+_METADATA = _blocks("168.63.129.16/32", "100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::254/128")
+_INTERNAL = _blocks(
+    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+    *("127.0.0.0/8", "::1/128"),
+    "100.64.0.0/10",  # shared by the customers of a provider
 )
-_INTERNAL = tuple(
-    map(
-        ip_network,
-        (
-            *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
-            *("127.0.0.0/8", "::1/128"),
-            "100.64.0.0/10",  # shared by the customers of a provider
-        ),
-    )
-)
-_NEVER_IPV4 = tuple(
-    map(
-        ip_network,
-        (
-            "0.0.0.0/8",
-            "169.254.0.0/16",  # link-local; the metadata of most clouds
-            "192.0.0.0/24",  # protocols' own; the metadata of one cloud
-            *("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),  # documentation
-            "192.88.99.0/24",  # relays of 6to4
-            "198.18.0.0/15",  # measurements
-            "224.0.0.0/4",  # multicast
-            "240.0.0.0/4",  # reserved, and the broadcast
-        ),
-    )
+_NEVER_IPV4 = _blocks(
+    "0.0.0.0/8",
+    "169.254.0.0/16",  # link-local; the metadata of most clouds
+    "192.0.0.0/24",  # protocols' own; the metadata of one cloud
+    *("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),  # documentation
+    "192.88.99.0/24",  # relays of 6to4
+    "198.18.0.0/15",  # measurements
+    "224.0.0.0/4",  # multicast
+    "240.0.0.0/4",  # reserved, and the broadcast
 )
 # Of IPv6 only what is given to networks is public. Outside it are IPv4-mapped and -compatible
 # addresses, NAT64, link-local, multicast.
 _GIVEN = IPv6Network("2000::/3")
-_NEVER_IPV6 = tuple(
-    map(
-        ip_network,
-        (
-            "2001::/23",  # protocols' own: Teredo, which has IPv4 addresses in it, and others
-            "2002::/16",  # 6to4, which has IPv4 addresses in it
-            *("2001:db8::/32", "3fff::/20"),  # documentation
-        ),
-    )
+_NEVER_IPV6 = _blocks(
+    "2001::/23",  # protocols' own: Teredo, which has IPv4 addresses in it, and others
+    "2002::/16",  # 6to4, which has IPv4 addresses in it
+    *("2001:db8::/32", "3fff::/20"),  # documentation
 )
 
 
@@ -74,13 +61,11 @@ def classify_address(text: str) -> AddressStanding:
         return AddressStanding.NEVER
     if _within(address, _INTERNAL):
         return AddressStanding.INTERNAL
-    return AddressStanding.PUBLIC if _is_public(address) else AddressStanding.NEVER
-
-
-def _is_public(address: Address) -> bool:
     if isinstance(address, IPv4Address):
-        return not _within(address, _NEVER_IPV4)
-    return address in _GIVEN and not _within(address, _NEVER_IPV6)
+        is_public = not _within(address, _NEVER_IPV4)
+    else:
+        is_public = address in _GIVEN and not _within(address, _NEVER_IPV6)
+    return AddressStanding.PUBLIC if is_public else AddressStanding.NEVER
 
 
 def _within(address: Address, blocks: Iterable[Network]) -> bool:
@@ -102,11 +87,9 @@ def find_addresses(place: Destination, resolve: Resolve, seconds: float) -> Sequ
     Which of them may not is not told: it would show the names inside to who is outside.
     """
     found = _looked_up(place, resolve, seconds)
-    allowed = (
-        {AddressStanding.PUBLIC, AddressStanding.INTERNAL}
-        if place.named
-        else {AddressStanding.PUBLIC}
-    )
+    allowed = {AddressStanding.PUBLIC}
+    if place.named:
+        allowed.add(AddressStanding.INTERNAL)
     if not found or any(_classify_text(text) not in allowed for text in found):
         raise UrlRefused(
             f"{place.host} has an address that is not public; an operator may name hosts inside in "

@@ -28,7 +28,7 @@ class Destination:
 
     @property
     def authority(self) -> str:
-        """As the header `Host` has it."""
+        """Host and port as the header `Host` has them; without the port 443."""
         return self.host if self.port == 443 else f"{self.host}:{self.port}"
 
 

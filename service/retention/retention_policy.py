@@ -1,6 +1,6 @@
-"""Retention: evaluations and comparisons that ended long ago are deleted, unless they are kept for
-what they say: those with a label that the operator protects, the best of each board, and what
-unfinished runs need. Probes, studies and trainings stay: others are measured by them.
+"""Retention: evaluations and comparisons that ended long ago are deleted, except those with a label
+that the operator protects, the best of each board, and those that unfinished runs need. Probes,
+studies and trainings stay: others are measured by them.
 """
 
 import time
@@ -59,8 +59,7 @@ def _expire(records: Records, policy: RetentionPolicy, now: float) -> int:
         return 0
     expired = _expired(policy, now - policy.keep_days * _DAY)
     oldest = expired.order_by(runs.c.finished_at, runs.c.id).limit(_AT_ONCE)
-    with records.reading() as connection:
-        identities = connection.execute(oldest).scalars().all()
+    identities = [row.id for row in records.read(oldest)]
     if not identities:
         return 0
     with records.transaction() as connection:

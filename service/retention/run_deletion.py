@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection, Row
 
 from service.access import audit
 from service.contract.errors import Conflict
+from service.contract.plan import tasks
 from service.engine import loose_tasks, summaries, tenancy
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import (
@@ -26,7 +27,6 @@ from service.runs.annotations import ExpectsVersion, find_expected_row
 from service.runs.run_store import AnyRunKind
 
 _NAMED = 3  # ids in an error
-_UNFINISHED = ("waiting", "ready", "running")
 
 
 def delete_run(
@@ -53,9 +53,7 @@ def delete_run(
 def check_not_needed(
     what: str, needing: Sequence[str], why: str = "unfinished", many: int | None = None
 ) -> None:
-    """Conflict, with the first of the runs that need something, where there are any. `many`: how
-    many there are, if `needing` has some of them.
-    """
+    """Conflict, with the first runs, where any need it; `many`: how many, if not all are given."""
     if needing:
         shown, count = ", ".join(needing[:_NAMED]), many or len(needing)
         more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
@@ -64,9 +62,7 @@ def check_not_needed(
 
 
 def find_unfinished_naming(connection: Connection, name: str) -> list[str]:
-    """The unfinished runs that name this run or upload: as a baseline, as a side of a comparison,
-    as what they are of.
-    """
+    """Unfinished runs that name this run or upload: as baseline, side, or what they are of."""
     query = sa.select(runs.c.id).join(run_names, run_names.c.run_id == runs.c.id)
     unfinished = run_names.c.name == name, runs.c.finished_at.is_(None)
     return list(connection.execute(query.where(*unfinished)).scalars())
@@ -76,7 +72,7 @@ def find_unfinished_reading(connection: Connection, objects: Iterable[str]) -> l
     """The unfinished runs with tasks that are still to read one of these objects."""
     wanted = set(objects)
     query = sa.select(task_rows.c.key, task_rows.c.inputs)
-    unfinished = connection.execute(query.where(task_rows.c.status.in_(_UNFINISHED)))
+    unfinished = connection.execute(query.where(task_rows.c.status.in_(tasks.UNFINISHED)))
     keys = [row.key for row in unfinished if wanted & set(json.loads(row.inputs).values())]
     holding = (
         sa.select(run_tasks.c.run_id)

@@ -15,7 +15,7 @@ from service.contract.plan import planning
 from service.contract.plan.tasks import Task
 from service.engine import loose_tasks, tenancy
 from service.engine.blobs import Blobs
-from service.engine.records import Records
+from service.engine.records import Records, count_rows
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import brought_columns, checkpoints, datasets, runs, task_rows
 from service.retention.run_deletion import (
@@ -73,11 +73,9 @@ def _row(connection: Connection, table: sa.Table, digest: str, noun: str) -> Row
 def _delete(
     parts: ServiceParts, connection: Connection, table: sa.Table, digest: str, action: ChangeAction
 ) -> None:
-    needing = [
-        *find_unfinished_naming(connection, digest),
-        *find_unfinished_reading(connection, [digest]),
-    ]
-    check_not_needed(digest, [*dict.fromkeys(needing)])
+    needing = dict.fromkeys(find_unfinished_naming(connection, digest))
+    needing |= dict.fromkeys(find_unfinished_reading(connection, [digest]))
+    check_not_needed(digest, [*needing])
     connection.execute(table.delete().where(table.c.digest == digest))
     if not _have_others(connection, table, digest):
         garbage.note_deleted_objects(connection, [digest])
@@ -92,7 +90,7 @@ def _have_others(connection: Connection, table: sa.Table, digest: str) -> bool:
 
 
 def _forget_conversion(connection: Connection, task: Task) -> None:
-    """Of what was made of an upload, nothing is named any more; an upload begins it again."""
+    """Clear the results of the conversion of an upload; another upload begins it again."""
     own = task_rows.c.key == task.key
     ended = {"status": "canceled", "result": None, "summary": None, "summary_id": None}
     forgotten = task_rows.update().where(own, task_rows.c.status != "failed")
@@ -101,7 +99,7 @@ def _forget_conversion(connection: Connection, task: Task) -> None:
 
 def _check_without_runs(connection: Connection, reference: str, rows: Sequence[Row[Any]]) -> None:
     on = runs.c.dataset_name == rows[0].name, runs.c.dataset_version.in_([r.version for r in rows])
-    many = connection.execute(sa.select(sa.func.count()).select_from(runs).where(*on)).scalar_one()
+    many = count_rows(connection, runs, *on)
     latest = sa.select(runs.c.id).where(*on).order_by(runs.c.created_at.desc()).limit(_NAMED)
     check_not_needed(reference, connection.execute(latest).scalars().all(), "kept", many)
     objects = {row.digest for row in rows} | _captions_of_none_other(connection, rows)
@@ -123,9 +121,8 @@ def _delete_version(parts: ServiceParts, connection: Connection, row: Row[Any]) 
     if not _have_others(connection, datasets, row.digest):
         garbage.note_deleted_objects(connection, [row.digest, row.captions])
         splits = stored.format_dataset(row).splits
-        loose_tasks.loosen_tasks(
-            connection, [planning.plan_picture_digests(row.digest, at).key for at in splits]
-        )
+        tasks = [planning.plan_picture_digests(row.digest, split) for split in splits]
+        loose_tasks.loosen_tasks(connection, [task.key for task in tasks])
     version = f"{row.name}@v{row.version}"
     audit.note_change(connection, parts.asker, "dataset.deleted", version, digest=row.digest)
 

@@ -1,4 +1,6 @@
-"""Annotations of runs: labels and notes, changed after submission; protected labels."""
+"""Labels and notes of runs: changes after submission, the list of labels in use, and who may set a
+label (a protected one needs the scope `publish`; those of a CI job follow from its key).
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby

@@ -94,7 +94,7 @@ def remove_scores(connection: Connection, identity: str) -> None:
 
 
 def _mark_next(connection: Connection, gone: Any) -> None:
-    """Of the equal scores of its checkpoint that remain, that of the first submission is first."""
+    """Mark as first the first submitted of the equal scores of its checkpoint that remain."""
     alike = (
         sa.select(score_rows, runs.c.checkpoint)
         .join(runs, runs.c.id == score_rows.c.run_id)
@@ -158,8 +158,8 @@ def _same(checkpoint: str | None, row: Mapping[str, Any]) -> int:
 
 
 def _mark_first(connection: Connection, run: Any, rows: Sequence[dict[str, Any]]) -> None:
-    """Of equal scores of a checkpoint on a board, the evaluation that was submitted first is first;
-    it may end after another.
+    """Mark as first, among equal scores of a checkpoint on a board, that of the evaluation that was
+    submitted first; it may end after another.
     """
     if not rows:
         return

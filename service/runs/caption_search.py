@@ -117,7 +117,7 @@ def _of_image(found: ScoredCaptions, image: str) -> Sequence[int]:
 
 
 def _containing(found: ScoredCaptions, places: Sequence[int], text: str) -> Iterator[int]:
-    """Of these places, those whose caption or image's name contains a text, in any case."""
+    """Yield the places whose caption or image's name contains a text, in any case."""
     folded = text.casefold()
     for block in _blocks(places):
         pairs = found.index.read(block)
@@ -168,7 +168,7 @@ def part_places(places: Iterable[int], values: Sequence[float]) -> tuple[list[in
 
 
 def count_distribution(values: Sequence[float], missing: int) -> ScoreDistribution:
-    """Of finite values; `missing`: how many more there would be."""
+    """Count finite values in bins; `missing`: the number of captions without a value."""
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     if low == high:
         low, high = low - 0.5, high + 0.5

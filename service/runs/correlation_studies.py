@@ -131,7 +131,7 @@ def _find_finished(connection: Connection, dataset: PinnedSplit) -> Iterator[_Fi
 
 
 def _has_columns() -> sa.Exists:
-    """Of an evaluation that has columns, which may have been brought."""
+    """Condition that an evaluation has columns, which may have been brought."""
     of_run = run_tasks.c.run_id == runs.c.id
     return sa.exists().where(of_run, run_tasks.c.name == _COLUMNS)
 
@@ -307,7 +307,7 @@ def read_study(parts: ServiceParts, row: Row[Any], result: str, limit: int) -> S
 
 
 def _still_there(parts: ServiceParts, identities: Sequence[str]) -> set[str]:
-    """Those of these evaluations that nobody has deleted."""
+    """Find those of these evaluations that are not deleted."""
     query = sa.select(runs.c.id).where(runs.c.id.in_(identities))
     with parts.records.reading() as connection:
         return set(connection.execute(query).scalars())

@@ -226,7 +226,7 @@ def _claim(
 
 
 class InputsGone(Exception):
-    """Something that was found is not there any more: look again."""
+    """Inputs of a request that were deleted after they were found: look again."""
 
 
 def check_inputs_exist(connection: Connection, blobs: Blobs, run: NewRun) -> None:

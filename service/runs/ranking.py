@@ -1,7 +1,7 @@
-"""The ranks of a leaderboard. Those share a rank whose scores do not differ from the best one's of
-that rank in a paired test on the same images, by the draws that are kept of each
-(`service.contract.metrics.draws`). Where one of the two has none, overlapping intervals decide:
-evaluations that were made before draws were kept, and metrics that are no sums over images.
+"""The ranks of a leaderboard. Scores share a rank if they do not differ from that rank's best one
+in a paired test on the same images, by the draws that are kept of each
+(`service.contract.metrics.draws`). If one of the two has no draws, overlapping intervals decide:
+for evaluations that were made before draws were kept, and for metrics that are no sums over images.
 """
 
 from collections.abc import Mapping, Sequence

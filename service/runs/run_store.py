@@ -214,7 +214,7 @@ def load_runs(
 
 
 def load_all_scores(connection: Connection, looked: RunView) -> RunView:
-    """The same run with all its scores."""
+    """Load all scores of the run."""
     summaries.fill_summaries(connection, looked.tasks)
     return looked
 

@@ -62,7 +62,7 @@ _COUNTS = sa.select(
 
 
 def _counts(connection: Connection, asked: BoardQuery) -> sa.Select[Any]:
-    """As _COUNTS, of the scores with these labels."""
+    """Count the scores of each board, like _COUNTS, but only scores with these labels."""
     return (
         sa.select(
             boards.c.id,

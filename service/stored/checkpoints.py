@@ -182,7 +182,7 @@ def list_cached(
     model: Mapping[str, Blob | Task],
     encoder: Mapping[str, Any] | None,
 ) -> list[Cached]:
-    """By splits, in the order of their names. `model`: the inputs by which tasks have it."""
+    """List a checkpoint's cached results by split name. `model`: inputs by which tasks have it."""
     columns, features = {}, {}
     made = _features(connection, encoder)
     for split in _evaluated(connection, checkpoint):

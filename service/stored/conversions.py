@@ -47,16 +47,13 @@ class Conversion:
 
 def find_conversion(connection: Connection, task: Task) -> Conversion:
     rows = sa.select(task_rows).where(task_rows.c.key == task.key)
-    found = connection.execute(rows).mappings().first()
-    match None if found is None else found["status"]:
+    row: Any = connection.execute(rows).first()
+    match row and row.status:
         case "done":
-            assert found is not None
-            return Conversion(
-                "ready", None, found["result"], read_facts(connection, {"": task})[""]
-            )
+            facts = read_facts(connection, {"": task})[""]
+            return Conversion("ready", result=row.result, facts=facts)
         case "failed" | "unavailable":
-            assert found is not None
-            return Conversion("invalid", RunProblem.model_validate_json(found["error"]))
+            return Conversion("invalid", RunProblem.model_validate_json(row.error))
         case "canceled":
             return Conversion("invalid", _CANCELED)
     return Conversion("converting")
@@ -76,9 +73,7 @@ def read_facts(connection: Connection, tasks: Mapping[str, Task]) -> dict[str, M
 
 
 def begin_conversion(parts: ServiceParts, task: Task, caller: str = LOCAL) -> None:
-    """Begin a conversion, unless it has begun or shown that there is no checkpoint, or the upload
-    was deleted just now.
-    """
+    """Begin a conversion unless it has begun or is hopeless, or the upload was deleted."""
     uploads = checkpoints.c.digest.in_([str(of) for of in task.inputs.values()])
     with parts.records.transaction() as connection:
         is_there = connection.execute(sa.select(checkpoints.c.digest).where(uploads)).first()

@@ -16,7 +16,7 @@ from service.contract.askers import EVERYBODY, Asker
 from service.contract.errors import ServiceUnavailable
 from service.contract.formats.bundles.files import ContentDigests
 from service.engine import tenancy
-from service.engine.blobs import Blobs, WholeUpload
+from service.engine.blobs import Blobs, BlobUpload
 from service.engine.records import Records
 from service.engine.tables import datasets
 from service.stored import garbage
@@ -27,7 +27,7 @@ from service.stored.datasets import format_dataset, keep_images
 class JudgedBundle:
     """A bundle that was uploaded and judged, and the files that judges made of it."""
 
-    upload: WholeUpload
+    upload: BlobUpload
     facts: Mapping[str, Any]
     content: ContentDigests
     captions: Path
@@ -37,9 +37,7 @@ class JudgedBundle:
 def store_version(
     records: Records, blobs: Blobs, name: str, bundle: JudgedBundle, asker: Asker = EVERYBODY
 ) -> tuple[Dataset, bool]:
-    """Store a version, or find the one with this content; returns it, and whether it is new. What
-    has been lost of that one is stored again.
-    """
+    """Store a version, or what was lost of the one with this content; and if it is new."""
     digest, content = bundle.upload.digest, bundle.content
     with records.reading() as connection:
         same = _same(connection, name, digest, content)

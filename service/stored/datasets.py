@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,7 +63,7 @@ class PinnedSplit:
 
     @property
     def sizes(self) -> TaskSizes:
-        """By which tasks on this split are priced."""
+        """Sizes that tasks on this split are priced by."""
         return TaskSizes(self.images, self.references / max(self.images, 1))
 
     @property
@@ -76,63 +76,53 @@ class PinnedSplit:
 
 def read_dataset(records: Records, reference: str) -> Dataset:
     """A dataset by `name` (its latest version) or `name@v3`."""
-    name, _, version = reference.partition("@")
-    return format_dataset(_row(records, name, version))
+    return format_dataset(_row(records, reference))
 
 
 def list_versions(
     records: Records, limit: int, after: tuple[str, int] | None = None
 ) -> tuple[list[Dataset], bool]:
-    """Versions of datasets by name, the latest of a name first, `after` this name and version; and
-    whether there are more.
-    """
+    """Versions by name, the latest of each first, `after` this one; and if there are more."""
     name, version = datasets.c.name, datasets.c.version
     query = sa.select(datasets).order_by(name, version.desc()).limit(limit + 1)
     if after is not None:
         query = query.where(sa.or_(name > after[0], sa.and_(name == after[0], version < after[1])))
-    with records.reading() as connection:
-        found = connection.execute(query).all()
+    found = records.read(query)
     return [format_dataset(row) for row in found[:limit]], len(found) > limit
 
 
 def pin_split(records: Records, reference: str) -> PinnedSplit:
     """Find the version and the split of `name[@version]/split`; NotFound where one is missing."""
     whole, _, split = reference.partition("/")
-    name, _, version = whole.partition("@")
-    return _pinned(_row(records, name, version), split)
+    return _pinned(_row(records, whole), split)
 
 
 def pin_with_features(
     records: Records, pinned: PinnedSplit, features: Mapping[str, Any]
 ) -> PinnedSplit:
-    """The same split of the latest version that has these features, of any size where `size` is
+    """Pin the same split of the latest version that has these features, of any size where `size` is
     None, and the same captions; the given one where no version has them.
     """
     wanted = {name: value for name, value in features.items() if value is not None}
-    columns = datasets.c
-    same = columns.name == pinned.name, columns.captions == pinned.captions
-    query = sa.select(datasets).where(*same, columns.features.is_not(None))
-    with records.reading() as connection:
-        for row in connection.execute(query.order_by(columns.version.desc())):
-            found = json.loads(row.features)
-            if found and wanted.items() <= {"inputs": "features", **found}.items():
-                return _pinned(row, pinned.split)
+    for found in _pin_same_captions(records, pinned):
+        if found.features:
+            given = {"inputs": "features", **found.features}
+            if wanted.items() <= given.items():
+                return found
     return pinned
 
 
 def pin_with_pictures(records: Records, pinned: PinnedSplit) -> PinnedSplit:
-    """The same split of the latest version that has all its pictures and the same captions; the
-    given one where no version has them.
-    """
-    columns = datasets.c
-    same = columns.name == pinned.name, columns.captions == pinned.captions
-    query = sa.select(datasets).where(*same)
-    with records.reading() as connection:
-        for row in connection.execute(query.order_by(columns.version.desc())):
-            found = _pinned(row, pinned.split)
-            if found.has_pictures:
-                return found
-    return pinned
+    """The split in the latest version with all its pictures and the same captions, if any."""
+    same = _pin_same_captions(records, pinned)
+    return next((found for found in same if found.has_pictures), pinned)
+
+
+def _pin_same_captions(records: Records, pinned: PinnedSplit) -> Iterator[PinnedSplit]:
+    """The split in each version with the same captions, the latest first."""
+    same = datasets.c.name == pinned.name, datasets.c.captions == pinned.captions
+    query = sa.select(datasets).where(*same).order_by(datasets.c.version.desc())
+    return (_pinned(row, pinned.split) for row in records.read(query))
 
 
 def _pinned(row: Any, split: str) -> PinnedSplit:
@@ -166,8 +156,7 @@ def pin_usual_split(records: Records, name: str, split: str | None) -> PinnedSpl
 
 def find_captions_file(records: Records, blobs: Blobs, reference: str) -> Path:
     """The file from which the captions of `name[@version]` are read."""
-    name, _, version = reference.partition("@")
-    return blobs.path(_row(records, name, version).captions)
+    return blobs.path(_row(records, reference).captions)
 
 
 def keep_images(blobs: Blobs, path: Path, captions: str) -> None:
@@ -178,11 +167,8 @@ def keep_images(blobs: Blobs, path: Path, captions: str) -> None:
 def pin_shown_image(
     records: Records, blobs: Blobs, reference: str, image: str
 ) -> tuple[PinnedSplit, int]:
-    """The split in which an image is, by its name or id, and its place there. NotFound where the
-    pictures of this version are not shown, too.
-    """
-    name, _, version = reference.partition("@")
-    row = _row(records, name, version)
+    """The split and place of an image; NotFound also where the version's pictures are hidden."""
+    row = _row(records, reference)
     if not row.shown:
         told = f"{row.name}@v{row.version}"
         raise NotFound(
@@ -195,9 +181,8 @@ def pin_shown_image(
 def pin_image(
     records: Records, blobs: Blobs, reference: str, image: str
 ) -> tuple[PinnedSplit, int, bool]:
-    """As `pin_shown`, where the pictures are not shown too; and whether they are."""
-    name, _, version = reference.partition("@")
-    row = _row(records, name, version)
+    """Pin an image like `pin_shown_image`, hidden pictures too; the last value: are they shown."""
+    row = _row(records, reference)
     return *_pinned_image(blobs, row, image), row.shown
 
 
@@ -210,8 +195,7 @@ def _pinned_image(blobs: Blobs, row: Any, image: str) -> tuple[PinnedSplit, int]
 
 def set_pictures_shown(records: Records, reference: str, *, shown: bool) -> Dataset:
     """Note whether the pictures of a version may be looked at."""
-    name, _, version = reference.partition("@")
-    found = _row(records, name, version)
+    found = _row(records, reference)
     if shown and not any(counts.get("pictures") for counts in json.loads(found.splits).values()):
         raise Conflict(
             f"dataset {found.name}@v{found.version} has no pictures to show: "
@@ -279,7 +263,9 @@ def store_captions(
     return blobs.put(json.dumps(found.pairs).encode()), found.warnings
 
 
-def _row(records: Records, name: str, version: str) -> Any:
+def _row(records: Records, reference: str) -> Any:
+    """The row of `name` (its latest version) or `name@v3`."""
+    name, _, version = reference.partition("@")
     if "\0" in name:  # PostgreSQL refuses a NUL even in a comparison
         raise NotFound(f"no dataset {name!r:.120}", name=name)
     query = sa.select(datasets).where(datasets.c.name == name)
@@ -305,10 +291,6 @@ def _missing(connection: Connection, name: str, version: str) -> str:
     return f"no dataset {name!r:.120}: add it with PUT /v1/datasets/{{name}}{question}"
 
 
-def _split(counts: Mapping[str, int]) -> Split:
-    return Split(**{"pictures": 0, **counts})
-
-
 def format_dataset(row: Any) -> Dataset:
     features = json.loads(row.features) if row.features else None
     return Dataset(
@@ -317,7 +299,10 @@ def format_dataset(row: Any) -> Dataset:
         digest=row.digest,
         content=row.content,
         captions=row.captions,
-        splits={name: _split(counts) for name, counts in json.loads(row.splits).items()},
+        splits={
+            name: Split(**{"pictures": 0, **counts})
+            for name, counts in json.loads(row.splits).items()
+        },
         features=Features(**features) if features else None,
         pictures_shown=row.shown,
         created_at=moment(row.created_at),

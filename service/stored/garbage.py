@@ -4,10 +4,10 @@ An object is named by an upload, by a version of a dataset, by the task whose re
 the tasks that read it; of an upload that somebody has deleted, only by tasks that have not ended.
 
 An object is stored before a row names it. Whoever names one looks, in the transaction that names
-it, whether it is still there (`service.runs.life.pinning`, `service.stored.described`,
-`service.stored.versions`), or stores it once more afterwards (workers); and objects are deleted in
-a transaction, during which no row can be added. So nothing depends on the grace period, which only
-spares uploads that are sent again.
+it, whether it is still there (`service.runs.kinds`, `service.stored.uploaded_files`,
+`service.stored.dataset_versions`), or stores it once more afterwards (workers); and objects are
+deleted in a transaction, during which no row can be added. So nothing depends on the grace period,
+which only spares uploads that are sent again.
 """
 
 import json
@@ -18,6 +18,7 @@ from itertools import islice
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from service.contract.plan import tasks
 from service.engine import loose_tasks, tenancy
 from service.engine.blobs import Blobs
 from service.engine.records import Records, in_batches
@@ -34,13 +35,11 @@ GRACE_SECONDS = 24 * 3600
 _BATCH = 200
 _DELETED_AT_ONCE = 20  # while all writers wait: a second on a slow store
 _SKEW_SECONDS = 3600  # the clocks of a fleet may differ so much
-_UNFINISHED = task_rows.c.status.in_(("waiting", "ready", "running"))
+_UNFINISHED = task_rows.c.status.in_(tasks.UNFINISHED)
 
 
 def collect_garbage(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS) -> int:
-    """Delete tasks that no run needs, and objects that are older than `grace` and that no row
-    names; returns how many objects.
-    """
+    """Delete tasks that no run needs, and old objects that no row names; the number of these."""
     began = time.time()
     loose_tasks.delete_loose_tasks(records)
     with records.reading() as connection:
@@ -66,7 +65,7 @@ def collect_garbage(records: Records, blobs: Blobs, grace: float = GRACE_SECONDS
 
 
 def find_named_objects(records: Records, digests: Iterable[str]) -> set[str]:
-    """Those of these objects that the record names."""
+    """Find those of these objects that the record names."""
     asked = set(digests)
     with records.reading() as connection:
         inputs = _inputs(connection, sa.true()) - find_deleted_objects(connection, asked)
@@ -75,7 +74,7 @@ def find_named_objects(records: Records, digests: Iterable[str]) -> set[str]:
 
 
 def find_objects_of_rows(connection: Connection, digests: Iterable[str]) -> set[str]:
-    """Which of these objects are uploads, or parts of datasets, or results of tasks."""
+    """Find those of these objects that are uploads, parts of datasets, or results of tasks."""
     columns = (
         checkpoints.c.digest,
         brought_columns.c.digest,
@@ -89,8 +88,8 @@ def find_objects_of_rows(connection: Connection, digests: Iterable[str]) -> set[
 
 
 def _read_now(connection: Connection, digests: Collection[str], began: float) -> set[str]:
-    """Which of these objects tasks are to read that have not ended, and which those have read that
-    were added since the collection began; of these, what was deleted is not kept.
+    """Find those of these objects that unfinished tasks will read, or, unless they were deleted,
+    that tasks read which were added since the collection began.
     """
     new = _inputs(connection, task_rows.c.created_at >= began - _SKEW_SECONDS)
     return _inputs(connection, _UNFINISHED) | (new - find_deleted_objects(connection, digests))
@@ -117,7 +116,7 @@ def forget_deleted_objects(connection: Connection, digests: Collection[str]) -> 
 
 
 def find_deleted_objects(connection: Connection, digests: Collection[str]) -> set[str]:
-    """Which of these objects somebody has deleted."""
+    """Find those of these objects that somebody has deleted."""
     query = sa.select(deleted_objects.c.digest)
     return {
         digest

@@ -15,7 +15,7 @@ import resource
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,9 +37,7 @@ _POLITE = 5  # of `nice`: whoever asks for a status comes first
 
 
 def judge_checkpoint(asked: Question) -> dict[str, Any]:
-    """The facts of a checkpoint; `bytes` is the length of the whole file, if known. Of a package
-    they are there when all of it is.
-    """
+    """The facts of a checkpoint. `bytes`: of the whole file, if known; packages need all of it."""
     path, length = Path(asked["path"]), asked["bytes"]
     with path.open("rb") as stream:
         if model_formats.may_be_package(stream):
@@ -82,9 +80,7 @@ def _of_columns(found: ColumnsHeader) -> dict[str, Any]:
 
 
 def compare_columns(asked: Question) -> dict[str, Any]:
-    """In which image columns differ from a split, whose images are in the file `images`; and of
-    how many references words are unknown.
-    """
+    """The first difference of columns from a split in `images`, and their unknown words."""
     path = Path(asked["path"])
     items = splits.open_split(Path(asked["images"]), asked["split"]).items
     found = columns_header.read_columns_header(path)
@@ -110,14 +106,10 @@ def _of_features(found: FeaturesHeader) -> dict[str, Any]:
 
 
 def describe_content(asked: Question) -> dict[str, Any]:
-    """The content of a bundle; writes a copy of its captions.jsonl to `captions`, if that is asked
-    for.
-    """
-    path, captions = Path(asked["path"]), asked["captions"]
-    if captions is None:
-        return asdict(compute_content_digests(path))
-    with Path(captions).open("wb") as copy:
-        return asdict(compute_content_digests(path, copy))
+    """The content of a bundle; writes a copy of its captions.jsonl to `captions` if asked."""
+    captions = asked["captions"]
+    with nullcontext() if captions is None else Path(captions).open("wb") as copy:
+        return asdict(compute_content_digests(Path(asked["path"]), copy))
 
 
 def check_beginning(asked: Question) -> dict[str, Any]:

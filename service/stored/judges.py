@@ -1,5 +1,5 @@
-"""Judges of uploads: a few warm processes that read what somebody sent, so that neither the event
-loop nor the threads of the API wait for it, and what happens to them happens to one upload.
+"""Judges of uploads: a few warm processes that read uploaded files, so that neither the event loop
+nor the threads of the API wait for it, and a judge's crash costs one upload alone.
 
 Headers of checkpoints take milliseconds and have judges of their own: none waits for a dataset.
 """
@@ -40,7 +40,7 @@ NOT_YET: Facts = {"not yet": True}  # of a beginning that is right, and tells no
 
 
 class JudgeGone(Exception):
-    """The judge has died, or was killed since nobody waits for its answer any more."""
+    """The judge has died, or was killed because its answer is not wanted any more."""
 
 
 class Judges:
@@ -55,8 +55,8 @@ class Judges:
         self._stopped = Event()
 
     def ask(self, question: str, nobody: Callable[[], bool], **asked: object) -> Future[Facts]:
-        """The facts of a file, or the error that refuses it. The judge is killed when `nobody()`
-        wants the answer any more.
+        """Return a file's facts, or its refusal. Killed when `nobody()` wants the answer any
+        more.
         """
         short = question in _SHORT
         pool = self._short if short else self._long
@@ -65,9 +65,7 @@ class Judges:
 
     @contextlib.contextmanager
     def staying_here(self, answer: AnswerQuestion) -> Iterator[None]:
-        """Judge by `judging.answer` in this process, until the end of the block: the files are its
-        user's own.
-        """
+        """Judge in this process until the end of the block: the files are its user's own."""
         self.close()
         self._new_judge = lambda: _InlineJudge(answer)
         yield

@@ -1,4 +1,4 @@
-"""Resumable uploads: their rows. What they say of bytes is never more than is durable.
+"""Resumable uploads: their rows, which never count more bytes than are durable.
 
 One request at a time writes to an upload: it takes it, which tells the one before to leave.
 """
@@ -80,9 +80,7 @@ class UnfinishedUpload:
 def create_upload(
     records: Records, purpose: UploadPurpose, length: int, told: str
 ) -> UnfinishedUpload:
-    """Begin an upload; `told` is its Upload-Metadata. TooManyUploads where the team has as many as
-    it may have, or as many bytes.
-    """
+    """Begin an upload; `told`: its Upload-Metadata. TooManyUploads: the team has too much."""
     if length > limits.UPLOAD_BYTES:
         raise BodyTooLarge(f"expected at most {limits.UPLOAD_BYTES} bytes, found {length}")
     now = time.time()
@@ -123,12 +121,10 @@ _OPEN = uploads.c.location.is_(None), uploads.c.problem.is_(None)
 def find_upload(records: Records, identity: str) -> UnfinishedUpload:
     if not _ID.fullmatch(identity):  # PostgreSQL refuses a NUL even in a comparison
         raise upload_not_found(identity)
-    with records.reading() as connection:
-        query = sa.select(uploads).where(uploads.c.id == identity)
-        row = connection.execute(query).first()
-    if row is None or row.expires_at < time.time():
+    rows = records.read(sa.select(uploads).where(uploads.c.id == identity))
+    if not rows or rows[0].expires_at < time.time():
         raise upload_not_found(identity)
-    return _read(row)
+    return _read(rows[0])
 
 
 def upload_not_found(identity: str) -> NotFound:
@@ -144,9 +140,7 @@ def list_unfinished(records: Records, digest: str | None) -> Sequence[Unfinished
     query = sa.select(uploads).where(uploads.c.expires_at >= time.time(), *_OPEN)
     if digest is not None:
         query = query.where(uploads.c.digest == digest)
-    with records.reading() as connection:
-        rows = connection.execute(query.order_by(uploads.c.created_at.desc())).all()
-    return [_read(row) for row in rows]
+    return [_read(row) for row in records.read(query.order_by(uploads.c.created_at.desc()))]
 
 
 def take_upload(records: Records, identity: str, writer: str) -> bool:
@@ -170,9 +164,7 @@ def leave_upload(records: Records, identity: str, writer: str) -> None:
 
 
 def note_staging(records: Records, identity: str, staging: str) -> bool:
-    """Say which multipart upload of the store has its parts, unless another one has; whether the
-    upload is still there and this one is it.
-    """
+    """Store an upload's id in the store; False if there is one already, or no upload."""
     free = uploads.c.id == identity, uploads.c.staging.is_(None)
     change = uploads.update().where(*free).values(staging=staging)
     with records.transaction() as connection:
@@ -202,8 +194,7 @@ def note_refusal(records: Records, identity: str, status: int, error: RequestRef
 def find_writers(records: Records, identities: Collection[str]) -> dict[str, str | None]:
     """The writer of each of these uploads; those that were deleted are left out."""
     query = sa.select(uploads.c.id, uploads.c.writer).where(uploads.c.id.in_(list(identities)))
-    with records.reading() as connection:
-        return {row.id: row.writer for row in connection.execute(query)}
+    return {row.id: row.writer for row in records.read(query)}
 
 
 def delete_upload(records: Records, identity: str) -> None:
@@ -212,13 +203,10 @@ def delete_upload(records: Records, identity: str) -> None:
 
 
 def forget_expired_uploads(records: Records, now: float) -> Sequence[tuple[str, str | None]]:
-    """Delete the rows of uploads that have ended by time; returns their ids, and those of their
-    multipart uploads in the store.
-    """
+    """Delete rows of expired uploads; their ids, and those of their multipart uploads."""
     old = uploads.c.expires_at < now
-    with records.reading() as connection:
-        if connection.execute(sa.select(uploads.c.id).where(old).limit(1)).first() is None:
-            return []
+    if not records.read(sa.select(uploads.c.id).where(old).limit(1)):
+        return []
     with records.transaction() as connection:
         deleted = uploads.delete().where(old).returning(uploads.c.id, uploads.c.staging)
         return [(row.id, row.staging) for row in connection.execute(deleted)]

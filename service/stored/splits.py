@@ -1,4 +1,4 @@
-"""A dataset's images in a file that is read by place and by name, so that a page costs a page.
+"""Splits: a dataset's images in a file that is read by place and by name, a page at a time.
 
 Made of captions.jsonl where the dataset is judged, and made again wherever it is missing: it is
 derived, and may be deleted at any time. SQLite, opened for reading only.

@@ -32,9 +32,7 @@ def cut_into_parts(length: int) -> Iterator[FilePart]:
 
 
 def find_missing_parts(parts: ServiceParts, upload: UnfinishedUpload) -> list[FilePart]:
-    """The parts that the store does not have; where it has all, it makes one file of them. NotFound
-    where it has lost them.
-    """
+    """Missing parts; if there are none, makes one file of them. NotFound: the store lost them."""
     store = _offered(parts)
     begun = upload.staging or _begun(parts, store, upload.id)
     held = store.held(upload.id, begun)

@@ -50,9 +50,7 @@ def show_pictures(parts: ServiceParts, reference: str, caller: str, *, shown: bo
 def read_thumbnail(
     parts: ServiceParts, reference: str, image: str, size: int, caller: str = LOCAL
 ) -> bytes:
-    """The WebP of an image's picture. NotFound where there is none or it is not shown; Unavailable
-    while it is made.
-    """
+    """The WebP of a picture that is shown, or NotFound; ServiceUnavailable while it is made."""
     pinned, place = datasets.pin_shown_image(parts.records, parts.blobs, reference, image)
     digests = _read(parts, _PictureDigests(parts, pinned, caller), lambda path: _block(path, place))
     picture = digests[place % _BLOCK]
@@ -81,9 +79,7 @@ def may_have_picture(parts: ServiceParts, pinned: PinnedSplit, place: int) -> bo
 
 
 def forget_unseen_thumbnails(records: Records, before: float) -> int:
-    """Forget what nobody has looked at since that time; its objects are then collected as garbage.
-    Returns how many tasks would make it again.
-    """
+    """Forget thumbnails unseen since that time; returns the number of their tasks."""
     columns = thumbnail_rows.c
     last = sa.func.max(columns.looked_at) < before
     query = sa.select(columns.task_key).group_by(columns.task_key).having(last)
@@ -118,9 +114,7 @@ class _PictureDigests:
 
 @dataclass(frozen=True)
 class _ThumbnailBlock:
-    """The small forms of a picture, with those of its block. `digests`: of this block's pictures;
-    `start`: the place of its first image.
-    """
+    """Thumbnails of a block's pictures. `digests`: of all; `start`: its first image's place."""
 
     parts: ServiceParts
     pinned: PinnedSplit
@@ -222,7 +216,7 @@ def _add(
 
 
 def read_references(parts: ServiceParts, reference: str, image: str) -> References:
-    """Of an image by its name or id, in `name[@version]`."""
+    """Read the references of an image, by its name or id, in `name[@version]`."""
     pinned, place, is_shown = datasets.pin_image(parts.records, parts.blobs, reference, image)
     items = datasets.open_pinned_split(parts.blobs, pinned).items
     item = items[place]

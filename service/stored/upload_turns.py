@@ -18,7 +18,7 @@ import structlog
 
 from service.contract import limits
 from service.contract.errors import Conflict
-from service.engine.blobs.folder import PartialHash, ResumableUpload, UploadBytesLost, UploadLocked
+from service.engine.blobs.folder import BlobUpload, PartialHash, UploadBytesLost, UploadLocked
 from service.engine.service_parts import ServiceParts
 from service.stored import resumable_uploads
 from service.stored.resumable_uploads import UnfinishedUpload
@@ -39,14 +39,12 @@ class UploadTurn:
         self.leave = asyncio.Event()
         self.ended = asyncio.Event()
         self.has_begun = False
-        self.file: ResumableUpload
+        self.file: BlobUpload
         self.upload: UnfinishedUpload
 
 
 class UploadTurns:
-    """The turns of this process. Hashes are kept between requests, so that an upload in many small
-    parts is read no second time.
-    """
+    """The turns of this process. Hashes are kept between requests: no byte is read twice."""
 
     def __init__(self) -> None:
         self.writing = asyncio.Semaphore(_AT_ONCE)
@@ -106,7 +104,7 @@ class UploadTurns:
             turn.file.close()
             raise
 
-    async def _locked(self, parts: ServiceParts, identity: str) -> ResumableUpload:
+    async def _locked(self, parts: ServiceParts, identity: str) -> BlobUpload:
         until = time.monotonic() + _WAIT_SECONDS
         hashed = self._hashes.pop(identity, None)
         while True:
@@ -117,8 +115,10 @@ class UploadTurns:
                     raise _busy(identity) from None
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    def keep_hash(self, identity: str, file: ResumableUpload) -> None:
-        """Only what is noted in the record as durable: other processes may replace the rest."""
+    def keep_hash(self, identity: str, file: BlobUpload) -> None:
+        """Keep the hash of bytes that are noted as durable: other processes may replace the
+        rest.
+        """
         self._hashes[identity] = file.hashed
         while len(self._hashes) > limits.UNFINISHED:
             self._hashes.popitem(last=False)
@@ -162,9 +162,7 @@ def _busy(identity: str) -> Conflict:
     return Conflict(f"another request writes to the upload {identity!r:.100}; try again")
 
 
-Completion = Callable[
-    [Event], Coroutine[Any, Any, Any]
-]  # is told by the event that nobody wants it
+Completion = Callable[[Event], Coroutine[Any, Any, Any]]  # the event: nobody wants it
 
 
 class UploadCompletions:

@@ -31,9 +31,7 @@ def add_file(
     description: dict[str, Any],
     blobs: Blobs | None = None,
 ) -> None:
-    """Name an object that was stored just now. `blobs`: where it is; Unavailable if it was
-    collected before its name was there.
-    """
+    """Name an object in `blobs`; ServiceUnavailable if it was collected meanwhile."""
     with records.transaction() as connection:
         if blobs is not None and not blobs.has(digest):
             raise ServiceUnavailable("the file was removed while it was stored; send it again")
@@ -50,11 +48,10 @@ def add_file(
 
 
 def find_file(records: Records, table: sa.Table, digest: str) -> UploadedFile | None:
-    with records.reading() as connection:
-        row = connection.execute(sa.select(table).where(table.c.digest == digest)).first()
-    if row is None:
+    rows = records.read(sa.select(table).where(table.c.digest == digest))
+    if not rows:
         return None
-    return UploadedFile(digest, row.bytes, read_description(row), row.created_at)
+    return UploadedFile(digest, rows[0].bytes, read_description(rows[0]), rows[0].created_at)
 
 
 def read_description(row: Row[Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from service.contract import limits
 from service.contract.api.field_types import rfc3339
 from service.contract.api.urls import TEST_EVENT
 from service.contract.errors import UrlRefused
-from service.engine.records import Records
+from service.engine.records import Records, count_rows
 from service.engine.tables import deliveries, webhooks
 from service.outbound.client import OutboundClient, OutgoingAnswer
 from service.webhooks import registry, signing
@@ -62,12 +62,9 @@ class DeliveryOutcome:
 
 def add_delivery(connection: Connection, webhook: str, team: str, event: str, body: str) -> None:
     """Add a message; one that is too many is lost, and counted."""
-    count = sa.select(sa.func.count()).select_from(deliveries)
-    of_team = connection.execute(count.where(deliveries.c.team == team)).scalar_one()
-    if (
-        of_team >= limits.DELIVERIES
-        or connection.execute(count).scalar_one() >= _TEAMS * limits.DELIVERIES
-    ):
+    of_team = count_rows(connection, deliveries, deliveries.c.team == team)
+    total = count_rows(connection, deliveries)
+    if of_team >= limits.DELIVERIES or total >= _TEAMS * limits.DELIVERIES:
         registry.change_webhook(connection, webhook, lost=webhooks.c.lost + 1)
         return
     now = time.time()
@@ -103,17 +100,15 @@ def end_attempt(
     with records.transaction() as connection:
         message = deliveries.c.id == taken.id
         row = connection.execute(sa.select(deliveries).where(message)).first()
-        webhook = connection.execute(
-            sa.select(webhooks).where(webhooks.c.id == taken.webhook)
-        ).first()
+        of = sa.select(webhooks).where(webhooks.c.id == taken.webhook)
+        webhook = connection.execute(of).first()
         if row is None or webhook is None:  # was deleted meanwhile
             return
         if outcome.error is None:
             connection.execute(deliveries.delete().where(message))
-            tasks = {"failures": 0, "failing_since": None, "paused_until": 0.0}
-            registry.change_webhook(
-                connection, taken.webhook, delivered_at=now, disabled_because=None, **tasks
-            )
+            works = {"failures": 0, "failing_since": None, "paused_until": 0.0}
+            works |= {"delivered_at": now, "disabled_because": None}
+            registry.change_webhook(connection, taken.webhook, **works)
             return
         _fail(connection, row, webhook, outcome, now, 0.8 + 0.4 * spread())
 
@@ -127,7 +122,8 @@ def _fail(
     factor: float,
 ) -> None:
     since = webhook.failing_since or now
-    told = [_error(row, outcome, now), *json.loads(webhook.errors)][:_ERRORS]
+    error = {"at": rfc3339(now), "message": row.id, "event": row.event, "detail": outcome.error}
+    told = [error, *json.loads(webhook.errors)][:_ERRORS]
     asked = min(outcome.pause, _LONGEST_REQUEST)
     pause = max(asked, min(DELAYS[0] * 2**webhook.failures, _LONGEST_PAUSE) * factor)
     values = {
@@ -159,14 +155,8 @@ def _disable(connection: Connection, webhook: str, reason: str) -> None:
     registry.change_webhook(connection, webhook, disabled_because=reason, lost=lost)
 
 
-def _error(row: Row[Any], outcome: DeliveryOutcome, now: float) -> dict[str, str | None]:
-    return {"at": rfc3339(now), "message": row.id, "event": row.event, "detail": outcome.error}
-
-
 def _due(connection: Connection, now: float, most: int) -> list[tuple[str, str]]:
-    """Webhooks, with their teams, for which something is to be sent now and nothing is being sent;
-    first where something has waited longest.
-    """
+    """Webhooks, with their teams, that are due and idle; what has waited longest first."""
     may = sa.or_(
         deliveries.c.event == TEST_EVENT,
         sa.and_(webhooks.c.disabled_because.is_(None), webhooks.c.paused_until <= now),
@@ -209,12 +199,11 @@ ATTEMPT_SECONDS = 15.0  # of an attempt as a whole
 def attempt_delivery(
     client: OutboundClient, taken: DueMessage, seconds: float = ATTEMPT_SECONDS
 ) -> DeliveryOutcome:
-    """Of an answer only the status is told, since what stands in it may be anything."""
+    """Attempt a delivery. Of the answer only the status is kept, since its body may be anything."""
     body = taken.body.encode()
     headers = {"Content-Type": "application/json"}
-    headers |= (
-        signing.sign_headers(taken.id, time.time(), body, taken.secrets) if taken.secrets else {}
-    )
+    if taken.secrets:
+        headers |= signing.sign_headers(taken.id, time.time(), body, taken.secrets)
     try:
         answer = client.post(taken.url, headers, body, seconds)
     except UrlRefused as error:
@@ -228,10 +217,8 @@ def _of(answer: OutgoingAnswer) -> DeliveryOutcome:
     detail = f"expected the status 2xx, found {answer.status}"
     if 300 <= answer.status < 400:
         detail += ": redirects are not followed"
-    is_gone = answer.status == HTTPStatus.GONE
-    return DeliveryOutcome(
-        detail, gone=is_gone, pause=_pause(answer.headers.get("retry-after", ""))
-    )
+    pause = _pause(answer.headers.get("retry-after", ""))
+    return DeliveryOutcome(detail, gone=answer.status == HTTPStatus.GONE, pause=pause)
 
 
 def _pause(text: str) -> float:

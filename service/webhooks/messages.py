@@ -1,4 +1,4 @@
-"""Messages to webhooks about ended runs: small, with the addresses of all else."""
+"""Messages to webhooks about ended runs: small, with the URLs of everything else."""
 
 import json
 import re
@@ -53,7 +53,7 @@ class EndedRun:
 
 
 def describe_ended_run(parts: ServiceParts, identity: str) -> EndedRun | None:
-    """None where the run was deleted meanwhile."""
+    """Describe an ended run for a message; None where the run was deleted meanwhile."""
     query = sa.select(*(runs.c[name] for name in _COLUMNS)).where(runs.c.id == identity)
     with parts.records.reading() as connection:
         row = connection.execute(query).first()

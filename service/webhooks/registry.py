@@ -18,7 +18,7 @@ from service.contract.api.urls import WebhookRequest
 from service.contract.askers import EVERYBODY, Asker
 from service.contract.errors import Conflict, NotFound
 from service.engine import tenancy
-from service.engine.records import Records
+from service.engine.records import Records, count_rows
 from service.engine.tables import deliveries, webhooks
 from service.webhooks import signing
 
@@ -47,8 +47,7 @@ def create_webhook(
         "created_at": time.time(),
     }
     with records.transaction() as connection:
-        count = sa.select(sa.func.count()).select_from(webhooks)
-        if connection.execute(count).scalar_one() >= limits.WEBHOOKS:
+        if count_rows(connection, webhooks) >= limits.WEBHOOKS:
             raise Conflict(f"there are {limits.WEBHOOKS} webhooks, as many as may be: delete one")
         connection.execute(webhooks.insert().values(team=tenancy.find_owner(connection), **values))
         made = _with_secret(find_webhook(connection, identity))
@@ -58,10 +57,8 @@ def create_webhook(
 
 def list_webhooks(records: Records) -> list[Webhook]:
     """The latest first."""
-    with records.reading() as connection:
-        query = sa.select(webhooks, _WAITING)
-        order = webhooks.c.created_at.desc(), webhooks.c.id
-        return [_shown(row) for row in connection.execute(query.order_by(*order))]
+    query = sa.select(webhooks, _WAITING).order_by(webhooks.c.created_at.desc(), webhooks.c.id)
+    return [_shown(row) for row in records.read(query)]
 
 
 def read_webhook(records: Records, identity: str) -> Webhook:
@@ -70,7 +67,7 @@ def read_webhook(records: Records, identity: str) -> Webhook:
 
 
 def delete_webhook(records: Records, identity: str, asker: Asker = EVERYBODY) -> None:
-    """With all that was to be delivered."""
+    """Delete a webhook with all its deliveries."""
     with records.transaction() as connection:
         find_webhook(connection, identity)
         connection.execute(deliveries.delete().where(deliveries.c.webhook_id == identity))
@@ -96,7 +93,7 @@ def rotate_secret(records: Records, identity: str, asker: Asker = EVERYBODY) -> 
 
 
 def find_webhook(connection: Connection, identity: str) -> Row[Any]:
-    """Its row, with how much is `waiting`; NotFound where it is not the connection's team's."""
+    """Find a webhook's row, and how much is `waiting`; NotFound if it is another team's."""
     own = sa.select(webhooks, _WAITING).where(webhooks.c.id == identity)
     row = connection.execute(own).first() if _ID.fullmatch(identity) else None
     if row is None:

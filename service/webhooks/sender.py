@@ -83,9 +83,7 @@ _ANNOUNCED_AT_ONCE = 50
 
 
 def announce_ended_runs(parts: ServiceParts) -> int:
-    """Make messages of what was noted, some at once; returns of how many runs. Several processes
-    may do this: one run is announced by one of them.
-    """
+    """Make messages of some ended runs; returns of how many. Each is announced once."""
     with parts.records.reading() as connection:
         noted = history.list_ended_runs(connection, _ANNOUNCED_AT_ONCE)
     for row in noted:
@@ -94,7 +92,7 @@ def announce_ended_runs(parts: ServiceParts) -> int:
 
 
 def add_test_message(records: Records, identity: str) -> None:
-    """Add a message by which a team sees whether its webhook tasks."""
+    """Add a message by which a team sees whether its webhook works."""
     with records.transaction() as connection:
         hook = registry.find_webhook(connection, identity)
         text = f"a test of Prescore's webhook {identity}"

@@ -24,9 +24,9 @@ from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from rows import Row, processor_seconds, seconds  # beside this file
 
-import encoders
+from helpers import encoders
+from helpers.outside import Absent
 from oracles import coco_scorers
-from outside import Absent
 from parity import systems
 from service.contract import assets
 from service.contract.assets import AssetFolders

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from builders import encoded, model, tensors
+from helpers.builders import encoded, model, tensors
 from workers.inference import decoding
 from workers.inference.captioners import RecurrentCaptioner
 from workers.inference.columns import ProbabilityColumns

@@ -5,7 +5,7 @@ sums them up again each time. Made-up statistics of the families' own form.
 import numpy as np
 from rows import Row, seconds  # beside this file
 
-from made_up import FAMILIES, scores, statistics
+from helpers.random_statistics import FAMILIES, scores, statistics
 from workers.analysis import comparison, pregen_intervals, resamples
 from workers.analysis.pregen_intervals import PregenColumns
 from workers.metrics import postgen, pregen

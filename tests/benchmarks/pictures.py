@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from rows import Row  # beside this file
 
-import image_encoders
+from helpers import image_encoders
 from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers.inference import mobilenet_v2, pictures
 

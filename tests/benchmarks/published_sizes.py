@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rows import Row, seconds  # beside this file
 from transformers.utils import logging
 
+from service.contract.formats.preprocessing import PicturePreprocessing, Rectangle
 from workers.inference import generation, scoring
 from workers.inference.captioners import GenerationOptions
 from workers.inference.devices import Product
@@ -29,7 +30,6 @@ from workers.inference.vocabulary import EncodedCaptions
 _BATCH, _NEW_TOKENS, _REFERENCES = 8, 15, 5
 _SEARCHED = (1, 7)  # images in a search
 _LENGTHS = (10, 20, 40, 80)
-_HALF = (0.5, 0.5, 0.5)
 
 
 @dataclass
@@ -223,7 +223,8 @@ def _case(name: str, images: int) -> Case:
     words = parts.decoder.weight.shape[0]
     # What needs neither text nor files is left out.
     tokens = PieceTokens(None, words, start, end, 500)  # type: ignore[arg-type]
-    preparation = PicturePreparation((side, side), None, 2, 1 / 255, _HALF, _HALF)
+    square = Rectangle(height=side, width=side)
+    preparation = PicturePreparation(PicturePreprocessing(size=square, resample=2))
     ours = HuggingFaceCaptioner(parts, tokens, preparation, GenerationOptions(), None)  # type: ignore[arg-type]
     pictures = rng.integers(0, 256, (images, side, side, 3)).astype(np.uint8)
     lengths = np.maximum(4, rng.normal(11, 2.5, images * _REFERENCES).astype(int))

@@ -5,9 +5,8 @@ judges nothing.
     PYTHONPATH=. python tests/benchmarks/record.py --sizes 1000 --on sqlite
 
 Ten evaluations are made by the service, of 300 images and small models, and copied with other
-checkpoints, scores and labels (`tests/helpers/seeding.py`); those beyond the first size share their
-long summaries. The application answers a team's key in a process of its own, as in a fleet; nothing
-computes meanwhile.
+checkpoints, scores and times (`tests/helpers/seeding.py`). The application answers a team's key in
+a process of its own, as in a fleet; nothing computes meanwhile.
 """
 
 import argparse
@@ -60,7 +59,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _record(home: Path, on: str) -> Iterator[str]:
-    import outside
+    from helpers import outside
 
     if on == "sqlite":
         yield f"sqlite:///{home / 'record.sqlite'}"
@@ -70,7 +69,7 @@ def _record(home: Path, on: str) -> Iterator[str]:
 
 
 def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
-    import seeding
+    from helpers import seeding
     from service.access import keys
     from service.contract.askers import LOCAL, Scope
     from service.engine import database
@@ -79,17 +78,11 @@ def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
     uploaded = _first_ones(home, url)
     engine = database.open_database(url)
     _, key = keys.create_key(Records(engine), LOCAL, Scope.ADMIN)
-    filled = 0
-    before = _bytes(engine)
+    filled = MADE
     for at, size in enumerate(sizes):
-        if at:
-            seeding.multiply(Records(engine), size // filled, at=64 - 4 * at)
-            size_of_each = ""
-        else:
-            seeding.fill(Records(engine), size - MADE)
-            size_of_each = f"{(_bytes(engine) - before) / size / 1000:.1f} kB each; "
+        seeding.multiply(Records(engine), size // filled, at=61 - 4 * at)
         filled = size
-        print(f"\n{on}, {size} evaluations: {size_of_each}ms: median, mean of CPU", flush=True)
+        print(f"\n{on}, {size} evaluations: ms: median, mean of CPU", flush=True)
         engine.dispose()
         with _served(home, url, key) as (client, process):
             for name, ask in _requests(client, uploaded):
@@ -98,21 +91,10 @@ def _measure(on: str, home: Path, url: str, sizes: list[int]) -> None:
     engine.dispose()
 
 
-def _bytes(engine) -> int:
-    import sqlalchemy as sa
-
-    sizes = {
-        "sqlite": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-        "postgresql": "SELECT pg_database_size(current_database())",
-    }
-    with engine.connect() as connection:
-        return connection.execute(sa.text(sizes[engine.dialect.name])).scalar_one()
-
-
 def _first_ones(home: Path, url: str) -> str:
     """Make the evaluations that are copied; gives the digest of a checkpoint without any."""
-    from fleet import bundle, checkpoint, until_ended, upload
-    from service_here import service_here
+    from helpers.fleet import bundle, checkpoint, until_ended, upload
+    from helpers.service_here import service_here
 
     with service_here(home, url=url) as service, service.client() as client:
         client.timeout = 300

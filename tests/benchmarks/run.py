@@ -37,7 +37,6 @@ import captions  # beside this file
 import intervals  # beside this file
 import pictures  # beside this file
 import published_sizes  # beside this file
-import single  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
 from rows import Row, record, seconds, table  # beside this file
@@ -81,7 +80,6 @@ def main() -> None:
     said = f"{machine}; {given.describe()}."
     _tell("Post-gen metrics", said, captions.measure(given), arguments.record)
     if not arguments.postgen:
-        _tell("The best single sentence", f"{machine}.", single.measure(), arguments.record)
         said = f"{machine}; {arguments.images} images."
         _tell("Intervals", said, intervals.measure(arguments.images), arguments.record)
 

@@ -8,13 +8,11 @@ is the real one, started for this. Polls are counted with `wrk` where it is inst
 
 import hashlib
 import http.client
-import io
 import os
 import shutil
 import socket
 import subprocess
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -29,11 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 import torch
 from case import made_up  # beside this file
 
-from builders import ENCODER, model, tensors
-from fleet import Fleet, until, upload
-from service.contract.formats import bundles
-from service.contract.formats.bundles import BundleItem
-from workers.inference import checkpoints, features
+from helpers.builders import model, tensors
+from helpers.fleet import Fleet, bundle_of, until, upload
+from workers.inference import checkpoints
 
 IMAGES, DECODES = 1000, 10
 UPLOAD_BYTES = 500_000_000
@@ -49,7 +45,7 @@ def main() -> None:
         fleet = Fleet(folder / "home", OMP_NUM_THREADS="2").start()
         try:
             with fleet.client() as client:
-                client.put("/v1/datasets/coco", content=_bundle(case, folder / "bundle"))
+                client.put("/v1/datasets/coco", content=_bundle(case))
                 _measure(client, (folder / "model.safetensors").read_bytes(), case, folder)
                 _polls(fleet, client)
                 _uploads(fleet, folder)
@@ -187,27 +183,17 @@ def _at(late: list[float], share: float) -> float:
     return 1000 * late[int(share * len(late))]
 
 
-def _bundle(case, folder: Path) -> bytes:
-    names = [f"{number:05}.jpg" for number in range(IMAGES)]
-    words = case.model.description.vocabulary
-    references = case.references
-    offsets = references.caption_offsets
+def _bundle(case) -> bytes:
+    words, references = case.model.description.vocabulary, case.references
     captions = [
         " ".join(words[token] for token in references.tokens[start : stop - 1])
-        for start, stop in pairwise(offsets)
+        for start, stop in pairwise(references.caption_offsets)
     ]
-    bounds = references.image_offsets
-    items = [
-        BundleItem(name, "test", tuple(captions[bounds[at] : bounds[at + 1]]))
-        for at, name in enumerate(names)
-    ]
-    bundles.write_bundle_folder(folder, items)
-    features.write_features(folder / bundles.FEATURES, names, case.features, ENCODER)
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for file in sorted(folder.iterdir()):
-            archive.add(file, file.name)
-    return buffer.getvalue()
+    people = {
+        f"{at:05}.jpg": captions[start:stop]
+        for at, (start, stop) in enumerate(pairwise(references.image_offsets))
+    }
+    return bundle_of(people, case.features)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ import json
 import pytest
 
 import prescore
-from client.contract_service import ContractService
+from client.scripted_service import ScriptedService
 from prescore.http import retries
 
 
@@ -22,7 +22,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def service():
-    with ContractService() as service:
+    with ScriptedService() as service:
         yield service
 
 

@@ -7,7 +7,7 @@ import types
 import pytest
 
 import prescore
-from client.contract_service import score
+from client.scripted_service import score
 from prescore import names
 from prescore.models import Evaluation
 
@@ -131,7 +131,7 @@ def test_without_pandas_a_sentence_says_what_to_do(service, client, no_pandas):
 )
 def test_near_names_are_those_that_look_alike(name, near):
     known = ["bleu_1", "bleu_4", "cider_d", "meteor", "rouge_l", "b" * 5001]
-    assert names.near(name, known) == near
+    assert names.find_near_names(name, known) == near
 
 
 def test_an_argument_that_is_misspelt_is_told_with_the_near_one(client):

@@ -9,10 +9,10 @@ import time
 import pytest
 
 import prescore
-from client.contract_service import score
+from client.scripted_service import score
+from helpers.networks import Link
+from helpers.waits import until
 from prescore.http import retries
-from silent_link import Link
-from waiting import until
 
 
 @pytest.fixture
@@ -256,21 +256,6 @@ def test_connections_are_used_again(service, asked):
         return len(service._connections)
 
     assert asked(body) == 1
-
-
-def test_events_are_resumed_after_a_cut(service, asked):
-    id_ = service.start()
-    for number in range(4):
-        service.tell(id_, "task", {"number": number})
-    service.tell(id_, "end", {"status": "succeeded"})
-    service.fault("GET", "events", cut_events=2)
-
-    async def body(client):
-        return [(event.name, event.data) async for event in client.events(id_)]
-
-    found = asked(body)
-    assert [data.get("number") for _, data in found] == [0, 1, 2, 3, None]
-    assert len(service.seen("GET", "events")) == 2
 
 
 def test_a_pause_holds_up_nothing_else(service, asked, monkeypatch):

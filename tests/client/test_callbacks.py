@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import prescore
-from client.contract_service import score
-from prescore.training import following
+from client.scripted_service import score
+from prescore.training import follower
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what trainers say of tiny trainings
 IMPROVES = [0.3, 0.4, 0.5, 0.6]
@@ -35,7 +35,7 @@ class Canonical:
 @pytest.fixture
 def scored(service, shapes, monkeypatch):
     """A service that has scored every checkpoint at once, by values that are given in advance."""
-    monkeypatch.setattr(following, "SHORTEST_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "SHORTEST_POLL_SECONDS", 0.02)
     start = service.start
 
     def by(values, *, both=False):

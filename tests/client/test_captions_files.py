@@ -5,14 +5,15 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import commanding
 import prescore
+from helpers import command_app
 from prescore.files import captions
 
 CAPTIONS = {"a.jpg": "a red square", "7": 'a "dog",\u2028not a cat'}
 ROWS = [{"image": image, "caption": caption} for image, caption in CAPTIONS.items()]
 FORMATS = {
     "results.json": json.dumps(ROWS),
+    "with_more.json": "\ufeff" + json.dumps([{**row, "score": -1.5, "id": 1} for row in ROWS]),
     "res.json": json.dumps({image: [caption] for image, caption in CAPTIONS.items()}),
     "tokenized.json": json.dumps({n: [{"caption": c, "id": 1}] for n, c in CAPTIONS.items()}),
     "plain.json": json.dumps(CAPTIONS),
@@ -34,7 +35,7 @@ FORMATS = {
 def test_every_format_says_the_same(tmp_path, name):
     (tmp_path / name).write_text(FORMATS[name], encoding="utf-8", newline="")
     assert captions.looks_like_captions(tmp_path / name)
-    assert captions.read(tmp_path / name) == ROWS
+    assert captions.read_captions(tmp_path / name) == ROWS
 
 
 @pytest.mark.parametrize("name", ["results.json", "out.csv", "tabs.csv", "lines.json"])
@@ -42,7 +43,7 @@ def test_every_format_says_the_same(tmp_path, name):
 def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
     path = tmp_path / "exported.txt"
     path.write_text("\ufeff" + FORMATS[name].removeprefix("\ufeff"), encoding=code, newline="")
-    assert captions.read(path) == ROWS
+    assert captions.read_captions(path) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -135,12 +136,13 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             "expected captions, each with the name of its image, as .* begins with 'a dog runs'$",
         ),
         ("own.txt", "\n", "expected captions, .*; found an empty file$"),
+        ("a.json", "[" * 100_000, "is not JSON"),
     ],
 )
 def test_what_may_mean_two_things_is_refused_with_its_place(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(prescore.InvalidArgument, match=message) as error:
-        captions.read(tmp_path / name)
+        captions.read_captions(tmp_path / name)
     assert name in str(error.value)
 
 
@@ -148,7 +150,7 @@ def test_text_in_another_code_says_where_and_what_to_do(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("image,caption\na.jpg,un café\n".encode("latin-1"))
     with pytest.raises(prescore.InvalidArgument, match=r"not text in UTF-8.*: byte 27 .* as UTF-8"):
-        captions.read(path)
+        captions.read_captions(path)
 
 
 @pytest.mark.parametrize("command", [("submit",), ("gate", "--gate", "cider_d > 0")])
@@ -160,7 +162,7 @@ def test_a_command_says_how_captions_without_names_are_written(
     path.write_text("a dog runs\n")
     name, *options = command
     arguments = [name, str(path), "--dataset", "shapes/test", *options]
-    result = CliRunner().invoke(commanding.prescore(), arguments)
+    result = CliRunner().invoke(command_app.prescore(), arguments)
     assert result.exit_code == 2
     assert 'with the name of its image, as {"image": "1.jpg"' in result.stderr
     assert service.requests == []
@@ -171,7 +173,7 @@ def test_a_command_submits_them(service, shapes, quick, monkeypatch, tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("image,caption\na.jpg,a square\n")
     result = CliRunner().invoke(
-        commanding.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
+        command_app.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
     )
     assert result.exit_code == 0, result.output
     [(request, _)] = service.submissions.values()

@@ -3,13 +3,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import commanding
+from helpers import command_app
 
 
 @pytest.fixture
 def prescore(service, quick, monkeypatch):
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commanding.prescore()
+    app = command_app.prescore()
     return lambda *arguments: CliRunner().invoke(app, ["datasets", *map(str, arguments)])
 
 
@@ -24,18 +24,6 @@ def test_a_bundle_is_added_and_described(service, prescore, bundle):
     assert result.stderr == "uploading shapes: 2.0 kB\nuploaded shapes\n"
 
 
-def test_the_same_bundle_is_the_same_version(service, prescore, bundle):
-    for _ in range(2):
-        result = prescore("add", "shapes", bundle, "--json")
-        assert json.loads(result.stdout)["version"] == "v1"
-    assert len(service.datasets["shapes"]) == 1
-
-
-def test_what_is_left_out_of_a_folder_is_said(service, prescore, bundle):
-    (bundle / "notes.txt").write_text("mine")
-    assert "left out of the bundle: notes.txt" in prescore("add", "shapes", bundle).stderr
-
-
 def test_all_datasets_are_listed(service, prescore, bundle):
     assert prescore("list").stdout == ""
     assert prescore("list", "--json").stdout == "[]\n"
@@ -48,19 +36,16 @@ def test_all_datasets_are_listed(service, prescore, bundle):
     assert [dataset["name"] for dataset in listed] == ["a", "bb", "c"]
 
 
-def test_features_are_named_with_their_encoder(service, prescore, bundle):
-    facts, _ = service.add_dataset("shapes", _tar_of(bundle))
+def test_features_and_pictures_are_named(service, prescore, bundle):
+    prescore("add", "shapes", bundle)
+    [(facts, _)] = service.datasets["shapes"]
+    assert "captions only" in prescore("list").stdout
+    facts["splits"]["test"]["pictures"] = 2
+    assert "captions and pictures" in prescore("list").stdout
     facts["features"] = {"encoder": {"name": "vgg16", "digest": "d"}, "size": 4096}
     assert "features 4096 of vgg16" in prescore("list").stdout
     facts["features"] |= {"inputs": "regions", "places": 36}
     assert "features regions 36 x 4096 of vgg16" in prescore("list").stdout
-
-
-def test_pictures_without_features_are_no_captions_only(service, prescore, bundle):
-    facts, _ = service.add_dataset("shapes", _tar_of(bundle))
-    assert "captions only" in prescore("list").stdout
-    facts["splits"]["test"]["pictures"] = 2
-    assert "captions and pictures" in prescore("list").stdout
 
 
 @pytest.mark.parametrize("place", ["absent", "empty"])
@@ -70,20 +55,6 @@ def test_what_is_no_bundle_exits_2(service, prescore, tmp_path, place):
     assert result.exit_code == 2
     assert place in result.stderr
     assert service.requests == []
-
-
-def test_one_image_is_one_image(service, prescore, tmp_path):
-    one = '{"image": "a.jpg", "split": "test", "references": ["a"]}\n'
-    (tmp_path / "captions.jsonl").write_text(one)
-    assert "test 1 image 1 reference  " in prescore("add", "single", tmp_path).stdout
-
-
-def test_a_refusal_exits_2(service, prescore, bundle):
-    problem = {"title": "Not a bundle", "detail": "line 3, references: expected a list"}
-    service.fault("PUT", "/v1/datasets", status=422, body=problem)
-    result = prescore("add", "shapes", bundle)
-    assert result.exit_code == 2
-    assert "line 3, references: expected a list" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -107,9 +78,3 @@ def test_a_wrong_name_is_told_before_anything_is_sent(
     assert "expected a dataset's name" in result.stderr
     assert write in result.stderr
     assert service.requests == []
-
-
-def _tar_of(folder):
-    from prescore.files import bundles
-
-    return b"".join(bundles.body(folder).chunks())

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-from client.contract_service import score, task
 from client.junit_schema import validate
-from prescore.cli.ci_environment import Surroundings, find
+from client.scripted_service import score, task
+from helpers import command_app
+from prescore.cli.ci_environment import CiJob, find_ci_job
 
 SCRIPT = Path(sys.executable).with_name("prescore")
 GATE = "cider_d >= baseline - 0.01"
@@ -40,7 +40,7 @@ def _no_ci(monkeypatch):
 def gate(service, shapes, quick, monkeypatch, captions):
     """Runs it in this process, on captions for a split that is there."""
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commanding.prescore()
+    app = command_app.prescore()
     first = ("gate", captions, "--dataset", "shapes/test", "--gate", GATE, "--timeout", 20)
     return lambda *more: CliRunner().invoke(app, list(map(str, (*first, *more))))
 
@@ -104,6 +104,7 @@ def _requests(service):
         (_decided("passed", status="canceled"), 3),
         (_decided(None), 3),
         (_decided("passed", gates=[]), 3),
+        (_decided("failed", gates=_decided("passed")["gates"] + _decided("failed")["gates"]), 1),
     ],
 )
 def test_it_exits_by_the_verdict(service, gate, end, code):
@@ -119,24 +120,27 @@ def test_the_verdict_of_a_first_run_is_asked_of_the_service(service, gate, choic
     assert request.get("if_no_baseline") == choice
 
 
-def test_a_first_run_that_passes_is_told_with_its_label(service, gate):
-    first = _decided("passed", "no baseline yet; counted as passed")
+@pytest.mark.parametrize(
+    ("verdict", "options", "told"),
+    [
+        ("passed", ("--if-no-baseline", "pass"), (1, 1, 0)),
+        ("not_comparable", (), (0, 1, 1)),
+        ("not_comparable", ("--label", "branch=main"), (0, 0, 1)),
+    ],
+)
+def test_a_first_run_is_told_what_it_needs(service, gate, verdict, options, told):
+    """A warning where it passed, the label that it lacks, the option that was not given."""
+    first = _decided(verdict, "no baseline yet")
     first["gates"][0]["no_baseline"] = True
     with _ending(service, **first):
-        found = gate("--baseline", "branch=main", "--if-no-baseline", "pass")
-    assert found.exit_code == 0
-    assert f"warning: passed with no baseline: {GATE}: no baseline yet" in found.stderr
-    assert "verdict  passed (no baseline)" in found.stdout
-    assert "runs that are to be the baseline need --label branch=main" in found.stderr
-
-
-def test_a_run_with_the_baselines_label_is_not_told_to_have_it(service, gate):
-    first = _decided("not_comparable", "no baseline yet")
-    first["gates"][0]["no_baseline"] = True
-    with _ending(service, **first):
-        found = gate("--baseline", "branch=dev", "--label", "branch=dev")
-    assert "no baseline yet" in found.output
-    assert "need --label" not in found.stderr
+        found = gate("--baseline", "branch=main", *options)
+    sentences = (
+        f"warning: passed with no baseline: {GATE}: no baseline yet",
+        "runs that are to be the baseline need --label branch=main",
+        "a first run passes with --if-no-baseline pass",
+    )
+    assert tuple(found.stderr.count(sentence) for sentence in sentences) == told
+    assert ("verdict  passed (no baseline)" in found.stdout) == (verdict == "passed")
 
 
 def test_a_mistyped_label_never_passes_and_is_told_with_the_right_one(service, gate):
@@ -149,24 +153,9 @@ def test_a_mistyped_label_never_passes_and_is_told_with_the_right_one(service, g
     assert "--label branch=mian" not in found.output
 
 
-def test_a_first_run_without_a_verdict_is_told_how_it_passes(service, gate):
-    first = _decided("not_comparable", "no baseline yet")
-    first["gates"][0]["no_baseline"] = True
-    with _ending(service, **first):
-        found = gate("--baseline", "branch=main")
-    assert "runs that are to be the baseline need --label branch=main" in found.stderr
-    assert "a first run passes with --if-no-baseline pass" in found.stderr
-
-
 def test_a_baseline_that_cannot_be_compared_is_no_first_run(service, gate):
     with _ending(service, **_decided("not_comparable", "computed in another way")):
         assert gate("--if-no-baseline", "pass").exit_code == 3
-
-
-def test_one_gate_that_failed_is_enough(service, gate):
-    two = _decided("passed")["gates"] + _decided("failed")["gates"]
-    with _ending(service, **_decided("failed", gates=two)):
-        assert gate("--gate", "meteor > 0").exit_code == 1
 
 
 @pytest.mark.long
@@ -188,18 +177,6 @@ def test_wrong_usage_exits_2_and_submits_nothing(service, gate, arguments, messa
     assert service.seen("POST") == []
 
 
-def test_a_gate_is_needed(service, prescore_command, captions):
-    result = prescore_command("gate", captions, "--dataset", "shapes/test")
-    assert result.exit_code == 2
-    assert "--gate" in result.stderr
-
-
-@pytest.fixture
-def prescore_command(service, monkeypatch):
-    monkeypatch.setenv("PRESCORE_URL", service.url)
-    return lambda *words: CliRunner().invoke(commanding.prescore(), list(map(str, words)))
-
-
 def test_a_refusal_is_usage_and_never_a_gate_that_failed(service, gate):
     problem = {"title": "Refused", "errors": [{"pointer": "/gates/0", "detail": "no metric cidr"}]}
     service.fault("POST", "evaluations", status=422, body=problem)
@@ -209,25 +186,23 @@ def test_a_refusal_is_usage_and_never_a_gate_that_failed(service, gate):
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 413])
-def test_other_refusals_are_usage_too(service, gate, status):
-    service.fault("POST", "evaluations", status=status)
-    assert gate().exit_code == 2
-
-
-@pytest.mark.parametrize(("status", "code"), [(429, ""), (429, "limit_reached"), (503, "busy")])
-def test_a_service_that_refuses_for_now_exits_3(service, gate, status, code):
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code"),
+    [
+        *((status, "", 2) for status in (401, 403, 404, 413)),
+        *((429, "", 3), (429, "limit_reached", 3), (503, "busy", 3)),
+        *((status, "", 4) for status in (500, 502, 503)),
+    ],
+)
+def test_a_service_that_does_not_take_it_is_no_gate_that_failed(
+    service, gate, status, code, exit_code
+):
     body = {"title": "Refused", "code": code, "detail": "You have 1 unfinished run"}
     service.fault("POST", "evaluations", status=status, body=body, times=10**6)
     result = gate("--patience", 0.05)
-    assert result.exit_code == 3
-    assert result.stderr.splitlines()[-1] == "refused for now: try again later"
-
-
-@pytest.mark.parametrize("status", [500, 502, 503])
-def test_a_service_that_does_not_work_exits_4(service, gate, status):
-    service.fault("POST", "evaluations", status=status, times=10**6)
-    assert gate("--patience", 0.05).exit_code == 4
+    assert result.exit_code == exit_code
+    is_for_now = result.stderr.splitlines()[-1] == "refused for now: try again later"
+    assert is_for_now == (exit_code == 3)
 
 
 def test_no_answer_exits_4_and_leaves_reports(gate, tmp_path):
@@ -240,13 +215,6 @@ def test_no_answer_exits_4_and_leaves_reports(gate, tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["verdict"] is None
 
 
-def test_waiting_too_long_exits_3_and_leaves_the_run_going(service, gate):
-    result = gate("--timeout", 0.2)
-    assert result.exit_code == 3
-    assert "ev_1 is still running after 0.2 s" in result.stderr
-    assert service.evaluations["ev_1"]["status"] == "running"
-
-
 def test_a_report_that_cannot_be_written_is_no_pass(service, gate, monkeypatch, tmp_path):
     for name, value in GITHUB.items():
         monkeypatch.setenv(name, value)
@@ -256,22 +224,6 @@ def test_a_report_that_cannot_be_written_is_no_pass(service, gate, monkeypatch, 
             result = gate()
         assert result.exit_code == code
         assert "summary cannot be written" in result.stderr
-
-
-@pytest.mark.long
-def test_ctrl_c_ends_the_waiting_alone(service, shapes, captions):
-    process = subprocess.Popen(
-        [SCRIPT, "gate", captions, "--dataset", "shapes/test", "--gate", GATE],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PRESCORE_URL": service.url},
-    )
-    service.wait_until(lambda: any("Prefer" in headers for _, _, headers in service.requests))
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
-    assert (process.returncode, stdout) == (130, b"")
-    assert b"ev_1 goes on in the service" in stderr
-    assert service.seen("POST", "cancel") == []
 
 
 @pytest.mark.long
@@ -341,44 +293,6 @@ def test_json_stays_alone_on_stdout_in_github(service, gate, monkeypatch):
         result = gate("--json")
     assert json.loads(result.stdout)["verdict"] == "failed"
     assert "\n::error title=prescore gate::" in result.stderr
-
-
-def test_every_option_arrives(service, gate):
-    options = (
-        *(
-            "--gate",
-            "perplexity < 20",
-            "--baseline",
-            "branch=main",
-            "--until",
-            "verdict",
-            "--trust",
-            "meteor",
-        ),
-        *("--pregen", "none", "--postgen", "spice", "--beam", 5, "--unk", "--tokenizer", "none"),
-        *("--precision", "bf16", "--length-power", 0),
-        *("--min-words", 2, "--max-words", 9, "--subset", "--idf", "subset", "--deadline", 60),
-        *("--label", "team=a", "--timeout", 0),
-    )
-    assert "unknown" in gate(*options).stderr  # the stand-in knows no idf
-    (post,) = [one for one in service.requests if one[0] == "POST"]
-    assert post
-    gate(*(word for word in options if word not in ("--idf", "subset")))
-    (request,) = _requests(service)
-    assert {name: request[name] for name in request if name not in ("captions", "dataset")} == {
-        "gates": [GATE, "perplexity < 20"],
-        "baseline": "branch=main",
-        "until": "verdict",
-        "trust": ["meteor"],
-        "pregen": [],
-        "postgen": ["spice"],
-        "precision": "bf16",
-        "decoding": {"beam": 5, "min_words": 2, "max_words": 9, "unk": True, "length_power": 0},
-        "tokenizer": "none",
-        "subset": True,
-        "deadline": 60,
-        "labels": {"team": "a"},
-    }
 
 
 # What is one run
@@ -457,19 +371,19 @@ def test_a_lost_answer_starts_no_second_run(service, gate):
 @pytest.mark.parametrize(
     ("environment", "found"),
     [
-        ({}, Surroundings()),
-        (GITHUB, Surroundings("main", "abc123", "77")),
+        ({}, CiJob()),
+        (GITHUB, CiJob("main", "abc123", "77")),
         (
             {**GITHUB, "GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "main"},
-            Surroundings("12/merge", "abc123", "77"),
+            CiJob("12/merge", "abc123", "77"),
         ),
         (
             {**GITHUB, "GITHUB_EVENT_NAME": "pull_request_target"},
-            Surroundings("", "abc123", "77"),
+            CiJob("", "abc123", "77"),
         ),
         (
             {"CI_COMMIT_SHA": "d", "CI_COMMIT_BRANCH": "main", "CI_PIPELINE_ID": "5"},
-            Surroundings("main", "d", "5"),
+            CiJob("main", "d", "5"),
         ),
         (
             {
@@ -477,13 +391,13 @@ def test_a_lost_answer_starts_no_second_run(service, gate):
                 "CI_MERGE_REQUEST_REF_PATH": "refs/merge-requests/1/head",
                 "CI_COMMIT_REF_NAME": "main",
             },
-            Surroundings("refs/merge-requests/1/head", "d", ""),
+            CiJob("refs/merge-requests/1/head", "d", ""),
         ),
         (
             {"GIT_COMMIT": "e", "BRANCH_NAME": "PR-3", "BUILD_TAG": "jenkins-job-9"},
-            Surroundings("PR-3", "e", "jenkins-job-9"),
+            CiJob("PR-3", "e", "jenkins-job-9"),
         ),
     ],
 )
 def test_what_a_ci_says_of_its_job(environment, found):
-    assert find(environment) == found
+    assert find_ci_job(environment) == found

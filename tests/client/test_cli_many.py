@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-import commanding
+from helpers import command_app
 from prescore import InvalidArgument
-from prescore.cli import asking, follow, targets
+from prescore.cli import model_files, progress, submissions
 from prescore.files import models, tars
-from prescore.files.reading import digest_of_body
+from prescore.files.bodies import compute_digest
 from prescore.models import Evaluation, RunTask
 
 STEPS = ("epoch-2", "epoch-10", "epoch-9")
@@ -22,7 +22,7 @@ STEPS = ("epoch-2", "epoch-10", "epoch-9")
 def prescore(service, shapes, quick, monkeypatch, tmp_path):
     monkeypatch.setenv("PRESCORE_URL", service.url)
     monkeypatch.chdir(tmp_path)
-    app = commanding.prescore()
+    app = command_app.prescore()
     return lambda *arguments: CliRunner().invoke(app, [*map(str, arguments), "--patience", "1"])
 
 
@@ -95,12 +95,6 @@ def test_a_model_beside_its_earlier_checkpoints_is_one_run(service, prescore, sa
     assert (result.exit_code, result.stdout) == (0, "ev_1\n"), result.stderr
 
 
-def test_a_folder_in_which_no_model_is_says_what_one_has(prescore, saved):
-    result = prescore("submit", "saved/logs", "--dataset", "shapes/test")
-    assert result.exit_code == 2
-    assert "saved/logs: expected a model: found a folder with no .safetensors file" in result.stderr
-
-
 @pytest.mark.parametrize("taken", [True, False])
 def test_an_upload_is_told_as_done_when_the_service_has_taken_it(service, prescore, runs, taken):
     if not taken:
@@ -118,12 +112,12 @@ def test_the_same_folder_has_one_digest_on_any_machine(saved, tmp_path):
         (second / name).chmod(0o600)
         os.utime(second / name, (1, 1))
     (second / "optimizer.pt").write_bytes(b"not sent")
-    assert digest_of_body(models.body(first)) == digest_of_body(models.body(second))
+    assert compute_digest(models.build_body(first)) == compute_digest(models.build_body(second))
     files = {path.name: path for path in sorted(first.iterdir())}
-    turned = tars.body(dict(reversed(files.items())))
-    assert digest_of_body(turned) == digest_of_body(tars.body(files))
+    turned = tars.build_body(dict(reversed(files.items())))
+    assert compute_digest(turned) == compute_digest(tars.build_body(files))
     (second / "config.json").write_text("another")
-    assert digest_of_body(models.body(first)) != digest_of_body(models.body(second))
+    assert compute_digest(models.build_body(first)) != compute_digest(models.build_body(second))
 
 
 def test_files_and_captions_are_submitted_in_their_order_and_once(service, prescore, runs):
@@ -168,19 +162,16 @@ def test_nothing_is_sent_where_one_file_is_wrong(service, prescore, runs, name, 
     [
         ("runs/*.pt", "folders of models, that match 'runs/*.pt', found none"),
         ("elsewhere", "elsewhere cannot be read"),
+        ("saved/logs", "saved/logs: expected a model: found a folder with no .safetensors file"),
+        ("hub", "expected tokenizer.json and model.safetensors beside config.json"),
     ],
 )
-def test_what_is_not_there_is_told(service, prescore, runs, given, message):
+def test_a_target_that_is_no_model_says_what_one_is(prescore, runs, saved, given, message):
+    (runs.parent / "hub").mkdir()
+    (runs.parent / "hub" / "config.json").write_text("{}")
     result = prescore("submit", given, "--dataset", "shapes/test")
     assert result.exit_code == 2
     assert message in result.stderr
-
-
-def test_another_programs_folder_is_refused_as_before(prescore, runs):
-    (runs / "config.json").write_text("{}")
-    result = prescore("submit", "runs", "--dataset", "shapes/test")
-    assert result.exit_code == 2
-    assert "expected tokenizer.json and model.safetensors beside config.json" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -188,18 +179,18 @@ def test_another_programs_folder_is_refused_as_before(prescore, runs):
     [("epoch-08", "8"), ("run7/step_12000", "12000"), ("v2-epoch-003", "3"), ("a.1", "1")],
 )
 def test_a_step_is_the_last_number_in_the_name(name, step):
-    assert targets.step(f"{name}.safetensors") == step
+    assert model_files.read_step(f"{name}.safetensors") == step
 
 
 def test_more_files_than_a_command_takes_are_refused(runs, monkeypatch):
-    monkeypatch.setattr(targets, "MOST", 2)
+    monkeypatch.setattr(model_files, "MOST", 2)
     with pytest.raises(ValueError, match="at most 2 files, found 3"):
-        targets.expanded([str(runs)])
+        model_files.expand_targets([str(runs)])
 
 
 def test_several_runs_are_watched(service, prescore):
-    service.start(status="succeeded")
-    service.start(status="failed")
+    for status in ("succeeded", "failed"):
+        service.start(status=status)
     result = prescore("watch", "ev_1", "ev_2", "--json")
     assert [each["id"] for each in json.loads(result.stdout)] == ["ev_1", "ev_2"]
     assert result.exit_code == 3
@@ -212,7 +203,7 @@ def test_of_several_runs_each_tasks_line_says_whose_it_is(capsys):
     on = {"name": "shapes", "version": "v1", "digest": "", "split": "test"}
     for of_several in (False, True):
         for id_ in ids:
-            follow._Lines(of_several=of_several)(
+            progress.ProgressLines(of_several=of_several)(
                 Evaluation(id=id_, status="running", dataset=on, tasks=(prefix,))
             )
     said = [line for line in capsys.readouterr().err.splitlines() if "prefix" in line]
@@ -256,7 +247,9 @@ def test_a_digest_and_a_labelled_run_have_no_files_name(service, prescore, runs)
 
 def test_a_name_that_is_no_text_is_a_label_too(tmp_path):
     odd = os.fsdecode(b"odd\xff\n" + b"x" * 600 + b".json")
-    (request,) = asking.several({"dataset": "d/test"}, [str(tmp_path / odd)], steps=False)
+    (request,) = submissions.build_requests(
+        {"dataset": "d/test"}, [str(tmp_path / odd)], steps=False
+    )
     name = request["labels"]["file"]
     assert name.encode()
     assert len(name) == 500
@@ -339,7 +332,7 @@ def test_splits_that_are_many_are_not_all_named():
     many = SimpleNamespace(splits={f"s{number}": None for number in range(1000)})
     client = SimpleNamespace(dataset=lambda _: many)
     with pytest.raises(InvalidArgument, match="s115 and 980 more"):
-        asking.whole(client, "folds")
+        submissions.complete_split(client, "folds")
 
 
 def test_a_label_that_one_run_has_stands_for_it(service, prescore):

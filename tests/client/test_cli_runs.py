@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-from client.contract_service import ContractService, score, task
+from client.scripted_service import ScriptedService, score, task
+from helpers import command_app
 from prescore.cli import text
 
 SCRIPT = Path(sys.executable).with_name("prescore")
@@ -27,7 +27,7 @@ SECRET = "sk-7f3a9c"
 def prescore(service, quick, monkeypatch):
     """Runs a command in this process, against the service."""
     monkeypatch.setenv("PRESCORE_URL", service.url)
-    app = commanding.prescore()
+    app = command_app.prescore()
     return lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))
 
 
@@ -268,32 +268,25 @@ def test_status_says_all_that_matters(service, prescore):
     ]
 
 
-def test_many_warnings_of_one_kind_are_one_line(service, prescore):
-    empty = [
-        {"code": "empty_caption", "image": f"{at}.jpg", "detail": "it scores 0"} for at in (7, 9)
-    ]
-    _start(service, warnings=[*empty, {"code": "one_image", "image": None, "detail": "0"}])
-    assert prescore("status", "ev_1").stdout.splitlines()[-3:] == [
-        "warnings",
-        "  empty_caption    it scores 0 (2 images, the first is '7.jpg')",
-        "  one_image        0",
-    ]
-
-
-def test_warnings_of_one_code_are_one_line_whatever_their_details_say(service, prescore):
-    long = [
-        {"code": "long_caption", "image": f"{at}.jpg", "detail": f"{at} words"}
-        for at in range(81, 103)
-    ]
-    _start(service, warnings=long)
-    shown = prescore("status", "ev_1").stdout.splitlines()
-    assert shown[-1].split(maxsplit=1) == [
-        "long_caption",
-        "22 images, such as '81.jpg': 81 words",
-    ]
-    assert shown[-2] == "warnings"
-    told = json.loads(prescore("status", "ev_1", "--json").stdout)["warnings"]
-    assert len(told) == 22
+@pytest.mark.parametrize(
+    ("warnings", "shown"),
+    [
+        ([("empty_caption", "0", "7.jpg")], [("empty_caption", "7.jpg", "0")]),
+        (
+            [("empty_caption", "0", "7.jpg"), ("empty_caption", "0", "9.jpg")],
+            [("empty_caption", "", "0 (2 images, the first is '7.jpg')")],
+        ),
+        (
+            [("long_caption", f"{words} words", f"{words}.jpg") for words in range(81, 103)],
+            [("long_caption", "", "22 images, such as '81.jpg': 81 words")],
+        ),
+        ([("one_image", "0", None), ("one_image", "1", None)], [("one_image", "", "0")] * 2),
+    ],
+)
+def test_warnings_of_images_with_one_code_are_one_row(warnings, shown):
+    found = text.group_warnings(warnings)
+    assert [row[:2] for row in found] == [row[:2] for row in shown]
+    assert found[0] == shown[0]
 
 
 def test_a_run_on_a_part_of_the_split_says_so(service, prescore):
@@ -387,21 +380,13 @@ def test_cancel_stops_it(service, prescore):
     assert again.stderr == "ev_1 had ended already (canceled): nothing was stopped\n"
 
 
-def test_cancel_of_a_run_that_has_ended_says_that_nothing_was_stopped(service, prescore):
-    _start(service)
-    service.change("ev_1", status="succeeded")
-    result = prescore("cancel", "ev_1")
-    assert (result.exit_code, result.stdout) == (0, "ev_1  succeeded\n")
-    assert result.stderr == "ev_1 had ended already (succeeded): nothing was stopped\n"
-
-
 @pytest.mark.parametrize(
     ("value", "said"),
     [(2974.2, "2974"), (-2974.2, "-2974"), (0.5, "0.5000"), (29742.0, "2.974e+04"), (1000, "1000")],
 )
 def test_a_number_has_four_digits_and_no_point_without_any_after_it(value, said):
-    assert text.number(value) == said
-    assert text.signed(value) == (said if value < 0 else f"+{said}")
+    assert text.format_number(value) == said
+    assert text.format_difference(value) == (said if value < 0 else f"+{said}")
 
 
 def test_scores_are_printed_as_far_as_they_are(service, prescore):
@@ -514,19 +499,6 @@ def test_why_a_metric_is_unavailable_is_told_once(service, prescore):
     assert "of one image" in shown
 
 
-def test_waiting_for_a_run_that_gives_no_score_exits_3(service, shapes, prescore, captions):
-    with _end(service, status="succeeded", tasks=[SPICE], scores={}):
-        result = prescore("submit", captions, "--dataset", "shapes/test", "--wait")
-    assert result.exit_code == 3
-    assert "CoreNLP 3.6.0 is not here" in result.stdout
-
-
-@pytest.mark.parametrize("status", ["failed", "canceled"])
-def test_watching_a_run_that_fails_exits_3(service, prescore, status):
-    _start(service, status=status)
-    assert prescore("watch", "ev_1", "--json").exit_code == 3
-
-
 def _environment(service, **more):
     clean = {name: value for name, value in os.environ.items() if "PRESCORE" not in name}
     return {**clean, "PRESCORE_URL": service.url, "TERM": "xterm", "COLUMNS": "100", **more}
@@ -620,22 +592,6 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(service, force):
     assert service.seen("POST") == []
 
 
-@pytest.mark.long
-def test_ctrl_c_while_waiting_after_submit_leaves_the_run_going_too(service, shapes, captions):
-    process = subprocess.Popen(
-        [SCRIPT, "submit", captions, "--dataset", "shapes/test", "--wait"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(service),
-    )
-    service.wait_until(lambda: service.seen("GET", "ev_1"))
-    process.send_signal(signal.SIGINT)
-    stderr = process.communicate(timeout=20)[1].decode()
-    assert process.returncode == 130
-    assert "ev_1 goes on in the service" in stderr
-    assert service.seen("POST", "cancel") == []
-
-
 # Secrets
 
 
@@ -645,9 +601,9 @@ def test_the_key_comes_from_a_file_or_the_environment(quick, tmp_path, monkeypat
     path.write_text(f"{SECRET}\n")
     if by == "environment":
         monkeypatch.setenv("PRESCORE_KEY", SECRET)
-    with ContractService(key=SECRET) as service:
+    with ScriptedService(key=SECRET) as service:
         options = ("--url", service.url, *(("--key-file", str(path)) if by == "file" else ()))
-        result = CliRunner().invoke(commanding.prescore(), ["datasets", "list", *options])
+        result = CliRunner().invoke(command_app.prescore(), ["datasets", "list", *options])
     assert (result.exit_code, result.stdout) == (0, "")
 
 
@@ -703,31 +659,27 @@ def test_help_teaches_by_examples_that_fit_a_terminal(prescore, monkeypatch, com
     assert narrow == wide
 
 
-def test_a_near_name_that_the_service_told_is_not_told_again(service, shapes, prescore, captions):
-    told = "no metric is called 'cidr_d'; did you mean cider_d?"
-    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
-    options = ("--dataset", "shapes/test", "--postgen", "cidr_d")
-    result = prescore("submit", captions, *options)
-    assert result.stderr == f"422 Refused: {told}\n"
-
-
-@pytest.mark.parametrize("word", ["none", "all"])
-def test_words_for_many_metrics_are_no_misspelt_ones(service, shapes, prescore, captions, word):
-    told = "the checkpoint reads other features"
-    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
-    result = prescore("submit", captions, "--dataset", "shapes/test", "--postgen", word)
-    assert result.stderr == f"422 Refused: {told}\n"
-
-
+@pytest.mark.parametrize(
+    ("options", "detail", "told"),
+    [
+        # a near name that the service has told is not told again
+        (("--postgen", "cidr_d"), "no metric 'cidr_d'; did you mean cider_d?", None),
+        # words for many metrics are no misspelt ones
+        (("--postgen", "none"), "the checkpoint reads other features", None),
+        (("--postgen", "all"), "the checkpoint reads other features", None),
+        # a field that programs are advised to send is an option
+        ((), "40 have none; send `subset: true` to score", "40 have none; add `--subset` to score"),
+    ],
+)
 @pytest.mark.parametrize("command", [("submit",), ("gate", "--gate", "cider_d > 0")])
-def test_what_the_service_tells_programs_to_send_is_an_option(
-    service, shapes, prescore, captions, command
+def test_a_refusal_is_told_in_the_words_of_the_command(
+    service, shapes, prescore, captions, command, options, detail, told
 ):
-    told = "39 of 40 images have no caption; send `subset: true` to score a part"
-    service.fault("POST", "/v1/evaluations", status=422, body={"title": "Refused", "detail": told})
-    name, *options = command
-    result = prescore(name, captions, "--dataset", "shapes/test", *options)
-    assert "no caption; add `--subset` to score a part\n" in result.stderr
+    problem = {"title": "Refused", "detail": detail}
+    service.fault("POST", "/v1/evaluations", status=422, body=problem)
+    name, *more = command
+    result = prescore(name, captions, "--dataset", "shapes/test", *more, *options)
+    assert result.stderr == f"422 Refused: {told or detail}\n"
 
 
 def test_a_submission_tells_the_warnings_on_its_captions(

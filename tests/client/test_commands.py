@@ -9,9 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prescore import absent, commands
+from prescore import commands
 from prescore.cli import options
-from prescore.root_command import PANELS
+from prescore.commands import PANELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def test_a_group_of_commands_becomes_a_group(monkeypatch):
 def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_command_whole():
     got = []
 
-    @options.spread
+    @options.expand_groups
     def command(name: str, *, run: options.RunOptions, connection: options.Connection) -> None:
         got.append((name, run, connection))
 
@@ -67,7 +67,7 @@ def test_a_command_whose_packages_are_missing_says_how_to_install_them(monkeypat
 @pytest.mark.parametrize(
     "arguments",
     [
-        *((name,) for name in absent.COMMANDS),
+        *((name,) for name in commands.OTHER_COMMANDS),
         ("judge", "rated.jsonl", "--metrics", "cider_d"),
         ("judge", "--help"),
         ("lab", "train", "shapes/", "runs/"),
@@ -92,7 +92,7 @@ def test_the_clients_help_shows_its_own_commands_alone(monkeypatch):
 def test_the_client_knows_the_commands_of_the_other_distribution():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     others = project["entry-points"][commands.GROUP]
-    assert {*absent.COMMANDS} == set(others)
+    assert {*commands.OTHER_COMMANDS} == set(others)
 
 
 def test_the_version_is_the_distributions():
@@ -126,7 +126,7 @@ def test_commands_stand_in_the_order_of_a_days_work():
 
 
 def test_another_distributions_command_stands_before_them(monkeypatch):
-    entry = EntryPoint("more", "prescore.cli.reading.tokens:tokens", commands.GROUP)
+    entry = EntryPoint("more", "prescore.cli.tokens:tokens", commands.GROUP)
     monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
     shown = CliRunner().invoke(commands.build(), ["--help"]).stdout
     assert shown.index("─ Commands ─") < shown.index(" more ") < shown.index("─ Runs ─")

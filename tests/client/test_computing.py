@@ -3,9 +3,9 @@
 import pytest
 import typer
 
-from client.contract_service import task
+from client.scripted_service import task
 from prescore import exit_codes
-from prescore.cli import follow
+from prescore.cli import progress
 from prescore.models import Probes
 
 RUN = {"id": "pb_1", "status": "running", "dataset": {"name": "x"}}
@@ -23,7 +23,7 @@ def test_each_task_is_told_once(capsys):
             on_change(seen)
         return ended
 
-    assert follow.computed(compute) is ended
+    assert progress.follow_computation(compute) is ended
     told = [line.split()[:2] for line in capsys.readouterr().err.splitlines()]
     assert told == [
         ["pb_1", "running"],
@@ -37,7 +37,7 @@ def test_a_log_has_a_line_for_each_tasks_end_and_one_now_and_then(capsys, monkey
     """Ten tasks of 100 steps, each of a second or two."""
     names = [f"task-{number}" for number in range(10)]
     seconds = iter(range(20_000))
-    monkeypatch.setattr(follow.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
 
     def compute(on_change):
         for place in range(10):
@@ -49,7 +49,7 @@ def test_a_log_has_a_line_for_each_tasks_end_and_one_now_and_then(capsys, monkey
         on_change(ended)
         return ended
 
-    follow.computed(compute)
+    progress.follow_computation(compute)
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.endswith("  done  0.5 s") for line in lines) == 10
     between = [line for line in lines if line.startswith("pb_1  running  ")]
@@ -66,6 +66,6 @@ def test_ctrl_c_says_that_it_goes_on(capsys, begun):
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as end:
-        follow.computed(compute)
+        progress.follow_computation(compute)
     assert end.value.exit_code == exit_codes.INTERRUPTED
     assert ("pb_1 goes on in the service" in capsys.readouterr().err) == begun

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import prescore
-from client.contract_service import ContractService
+from client.scripted_service import ScriptedService
 from prescore.http import answers, retries
 from prescore.models import Evaluation, Pinned, Problem
 
@@ -52,7 +52,7 @@ def test_the_environment_says_where_the_service_is_and_arguments_say_it_louder(m
 
 def test_the_key_goes_with_every_request(monkeypatch):
     monkeypatch.setenv("PRESCORE_KEY", f"{SECRET}\n")
-    with ContractService(key=SECRET) as service, prescore.Client(service.url) as client:
+    with ScriptedService(key=SECRET) as service, prescore.Client(service.url) as client:
         assert list(client.datasets()) == []
         assert service.requests[0][2]["Authorization"] == f"Bearer {SECRET}"
         assert service.requests[0][2]["User-Agent"].startswith("prescore-client/")
@@ -64,7 +64,7 @@ def test_without_a_key_none_is_sent(service, client):
 
 
 def test_a_wrong_key_is_a_refusal_that_does_not_show_it(quick):
-    with ContractService(key="right") as service, prescore.Client(service.url, SECRET) as client:
+    with ScriptedService(key="right") as service, prescore.Client(service.url, SECRET) as client:
         with pytest.raises(prescore.Refused, match="expected a key") as refused:
             list(client.datasets())
         with pytest.raises(prescore.Refused, match="expected a key"):
@@ -128,7 +128,7 @@ def test_where_nobody_listens_the_error_says_where_and_what_to_look_at(nowhere):
 def test_a_service_that_comes_back_in_time_is_reached(nowhere, quick):
     def later():
         time.sleep(0.2)
-        started.append(ContractService(port=int(nowhere.rpartition(":")[2])).__enter__())
+        started.append(ScriptedService(port=int(nowhere.rpartition(":")[2])).__enter__())
 
     started = []
     thread = threading.Thread(target=later)
@@ -225,12 +225,12 @@ def test_retry_after_beyond_our_patience_is_told_at_once(service, client):
     ],
 )
 def test_retry_after_is_seconds_or_a_date(text, seconds):
-    assert answers.retry_after(httpx.Response(503, headers={"Retry-After": text})) == seconds
+    assert answers.read_retry_after(httpx.Response(503, headers={"Retry-After": text})) == seconds
 
 
 def test_retry_after_a_date_is_the_time_until_then():
     text = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    found = answers.retry_after(httpx.Response(503, headers={"Retry-After": text}))
+    found = answers.read_retry_after(httpx.Response(503, headers={"Retry-After": text}))
     assert found == pytest.approx(3600, abs=120)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prescore.cli import telling
+from prescore.cli import request_errors
 from prescore.errors import Refused
 from prescore.models import Problem
 
@@ -48,4 +48,7 @@ def test_a_field_that_the_sentence_names_is_not_told_before_it():
     errors = [{"pointer": "/dataset", "detail": "no dataset 'zebra': add it"}]
     problem = {"title": "Not Found", "status": 404, "detail": errors[0]["detail"], "errors": errors}
     refused = Refused(Problem.model_validate(problem))
-    assert refused.told(telling.place) == "404 Not Found: no dataset 'zebra': add it"
+    assert (
+        refused.format_lines(request_errors.locate_field)
+        == "404 Not Found: no dataset 'zebra': add it"
+    )

@@ -7,8 +7,8 @@ import time
 import pytest
 
 import prescore
+from helpers.waits import until
 from prescore.http.events import EventParser
-from waiting import until
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pickle
 import pytest
 from typer.testing import CliRunner
 
-import commanding
 import prescore
-from columns_files import columns
-from prescore.files import reading
+from helpers import command_app
+from helpers.columns_files import columns
+from prescore.files import bodies
 
 PICKLE = pickle.dumps({"weights": [1.0, 2.0]})
 
@@ -28,7 +28,7 @@ def test_a_command_sends_nothing_of_it(service, quick, monkeypatch, pt, argument
     monkeypatch.setenv("PRESCORE_URL", service.url)
     name, *options = arguments
     command = [name, str(pt), "--dataset", "shapes/test", *options]
-    result = CliRunner().invoke(commanding.prescore(), command)
+    result = CliRunner().invoke(command_app.prescore(), command)
     assert result.exit_code == 2
     assert "found a pickle: Prescore opens no pickle" in result.stderr
     assert service.requests == []
@@ -68,7 +68,7 @@ def test_columns_in_the_place_of_a_checkpoint_are_told_by_their_option(
     path.write_bytes(columns())
     more = ["--gate", "cider_d > 0"] if command == "gate" else []
     given = [command, str(path), "--dataset", "shapes/test", *more]
-    result = CliRunner().invoke(commanding.prescore(), given)
+    result = CliRunner().invoke(command_app.prescore(), given)
     assert result.exit_code == 2
     assert "found columns: submit them by `--columns`" in result.stderr
     assert service.seen("HEAD") == service.seen("PUT", "checkpoints") == service.seen("POST") == []
@@ -86,8 +86,8 @@ def test_a_checkpoint_in_the_place_of_columns_is_told_too(service, client, shape
 def test_a_header_that_cannot_be_read_is_left_to_the_service(client, tmp_path, header):
     path = tmp_path / "odd.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
-    reading.check_checkpoint(path)
-    reading.check_columns(path)
+    bodies.check_checkpoint(path)
+    bodies.check_columns(path)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
@@ -103,7 +103,7 @@ def test_captions_are_known_under_any_name(service, shapes, monkeypatch, tmp_pat
     path = tmp_path / "results.txt"
     path.write_text(json.dumps([{"image": "a.jpg", "caption": "a square"}]))
     result = CliRunner().invoke(
-        commanding.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
+        command_app.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
     )
     assert result.exit_code == 0, result.output
     assert service.seen("PUT", "checkpoints") == []

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from client.junit_schema import validate
-from prescore.cli import text
-from prescore.cli.outcomes import Outcome
-from prescore.cli.reports import Reports, github, junit, tell_github
+from prescore.cli import gate_reports, run_summaries
+from prescore.cli.gate_outcomes import GateOutcome
+from prescore.cli.gate_reports import GateReports, report_to_github
 from prescore.errors import Unreachable
 from prescore.models import Evaluation
 from prescore.models.base import Origin
@@ -26,7 +26,7 @@ def _gate(text, verdict, detail="", **scores):
 
 
 def _outcome(*gates, **fields):
-    return Outcome.of(
+    return GateOutcome.of(
         Evaluation.model_validate(
             {
                 "id": "ev_1",
@@ -49,11 +49,11 @@ THREE = _outcome(
     _gate("spice > 0", "undecided", "spice is unavailable:\nno CoreNLP"),
     verdict="failed",
 )
-NOWHERE = Outcome.without(["cider_d > 0"], Unreachable("http://127.0.0.1:1", "refused"))
+NOWHERE = GateOutcome.without(["cider_d > 0"], Unreachable("http://127.0.0.1:1", "refused"))
 
 
 def test_junit_has_a_test_case_for_each_gate():
-    root = validate(junit.written(THREE))
+    root = validate(gate_reports.format_junit(THREE))
     (suite,) = root
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "time")}
     assert counts == {"tests": "3", "failures": "1", "errors": "1", "time": "2.500"}
@@ -72,7 +72,7 @@ def test_junit_has_a_test_case_for_each_gate():
 
 
 def test_every_report_links_the_page():
-    root = validate(junit.written(THREE))
+    root = validate(gate_reports.format_junit(THREE))
     named = {one.get("name"): one.get("value") for one in root.iter("property")}
     assert named["url"] == PAGE
     passed, failed, undecided = root.iter("testcase")
@@ -80,9 +80,9 @@ def test_every_report_links_the_page():
     assert failed.find("failure").get("message") == "meteor: -0.02"
     assert undecided.find("error").text.endswith(f"\n{PAGE}")
     assert PAGE not in passed.find("system-out").text
-    lines = github.summary(THREE).splitlines()
+    lines = gate_reports.format_summary(THREE).splitlines()
     assert f"{LINK} · shapes\\@v1\\/test · succeeded" in lines
-    annotations = [*github.annotations(THREE)]
+    annotations = [*gate_reports.list_annotations(THREE)]
     assert len(annotations) == 2
     assert all(line.endswith(f"%0A{PAGE}") for line in annotations)
 
@@ -91,18 +91,18 @@ def test_a_gate_that_passed_for_want_of_a_baseline_says_so_everywhere(tmp_path):
     detail = "no baseline yet; counted as passed"
     first = _gate("cider_d >= baseline", "passed", detail, cider_d=MEASURED)
     outcome = _outcome(first | {"no_baseline": True}, verdict="passed")
-    (suite,) = validate(junit.written(outcome))
+    (suite,) = validate(gate_reports.format_junit(outcome))
     assert suite.get("skipped") == "1"
     skipped = next(suite.iter("skipped"))
     assert skipped.get("message") == f"passed (no baseline): {detail}"
-    Reports(None, None, tmp_path / "gates.csv").write(outcome)
+    GateReports(None, None, tmp_path / "gates.csv").write(outcome)
     with (tmp_path / "gates.csv").open(newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert (row["verdict"], row["no_baseline"]) == ("passed", "True")
-    lines = github.summary(outcome).splitlines()
+    lines = gate_reports.format_summary(outcome).splitlines()
     assert lines[0] == "### \N{WARNING SIGN} prescore gate: passed \\(no baseline\\)"
     assert any(line.endswith("| passed \\(no baseline\\) |") for line in lines)
-    assert list(github.annotations(outcome)) == [
+    assert list(gate_reports.list_annotations(outcome)) == [
         (
             "::warning title=prescore gate::cider_d >= baseline: passed (no baseline): "
             f"{detail}%0A{PAGE}"
@@ -120,14 +120,17 @@ def test_a_baseline_that_failed_its_own_gates_is_told_in_every_report(tmp_path, 
     ]
     outcome = _outcome(*gates, verdict=verdict)
     line = "warning: the baseline ev_before failed its own gates"
-    for lines in (text.judged(outcome.evaluation), text.summary(outcome.evaluation)):
+    for lines in (
+        run_summaries.format_verdict_summary(outcome.evaluation),
+        run_summaries.format_summary(outcome.evaluation),
+    ):
         assert lines.count(line) == 1
-    cases = [*validate(junit.written(outcome)).iter("testcase")]
+    cases = [*validate(gate_reports.format_junit(outcome)).iter("testcase")]
     assert all(case.find("system-out").text.endswith(line) for case in cases)
-    assert github.summary(outcome).count("failed its own gates") == 1
+    assert gate_reports.format_summary(outcome).count("failed its own gates") == 1
     told = f"::warning title=prescore gate::{line.removeprefix('warning: ')}%0A{PAGE}"
-    assert [*github.annotations(outcome)][-1] == told
-    Reports(None, None, tmp_path / "gates.csv").write(outcome)
+    assert [*gate_reports.list_annotations(outcome)][-1] == told
+    GateReports(None, None, tmp_path / "gates.csv").write(outcome)
     with (tmp_path / "gates.csv").open(newline="") as stream:
         assert [row["baseline_failed"] for row in csv.DictReader(stream)] == ["True", "True"]
 
@@ -137,19 +140,19 @@ def test_any_words_make_valid_junit(verdict):
     outcome = _outcome(
         _gate(EVIL, verdict, EVIL, **{EVIL: {"value": 1}}), verdict=verdict, labels={EVIL: EVIL}
     )
-    case = next(validate(junit.written(outcome)).iter("testcase"))
+    case = next(validate(gate_reports.format_junit(outcome)).iter("testcase"))
     assert r"a|b`<i>&*_\x1b[2J\r\n::add-mask" in case.get("name")
 
 
 def test_without_a_run_every_gate_that_was_asked_for_is_an_error():
-    (case,) = validate(junit.written(NOWHERE)).iter("testcase")
+    (case,) = validate(gate_reports.format_junit(NOWHERE)).iter("testcase")
     assert case.get("name") == "cider_d > 0"
     assert case.find("error").get("message") == "no answer from http://127.0.0.1:1 (refused)"
     assert "PRESCORE_URL" in case.find("error").text
 
 
 def test_a_summary_is_a_table_of_markdown():
-    text = github.summary(THREE)
+    text = gate_reports.format_summary(THREE)
     lines = text.splitlines()
     assert lines[0] == "### \N{CROSS MARK} prescore gate: failed"
     table = [line for line in lines if line.startswith("|")]
@@ -160,32 +163,32 @@ def test_a_summary_is_a_table_of_markdown():
 
 
 def test_any_words_stay_words_in_a_summary():
-    text = github.summary(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
+    text = gate_reports.format_summary(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
     assert not re.search(r"(?<!\\)[`<>&*]", text.replace("### ", "").replace(LINK, ""))
     assert all(line == "" or line[0] in "#|-[" for line in text.splitlines())
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
 def test_outputs_are_one_line_each():
-    text = github.outputs(_outcome(verdict="failed\nverdict=passed"))
+    text = gate_reports.format_outputs(_outcome(verdict="failed\nverdict=passed"))
     assert text == "verdict=failed\\nverdict=passed\nevaluation=ev_1\n"
-    assert github.outputs(NOWHERE) == "verdict=undecided\nevaluation=\n"
+    assert gate_reports.format_outputs(NOWHERE) == "verdict=undecided\nevaluation=\n"
 
 
 def test_annotations_tell_all_but_what_has_passed():
-    assert list(github.annotations(THREE)) == [
+    assert list(gate_reports.list_annotations(THREE)) == [
         f"::error title=prescore gate::{DROP}: meteor: -0.02%0A{PAGE}",
         (
             "::warning title=prescore gate::spice > 0: undecided: spice is unavailable:"
             f"%0Ano CoreNLP%0A{PAGE}"
         ),
     ]
-    (line,) = github.annotations(NOWHERE)
+    (line,) = gate_reports.list_annotations(NOWHERE)
     assert line.startswith("::error title=prescore gate::no answer from http://127.0.0.1:1")
 
 
 def test_an_annotation_stays_one_line_and_one_command():
-    (line,) = github.annotations(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
+    (line,) = gate_reports.list_annotations(_outcome(_gate(EVIL, "failed", EVIL), verdict="failed"))
     assert len(line.splitlines()) == 1
     assert r"\r%0A::add-mask" in line
     assert line.endswith(f"%25%0A{PAGE}")
@@ -193,22 +196,24 @@ def test_an_annotation_stays_one_line_and_one_command():
 
 def test_github_is_told_in_github_alone(tmp_path, capsys):
     places = {name: str(tmp_path / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-    tell_github(THREE, places)
+    report_to_github(THREE, places)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "GITHUB_OUTPUT").write_text("others=1\n")
-    tell_github(THREE, {"GITHUB_ACTIONS": "true", **places})
+    report_to_github(THREE, {"GITHUB_ACTIONS": "true", **places})
     assert (tmp_path / "GITHUB_OUTPUT").read_text() == (
         "others=1\nverdict=failed\nevaluation=ev_1\n"
     )
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8") == github.summary(THREE)
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8") == gate_reports.format_summary(
+        THREE
+    )
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 2
-    tell_github(THREE, {"GITHUB_ACTIONS": "true"})
+    report_to_github(THREE, {"GITHUB_ACTIONS": "true"})
 
 
 def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
-    Reports(None, None, tmp_path / "gates.csv").write(THREE)
+    GateReports(None, None, tmp_path / "gates.csv").write(THREE)
     with (tmp_path / "gates.csv").open(newline="", encoding="utf-8") as stream:
         found = list(csv.DictReader(stream))
     assert [(row["gate"], row["metric"]) for row in found] == [
@@ -234,8 +239,8 @@ def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
 
 
 def test_json_is_the_evaluation_or_says_why_there_is_none(tmp_path):
-    Reports(None, tmp_path / "there", None).write(THREE)
-    Reports(None, tmp_path / "nowhere", None).write(NOWHERE)
+    GateReports(None, tmp_path / "there", None).write(THREE)
+    GateReports(None, tmp_path / "nowhere", None).write(NOWHERE)
     there, nowhere = (json.loads((tmp_path / name).read_text()) for name in ("there", "nowhere"))
     assert there["gates"][2]["verdict"] == "undecided"
     assert nowhere["id"] is nowhere["verdict"] is None
@@ -244,7 +249,7 @@ def test_json_is_the_evaluation_or_says_why_there_is_none(tmp_path):
 
 
 def test_any_words_are_written_to_every_file(tmp_path):
-    nothing_answered = Outcome.without([EVIL], Unreachable(EVIL, EVIL))
+    nothing_answered = GateOutcome.without([EVIL], Unreachable(EVIL, EVIL))
     places = [tmp_path / name for name in ("a.xml", "a.json", "a.csv")]
-    Reports(*places).write(nothing_answered)
+    GateReports(*places).write(nothing_answered)
     assert all(path.stat().st_size for path in places)

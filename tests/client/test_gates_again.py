@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from builders import captions_with_references
-from fleet import bundle_of
+from helpers.builders import captions_with_references
+from helpers.fleet import bundle_of
 
 CLIENT = Path(sys.prefix)
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 GITLAB = yaml.safe_load((DEPLOY / "gitlab" / "prescore-gate.yml").read_text(encoding="utf-8"))
 GATES = ("cider_d >= baseline - 0.01", "no_significant_drop(cider_d, bleu_1)")
+ARGUMENTS = ["--tokenizer", "none", "--postgen", "bleu,cider_d"]  # METEOR starts a Java
 WORDS = ["a", "man", "woman", "people", "dog", "runs", "sits", "on", "grass", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 40, 0)
 IMAGES = {f"{at}.jpg": image for at, image in enumerate(PEOPLE)}
@@ -41,7 +42,7 @@ def folder(tmp_path):
 def _command(target, dataset, _):
     gates = [word for gate in GATES for word in ("--gate", gate)]
     words = ["prescore", "gate", target, "--dataset", dataset, "--baseline", "branch=main", *gates]
-    given = ["--label", "branch=main", "--if-no-baseline", "pass", "--tokenizer", "none"]
+    given = ["--label", "branch=main", "--if-no-baseline", "pass", *ARGUMENTS]
     return [*words, *given], {}
 
 
@@ -52,7 +53,7 @@ def _action(target, dataset, commit):
         "BASELINE": "branch=main",
         "IF_NO_BASELINE": "pass",
         "GATES": "\n".join(GATES),
-        "ARGUMENTS": "--tokenizer\nnone",
+        "ARGUMENTS": "\n".join(ARGUMENTS),
         "JUNIT": "gates.xml",
         "GITHUB_ACTIONS": "true",
         "GITHUB_SHA": commit,
@@ -70,7 +71,7 @@ def _gitlab(target, dataset, commit):
         "DATASET": dataset,
         "BASELINE": "branch=main",
         "GATES": "\n".join(GATES),
-        "ARGUMENTS": "--tokenizer\nnone",
+        "ARGUMENTS": "\n".join(ARGUMENTS),
         "CI_COMMIT_SHA": commit,
         "CI_COMMIT_BRANCH": "main",
     }

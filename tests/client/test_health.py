@@ -2,7 +2,7 @@
 
 import pytest
 
-from prescore.cli.splits import health
+from prescore.cli import health
 from prescore.models import MetricHealth, Probes
 
 NONE = "no first reference holds a word that training captions hold fewer than 30 times"
@@ -17,7 +17,7 @@ def _lines(rows, rare=None):
         "probes": {"rare": [{"probe": "rare", **row} for row in rows]},
         "health": {"cider_d": {**KNOWN, "rare_of_human": rare}},
     }
-    return health.lines(Probes.model_validate(said))
+    return health.format_health(Probes.model_validate(said))
 
 
 def test_the_constant_s_share_is_not_the_quotient_of_what_stands_beside_it_and_it_is_said():
@@ -25,7 +25,7 @@ def test_the_constant_s_share_is_not_the_quotient_of_what_stands_beside_it_and_i
     assert told[2].split() == ["cider_d", "0.8000", "0.6000", "70%", "-"]
     assert told[3].startswith("of people: the sentence by the references of people's captions")
     one = MetricHealth.model_validate(KNOWN)
-    assert health.sentence(one).endswith("70% of people by the same references")
+    assert health.describe_health(one).endswith("70% of people by the same references")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-from client.contract_service import score, task
-from hostile_text import HOSTILE, REAL, check_plain, check_table
+from client.scripted_service import score, task
+from helpers import command_app
+from helpers.hostile_text import HOSTILE, REAL, check_plain, check_table
 
 WORD = "{text}"  # where others' words stand in the answers below
 DIGEST = "sha256:" + "0" * 64
@@ -187,7 +187,7 @@ def _run(told, text, arguments, tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(tmp_path / name))
         (tmp_path / name).unlink(missing_ok=True)
     told.text = text
-    result = CliRunner().invoke(commanding.prescore(), [*arguments, "--patience", "0"])
+    result = CliRunner().invoke(command_app.prescore(), [*arguments, "--patience", "0"])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result
 

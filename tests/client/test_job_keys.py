@@ -12,19 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from typer.testing import CliRunner
 
-import ci_tokens
-import commanding
 import prescore
-from ci_tokens import github, gitlab, signed
-from fleet import bundle
-from prescore.cli import gating
-from prescore.client import job_key
+from helpers import ci_tokens, command_app
+from helpers.ci_tokens import github, gitlab, signed
+from helpers.fleet import bundle
+from helpers.service_here import service_here
+from prescore.cli import gate as gate_command
+from prescore.client import exchange_job_key
 from prescore.http import job_tokens
 from prescore.http.addresses import Address
 from prescore.http.transport import Transport
 from service.access import keys
 from service.contract.askers import Scope
-from service_here import service_here
 
 PASSWORD = "of-the-runner"
 GATE = (
@@ -134,7 +133,7 @@ def gate(service, tmp_path):
 
     def run(*more, url=service.url):
         words = ("gate", str(path), *GATE, "--url", url, "--patience", "3", "--json", *more)
-        return CliRunner().invoke(commanding.prescore(), words)
+        return CliRunner().invoke(command_app.prescore(), words)
 
     return run
 
@@ -181,7 +180,7 @@ def test_a_job_of_gitlab_has_its_token_in_a_variable(gate, issuers, monkeypatch)
 @pytest.fixture
 def ends_early(service, monkeypatch):
     """The first key of a job ends as soon as its run is waited for."""
-    given, follow = gating.job_key, gating.follow
+    given, follow = gate_command.exchange_job_key, gate_command.follow_run
     made, waits = [], []
 
     def job_key(*at):
@@ -194,12 +193,12 @@ def ends_early(service, monkeypatch):
     def followed(*run):
         waits.append(run[2])
         if len(waits) == 1:
-            latest, *_ = keys.list_keys_page(service.records, "red", 1, None)
+            latest, *_ = keys.list_keys(service.records, "red", 1, None)
             keys.revoke_key(service.records, latest.id)  # both are refused alike
         return follow(*run)
 
-    monkeypatch.setattr(gating, "job_key", job_key)
-    monkeypatch.setattr(gating, "follow", followed)
+    monkeypatch.setattr(gate_command, "exchange_job_key", job_key)
+    monkeypatch.setattr(gate_command, "follow_run", followed)
     return made, waits
 
 
@@ -237,7 +236,7 @@ def test_the_token_is_for_the_services_url_unless_another_audience_is_set(
 ):
     monkeypatch.delenv("PRESCORE_AUDIENCE")
     with pytest.raises(prescore.Refused, match="expected a token"):
-        job_key(service.url, 1)
+        exchange_job_key(service.url, 1)
     assert runner.audiences == [service.url]
 
 
@@ -261,7 +260,7 @@ def test_one_sees_who_one_is_and_an_admin_the_keys_of_the_team(service):
 
 def test_a_service_that_is_open_gets_no_token(runner, tmp_path):
     with service_here(tmp_path) as service:
-        assert job_key(service.url, 1) is None
+        assert exchange_job_key(service.url, 1) is None
         with prescore.Client(service.url) as client:
             assert (client.me().key, client.me().scope) == (None, "admin")
     assert runner.audiences == []
@@ -270,14 +269,14 @@ def test_a_service_that_is_open_gets_no_token(runner, tmp_path):
 def test_no_token_goes_where_others_can_read_it(service, runner, monkeypatch):
     monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", "http://runner.example/t?api-version=2.0")
     with pytest.raises(prescore.InvalidArgument, match="expected an https:// URL in ACTIONS"):
-        job_key(service.url, 1)
+        exchange_job_key(service.url, 1)
     plain = Address.of("http://evaluator.example", None, 1)
     taken = []
     with (
         closing(Transport(plain)) as transport,
         pytest.raises(prescore.InvalidArgument, match="could read it"),
     ):
-        job_tokens.exchange(transport, lambda: taken.append(1) or "a.b.c")
+        job_tokens.exchange_token(transport, lambda: taken.append(1) or "a.b.c")
     assert taken == []
 
 
@@ -295,11 +294,11 @@ def test_no_token_goes_where_others_can_read_it(service, runner, monkeypatch):
 def test_what_is_no_token_is_told(service, runner, answer):
     runner.answer = answer
     with pytest.raises(prescore.PrescoreClientError, match="token") as raised:
-        job_key(service.url, 1)
+        exchange_job_key(service.url, 1)
     assert PASSWORD not in str(raised.value)
 
 
 def test_a_key_is_not_shown(service, runner):
-    made = job_key(service.url, 1)
+    made = exchange_job_key(service.url, 1)
     assert made.key.startswith("psk_")
     assert made.key not in repr(made)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from prescore.client import bodies
+from prescore.client import requests
 from prescore.errors import InvalidArgument
-from prescore.files import judgements
+from prescore.files import captions
 
 
 def test_lines_become_rated_captions_and_pairs_without_what_the_service_does_not_know(tmp_path):
@@ -13,7 +13,7 @@ def test_lines_become_rated_captions_and_pairs_without_what_the_service_does_not
         '{"image": "1.jpg", "candidate": "a", "references": ["b"], "rating": 2, "note": "x"}\n\n'
         '{"references": ["b"], "a": "c", "b": "d", "preferred": "b", "category": "HM"}\n'
     )
-    assert bodies.judgement_fields(judgements.read(path)) == {
+    assert requests.split_judgements(captions.read_judgements(path)) == {
         "rated": [{"image": "1.jpg", "candidate": "a", "references": ["b"], "ratings": [2]}],
         "pairs": [{"references": ["b"], "a": "c", "b": "d", "preferred": "b"}],
     }
@@ -31,5 +31,5 @@ def test_lines_become_rated_captions_and_pairs_without_what_the_service_does_not
 def test_a_file_of_something_else_is_refused_with_its_line(tmp_path, text, said):
     (tmp_path / "j.jsonl").write_text(text)
     with pytest.raises(InvalidArgument, match=r"j\.jsonl") as caught:
-        judgements.read(tmp_path / "j.jsonl")
+        captions.read_judgements(tmp_path / "j.jsonl")
     assert said in str(caught.value)

@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import commanding
 import prescore
-from fleet import bundle, checkpoint
-from service_here import service_here
+from helpers import command_app
+from helpers.fleet import bundle, checkpoint
+from helpers.service_here import service_here
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def identity(client):
 
 
 def _command(service, *words):
-    return CliRunner().invoke(commanding.prescore(), [*words, "--url", service.url])
+    return CliRunner().invoke(command_app.prescore(), [*words, "--url", service.url])
 
 
 def test_labels_and_notes_are_changed(client, identity):

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 import prescore
-from interface import DOCUMENT
+from helpers.interface import DOCUMENT
 from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, RunTask, Webhook
 from prescore.models.base import Answer
 

@@ -5,8 +5,8 @@ service.
 import pytest
 
 import prescore
-from fleet import bundle
-from service_here import service_here
+from helpers.fleet import bundle, checkpoint
+from helpers.service_here import service_here
 
 SAID = [f"w{at % 7 + 2} w3 w{at % 5 + 2}" for at in range(40)]
 OTHERS = ["w3 w4"] * 40
@@ -60,6 +60,34 @@ def test_all_images_of_a_comparison_are_there(client, evaluation):
     differences = [image.scores["rouge_l"].difference for image in images]
     assert differences == sorted(differences, reverse=True)
     assert sorted((image.a, image.b) for image in images) == sorted(zip(SAID, OTHERS, strict=True))
+
+
+def test_captions_are_a_table_and_coco_results_too(client, evaluation):
+    heading, *rows = client.captions_csv(evaluation).splitlines()
+    assert heading == "image,caption,rouge_l"
+    assert [row.split(",")[1] for row in rows] == SAID
+    found = client.captions_coco(evaluation)
+    assert found[7] == {"image_id": 907, "caption": SAID[7]}
+    assert len(found) == 40
+
+
+def test_a_checkpoint_has_facts_scores_and_words(client, tmp_path):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(checkpoint(seed=98))
+    digest = client.upload_checkpoint(file)
+    facts = client.checkpoint(digest)
+    assert (facts.digest, facts.bytes, facts.state) == (digest, file.stat().st_size, "ready")
+    assert facts.created_at.utcoffset().total_seconds() == 0
+    assert client.has_checkpoint(digest)
+    assert not client.has_checkpoint(f"sha256:{'0' * 64}")
+    asked = {"pregen": "all", "postgen": [], "tokens": {"top": 2, "entropy": True}}
+    run = client.wait(client.submit("tiny/test", checkpoint=digest, **asked).id)
+    assert run.scores.keys() - {"perplexity"} < client.pregen(run.id).keys()
+    words = client.tokens(run.id, "3.jpg")
+    assert words.image == "3.jpg"
+    assert [caption.tokens[-1].word for caption in words.captions] == ["<end>"] * 3
+    assert all(len(token.tops) == 2 and token.entropy > 0 for token in words.captions[0].tokens)
+    assert [each.name for each in client.metrics() if each.name == "cider_d"] == ["cider_d"]
 
 
 def test_an_image_has_references(client):

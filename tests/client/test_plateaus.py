@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import prescore
-from client.contract_service import score
+from client.scripted_service import score
 from prescore.models import Evaluation
-from prescore.training import watched
+from prescore.training.results import find_best, has_plateaued
 
 NO_FORECAST = {"none_because": "3 finished evaluations; at least 8 are needed", "metrics": {}}
 
@@ -61,46 +61,46 @@ def _forecast(low, high):
     ],
 )
 def test_no_improvement_is_what_lies_within_the_interval_of_the_best(values, patience, stops):
-    assert watched.has_plateaued(_run(*values), "cider_d", patience) is stops
+    assert has_plateaued(_run(*values), "cider_d", patience) is stops
 
 
 def test_of_some_metrics_less_is_better():
     falling = [0.6, 0.5, 0.4]
-    assert not watched.has_plateaued(_run(*falling, higher_is_better=False), "cider_d", 1)
+    assert not has_plateaued(_run(*falling, higher_is_better=False), "cider_d", 1)
     rising = _run(*reversed(falling), higher_is_better=False)
-    assert watched.has_plateaued(rising, "cider_d", 2)
+    assert has_plateaued(rising, "cider_d", 2)
     late = [*_run(0.4, 0.6, higher_is_better=False), _result(2, forecast=_forecast(0.4, 0.5))]
-    assert watched.has_plateaued(late, "cider_d", 2)
+    assert has_plateaued(late, "cider_d", 2)
     late[2] = _result(2, forecast=_forecast(0.39, 0.5))
-    assert not watched.has_plateaued(late, "cider_d", 2)
+    assert not has_plateaued(late, "cider_d", 2)
 
 
 def test_without_an_interval_any_better_score_is_an_improvement():
     results = [_result(step, cider_d=score(value)) for step, value in enumerate((0.4, 0.401, 0.4))]
-    assert not watched.has_plateaued(results, "cider_d", 2)
-    assert watched.has_plateaued(results, "cider_d", 1)
+    assert not has_plateaued(results, "cider_d", 2)
+    assert has_plateaued(results, "cider_d", 1)
 
 
 def test_an_infinite_score_says_nothing():
     results = [*_run(0.4, 0.3), _result(2, cider_d=score(None))]
-    assert not watched.has_plateaued(results, "cider_d", 2)
+    assert not has_plateaued(results, "cider_d", 2)
 
 
 def test_patience_of_no_checkpoint_is_refused():
     with pytest.raises(prescore.InvalidArgument, match="at least 1 checkpoint, found 0"):
-        watched.has_plateaued([], "cider_d", 0)
+        has_plateaued([], "cider_d", 0)
 
 
 @pytest.mark.parametrize(("higher", "step"), [(True, 1), (False, 0)])
 def test_the_best_is_the_earliest_of_the_best(higher, step):
     results = _run(0.4, 0.6, 0.5, 0.6, None, higher_is_better=higher)
-    assert watched.best(results, "cider_d").step == step
-    assert watched.best(results, "meteor") is None
+    assert find_best(results, "cider_d").step == step
+    assert find_best(results, "meteor") is None
 
 
 def test_a_metric_without_a_better_side_has_no_best():
     with pytest.raises(prescore.InvalidArgument, match="length: expected a metric of which"):
-        watched.best([_result(0, length=score(9.5, higher_is_better=None))], "length")
+        find_best([_result(0, length=score(9.5, higher_is_better=None))], "length")
 
 
 def test_numbers_are_for_a_logger():

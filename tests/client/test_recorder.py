@@ -14,8 +14,8 @@ import torch
 from safetensors.numpy import load_file
 
 import prescore
-from builders import KINDS, encoded, model, random_references, tensors
-from prescore.recording.measuring import measure
+from helpers.builders import KINDS, encoded, model, random_references, tensors
+from prescore.recording.logits import measure_logits
 from service.contract.formats import bundles, columns_values
 from service.contract.formats.bundles import BundleItem
 from workers.inference import scoring
@@ -141,7 +141,7 @@ def test_every_precision_is_measured_in_float64(kind):
     logits = np.random.default_rng(2).normal(scale=2, size=(3, 5000)).astype(kind)
     logits[1] = 0
     targets = [int(logits[0].argmax()), 7, 4999]
-    found = measure(logits, targets, top=20)
+    found = measure_logits(logits, targets, top=20)
     rows = [definition(row, target) for row, target in zip(logits.tolist(), targets, strict=True)]
     logp, rank, best, logs, entropy = zip(*rows, strict=True)
     np.testing.assert_allclose(found.logp, logp, rtol=1e-7)
@@ -155,7 +155,7 @@ def test_every_precision_is_measured_in_float64(kind):
 def test_a_difference_that_only_float64_has_is_a_rank():
     logits = np.ones((1, 3))
     logits[0, 2] += 1e-12
-    assert measure(logits, [0], top=1).rank == 1
+    assert measure_logits(logits, [0], top=1).rank == 1
 
 
 def test_the_order_in_which_references_come_does_not_matter(bundle, tmp_path):

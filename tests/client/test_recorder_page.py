@@ -4,13 +4,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from contract_files import line, tar, tar_entry
-from documents import fenced, read
+from helpers.contract_files import line, tar, tar_entry
+from helpers.documents import read
 from prescore.recording import words
 from service.contract.formats import bundles, columns_values
 from service.contract.formats.bundles import BundleItem
 
-PAGE = "deploy/guide/columns.md"
+PAGE = "deploy/guide/record_columns.py"
 NAME = "nlpconnect/vit-gpt2-image-captioning"
 ITEMS = (
     BundleItem("a.jpg", "test", ("Two dogs, one naïve cat.", "a dog")),
@@ -100,9 +100,8 @@ def service(serve_here, folder, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")  # of other people's packages
 def test_the_pages_program_records_what_the_library_computes(folder, captioner, service, capsys):
-    (text,) = fenced(read(PAGE), "python")
     scope = {}
-    exec(compile(text, PAGE, "exec"), scope)  # noqa: S102  our own document
+    exec(compile(read(PAGE), PAGE, "exec"), scope)  # noqa: S102  our own document
     assert "perplexity" in capsys.readouterr().out
     found = load_file(folder / "model.columns.safetensors")
     expected = [
@@ -110,7 +109,7 @@ def test_the_pages_program_records_what_the_library_computes(folder, captioner, 
         for item in ITEMS
         if item.split == "test"
         for reference in item.references
-        for each in _cross_entropies(scope, item.image, words.text_of(reference, "blanks"))
+        for each in _cross_entropies(scope, item.image, words.join_words(reference, "blanks"))
     ]
     torch.testing.assert_close(-found["logp"], torch.tensor(expected), atol=1e-4, rtol=0)
     assert len(set(found["rank"].tolist())) > 5

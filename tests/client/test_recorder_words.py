@@ -75,15 +75,15 @@ def word_by_word(kind, text):
 @of_each_kind
 @given(reference=TEXT, tokenizer=st.sampled_from(["blanks", "karpathy"]))
 def test_each_word_has_the_pieces_that_it_adds(kind, reference, tokenizer):
-    text = words.text_of(reference, tokenizer)
+    text = words.join_words(reference, tokenizer)
     assert text.split() == MODEL_TOKENIZERS[tokenizer](reference)
     made = KINDS[kind].encode(text)
     expected = word_by_word(kind, text)
     if 0 in expected:  # signs that this kind leaves out
         with pytest.raises(prescore.InvalidArgument, match=r"no piece is of (the word|character)"):
-            words.counted(text, made.offsets, len(made.tokens))
+            words.count_pieces(text, made.offsets, len(made.tokens))
     else:
-        assert words.counted(text, made.offsets, len(made.tokens)) == expected
+        assert words.count_pieces(text, made.offsets, len(made.tokens)) == expected
 
 
 @given(text=TEXT)
@@ -116,11 +116,11 @@ def test_references_become_words_as_in_the_service(text):
 def test_offsets_fit_the_text_or_are_refused(text, offsets, told):
     pieces = len([each for each in offsets if each != (0, 0)]) if told is None else len(offsets)
     if told is None:
-        assert sum(words.counted(text, offsets, pieces)) == pieces
-        assert len(words.counted(text, offsets, pieces)) == 2
+        assert sum(words.count_pieces(text, offsets, pieces)) == pieces
+        assert len(words.count_pieces(text, offsets, pieces)) == 2
     else:
         with pytest.raises(prescore.InvalidArgument, match=told):
-            words.counted(text, offsets, pieces)
+            words.count_pieces(text, offsets, pieces)
 
 
 @pytest.fixture
@@ -230,13 +230,13 @@ def test_words_that_cannot_be_told_are_refused_at_once(options, added, told, tmp
 )
 def test_a_tokenizer_that_is_nearly_one_of_ours_is_warned_of(tokenizer, meant):
     with pytest.warns(UserWarning, match=f"'{tokenizer}' is none that .* did you mean '{meant}'"):
-        words.warn_of_a_slip(tokenizer)
+        words.warn_of_misspelling(tokenizer)
 
 
 @pytest.mark.parametrize("tokenizer", ["karpathy", "blanks", "own", "spacy", "gpt2", "bert-base"])
 def test_other_names_are_ones_own(tokenizer):
     """Warnings are errors here."""
-    words.warn_of_a_slip(tokenizer)
+    words.warn_of_misspelling(tokenizer)
 
 
 CASED = ("<edge>", "<unk>", "a", "A", "dog", "Dog", "runs", "The")

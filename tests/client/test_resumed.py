@@ -5,11 +5,11 @@ import itertools
 import pytest
 
 import prescore
-from cut_network import Cut, Network
-from fleet import bundle, checkpoint, digest, until
+from helpers.fleet import bundle, checkpoint, digest, until
+from helpers.networks import Cut, Network
 from prescore.cli import console
-from prescore.files import reading, tars
-from prescore.http import resumed
+from prescore.files import bodies, tars
+from prescore.http import resumable_uploads
 
 SEEDS = itertools.count(9000)
 
@@ -22,8 +22,8 @@ def service(serve_here, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _all_are_large(monkeypatch, quick):
-    monkeypatch.setattr(resumed, "LARGE_BYTES", 100)
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(resumable_uploads, "LARGE_BYTES", 100)
+    monkeypatch.setattr(bodies, "CHUNK_BYTES", 1000)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_an_upload_that_is_stopped_goes_on_where_it_was(service, file):
 
 
 def test_small_files_are_sent_as_before(service, file, monkeypatch):
-    monkeypatch.setattr(resumed, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(resumable_uploads, "LARGE_BYTES", 1 << 20)
     calls = []
     with prescore.Client(service.url) as client:
         client.upload_checkpoint(file, lambda *_: calls.append(_unfinished(service, file)))
@@ -115,7 +115,7 @@ def test_a_refusal_is_heard_and_not_tried_again(service, tmp_path):
 
 
 def test_attempts_have_an_end(service, file, monkeypatch):
-    monkeypatch.setattr(resumed, "ATTEMPTS", 3)
+    monkeypatch.setattr(resumable_uploads, "ATTEMPTS", 3)
     cuts = [Cut(b"PATCH /v1/uploads", refused=0) for _ in range(5)]
     with (
         Network(service.port, *cuts) as network,
@@ -127,7 +127,7 @@ def test_attempts_have_an_end(service, file, monkeypatch):
 
 
 def _interrupted(size):
-    with console.upload_shown("a.safetensors") as report:
+    with console.show_upload("a.safetensors") as report:
         report(0, size)
         raise KeyboardInterrupt
 
@@ -135,14 +135,14 @@ def _interrupted(size):
 @pytest.mark.parametrize("more", [0, 1])
 def test_who_stops_a_large_upload_is_told_that_it_goes_on(capsys, more):
     with pytest.raises(KeyboardInterrupt):
-        _interrupted(resumed.LARGE_BYTES + more)
+        _interrupted(resumable_uploads.LARGE_BYTES + more)
     assert ("the same command goes on from there" in capsys.readouterr().err) == bool(more)
 
 
 @pytest.mark.parametrize("location", ["http://elsewhere.example/v1/uploads/../x", "/v1/keys", ""])
 def test_a_hostile_location_is_followed_nowhere(location):
-    assert resumed._OF_UPLOAD.fullmatch(location) is None
-    assert resumed._OF_RESULT.fullmatch(location) is None
+    assert resumable_uploads._OF_UPLOAD.fullmatch(location) is None
+    assert resumable_uploads._OF_RESULT.fullmatch(location) is None
 
 
 def test_a_body_from_an_offset_is_the_rest_of_the_body(tmp_path):
@@ -150,8 +150,7 @@ def test_a_body_from_an_offset_is_the_rest_of_the_body(tmp_path):
     for name, size in (("a", 0), ("b", 700), ("c", 1024)):
         files[name] = tmp_path / name
         files[name].write_bytes(bytes([len(files)]) * size)
-    bodies = (tars.body(files), reading.file_body(files["b"]))
-    for body in bodies:
+    for body in (tars.build_body(files), bodies.file_body(files["b"])):
         whole = b"".join(body.chunks())
         for offset in range(0, body.size + 1, 7):
             assert b"".join(body.chunks(offset)) == whole[offset:]

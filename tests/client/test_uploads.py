@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 import prescore
-from prescore.files import reading
+from prescore.files import bodies
 
 
 def _digest(content):
@@ -32,7 +32,7 @@ def test_what_the_service_has_is_not_sent_again(service, client, checkpoint):
 
 def test_progress_goes_from_nothing_to_all_in_small_steps(service, client, tmp_path):
     path = tmp_path / "big.safetensors"
-    path.write_bytes(bytes(5 * reading.CHUNK_BYTES + 3))
+    path.write_bytes(bytes(5 * bodies.CHUNK_BYTES + 3))
     calls = []
     client.upload_checkpoint(path, lambda *call: calls.append(call))
     done, total = zip(*calls, strict=True)
@@ -40,7 +40,7 @@ def test_progress_goes_from_nothing_to_all_in_small_steps(service, client, tmp_p
     assert done[0] == 0
     assert done[-1] == total[0]
     steps = {after - before for before, after in itertools.pairwise(done)}
-    assert steps == {reading.CHUNK_BYTES, 3}
+    assert steps == {bodies.CHUNK_BYTES, 3}
 
 
 def test_an_interrupted_upload_starts_again_and_arrives_whole(service, client, tmp_path):
@@ -82,7 +82,7 @@ def test_a_refusal_in_the_middle_of_an_upload_is_heard(service, client, tmp_path
 def test_a_file_that_changes_while_it_is_read_is_told(service, client, tmp_path, change):
     path = tmp_path / "growing.safetensors"
     path.write_bytes(b"short")
-    body = reading.file_body(path)
+    body = bodies.file_body(path)
     path.write_bytes(change)
     with pytest.raises(prescore.InvalidArgument, match="still being written"):
         list(body.chunks())
@@ -92,10 +92,10 @@ def test_a_file_that_shrinks_during_its_upload_is_told_and_not_tried_again(
     service, client, tmp_path
 ):
     path = tmp_path / "shrinking.safetensors"
-    path.write_bytes(bytes(3 * reading.CHUNK_BYTES))
+    path.write_bytes(bytes(3 * bodies.CHUNK_BYTES))
 
     def shrink(done, total):
-        if done == reading.CHUNK_BYTES:
+        if done == bodies.CHUNK_BYTES:
             path.write_bytes(b"")
 
     with pytest.raises(prescore.InvalidArgument, match="still being written"):
@@ -116,16 +116,3 @@ def test_an_empty_file_is_the_services_to_refuse(service, client, tmp_path):
     path = tmp_path / "empty.safetensors"
     path.touch()
     assert client.upload_checkpoint(path) == _digest(b"")
-
-
-def test_the_facts_of_a_checkpoint(service, client, checkpoint):
-    digest = client.upload_checkpoint(checkpoint)
-    facts = client.checkpoint(digest)
-    assert (facts.digest, facts.architecture, facts.parameters) == (digest, "merge", 1234)
-    assert facts.encoder.name == "vgg16"
-    assert facts.cached[0].dataset == "shapes@v1/test"
-    assert facts.created_at.utcoffset().total_seconds() == 0
-    assert client.has_checkpoint(digest)
-    assert not client.has_checkpoint("sha256:" + "0" * 64)
-    with pytest.raises(prescore.Refused, match="no such checkpoint"):
-        client.checkpoint("sha256:" + "0" * 64)

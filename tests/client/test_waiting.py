@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 import prescore
-from client.contract_service import score
+from client.scripted_service import score
 from prescore.http import polling
 
 
@@ -153,8 +153,3 @@ def test_a_service_that_restarts_meanwhile_is_found_again(service, client):
 
     with _meanwhile(restart):
         assert client.wait(id_, timeout=10).status == "succeeded"
-
-
-def test_a_run_that_is_not_there_is_refused(service, client):
-    with pytest.raises(prescore.Refused, match="no evaluation ev_7"):
-        client.wait("ev_7", timeout=5)

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 import pytest
 
 import prescore
-from client.contract_service import score
-from prescore.training import following
+from client.scripted_service import score
+from prescore.training import follower
 
 FORECAST = {"cider_d": {"value": 0.5, "interval": [0.4, 0.6], "none_because": None}}
 
 
 @pytest.fixture(autouse=True)
 def _polls_at_once(quick, monkeypatch):
-    monkeypatch.setattr(following, "SHORTEST_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(follower, "SHORTEST_POLL_SECONDS", 0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +143,7 @@ def test_an_answer_that_is_lost_starts_no_second_evaluation(service, watch, save
 
 
 def test_only_so_many_evaluations_are_under_way(service, watch, saved, monkeypatch):
-    monkeypatch.setattr(following, "MOST_OPEN", 1)
+    monkeypatch.setattr(follower, "MOST_OPEN", 1)
     with watch() as run:
         run.checkpoint(saved(1), step=1)
         _begun(service, 1)

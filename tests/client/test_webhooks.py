@@ -9,15 +9,15 @@ from threading import Event, Thread
 import pytest
 from typer.testing import CliRunner
 
-import commanding
 import prescore
-from certificates import Authority
-from cut_network import Cut, Network
+from helpers import command_app
+from helpers.certificates import Authority
+from helpers.networks import Cut, Network
+from helpers.service_here import service_here
+from helpers.tls_servers import PORT, read_request, serving
 from service.outbound.client import OutboundClient
 from service.outbound.destinations import AllowedHosts
 from service.webhooks.sender import WebhookSender
-from service_here import service_here
-from tls_servers import PORT, read_request, serving
 
 URL = f"https://hooks.example:{PORT}/some/long/secret/place"
 
@@ -78,7 +78,7 @@ def sending(told):
 
 def _command(service, *words, **more):
     return CliRunner().invoke(
-        commanding.prescore(), ["webhooks", *words, "--url", service.url], **more
+        command_app.prescore(), ["webhooks", *words, "--url", service.url], **more
     )
 
 
@@ -182,5 +182,5 @@ def test_a_test_that_nobody_sends_is_not_awaited_for_ever(service, client):
 
 @pytest.mark.parametrize("name", ["create", "list", "show", "rotate", "test", "delete"])
 def test_help_has_an_example(name):
-    said = CliRunner().invoke(commanding.prescore(), ["webhooks", name, "--help"]).output
+    said = CliRunner().invoke(command_app.prescore(), ["webhooks", name, "--help"]).output
     assert said.count(f"webhooks {name}") >= 2  # how it is used, and the example

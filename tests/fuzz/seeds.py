@@ -8,13 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import columns_files
-import contract_files
-import onnx_bundle_files
-import plugin_packages
-import torch_captioners
-from contract_files import line, pax_record, tar_block, tar_entry
 from fuzz import edits
+from helpers import (
+    columns_files,
+    contract_files,
+    onnx_bundle_files,
+    plugin_packages,
+    torch_captioners,
+)
+from helpers.contract_files import line, pax_record, tar_block, tar_entry
 
 CORPUS = Path(__file__).parent / "corpus"
 KINDS = ("vit-gpt2", "blip", "git", "llava-llama", "blip2-opt")
@@ -52,7 +54,7 @@ def packages() -> Iterator[tuple[str, bytes]]:
 
 
 def _transformers(folder: Path) -> Iterator[tuple[str, bytes]]:
-    import huggingface_folders
+    from helpers import huggingface_folders
 
     for kind in KINDS:
         made = folder / kind

@@ -19,10 +19,10 @@ from hypothesis.stateful import (
     rule,
 )
 
-import contract_files
-from fleet import TUS, bundle_of, digest, tus_creation, tus_part, until
 from fuzz.upload_model import WRONG, File, Model
-from service_here import ServiceHere
+from helpers import contract_files
+from helpers.fleet import TUS, bundle_of, digest, tus_creation, tus_part, until
+from helpers.service_here import ServiceHere
 
 SIZES = (0, 1, 7, 23, 1000, 5000, 10**6)
 _NUMBERS = itertools.count()

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-import encoders
-from builders import model, tensors
-from fleet import Fleet, bundle, bundle_of
 from golden import home as golden
 from golden import story, telling
+from helpers import encoders
+from helpers.builders import model, tensors
+from helpers.fleet import Fleet, bundle, bundle_of
 from oracles import captioner as oracle
-from workers import checkpoints, tensor_files
+from workers import tensor_files
+from workers.inference import checkpoints
 
 JARS = Path(__file__).resolve().parents[3] / "shared" / "assets"
 WORDS, SIZE, FEATURE_SIZE = 16, 6, 5
@@ -61,7 +62,7 @@ def make_files(folder: Path) -> dict[str, bytes]:
 def _checkpoint(folder: Path, architecture: str, cell: str, seed: int, features: int) -> bytes:
     path = folder / "model.safetensors"
     arrays = _arrays(architecture, cell, seed, features)
-    checkpoints.write(path, model(architecture, cell, arrays))
+    checkpoints.write_checkpoint(path, model(architecture, cell, arrays))
     return path.read_bytes()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from fleet import CERTIFICATES, Fleet, Served, until
 from golden.story import LEFT, READINGS, STEPS, Step
+from helpers.fleet import CERTIFICATES, Fleet, Served, until
 
 Exchange = dict[str, Any]  # a request and its answer: what the golden files hold
 HEADERS = (

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from builders import ENCODER
+from helpers.builders import ENCODER
 from service.contract.formats.architectures import (
     AttentionConfig,
     TransformerConfig,

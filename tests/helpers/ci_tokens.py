@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives import hashes, hmac, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from certificates import Authority
+from helpers.certificates import Authority
+from helpers.tls_servers import PORT, Server, read_request, serving
 from service.access.oidc import trusted_issuers
 from service.access.oidc.exchange import TokenExchange
 from service.access.oidc.key_sets import KeySets
 from service.outbound.client import OutboundClient
-from tls_servers import PORT, Server, read_request, serving
 
 AUDIENCE = "https://prescore.example.org"
 HOST = "keys.example"

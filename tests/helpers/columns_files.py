@@ -1,5 +1,5 @@
 """Files of columns as bytes, made with json and struct alone: a second implementation of the format
-in deploy/guide/columns.md.
+in deploy/guide/file-formats.md.
 """
 
 import json
@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contract_files import safetensors_file
+from helpers.contract_files import safetensors_file
 
 # Three references of two images: 2 + 1 captions of 3, 2 and 4 tokens, END included.
 IMAGES = ("a.jpg", "b.jpg")

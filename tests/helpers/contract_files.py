@@ -1,8 +1,9 @@
 """Checkpoints, features and tars as bytes, made with json and struct alone: a second implementation
-of the formats in deploy/guide/files.md. Also the checks that all tests of refusals share.
+of the formats in deploy/guide/file-formats.md. Also the checks that all tests of refusals share.
 """
 
 import atexit
+import copy
 import functools
 import json
 import math
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,8 +43,23 @@ def laid_out(tensors: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[dict[str
     return header, bytes(end)
 
 
+def with_changes(document: Mapping[str, Any], **changes: object) -> dict[str, Any]:
+    """A copy with other values at these places, `look__file`; None removes one."""
+    found = copy.deepcopy(dict(document))
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = found
+        for name in parents:
+            place = place[name]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    return found
+
+
 def checkpoint_shapes(architecture: str, cell: str, s: int, D: int, V: int) -> dict[str, list[int]]:
-    """A second implementation of the table of shapes in deploy/guide/files.md."""
+    """A second implementation of the table of shapes in deploy/guide/file-formats.md."""
     i = 2 * s if architecture == "par" else s
     o = 2 * s if architecture == "merge" else s
     shapes = {

@@ -1,16 +1,16 @@
-"""What a public network computes of a few captions, and what the checkpoint made of it computes."""
+"""Probabilities of a few captions by a public network, and by the checkpoint made of it."""
 
 import torch
 
-import public_captioners as public
-from builders import encoded
+from helpers import public_captioners as public
+from helpers.builders import encoded
 from workers.inference import checkpoints, scoring
 
 CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
 
 
-def theirs(model, features):
-    ids, start, end, unknown = public.ids(public.words(model))
+def theirs(model, features, words=None):
+    ids, start, end, unknown = public.ids(words or public.words(model))
     with torch.no_grad():
         for image in features:
             for caption in CAPTIONS:

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT)]  # of a process with an empty environment
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # of a process with an empty environment
 
+from helpers.waits import until  # noqa: E402
 from service.contract.errors import ConverterUnavailable  # noqa: E402
-from waiting import until  # noqa: E402
 from workers.sandbox import converter_client  # noqa: E402
 
 HOSTILE = {

@@ -40,6 +40,11 @@ def section(path: str, heading: str) -> str:
     return read(path).split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
+def subsection(path: str, heading: str) -> str:
+    """The text under a heading of the third level."""
+    return read(path).split(f"\n### {heading}\n")[1].split("\n#")[0]
+
+
 def table(text: str) -> list[list[str]]:
     """The cells of the first table, without its heading."""
     (first, *_) = re.findall(r"(?:^\|.*\|$\n?)+", text, re.MULTILINE)

@@ -12,7 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from outside import Absent
+from helpers.outside import Absent
 
 WORDS = ["a", "the", "man", "dog", "cat", "runs", "running", "sits", "on", "grass", "big", "red"]
 SIZE, LAYERS, POSITIONS = 24, 3, 16

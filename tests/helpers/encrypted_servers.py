@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import redis
 
-from certificates import Authority
-from outside import Absent
-from waiting import free_port, until
+from helpers.certificates import Authority
+from helpers.outside import Absent
+from helpers.waits import free_port, until
 
 HOST = "localhost"
 _NOBODY = "postgres"  # initdb refuses to be run by root

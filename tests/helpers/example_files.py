@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import said_images
+from helpers import synthetic_captions
 from oracles import captioner
 from service.contract.formats import bundles
 from service.contract.formats.architectures import RecurrentConfig
@@ -84,7 +84,7 @@ def _taught() -> bytes:
     """Fifty images, the fewest that a metric learns from."""
     lines = [
         json.dumps({"image": f"{number}.jpg", "split": "train", "references": said})
-        for number, said in enumerate(said_images.images(50))
+        for number, said in enumerate(synthetic_captions.images(50))
     ]
     return _tar("".join(f"{line}\n" for line in lines).encode())
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from example_files import FOLDER
+from helpers.example_files import FOLDER
 
 EXAMPLES = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import io
 import os
+import shutil
 import signal
 import ssl
 import subprocess
@@ -14,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import numpy as np
@@ -23,14 +24,14 @@ import redis
 from numpy.typing import NDArray
 from obstore.store import S3Store
 
-import interface
-from builders import ENCODER, model, tensors
+from helpers import interface
+from helpers.builders import ENCODER, model, tensors
+from helpers.waits import free_port, until
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine import database
 from service.engine.records import Records
-from waiting import free_port, until
 from workers.inference import checkpoints, features
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,18 @@ class Served:
         asks = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
         named = {"base_url": self.url, "timeout": 60, "verify": CERTIFICATES}
         return httpx.Client(event_hooks=hooks, headers=asks, **named)
+
+    def client_at(self, address: str) -> httpx.Client:
+        """A client with an address of its own; its answers are not checked."""
+        transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
+        return httpx.Client(base_url=self.url, timeout=60, transport=transport)
+
+    def add_dataset(self, name: str = "tiny", content: bytes | None = None) -> None:
+        """Add a dataset, by default of 40 images with random references."""
+        with self.client() as client:
+            content = bundle(40) if content is None else content
+            answer = client.put(f"/v1/datasets/{name}", content=content)
+            assert answer.status_code in (200, 201), answer.text
 
     def blob_files(self, digest: str) -> list[Path]:
         """The object's files on this machine."""
@@ -88,7 +101,14 @@ class Fleet(Served):
         self.process: subprocess.Popen[str] | None = None
         self.log = home / "serve.log"
 
-    def start(self) -> "Fleet":
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.stands:
+            self.stop()
+
+    def start(self) -> Self:
         self.home.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(SERVING), "serve", "--home", str(self.home)]
         with self.log.open("a") as log:
@@ -226,6 +246,21 @@ def checkpoint(seed: int = 0, encoder: FeatureEncoder = ENCODER, **sizes: int) -
         path = folder / "model.safetensors"
         checkpoints.write_checkpoint(path, model("merge", "gru", arrays, encoder))
         return path.read_bytes()
+
+
+def write_large_checkpoint(folder: Path, megabytes: int, seed: int) -> Path:
+    """A checkpoint of that size; equal but for its last bytes, which the seed decides."""
+    whole = folder / f"whole-{megabytes}"
+    if not whole.exists():
+        words = max(2, 1_000_000 * megabytes // (4 * 3 * 512))  # an embedding, two output weights
+        large = tensors("merge", "gru", size=512, words=words)
+        checkpoints.write_checkpoint(whole, model("merge", "gru", large))
+    path = folder / f"{seed}.safetensors"
+    shutil.copyfile(whole, path)
+    with path.open("r+b") as stream:
+        stream.seek(-4, os.SEEK_END)
+        stream.write(np.float32(seed).tobytes())
+    return path
 
 
 def digest(data: bytes) -> str:

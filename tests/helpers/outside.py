@@ -18,7 +18,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from waiting import free_port, until
+from helpers.waits import free_port, until
 
 POSTGRES = os.environ.get(
     "PRESCORE_TEST_POSTGRES", "postgresql+psycopg://postgres@127.0.0.1:5432/test"

@@ -1,7 +1,7 @@
 """What the page shows in its tests: evaluations of a small split, some of them hostile."""
 
-import hostile_text
-from fleet import checkpoint, upload
+from helpers import hostile_text
+from helpers.fleet import checkpoint, upload
 
 IMAGES = 40
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w3 w4 w5"} for at in range(IMAGES)]

@@ -1,4 +1,6 @@
-"""The plug-in of deploy/guide/plugins.md, installed in a folder, whole or with other lines."""
+"""The plug-in of deploy/guide/plugins-and-sandbox.md, installed in a folder, whole or with other
+lines.
+"""
 
 import json
 import re
@@ -10,8 +12,8 @@ import numpy as np
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from builders import ENCODER
-from documents import fenced, read
+from helpers.builders import ENCODER
+from helpers.documents import fenced, read
 from service.contract.formats.architectures import RecurrentConfig
 from service.contract.formats.checkpoint_header import (
     CheckpointDescription,
@@ -19,7 +21,7 @@ from service.contract.formats.checkpoint_header import (
 )
 from workers.inference.plugins import registry
 
-PAGE = "deploy/guide/plugins.md"
+PAGE = "deploy/guide/plugins-and-sandbox.md"
 NAME = "show-and-tell"
 
 

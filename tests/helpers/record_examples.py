@@ -1,4 +1,5 @@
-"""Writes the service's present answers to openapi/examples. Run it by its path.
+"""Writes the service's present answers to openapi/examples. Run it by
+`PYTHONPATH=tests python -m helpers.record_examples`.
 
 Values that still agree stay as written; look at the differences before you commit them.
 """
@@ -7,9 +8,9 @@ import contextlib
 import tempfile
 from pathlib import Path
 
-from example_files import FOLDER, make
-from examples import CANCELED, EXAMPLES, UNDER_WAY, Story, text_of
-from service_here import service_here
+from helpers.example_files import FOLDER, make
+from helpers.examples import CANCELED, EXAMPLES, UNDER_WAY, Story, text_of
+from helpers.service_here import service_here
 
 with contextlib.ExitStack() as stack:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

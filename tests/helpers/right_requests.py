@@ -23,8 +23,8 @@ import httpx
 import schemathesis
 from schemathesis import BaseSchema, Case, HookContext, Response
 
-import example_files
-from fleet import TUS, tus_creation, tus_part
+from helpers import example_files
+from helpers.fleet import TUS, tus_creation, tus_part
 from service.contract.formats import bundles
 from service.contract.metrics import catalogue, families
 

@@ -15,8 +15,8 @@ from typing import TextIO
 import structlog
 import uvicorn
 
-import empty_record
-from fleet import Served, until
+from helpers import stored_records
+from helpers.fleet import Served, until
 from service.access.oidc.exchange import TokenExchange
 from service.contract.assets import AssetFolders
 from service.contract.quotas import QuotaTable
@@ -92,7 +92,7 @@ class ServiceHere(Served):
 
     def forget_models(self) -> None:
         """As if the worker had been started again."""
-        self._toolbox._model = None
+        self._toolbox.forget_model()
 
     def until_awaited(self, identity: str) -> None:
         """Wait until a request waits for this run to change."""
@@ -131,13 +131,15 @@ def service_here(
 ) -> Iterator[ServiceHere]:
     """A service on SQLite and files in `home`, or on the URLs. The caller closes `jvm`."""
     home.mkdir(parents=True, exist_ok=True)
-    engine = database.open_database(url) if url else empty_record.at(home)
+    engine = database.open_database(url) if url else stored_records.open_empty_record(home)
     database.migrate_database(engine)  # the record may be an earlier version's
     records, blobs = Records(engine), open_blobs(blob_url, home, public_url)
     toolbox = Toolbox("cpu", AssetFolders(home, assets), _jvm=jvm)
     turns = Turns(in_process.open_queue(records, blobs, home / "attempts", toolbox, tracer))
     parts = ServiceParts(records, blobs, turns, toolbox.places, speed=speed, public_url=pages)
-    running = AppParts.on(parts, most_runs, outgoing, allowed, jobs)
+    given = {"outgoing": outgoing, "allowed": allowed, "jobs": jobs}
+    given = {name: part for name, part in given.items() if part is not None}
+    running = AppParts.on(parts, most_runs=most_runs, **given)
     try:
         with _logged(home / LOG), _served(running, tracer) as port:
             yield ServiceHere(home, running, turns, port, toolbox)

@@ -1,7 +1,6 @@
 """A service whose processes die at random, and what its evaluations have to be."""
 
 import contextlib
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from random import Random
@@ -9,7 +8,7 @@ from random import Random
 import httpx
 import psutil
 
-from fleet import Fleet, bundle, checkpoint, tus_creation, tus_part, until, upload
+from helpers.fleet import Fleet, checkpoint, digest, tus_creation, tus_part, until, upload
 
 VICTIMS = ("api", "worker", "workers.runtime.child", "janitor", "redis-server")
 PERIOD = 2  # seconds from one kill to the next
@@ -81,7 +80,7 @@ class Pieces:
         return bool(self._left)
 
     def _send(self, client: httpx.Client, data: bytes) -> None:
-        name = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        name = digest(data)
         if self._place is None:
             begin = tus_creation(len(data), kind="checkpoint", digest=name)
             begun = client.post("/v1/uploads", headers=begin)
@@ -123,7 +122,7 @@ def answers(fleet) -> bool:
 def golden_scores(serve_here, folder, identities):
     """The same checkpoints on a service that nobody disturbs: one in this process."""
     with serve_here(folder / "calm") as calm, calm.client() as client:
-        client.put("/v1/datasets/tiny", content=bundle(40))
+        calm.add_dataset()
         scores = {}
         for number, identity in enumerate(identities):
             upload(client, checkpoint(seed=number))

@@ -7,7 +7,7 @@ import tarfile
 import torch
 from torch import nn
 
-from builders import ENCODER
+from helpers.builders import ENCODER
 
 WORDS = ["<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red"]
 FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4

@@ -1,9 +1,9 @@
 """The four captioners of the pre-gen paper (Tanti, Gatt and Muscat 2018), one caption at a time.
 
 Provenance: written from the definitions, independent of workers/. They stand in
-deploy/guide/captioners.md (architectures, classic GRU, decoding); the tensors' names and shapes in
-deploy/guide/files.md. Float64 numpy, no batches, no kept state: a decoder runs its whole prefix
-again at every step. Slow on purpose.
+deploy/guide/file-formats.md (architectures, classic GRU, the tensors' names and shapes) and in
+deploy/guide/scoring.md (decoding). Float64 numpy, no batches, no kept state: a decoder runs its
+whole prefix again at every step. Slow on purpose.
 
 What the definitions leave open is settled like this:
 

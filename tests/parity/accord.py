@@ -7,15 +7,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from parity import learned_sets, systems
-from parity.learned import Resampled
+from parity.learned import Resampled, interval
 from parity.learned_sets import Judged
 from service.contract.metrics import catalogue
+from workers.bench.judging import distractors
 from workers.bench.learned import accord_contrasts, accord_training
 from workers.bench.learned.accord_contrasts import Contrast
+from workers.bench.learned.accord_training import AccordTrainingOptions
 from workers.metrics import postgen, references
 from workers.metrics.accord import model
 from workers.metrics.accord.model import AccordWeights
@@ -33,14 +36,9 @@ _TIE = 1e-10  # scores that are nearer than this are the same
 def learned(data: Path, jvm: Jvm) -> AccordWeights:
     """The shipped model, learned anew from COCO's validation images."""
     texts, said, images = _coco(data, jvm)
-    return accord_training.learn_accord(
-        images,
-        distracted(texts, said),
-        jvm,
-        score=postgen.score_family,
-        tokenizer="ptb",
-        about={"source": SOURCE},
-    ).model
+    asked = AccordTrainingOptions(jvm, postgen.score_family, "ptb")
+    further = distracted(texts, said)
+    return accord_training.learn_accord(images, further, asked, about={"source": SOURCE}).model
 
 
 def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
@@ -59,7 +57,7 @@ def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
 def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
     """Texts with their tokens, those of the distractors among them."""
     texts = {text for image in images for text in image}
-    for pair in accord_training.make_distractor_pairs(images, 0):
+    for pair in distractors.make_distractors(images, 0):
         texts |= {pair.a, pair.b}
     ordered = sorted(texts)
     return dict(zip(ordered, tokenize(ordered, "ptb", jvm), strict=True))
@@ -67,9 +65,8 @@ def tokens_of(images: Texts, jvm: Jvm) -> dict[str, str]:
 
 def distracted(images: Texts, said: Mapping[str, str]) -> Iterator[Contrast]:
     """The six tasks of `prescore judge`, made of these images."""
-    return accord_training.make_distractor_contrasts(
-        accord_training.make_distractor_pairs(images, 0), said
-    )
+    pairs = distractors.make_distractors(images, 0)
+    return accord_training.make_distractor_contrasts(pairs, said)
 
 
 def held_out(images: Texts, jvm: Jvm, most: int, seed: int = 1) -> list[Contrast]:
@@ -156,15 +153,16 @@ class Agreement:
 
 def agreement(judged: Judged, jvm: Jvm, draws: int = 1000) -> dict[str, Agreement]:
     """Of the metric and the lexical ones; `ahead` is the metric less the one of the row."""
+    found = scored(*tokens_of_judged(judged, jvm), jvm, ["accord", *LEXICAL])
+    return ahead("accord", found, judged, draws)
+
+
+def tokens_of_judged(judged: Judged, jvm: Jvm) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The captions and their references."""
     texts = {*judged.captions, *(text for each in judged.reference_sets for text in each)}
     said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
-    found = scored(
-        [said[text] for text in judged.captions],
-        [tuple(said[text] for text in each) for each in judged.reference_sets],
-        jvm,
-        ["accord", *LEXICAL],
-    )
-    return ahead("accord", found, judged, draws)
+    captions = [said[text] for text in judged.captions]
+    return captions, [tuple(said[text] for text in each) for each in judged.reference_sets]
 
 
 def ahead(
@@ -174,30 +172,34 @@ def ahead(
     resampled = Resampled(judged.images, judged.ratings, draws, seed=0)
     taus = {name: resampled(values) for name, values in scores.items()}
     return {
-        name: Agreement(float(values[0]), _interval(values), _interval(taus[own] - values))
+        name: Agreement(float(values[0]), interval(values), interval(taus[own] - values))
         for name, values in taus.items()
     }
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values[1:], [0.025, 0.975])
-    return float(low), float(high)
-
-
-def people_and_systems(data: Path, dataset: str, jvm: Jvm) -> dict[str, float]:
+def people_and_systems(
+    data: Path,
+    dataset: str,
+    jvm: Jvm,
+    metric: str = "accord",
+    images: int | None = None,
+    **tools: Any,
+) -> dict[str, float]:
     """The corpus scores of people's first captions and of twelve captioners, all against the
-    images' other captions.
+    images' other captions; of the first `images`, or of all.
     """
-    texts = list(systems.raw(data, dataset))
+    texts = list(systems.raw(data, dataset))[:images]
     columns = {"people": [image[0] for image in texts]}
     for name in systems.NAMES:
-        columns[name] = systems.system(data, dataset, name).captions
+        columns[name] = systems.system(data, dataset, name).captions[:images]
     prepared = references.prepare_references([image[1:] for image in texts], "ptb", jvm)
     rows = np.arange(len(texts))
     return {
         name: postgen.score_tokens(
-            "accord", tokenize(captions, "ptb", jvm), prepared, rows, jvm
-        ).corpus["accord"]
+            *(metric, tokenize(captions, "ptb", jvm), prepared, rows, jvm),
+            texts=captions,
+            **tools,
+        ).corpus[metric]
         for name, captions in columns.items()
     }
 

@@ -25,7 +25,6 @@ from workers.metrics.accord.large_model import AccordLargeModel
 from workers.metrics.families import accord_large, bertscore
 from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
-from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import text_encoder
 from workers.metrics.vectors.text_encoder import TextEncoder
 
@@ -197,7 +196,7 @@ def agreement(
     """Of the metric, of what it is made of, and of the lexical ones; `ahead` is the metric less the
     one of the row.
     """
-    captions, sets = _tokens(judged, jvm)
+    captions, sets = accord.tokens_of_judged(judged, jvm)
     task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
     scores = {**alone(_read(task)), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
     return accord.ahead("accord_large", scores, judged, draws)
@@ -207,18 +206,10 @@ def agreement_of_refscore(
     judged: Judged, encoder: TextEncoder, jvm: Jvm, draws: int = 1000
 ) -> Agreement:
     """Of RefScore by the same model."""
-    captions, sets = _tokens(judged, jvm)
+    captions, sets = accord.tokens_of_judged(judged, jvm)
     task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
     scores = {"refscore": _as_written("refscore", task)}
     return accord.ahead("refscore", scores, judged, draws)["refscore"]
-
-
-def _tokens(judged: Judged, jvm: Jvm) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The captions and their references."""
-    texts = {*judged.captions, *(text for each in judged.reference_sets for text in each)}
-    said = dict(zip(texts, tokenize(list(texts), "ptb", jvm), strict=True))
-    captions = [said[text] for text in judged.captions]
-    return captions, [tuple(said[text] for text in each) for each in judged.reference_sets]
 
 
 def right(
@@ -252,24 +243,10 @@ def right_without(
 def people_and_systems(
     data: Path, dataset: str, images: int, encoder: TextEncoder, jvm: Jvm
 ) -> dict[str, float]:
-    """The corpus scores of people's first captions and of twelve captioners, all against the
-    images' other captions, of so many images.
-    """
-    texts = list(systems.raw(data, dataset))[:images]
-    columns = {"people": [image[0] for image in texts]}
-    for name in systems.NAMES:
-        columns[name] = systems.system(data, dataset, name).captions[:images]
-    people = [image[1:] for image in texts]
-    prepared = references.prepare_references(people, "ptb", jvm)
+    """The corpus scores of people's first captions and of twelve captioners, of so many images."""
+    people = [image[1:] for image in list(systems.raw(data, dataset))[:images]]
     tools = {"encoder": encoder, "embedded": bertscore.prepare(people, encoder)}
-    found = {}
-    for name, captions in columns.items():
-        tokens = tokenize(captions, "ptb", jvm)
-        scored = postgen.score_tokens(
-            "accord_large", tokens, prepared, np.arange(images), jvm, texts=captions, **tools
-        )
-        found[name] = scored.corpus["accord_large"]
-    return found
+    return accord.people_and_systems(data, dataset, jvm, "accord_large", images, **tools)
 
 
 if __name__ == "__main__":

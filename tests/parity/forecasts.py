@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from histories import HITS, PREFIX, evaluation, pregen
+from helpers.histories import HITS, PREFIX, evaluation, pregen
 from parity import flickr8k
 from service.contract.formats import bundles
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS

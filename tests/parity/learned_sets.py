@@ -97,6 +97,13 @@ def without(people: Mapping[str, tuple[str, ...]], photos: frozenset[str]) -> Pe
     return {image: said for image, said in people.items() if identify_photo(image) not in photos}
 
 
+def unseen(data: Path) -> dict[str, list[tuple[str, ...]]]:
+    """Captions of images that `accord` was not learned from, without Flickr8k's photos."""
+    judged = frozenset(map(identify_photo, expert(data).images))
+    sets = {"COCO": coco(data, "test"), "Flickr30k": flickr30k(data, "test_2016")}
+    return {name: list(without(people, judged).values()) for name, people in sets.items()}
+
+
 def expert(data: Path) -> Judged:
     """Three ratings a caption, from 1 to 4; captions of the image itself left out: 5,664."""
     text = (data / "flickr8k" / "ExpertAnnotations.txt").read_text("utf-8")
@@ -109,11 +116,17 @@ def crowd(data: Path) -> Judged:
     return _judged(data, rated, lambda fields: [float(fields[0])])
 
 
-def _judged(data, rated, ratings_of) -> Judged:
+def flickr8k(data: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Texts by caption, and by image."""
     texts = dict(line.split("\t") for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"))
     of_image: dict[str, list[str]] = {}
     for name, text in texts.items():
         of_image.setdefault(name.split("#")[0], []).append(text)
+    return texts, of_image
+
+
+def _judged(data, rated, ratings_of) -> Judged:
+    texts, of_image = flickr8k(data)
     rows = [line.split("\t") for line in rated]
     rows = [row for row in rows if row[1].split("#")[0] != row[0]]
     return Judged(

@@ -10,7 +10,7 @@ import pytest
 from parity import accord, learned_sets, systems, tables
 from workers.bench.judging import distractors
 from workers.bench.learned import accord_training
-from workers.bench.learned.training_sets import identify_photo
+from workers.bench.learned.accord_training import AccordTrainingOptions
 from workers.metrics import postgen
 from workers.metrics.accord import model
 
@@ -22,15 +22,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def unseen(data, jvm):
     """Contrasts of images that were not learned from; no photo of Flickr8k's is among them."""
-    judged = frozenset(map(identify_photo, learned_sets.expert(data).images))
-    found = {}
-    for name, people in (
-        ("COCO", learned_sets.coco(data, "test")),
-        ("Flickr30k", learned_sets.flickr30k(data, "test_2016")),
-    ):
-        texts = list(learned_sets.without(people, judged).values())
-        found[name] = accord.held_out(texts, jvm, EACH)
-    return found
+    return {
+        name: accord.held_out(texts, jvm, EACH) for name, texts in learned_sets.unseen(data).items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +48,8 @@ def features_of_unseen(unseen, jvm):
 
 def _measured(chosen, jvm):
     known = model.load_shipped_accord().language
-    return accord_training.measure_contrasts(
-        chosen, known, jvm, score=postgen.score_family, tokenizer="ptb"
-    )
+    asked = AccordTrainingOptions(jvm, postgen.score_family, "ptb")
+    return accord_training.measure_contrasts(chosen, known, asked)
 
 
 def _kinds(chosen):
@@ -77,12 +70,7 @@ def test_the_shipped_model_is_learned_again(data, jvm, tmp_path):
 @pytest.mark.parametrize(("name", "judged"), [("Expert", "expert"), ("CrowdFlower", "crowd")])
 def test_it_agrees_with_people_more_than_every_lexical_metric_does(data, jvm, capsys, name, judged):
     found = accord.agreement(getattr(learned_sets, judged)(data), jvm)
-    rows = []
-    for metric, row in found.items():
-        ahead = "" if metric == "accord" else f"{row.ahead[0]:+.3f} … {row.ahead[1]:+.3f}"
-        interval = f"{row.interval[0]:.3f} … {row.interval[1]:.3f}"
-        rows.append((name, metric, f"{row.tau:.4f}", interval, ahead))
-    tables.tell(rows, capsys, PAGE)
+    tables.tell_agreement(name, found, "accord", capsys, PAGE)
     assert all(row.ahead[0] > 0 for metric, row in found.items() if metric != "accord")
 
 
@@ -92,11 +80,7 @@ def test_it_solves_more_distractor_tasks_than_every_lexical_metric(solved, capsy
         metric: [float(kinds[task].mean()) for task in distractors.CATEGORIES]
         for metric, kinds in solved[name].items()
     }
-    rows = [
-        (name, metric, *(f"{100 * share:.1f}" for share in (*found, np.mean(found), min(found))))
-        for metric, found in shares.items()
-    ]
-    tables.tell(rows, capsys, PAGE)
+    tables.tell(tables.rows_of_tasks(name, shares), capsys, PAGE)
     own = shares.pop("accord")
     assert all(np.mean(own) > np.mean(found) for found in shares.values())
     assert all(min(own) > min(found) for found in shares.values())
@@ -104,11 +88,7 @@ def test_it_solves_more_distractor_tasks_than_every_lexical_metric(solved, capsy
 
 @pytest.mark.parametrize("dataset", systems.DATASETS)
 def test_people_are_above_all_twelve_captioners(data, jvm, capsys, dataset):
-    found = accord.people_and_systems(data, dataset, jvm)
-    people, best = found.pop("people"), max(found, key=found.__getitem__)
-    row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
-    tables.tell([row], capsys, PAGE)
-    assert people > found[best]
+    tables.tell_people(dataset, accord.people_and_systems(data, dataset, jvm), capsys, PAGE)
 
 
 def test_every_kind_of_contrasts_is_solved_where_it_was_left_out(

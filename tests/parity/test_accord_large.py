@@ -9,7 +9,6 @@ import pytest
 
 from parity import accord, accord_large, learned_sets, systems, tables
 from workers.bench.judging import distractors
-from workers.bench.learned.training_sets import identify_photo
 from workers.metrics.accord import large_model
 from workers.metrics.vectors import text_encoder
 
@@ -35,13 +34,8 @@ def unseen(data, model, jvm):
     """Contrasts of images that were not learned from, with their right and wrong captions; no photo
     of Flickr8k's is among them.
     """
-    judged = frozenset(map(identify_photo, learned_sets.expert(data).images))
     found = {}
-    for name, people in (
-        ("COCO", learned_sets.coco(data, "test")),
-        ("Flickr30k", learned_sets.flickr30k(data, "test_2016")),
-    ):
-        texts = list(learned_sets.without(people, judged).values())
+    for name, texts in learned_sets.unseen(data).items():
         chosen = accord.held_out(texts, jvm, EACH)
         said = accord.tokens_of(texts, jvm)
         found[name] = (chosen, *accord_large.measured(chosen, said, model, jvm))
@@ -64,12 +58,7 @@ def test_it_agrees_with_people_more_than_words_and_as_much_as_bertscore(
     data, model, jvm, capsys, name, judged
 ):
     found = accord_large.agreement(getattr(learned_sets, judged)(data), model, jvm)
-    rows = []
-    for metric, row in found.items():
-        ahead = "" if metric == "accord_large" else f"{row.ahead[0]:+.3f} … {row.ahead[1]:+.3f}"
-        interval = f"{row.interval[0]:.3f} … {row.interval[1]:.3f}"
-        rows.append((name, metric, f"{row.tau:.4f}", interval, ahead))
-    tables.tell(rows, capsys, PAGE)
+    tables.tell_agreement(name, found, "accord_large", capsys, PAGE)
     assert all(found[metric].ahead[0] > 0 for metric in ("accord", *accord.LEXICAL))
     assert found["bertscore"].ahead[1] > 0  # above it, or equal within the interval
     if name == "Expert":
@@ -90,10 +79,7 @@ def test_it_solves_more_contrasts_than_what_it_is_made_of(unseen, capsys, name):
         metric: [float(kinds[task].mean()) for task in distractors.CATEGORIES]
         for metric, kinds in solved.items()
     }
-    rows = [
-        (name, metric, *(f"{100 * share:.1f}" for share in (*found, np.mean(found), min(found))))
-        for metric, found in shares.items()
-    ]
+    rows = tables.rows_of_tasks(name, shares)
     whole = [[float(part.mean()) for part in kinds.values()] for kinds in solved.values()]
     of_all = zip(solved, whole, strict=True)
     rows += [(name, metric, f"{100 * np.mean(found):.1f}") for metric, found in of_all]
@@ -127,7 +113,4 @@ def test_every_kind_of_contrasts_is_solved_where_it_was_left_out(seen, unseen, j
 @pytest.mark.parametrize("dataset", systems.DATASETS)
 def test_people_are_above_all_twelve_captioners(data, model, jvm, capsys, dataset):
     found = accord_large.people_and_systems(data, dataset, IMAGES, model, jvm)
-    people, best = found.pop("people"), max(found, key=found.__getitem__)
-    row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
-    tables.tell([row], capsys, PAGE)
-    assert people > found[best]
+    tables.tell_people(dataset, found, capsys, PAGE)

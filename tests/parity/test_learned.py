@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import commanding
+from helpers import command_app
 from parity import learned, learned_card, learned_sets
 from workers.metrics.learned import nneval
 
@@ -80,7 +80,7 @@ def test_the_documented_command_makes_the_shipped_model_again(data, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
     command = ["learned", "train", *arguments, "--out", "again.safetensors"]
-    done = CliRunner().invoke(commanding.prescore(), command)
+    done = CliRunner().invoke(command_app.prescore(), command)
     assert done.exit_code == 0, done.output
     again, shipped = (
         nneval.read_nneval(tmp_path / "again.safetensors"),

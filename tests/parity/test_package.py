@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from builders import captions_with_references, sentence
+from helpers.builders import captions_with_references, sentence
 from oracles import coco_scorers
 from parity import systems
 from workers.metrics import postgen, references
@@ -19,21 +19,15 @@ ENGLISH = [
     *("'s", "cannot", "gonna", "No.", "1990s", "...", "it's", "bike", "riding", "waves", "Mr."),
 ]
 HOSTILE = [
-    *(
-        *WORDS,
-        "*NL*",
-        "ﬁ",
-        "e\u0301",
-        "🐕",
-        "<b>",
-        "&amp;",
-        "http://x.org/a?b=c",
-        "\0",
-        "...",
-        "\t",
-    ),
+    *WORDS,
+    *("*NL*", "ﬁ", "e\u0301", "🐕", "<b>", "&amp;", "http://x.org/a?b=c", "\0", "...", "\t"),
     *("x" * 500, "“quoted”", "SCORE", "EVAL", "a\u00a0b", "-LRB-", "#1", "@you", "\u200b", "|"),
 ]
+
+
+def _slow(seed):
+    """More of the same."""
+    return pytest.param(seed, marks=pytest.mark.slow)
 
 
 def _score(family, captions, refs, jvm):
@@ -72,7 +66,7 @@ def _agree(captions, refs, jvm, expected, families=PYTHON):
             )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(_slow(seed) for seed in range(1, 5))])
 @pytest.mark.parametrize("images", [1, 2, 9, 700])
 def test_every_score_is_the_packages(images, seed):
     """700: more than one block."""
@@ -83,7 +77,7 @@ def test_every_score_is_the_packages(images, seed):
         _agree(captions, refs, unused, coco_scorers.each(captions, people))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [0, 1, *(_slow(seed) for seed in range(2, 10))])
 def test_hostile_tokens_are_scored_as_by_the_package(seed):
     """Among others: empty references, an image of one word 3,000 times, words that no reference
     holds.

@@ -1,15 +1,10 @@
 """Published systems scored through HTTP, as a user would send their captions."""
 
-import io
-import tarfile
-
 import pytest
 
-from fleet import until_ended
+from helpers.fleet import bundle_of, until_ended
 from oracles import coco_scorers
 from parity import systems
-from service.contract.formats import bundles
-from service.contract.formats.bundles import BundleItem
 
 SECONDS = 300
 QUICK = "init_1"
@@ -25,18 +20,6 @@ def service(tmp_path_factory, serve_here):
         yield service
 
 
-def _upload(service, folder, name, people):
-    """A test split, by image names."""
-    items = [BundleItem(image, "test", tuple(captions)) for image, captions in people.items()]
-    bundles.write_bundle_folder(folder, items)
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        archive.add(folder / bundles.CAPTIONS, bundles.CAPTIONS)
-    with service.client() as client:
-        answer = client.put(f"/v1/datasets/{name}", content=buffer.getvalue())
-        assert answer.status_code == 201, answer.text
-
-
 def _evaluate(service, dataset, captions, **options):
     """The evaluation's end, and each caption with its scores."""
     said = [{"image": image, "caption": text} for image, text in captions.items()]
@@ -49,12 +32,12 @@ def _evaluate(service, dataset, captions, **options):
 
 
 @pytest.fixture(scope="module", params=DATASETS)
-def published(service, data, tmp_path_factory, request):
+def published(service, data, request):
     """A system, and its captions by image; the set is there, as Karpathy's tokens."""
     dataset = request.param
     names = (data / "systems" / f"imgs_{dataset}.txt").read_text("utf-8").split()
     people = dict(zip(names, systems.references(data, dataset), strict=True))
-    _upload(service, tmp_path_factory.mktemp(dataset), dataset, people)
+    service.add_dataset(dataset, bundle_of(people))
     system = systems.system(data, dataset, QUICK)
     return dataset, system, dict(zip(names, system.captions, strict=True))
 
@@ -71,6 +54,7 @@ def test_published_systems_score_as_published(service, published, tokenizer):
         assert repr(scores["meteor"]) == system.pregen["meteor"]
 
 
+@pytest.mark.slow  # without HTTP: test_systems.py
 def test_a_published_system_scores_as_published_where_no_table_is_read(service, published):
     """METEOR's takes ten seconds of a core."""
     dataset, system, captions = published
@@ -88,11 +72,11 @@ ODD = {
 }
 
 
-def test_odd_captions_are_scored_in_their_own_place_and_warned_of(service, tmp_path):
+def test_odd_captions_are_scored_in_their_own_place_and_warned_of(service):
     """As the published package scores them where it can: without the separator."""
     people = {image: references for image, (_, references, _) in ODD.items()}
     captions = {image: caption for image, (caption, _, _) in ODD.items()}
-    _upload(service, tmp_path, "odd", people)
+    service.add_dataset("odd", bundle_of(people))
     found, items = _evaluate(service, "odd", captions, postgen=["bleu", "rouge_l", "cider_d"])
     warned = {each["image"]: each["code"] for each in found["warnings"]}
     assert warned == {image: code for image, (_, _, code) in ODD.items() if code}

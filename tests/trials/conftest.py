@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-import outside
-from fleet import Fleet, bundle
-from redis_server import Server
+from helpers import outside
+from helpers.fleet import Fleet
+from helpers.redis_server import Server
 
 # T36: the same trials on other parts. `slow`, because all of it runs on the embedded ones already.
 STANDS_ON = [
@@ -41,10 +41,7 @@ def _started(request, tmp_path_factory):
         if request.param == "outside":
             server = request.getfixturevalue("s3_server")
             environment = stack.enter_context(outside.or_skip(outside.parts(server)))
-        fleet = Fleet(tmp_path_factory.mktemp("fleet"), **environment).start()
-        yield fleet
-        if fleet.stands:
-            fleet.stop()
+        yield stack.enter_context(Fleet(tmp_path_factory.mktemp("fleet"), **environment))
 
 
 @pytest.fixture(params=STANDS_ON)
@@ -58,8 +55,7 @@ def empty_fleet(request, tmp_path_factory):
 def standing(request, tmp_path_factory):
     """A service with one small dataset, for all trials that leave it as they found it."""
     with _started(request, tmp_path_factory) as fleet:
-        with fleet.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        fleet.add_dataset()
         yield fleet
 
 

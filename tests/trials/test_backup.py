@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-import outside
-from backups_made import backup_of
-from fleet import ROOT, Fleet, bundle, checkpoint, until, until_ended, upload
+from helpers import outside
+from helpers.backup_files import backup_of
+from helpers.fleet import ROOT, Fleet, checkpoint, until, until_ended, upload
+from helpers.storms import answers, blow, golden_scores, post
 from service.contract.errors import InvalidSetting
 from service.contract.settings import Settings
 from service.operate import home as homes
 from service.operate.backups import creation, restoration
-from storms import answers, blow, golden_scores, post
 
 SECONDS, RUNS, BACKUPS = 60, 40, 4  # of a storm
 FEW = 3
@@ -44,37 +44,29 @@ def test_a_backup_beside_deaths_has_all_that_was_acknowledged(fleet, serve_here,
 
 def _prescore(*words, **environment):
     command = [sys.executable, "-m", "service", *map(str, words)]
-    told_ = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told_.returncode == 0, told_.stderr
-    return told_.stdout
+    options = {"cwd": ROOT, "env": {**os.environ, **environment}, "capture_output": True}
+    done = subprocess.run(command, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
 def test_backups_of_a_storm_are_whole_wherever_they_are_restored(tmp_path, serve_here, s3_server):
     """Into an empty home, and into PostgreSQL and S3: what ended has its scores, the rest ends."""
-    fleet, taken = Fleet(tmp_path / "home").start(), []
+    taken = []
 
     def back_up(submitted):
         if len(submitted) >= (len(taken) + 1) * RUNS // BACKUPS:
             file = tmp_path / f"{len(taken)}.tar"
             taken.append((file, dict(submitted)))
-            print(_prescore("backup", file, "--home", fleet.home))
+            print(_prescore("backup", file, "--home", tmp_path / "home"))
 
-    try:
+    with Fleet(tmp_path / "home") as fleet:
+        fleet.add_dataset()
         with fleet.client() as client:
-            client.put("/v1/datasets/tiny", content=bundle(40))
             identities = [upload(client, checkpoint(seed=at)) for at in range(RUNS)]
         golden = golden_scores(serve_here, tmp_path, identities)
         blow(fleet, identities, SECONDS, Random(SECONDS), back_up)
-    finally:
-        fleet.stop()
     assert len(taken) == BACKUPS
     for file, acknowledged in taken:
         _prescore("restore", file, "--home", tmp_path / file.stem)
@@ -86,21 +78,17 @@ def test_backups_of_a_storm_are_whole_wherever_they_are_restored(tmp_path, serve
 
 
 def _has_all(fleet, acknowledged, golden):
-    fleet.start()
-    try:
-        with fleet.client() as client:
-            for number, identity in acknowledged.items():
-                found = until_ended(client, identity, 60)
-                assert found["status"] == "succeeded", found
-                assert found["scores"] == golden[number]
-    finally:
-        fleet.stop()
+    with fleet, fleet.client() as client:
+        for number, identity in acknowledged.items():
+            found = until_ended(client, identity, 60)
+            assert found["status"] == "succeeded", found
+            assert found["scores"] == golden[number]
 
 
 @pytest.mark.slow
 def test_restorations_that_are_killed_anywhere_are_begun_again(tmp_path, serve_here):
     with serve_here(tmp_path / "home") as service, service.client() as client:
-        client.put("/v1/datasets/tiny", content=bundle(40))
+        service.add_dataset()
         identity = upload(client, checkpoint(seed=0))
         request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": []}
         answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=30"}).json()

@@ -7,7 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fleet import checkpoint, until, until_ended, upload
+from helpers.fleet import checkpoint, until, until_ended, upload
 from service.engine import history
 from service.engine.tables import task_rows
 

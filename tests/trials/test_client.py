@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet import bundle, checkpoint
+from helpers.fleet import checkpoint
 
 PRESCORE = Path(sys.executable).with_name("prescore")
 
@@ -18,8 +18,7 @@ PRESCORE = Path(sys.executable).with_name("prescore")
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        with service.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        service.add_dataset()
         yield service
 
 
@@ -36,28 +35,18 @@ def _prescore(service, *arguments, program=PRESCORE):
 def test_submit_uploads_waits_and_prints_scores(service, tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(checkpoint(seed=900))
-    options = ("--dataset", "tiny/test", "--wait", "--json", "--label", "branch=main")
+    options = ("--dataset", "tiny/test", "--wait", "--json", "--postgen", "bleu,cider_d")
     result = _prescore(service, "submit", path, *options)
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["status"] == "succeeded"
-    assert {"cider_d", "bleu_4", "meteor", "rouge_l", "perplexity"} <= set(found["scores"])
+    assert {"cider_d", "bleu_4", "perplexity"} <= set(found["scores"])
     again = json.loads(_prescore(service, "submit", path, *options).stdout)
     assert again["scores"] == found["scores"]
     assert all(task["cached"] for task in again["tasks"])
     assert _prescore(service, "status", found["id"]).returncode == 0
     scores = _prescore(service, "scores", found["id"], "--pregen", "--json")
     assert "mean_join_prob_miss0" in scores.stdout
-
-
-def test_captions_of_any_system_are_scored(service, tmp_path):
-    outputs = [{"image_id": 900 + n, "caption": "w2 w3 w4 w5"} for n in range(40)]
-    (tmp_path / "captions.json").write_text(json.dumps(outputs))
-    result = _prescore(
-        service, "submit", tmp_path / "captions.json", "--dataset", "tiny/test", "--wait", "--json"
-    )
-    assert result.returncode == 0, result.stderr
-    assert set(json.loads(result.stdout)["scores"]) >= {"cider_d", "meteor"}
 
 
 def test_what_is_refused_exits_with_2_and_the_place(service, tmp_path):

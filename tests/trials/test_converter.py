@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-import converters
-import image_encoders
 import prescore
-from fleet import Fleet, checkpoint, digest, until, until_ended, upload
+from helpers import converters, image_encoders
+from helpers.fleet import Fleet, checkpoint, digest, until, until_ended, upload
+from helpers.torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import attempts, task_rows
-from torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
 from workers.conversion import canonical_checkpoints
 from workers.conversion.foreign_files import ConversionLimits
 from workers.offline import assets
@@ -42,9 +41,8 @@ def served(converter, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     encoder = image_encoders.write(home / "encoder.safetensors", seed=3)
     assets.add_asset("image-encoder", encoder, AssetFolders(home))
-    fleet = Fleet(home, PRESCORE_CONVERTER=str(converter.socket)).start()
-    yield fleet
-    fleet.stop()
+    with Fleet(home, PRESCORE_CONVERTER=str(converter.socket)) as fleet:
+        yield fleet
 
 
 def _package(name="model.pt"):

@@ -16,12 +16,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-import interface
-import outside
-from fleet import ROOT, bundle, checkpoint, digest, free_port, tus_creation, tus_part, until
+from helpers import interface, outside
+from helpers.fleet import ROOT, bundle, checkpoint, digest, free_port, tus_creation, tus_part, until
+from helpers.networks import Link
 from service.engine import database
 from service.runs.kinds import KINDS
-from silent_link import Link
 
 LATEST = 2.0  # seconds
 BACK = 5.0  # seconds until it serves again

@@ -5,7 +5,7 @@ import contextlib
 import psutil
 import pytest
 
-from fleet import bundle, until
+from helpers.fleet import bundle, until
 
 IMAGES = 3
 

@@ -20,9 +20,9 @@ import sqlalchemy as sa
 from rq import Queue
 from rq.serializers import JSONSerializer
 
-import outside
-from fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
-from pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
+from helpers import outside
+from helpers.fleet import LONG, ROOT, bundle, checkpoint, until, until_ended, upload
+from helpers.fleet_pieces import DEPLOY, SERVICES, STOP_SECONDS, Pieces
 from service.engine import database, task_queue
 from service.engine.records import Records
 from service.engine.tables import attempts

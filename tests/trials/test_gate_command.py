@@ -14,24 +14,20 @@ from pathlib import Path
 import pytest
 
 from client.junit_schema import validate
-from cut_network import Cut, Network
-from fleet import LONG, bundle, checkpoint, free_port
+from helpers.fleet import LONG, checkpoint, free_port
+from helpers.networks import Cut, Network
 
 BIN = Path(sys.executable).parent
 OURS = ("PRESCORE_", "GITHUB_", "CI_", "GIT_")
-SUBMISSION, LOOK, UPLOAD = (
-    b"POST /v1/evaluations ",
-    b"GET /v1/evaluations/",
-    b"PUT /v1/checkpoints/",
-)
+SUBMISSION, LOOK = b"POST /v1/evaluations ", b"GET /v1/evaluations/"
+UPLOAD = b"PUT /v1/checkpoints/"
 
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
     """Without SPICE's grammar, so that a metric is unavailable."""
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        with service.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        service.add_dataset()
         yield service
 
 

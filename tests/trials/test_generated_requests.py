@@ -12,9 +12,9 @@ import time
 import httpx
 import pytest
 
-import interface
-from fleet import checkpoint, upload
-from generated import Requests
+from helpers import interface
+from helpers.fleet import checkpoint, upload
+from helpers.random_requests import Requests
 
 SECONDS = float(os.environ.get("GENERATED_SECONDS", "60"))
 SEED = int(os.environ.get("GENERATED_SEED", "1"))

@@ -10,7 +10,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from fleet import ROOT, Fleet, free_port, until
+from helpers.fleet import ROOT, Fleet, free_port, until
 from service.contract.errors import InvalidSetting
 from service.engine import database
 from service.operate import own_redis
@@ -77,25 +77,17 @@ def test_the_rules_of_our_redis_are_those_of_a_fleets_workers():
     assert ours.splitlines() == [default, worker]
 
 
-@pytest.fixture
-def later(tmp_path):
-    """A home whose record a later version has made."""
-    home = tmp_path / "home"
-    home.mkdir()
-    engine = database.open_database(f"sqlite:///{home / 'record.sqlite'}")
+def test_a_record_of_a_later_version_is_refused(tmp_path):
+    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
     database.migrate_database(engine)
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    yield home
+    with pytest.raises(InvalidSetting, match="which a later version"):
+        database.check_revision(engine)
     engine.dispose()
-
-
-def test_a_record_of_a_later_version_is_refused(later):
-    refused = _serve(later)
+    refused = _serve(tmp_path)
     assert refused.returncode == 2
     assert "revision 9999, which a later version of Prescore has made" in refused.stderr
-    with pytest.raises(InvalidSetting, match="which a later version"):
-        database.check_revision(database.open_database(f"sqlite:///{later / 'record.sqlite'}"))
 
 
 def _ends(fleet):
@@ -113,9 +105,7 @@ def _answers(fleet):
 @pytest.mark.slow
 def test_a_redis_that_cannot_be_started_again_ends_nothing(tmp_path):
     """Its folder is away for a while."""
-    with contextlib.ExitStack() as stack:
-        fleet = Fleet(tmp_path / "home").start()
-        stack.callback(fleet.stop)
+    with Fleet(tmp_path / "home") as fleet:
         server = Path(own_redis._program()).name
         others = [process.pid for process in fleet.family() if process.name() != server]
         (fleet.home / "redis").rename(fleet.home / "away")

@@ -13,8 +13,8 @@ from hashlib import sha256
 import pytest
 from typer.testing import CliRunner
 
-import commanding
 import prescore
+from helpers import command_app
 
 DIGEST = "sha256:" + "0" * 64
 MOST_KILOBYTES = 700_000  # 16 MB of JSON take 600 MB as Python's objects, if made for it
@@ -189,7 +189,15 @@ def _url(server):
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-@pytest.mark.parametrize("asked", ANSWERS, ids=lambda asked: asked[:40])
+# As many values in other forms: those of `lists` are in the ordinary run.
+ALIKE = {f"client.dataset('{name}')" for name in ("some lists", "nested", "numbers", "objects")}
+ASKED = [
+    pytest.param(asked, id=asked[:40], marks=pytest.mark.slow if asked in ALIKE else ())
+    for asked in ANSWERS
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
 def test_an_answer_is_refused_at_its_bound(asking, hostile, tmp_path, asked):
     hostile.answer = ANSWERS[asked]
     asking.stdin.write(json.dumps([_url(hostile), str(tmp_path), asked]) + "\n")
@@ -213,7 +221,7 @@ def test_score_here_takes_no_dataset_of_a_service_that_says_something_else(
         facts = {"name": "x", "version": "v1", "digest": digest, "splits": {}}
         hostile.answer = _whole(facts)
         command = ["score", "outputs.json", "--dataset", "x/test", "--here"]
-        done = CliRunner().invoke(commanding.prescore(), command)
+        done = CliRunner().invoke(command_app.prescore(), command)
         assert done.exit_code == 4, done.output
         assert "not an answer of Prescore" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"outputs.json", "home"}

@@ -10,7 +10,7 @@ import threading
 import psutil
 import pytest
 
-from fleet import bundle, until, until_ended
+from helpers.fleet import bundle, until, until_ended
 
 CAPTIONS = [{"image": f"{index}.jpg", "caption": "w3 w4 w5 w6 w7 w8"} for index in range(30)]
 REQUEST = {

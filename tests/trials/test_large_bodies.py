@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-import meanwhile
+from helpers import load_probes
 from service.contract import limits
 
 BYTES = limits.BODY_BYTES - 1000
@@ -99,7 +99,7 @@ def test_what_is_too_much_is_refused_at_once(fleet, route, case, values):
     data = BODIES[route][case](values).encode()
     headers = {"Content-Type": "application/json"}
     with (
-        meanwhile.served(fleet, f"{values} {case}", 0.05),
+        load_probes.served(fleet, f"{values} {case}", 0.05),
         httpx.Client(base_url=fleet.url, timeout=120) as client,
     ):
         answer, seconds = _soonest(client, route, data, headers)
@@ -136,7 +136,7 @@ def test_who_sends_all_of_this_delays_nobody(fleet, size):
     headers = {"Content-Type": "application/json"}
 
     with (
-        meanwhile.served(fleet, f"{len(bodies)} large bodies, {size}"),
+        load_probes.served(fleet, f"{len(bodies)} large bodies, {size}"),
         httpx.Client(base_url=fleet.url, timeout=120, headers=headers) as client,
     ):
         answers = [client.post(f"/v1/{route}", content=body) for route, body in 2 * bodies]

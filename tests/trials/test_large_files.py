@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-import meanwhile
-from contract_files import tar, tar_block, tar_entry
-from fleet import checkpoint, digest, until, until_ended
+from helpers import load_probes
+from helpers.contract_files import tar, tar_block, tar_entry
+from helpers.fleet import checkpoint, digest, until, until_ended
 from service.contract import limits
 
 NAMES = itertools.count()
@@ -24,7 +24,7 @@ SIZES = [4_000, pytest.param(100_000, marks=pytest.mark.slow)]
 
 @pytest.fixture
 def others(fleet):
-    with meanwhile.served(fleet, "a large file"):
+    with load_probes.served(fleet, "a large file"):
         yield
 
 

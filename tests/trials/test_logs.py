@@ -2,7 +2,7 @@
 
 import json
 
-from fleet import until
+from helpers.fleet import until
 
 
 def _about(fleet, identity):

@@ -6,7 +6,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fleet import LONG, Fleet, bundle, checkpoint, until, upload
+from helpers.fleet import LONG, Fleet, checkpoint, until, upload
 from service.engine.tables import attempts
 
 SEEDS = itertools.count(6000)
@@ -15,12 +15,9 @@ SEEDS = itertools.count(6000)
 @pytest.fixture(scope="module")
 def outaged(tmp_path_factory, server):
     """A service that stands on that Redis, which is there again when a trial is over."""
-    home = tmp_path_factory.mktemp("outaged")
-    fleet = Fleet(home, PRESCORE_REDIS_URL=server.url).start()
-    with fleet.client() as client:
-        client.put("/v1/datasets/tiny", content=bundle(40))
-    yield fleet
-    fleet.stop()
+    with Fleet(tmp_path_factory.mktemp("outaged"), PRESCORE_REDIS_URL=server.url) as fleet:
+        fleet.add_dataset()
+        yield fleet
 
 
 def _request(client, **more):

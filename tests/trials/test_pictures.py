@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import image_encoders
 import prescore
-from fleet import checkpoint
+from helpers import image_encoders
+from helpers.fleet import checkpoint
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.offline import assets

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-import outside
-import plugin_packages as packages
-from fleet import Fleet, bundle, digest, until, until_ended
+from helpers import outside
+from helpers import plugin_packages as packages
+from helpers.fleet import Fleet, bundle, digest, until, until_ended
 from service.engine import fleet_status
 
 HANGS = "from workers.inference.plugins import registry\nregistry.SECONDS = 1.0\n" + (
@@ -30,10 +30,7 @@ def fleet(request, tmp_path):
         if request.param != "embedded":
             server = request.getfixturevalue("s3_server")
             parts = stack.enter_context(outside.or_skip(outside.parts(server)))
-        fleet = Fleet(tmp_path / "home", PYTHONPATH=path, **parts).start()
-        yield fleet
-        if fleet.stands:
-            fleet.stop()
+        yield stack.enter_context(Fleet(tmp_path / "home", PYTHONPATH=path, **parts))
 
 
 def _told(fleet):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from documents import blocks, fenced, section
+from helpers.documents import blocks, fenced, section
 
-HEADINGS = ("A first score", "From the shell and from Python")
+HEADINGS = ("A first score", "Over HTTP", "From Python")
 BIN = Path(sys.executable).parent
 
 
@@ -53,14 +53,14 @@ def _lines(heading):
 
 
 @pytest.mark.slow
-def test_the_readmes_curl_gives_a_first_score_and_its_client_the_others(fleet, shell):
-    first, further = map(_lines, HEADINGS)
-    typed = first.replace("URL=http://127.0.0.1:8000", f"URL={fleet.url}")
-    assert typed != first
+def test_the_readmes_commands_curl_and_python_give_scores(fleet, shell):
+    commands, curl, _ = map(_lines, HEADINGS)
+    scores = shell("sh", "-e", "-c", commands)
+    assert "cider_d" in scores
+    typed = curl.replace("URL=http://127.0.0.1:8000", f"URL={fleet.url}")
+    assert typed != curl
     answer = shell("sh", "-e", "-c", typed)
     assert re.search(r'"perplexity":\{"value":\d', answer), answer[-2000:]
-    board = shell("sh", "-e", "-c", further)
-    assert "cider_d" in board
-    (code,) = fenced(section("README.md", HEADINGS[1]), "python")
+    (code,) = fenced(section("README.md", HEADINGS[2]), "python")
     scores = shell(sys.executable, "-c", code)
     assert {"cider_d", "bleu_4", "meteor", "rouge_l", "perplexity"} <= set(scores.split())

@@ -14,17 +14,23 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
-import numpy as np
 import pytest
 
-import outside
 import prescore
-from builders import model, tensors
-from cut_network import Network
-from fleet import ROOT, Fleet, Served, digest, tus_creation, tus_part, until
-from prescore.http import resumed, retries
+from helpers import outside
+from helpers.fleet import (
+    ROOT,
+    Fleet,
+    Served,
+    digest,
+    tus_creation,
+    tus_part,
+    until,
+    write_large_checkpoint,
+)
+from helpers.networks import Network
+from prescore.http import resumable_uploads, retries
 from service.engine.blobs import open_blobs
-from workers.inference import checkpoints
 
 SEEDS = itertools.count(5000)
 GUIDE = ROOT / "deploy" / "guide" / "uploads.md"
@@ -39,12 +45,6 @@ class CuttingNetwork(Network):
         self._random = random.Random(seed)
         self._bounds = least, most
         super().__init__(port)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # the listener was closed
-            while True:
-                near, _ = self._listener.accept()
-                self._lead(near)
 
     def _lead(self, near: socket.socket) -> None:
         try:
@@ -73,21 +73,6 @@ class CuttingNetwork(Network):
                 far.sendall(data)
                 rest = None if rest is None else rest - len(data)
         self._end(near, far)
-
-
-def _file(folder, megabytes, seed):
-    """A checkpoint of that size; equal but for its last bytes, which the seed decides."""
-    whole = folder / f"whole-{megabytes}"
-    if not whole.exists():
-        words = max(2, 1_000_000 * megabytes // (4 * 3 * 512))
-        large = tensors("merge", "gru", size=512, words=words)
-        checkpoints.write_checkpoint(whole, model("merge", "gru", large))
-    path = folder / f"{seed}.safetensors"
-    shutil.copyfile(whole, path)
-    with path.open("r+b") as stream:
-        stream.seek(-4, 2)
-        stream.write(np.float32(seed).tobytes())
-    return path
 
 
 def _is_stored(fleet: Served, path) -> bool:
@@ -129,7 +114,7 @@ def _send_some(fleet, url, content, offset, count):
 
 def test_an_upload_is_cut_at_thirty_random_places_and_its_api_is_killed(fleet, tmp_path):
     """T12: the offset never goes back, also across a crash: what was told is kept."""
-    content = _file(tmp_path, 12, next(SEEDS)).read_bytes()
+    content = write_large_checkpoint(tmp_path, 12, next(SEEDS)).read_bytes()
     url = _begin(fleet, content)
     chance, told, offsets = random.Random(12), 0, set()
     for cut in range(30):
@@ -206,12 +191,12 @@ def test_many_uploads_at_once_are_cut_and_the_api_is_killed(
     fleet, tmp_path, monkeypatch, count, megabytes, kills
 ):
     """T12: every byte right; memory of the API flat. Clients: ours, tuspy, curl."""
-    monkeypatch.setattr(resumed, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(resumable_uploads, "LARGE_BYTES", 1 << 20)
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.1)
     ways = _ways()
     if len(ways) < 3:
         print(f"only {[way.__name__ for way in ways]}: the others are not installed")
-    files = [_file(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
+    files = [write_large_checkpoint(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
     size = files[0].stat().st_size
     memory = []
 
@@ -255,7 +240,7 @@ def test_parts_go_to_the_store_while_it_is_cut_off_and_the_api_is_killed(
 ):
     """T12 with parts that clients send to the store: every byte right, and nothing left there."""
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.1)
-    files = [_file(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
+    files = [write_large_checkpoint(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
     url, environment = outside.new_bucket(s3_server)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -264,7 +249,7 @@ def test_parts_go_to_the_store_while_it_is_cut_off_and_the_api_is_killed(
     memory = []
     with (
         CuttingNetwork(int(s3_server.rpartition(":")[2]), 2 * count, *bounds, seed=8) as network,
-        _fleet(
+        Fleet(
             tmp_path / "home", PRESCORE_BLOB_URL=url, PRESCORE_BLOB_PUBLIC_URL=network.url
         ) as fleet,
         ThreadPoolExecutor(count) as pool,
@@ -285,15 +270,6 @@ def test_parts_go_to_the_store_while_it_is_cut_off_and_the_api_is_killed(
     print(
         f"T12 {count} x {megabytes} MB in parts, {kills} kills: API {max(memory) >> 20} MB at most"
     )
-
-
-@contextlib.contextmanager
-def _fleet(home, **environment):
-    fleet = Fleet(home, **environment).start()
-    try:
-        yield fleet
-    finally:
-        fleet.stop()
 
 
 def _at_the_store(fleet, names, size) -> float:
@@ -340,7 +316,7 @@ def small_disk(tmp_path):
 
 def test_an_upload_goes_on_when_the_disk_has_room_again(serve_here, tmp_path, small_disk):
     """T15: 507 with what is there kept, and no restart."""
-    content = _file(tmp_path, 8, next(SEEDS)).read_bytes()
+    content = write_large_checkpoint(tmp_path, 8, next(SEEDS)).read_bytes()
     with serve_here(tmp_path / "home", blob_url=f"file://{small_disk}") as service:
         url = _begin(service, content)
         full = httpx.patch(url, content=content, headers=tus_part(0))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet import ROOT
+from helpers.fleet import ROOT
 from service.access import keys
 from service.contract.askers import Scope
 

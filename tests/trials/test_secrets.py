@@ -5,8 +5,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-import outside
-from fleet import Fleet, bundle, checkpoint, until, upload
+from helpers import outside
+from helpers.fleet import Fleet, bundle, checkpoint, until, upload
 from service.access import keys
 from service.contract.askers import Scope
 
@@ -26,14 +26,10 @@ def _with_password(url, user, password):
 @pytest.fixture(scope="module")
 def trusting(tmp_path_factory, s3_server):
     with outside.or_skip(outside.parts(s3_server)) as environment:
-        for name, user in (
-            ("PRESCORE_DATABASE_URL", "postgres"),
-            ("PRESCORE_REDIS_URL", "default"),
-        ):
+        for name, user in zip(PASSWORDS, ("postgres", "default"), strict=True):
             environment[name] = _with_password(environment[name], user, PASSWORDS[name])
-        fleet = Fleet(tmp_path_factory.mktemp("secrets"), **environment).start()
-        yield fleet
-        fleet.stop()
+        with Fleet(tmp_path_factory.mktemp("secrets"), **environment) as fleet:
+            yield fleet
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-from fleet import bundle, checkpoint, digest, until, upload
+from helpers.fleet import bundle, checkpoint, digest, until, upload
 from service.contract.plan.tasks import BLOCK_IMAGES, Blob, Task
 from service.engine import intake
 from service.engine.tables import attempts, task_rows

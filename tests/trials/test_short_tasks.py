@@ -2,14 +2,13 @@
 
 import json
 import time
-from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from fleet import CERTIFICATES, bundle_of, checkpoint, until, upload
+from helpers.executors import FakeExecutor
+from helpers.fleet import bundle_of, checkpoint, until, upload
 from service.contract.plan.tasks import Task
 from service.engine import intake, task_queue
 from service.engine.blobs import open_blobs
@@ -18,38 +17,11 @@ from service.engine.tables import task_rows
 from service.engine.task_queue import RedisQueue
 from workers.runtime import short_tasks
 from workers.runtime.attempt_files import AttemptFiles
-from workers.runtime.runner import RunnerLimits
 from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
-from workers.runtime.warm_child import ChildAnswer, ChildExit, ExitCause
+from workers.runtime.warm_child import ChildAnswer
 
 LARGE = 20_000  # images
 MOST = {"beam": 80, "min_words": 900, "max_words": 1000}  # 15 s an image: what is accepted
-
-
-class Warm:
-    """A child that answers at once, or never, and holds so many bytes."""
-
-    peak_bytes = 0
-    last_output = ""
-
-    def __init__(self, *, answers: bool, held: int) -> None:
-        self._answers = answers
-        self._held = held
-
-    def send(self, request):
-        Path(request["result"]).write_text("scores")
-
-    def receive(self, seconds):  # noqa: ARG002
-        return ChildAnswer({"summary": {}}) if self._answers else None
-
-    def memory(self):
-        return self._held
-
-    def end(self):
-        return ChildExit("", ExitCause.OWN)
-
-    def close(self):
-        """Nothing to close."""
 
 
 @pytest.fixture
@@ -69,11 +41,13 @@ def standing_by(records, queue, tmp_path):
     """Makes what a worker of metrics has for short tasks."""
 
     def make(*, answers=True, held=0):
+        def receive(child, _):
+            child.result.write_text("scores")
+            return ChildAnswer({"summary": {}}) if answers else None
+
         workplace = AttemptFiles(open_blobs(None, tmp_path), tmp_path / "attempts")
         having = records, queue, workplace, "metrics@here:1-0"
-        runner = ShortTaskRunner(
-            *having, lambda: Warm(answers=answers, held=held), RunnerLimits(1000)
-        )
+        runner = ShortTaskRunner(*having, lambda: FakeExecutor(receive, held), 1000)
         return ShortTasks(runner, records, queue, ["metrics", "parsing"])
 
     return make
@@ -131,11 +105,6 @@ def test_a_worker_that_stops_hands_its_short_work_back(records, queue, standing_
     assert _states(records) == [("never", "ready", True, 0)]
 
 
-def _client(fleet, address):
-    transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
-    return httpx.Client(base_url=fleet.url, timeout=60, transport=transport)
-
-
 def _submit(client, identity, **more):
     request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": [], **more}
     answer = client.post("/v1/evaluations", json=request)
@@ -157,7 +126,7 @@ def test_prefix_scores_come_while_one_image_of_a_long_search_is_decoded(fleet):
     """T66: of the longest searches that are accepted, on one worker. They came after 15 s, or 60
     where others used the cores, and come after 3.
     """
-    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+    with fleet.client_at("127.0.0.1") as one, fleet.client_at("127.0.0.2") as other:
         large = upload(one, checkpoint(seed=900, size=512, words=10_000))
         small = upload(other, checkpoint(seed=901))
         searches = [
@@ -195,7 +164,7 @@ def _score(client, dataset, metric):
 @pytest.mark.slow
 def test_bleu_comes_while_meteor_of_many_captions_is_computed(fleet):
     """T66: on one worker. It came after 41 s, when METEOR had ended, and comes after 3 to 7."""
-    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+    with fleet.client_at("127.0.0.1") as one, fleet.client_at("127.0.0.2") as other:
         for name, images in (("large", LARGE), ("small", 40)):
             data = bundle_of(_captions(0, images))
             assert one.put(f"/v1/datasets/{name}", content=data).status_code in (200, 201)

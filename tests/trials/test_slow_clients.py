@@ -14,7 +14,7 @@ from functools import partial
 import httpx
 import pytest
 
-import meanwhile
+from helpers import load_probes
 from service.contract import limits
 
 POST = b"POST /v1/evaluations HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -66,15 +66,17 @@ def test_hundreds_of_slow_clients_delay_nobody(fleet):
     with _slow(fleet, firsts):
         _served(fleet, 0)  # until what they have sent is read
         waited = _served(fleet, 2)
-    print(f"T58 beside 400 slow clients: {meanwhile.p99(waited):.3f} s, at most {max(waited):.3f}")
-    assert meanwhile.p99(waited) < 1
+    print(
+        f"T58 beside 400 slow clients: {load_probes.p99(waited):.3f} s, at most {max(waited):.3f}"
+    )
+    assert load_probes.p99(waited) < 1
 
 
 @pytest.mark.slow
 def test_whoever_is_closed_delays_nobody(fleet):
     """T58: 400 clients, until the service's patience with them ends, and all are closed at once."""
     firsts = itertools.islice(itertools.cycle(SLOW.values()), 400)
-    with meanwhile.served(fleet, "400 slow clients"), _slow(fleet, firsts):
+    with load_probes.served(fleet, "400 slow clients"), _slow(fleet, firsts):
         _served(fleet, 2 * limits.PATIENCE + 5)
 
 
@@ -110,7 +112,7 @@ def _until_closed(fleet, beginning):
 
 
 def test_an_endless_header_is_refused_at_once(fleet):
-    with meanwhile.asked(f"{fleet.url}/v1/evaluations?limit=1", 0.02) as waited:
+    with load_probes.asked(f"{fleet.url}/v1/evaluations?limit=1", 0.02) as waited:
         seconds = _until_closed(fleet, POST + b"X-Long: ")
     print(f"T58 a header of 60 MB: {seconds:.2f} s, others at most {max(waited):.2f} s")
     assert seconds < 5  # most of it is the sending, and other tests compute meanwhile
@@ -122,7 +124,7 @@ def test_an_endless_header_is_refused_at_once(fleet):
 def test_endless_headers_delay_nobody(fleet, kind):
     """T58: wherever a header may be endless, by ten clients at once, again and again."""
     longest = 0.0
-    with meanwhile.served(fleet, f"ten endless headers, {kind}"), ThreadPoolExecutor(10) as pool:
+    with load_probes.served(fleet, f"ten endless headers, {kind}"), ThreadPoolExecutor(10) as pool:
         over = time.monotonic() + 10
         while time.monotonic() < over:
             beginnings = [ENDLESS[kind]] * 10

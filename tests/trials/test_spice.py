@@ -3,12 +3,11 @@
 import contextlib
 import os
 import signal
-import time
 
 import psutil
 import pytest
 
-from fleet import Fleet, bundle, until
+from helpers.fleet import Fleet, until, until_ended
 from service.contract.assets import AssetFolders
 from workers.offline import assets
 
@@ -22,20 +21,15 @@ REQUEST = {"captions": CAPTIONS, "dataset": "tiny/test", "postgen": ["spider"]}
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
     """A service of its own, without what SPICE needs."""
-    fleet = Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="").start()
-    with fleet.client() as client:
-        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
-    yield fleet
-    fleet.stop()
+    with Fleet(tmp_path_factory.mktemp("a fleet"), PRESCORE_ASSETS="") as fleet:
+        fleet.add_dataset()
+        yield fleet
 
 
 def _evaluate(fleet, request, seconds):
     with fleet.client() as client:
-        found = client.post("/v1/evaluations", json=request).json()
-        deadline = time.monotonic() + seconds
-        while found["status"] in ("queued", "running") and time.monotonic() < deadline:
-            time.sleep(0.1)
-            found = client.get(f"/v1/evaluations/{found['id']}").json()
+        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        found = until_ended(client, identity, seconds)
     return found, {task["name"]: task for task in found["tasks"]}
 
 

@@ -5,11 +5,11 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from fleet import Fleet, bundle, checkpoint, digest, until, until_ended, upload
+from helpers.fleet import Fleet, checkpoint, digest, until, until_ended, upload
+from helpers.storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 from service.access import keys
 from service.contract.askers import Scope
 from service.engine.tables import runs, task_rows
-from storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 
 SECONDS, RUNS, UPLOADS = 60, 60, 12  # of a storm
 
@@ -37,14 +37,13 @@ def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_
 def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, with_key):
     """Uploads come in pieces meanwhile, each of whose bytes is there at the end."""
     rng = random.Random(SECONDS)
-    fleet = Fleet(tmp_path / "home").start()
     files = [checkpoint(seed=1000 + number) for number in range(UPLOADS)]
-    pieces = Pieces(fleet, files)
-    try:
+    with Fleet(tmp_path / "home") as fleet:
+        pieces = Pieces(fleet, files)
         if with_key:
             _, fleet.key = keys.create_key(fleet.records, "red", Scope.ADMIN)
+        fleet.add_dataset()
         with fleet.client() as client:
-            client.put("/v1/datasets/tiny", content=bundle(40))
             identities = [upload(client, checkpoint(seed=at)) for at in range(RUNS)]
         golden = golden_scores(serve_here, tmp_path, identities)
         submitted = blow(fleet, identities, SECONDS, rng, pieces.step)
@@ -62,8 +61,6 @@ def test_a_storm_of_kills_loses_nothing(tmp_path, serve_here, with_key):
                 assert found["status"] == "succeeded", found
                 assert found["scores"] == golden[number]
         _nothing_leaked(fleet)
-    finally:
-        fleet.stop()
 
 
 def _all_ended(fleet, count):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet import Fleet, bundle, checkpoint, until, until_ended, upload
+from helpers.fleet import Fleet, bundle, checkpoint, until, until_ended, upload
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 KEY = "a-key-of-the-collector"
@@ -55,16 +55,16 @@ def collector():
         thread.join()
 
 
+@pytest.mark.slow  # a fleet of its own; spans: service/http/test_traces.py, workers/runtime
 def test_one_trace_leads_from_the_request_through_both_workers(collector, tmp_path):
     sent = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
         "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={KEY}",
         "OTEL_BSP_SCHEDULE_DELAY": "200",
     }
-    fleet = Fleet(tmp_path / "home", **sent).start()
-    try:
+    with Fleet(tmp_path / "home", **sent) as fleet:
+        fleet.add_dataset("tiny", bundle(4))
         with fleet.client() as client:
-            client.put("/v1/datasets/tiny", content=bundle(4))
             asked = {
                 "checkpoint": upload(client, checkpoint(seed=4711)),
                 "dataset": "tiny/test",
@@ -79,7 +79,6 @@ def test_one_trace_leads_from_the_request_through_both_workers(collector, tmp_pa
         told = [_environment(process.pid) for process in fleet.family()]
         assert len(told) > 5
         assert not any(KEY in environment for environment in told)
-    finally:
         assert fleet.stop() < 15
     found = _of_trace(collector)
     (request,) = [span for name, span in found if name == "prescore-api"]

@@ -4,25 +4,19 @@ import itertools
 import signal
 import time
 
-import httpx
 import numpy as np
 import pytest
 
-import meanwhile
-from fleet import CERTIFICATES, bundle, checkpoint, until_ended, upload
+from helpers import load_probes
+from helpers.fleet import bundle, checkpoint, until_ended, upload
 
 NUMBERS = itertools.count()
-
-
-def _client(fleet, address):
-    transport = httpx.HTTPTransport(local_address=address, verify=CERTIFICATES)
-    return httpx.Client(base_url=fleet.url, timeout=60, transport=transport)
 
 
 @pytest.fixture
 def two(fleet):
     """Clients with two addresses."""
-    with _client(fleet, "127.0.0.1") as one, _client(fleet, "127.0.0.2") as other:
+    with fleet.client_at("127.0.0.1") as one, fleet.client_at("127.0.0.2") as other:
         yield one, other
 
 
@@ -62,7 +56,7 @@ def test_eighty_one_submissions_hold_a_friend_up_by_seconds(fleet, two):
     one, friend = two
     assert one.put("/v1/datasets/some", content=bundle(500)).status_code in (200, 201)
     until_ended(one, _submit(one, "some/test", 500), 60)
-    with meanwhile.served(fleet, "81 submissions"):
+    with load_probes.served(fleet, "81 submissions"):
         for _ in range(81):
             _submit(one, "some/test", 500)
         began = time.monotonic()
@@ -78,7 +72,7 @@ def test_long_searches_delay_nobody_who_asks(fleet, client):
     assert client.put("/v1/datasets/large", content=bundle(20_000)).status_code in (200, 201)
     identity = upload(client, checkpoint(seed=65))
     request = {"checkpoint": identity, "dataset": "large/test", "postgen": ["bleu"], "pregen": []}
-    with meanwhile.served(fleet, "long searches"):
+    with load_probes.served(fleet, "long searches"):
         for beam in range(3, 13):
             decoding = {"beam": beam, "max_words": 400}
             answer = client.post("/v1/evaluations", json={**request, "decoding": decoding})

@@ -12,18 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import huggingface_folders
-import image_encoders
-import onnx_bundle_files as onnx_files
-import outside
-import plugin_packages
-import seen_pictures
-import tokenizer_files
-import torch_captioners as of_torch
-from columns_files import WITH_WORDS, columns
-from contract_files import line, tar, tar_entry
-from fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_ended
-from pieces import Pieces
+from helpers import (
+    huggingface_folders,
+    image_encoders,
+    outside,
+    plugin_packages,
+    synthetic_pictures,
+    tokenizer_files,
+)
+from helpers import onnx_bundle_files as onnx_files
+from helpers import torch_captioners as of_torch
+from helpers.columns_files import WITH_WORDS, columns
+from helpers.contract_files import line, tar, tar_entry
+from helpers.fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_ended
+from helpers.fleet_pieces import Pieces
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine import database, fleet_status
@@ -87,12 +89,9 @@ def _on_one_machine(registered, folder, _request):
     home = folder / "home"
     home.mkdir()
     registered.at(home)
-    fleet = Fleet(home, **registered.variables).start()
-    try:
+    with Fleet(home, **registered.variables) as fleet:
         _until_told(fleet.records)
         yield fleet
-    finally:
-        fleet.stop()
 
 
 @contextmanager
@@ -284,7 +283,7 @@ def _photos():
 
 def _seen(folder):
     (folder / "seen").mkdir()
-    seen_pictures.write_dataset(folder / "seen", SEEN)
+    synthetic_pictures.write_dataset(folder / "seen", SEEN)
     return _packed(folder / "seen")
 
 

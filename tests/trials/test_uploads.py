@@ -6,13 +6,10 @@ import itertools
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
-import meanwhile
-from builders import model, tensors
-from fleet import checkpoint, digest, until, upload
-from workers.inference import checkpoints
+from helpers import load_probes
+from helpers.fleet import checkpoint, digest, until, upload, write_large_checkpoint
 
 SEEDS = itertools.count(4000)
 
@@ -31,20 +28,10 @@ def evaluation(client):
 
 
 def _large_files(folder, count, megabytes):
-    """Checkpoints of that size that differ in their last bytes."""
-    words = 1_000_000 * megabytes // (4 * 3 * 512)  # of each: an embedding, two output weights
-    large = tensors("merge", "gru", size=512, words=words)
-    path = folder / "0"
-    checkpoints.write_checkpoint(path, model("merge", "gru", large))
     for number in range(count):
-        other = folder / str(number)
-        if number:
-            other.write_bytes(path.read_bytes())
-        with other.open("r+b") as stream:
-            stream.seek(-4, 2)
-            stream.write(np.float32(number).tobytes())
-        with other.open("rb") as stream:
-            yield other, f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+        path = write_large_checkpoint(folder, megabytes, number)
+        with path.open("rb") as stream:
+            yield path, f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
 def _send(fleet, path, identity):
@@ -74,7 +61,7 @@ def test_large_uploads_side_by_side(fleet, evaluation, tmp_path, count, megabyte
         memory.append(api.memory_info().rss)
 
     with (
-        meanwhile.asked(fleet.url + evaluation, 0.01, weigh) as seconds,
+        load_probes.asked(fleet.url + evaluation, 0.01, weigh) as seconds,
         ThreadPoolExecutor(count) as pool,
     ):
         answers = list(pool.map(lambda file: _send(fleet, *file), files))
@@ -82,7 +69,7 @@ def test_large_uploads_side_by_side(fleet, evaluation, tmp_path, count, megabyte
         assert status == 201, found
         assert (found["digest"], found["bytes"]) == (identity, path.stat().st_size)
     assert max(memory) < 300_000_000
-    assert meanwhile.p99(seconds) < waited
+    assert load_probes.p99(seconds) < waited
 
 
 def test_two_writers_of_the_same_checkpoint_both_succeed(fleet, client, tmp_path):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from fleet import LONG, checkpoint, until, upload
+from helpers.fleet import LONG, checkpoint, until, upload
 from service.engine.tables import runs
 
 SEEDS = itertools.count(3000)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from certificates import Authority
-from fleet import Fleet, bundle, until, until_ended
-from tls_servers import own_address
-from waiting import free_port
+from helpers.certificates import Authority
+from helpers.fleet import Fleet, until, until_ended
+from helpers.tls_servers import own_address
+from helpers.waits import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 RECEIVER = ROOT / "tests" / "helpers" / "webhook_receiver.py"
@@ -41,11 +41,10 @@ def receiving(tmp_path):
             "PRESCORE_OUTGOING_ALLOW": f"{address}:{port}",
             "SSL_CERT_FILE": str(authority.file),
         }
-        fleet = Fleet(tmp_path / "home", **environment).start()
         try:
-            yield fleet, f"https://{address}:{port}/hook", log
+            with Fleet(tmp_path / "home", **environment) as fleet:
+                yield fleet, f"https://{address}:{port}/hook", log
         finally:
-            fleet.stop()
             receiver.kill()
 
 
@@ -70,7 +69,7 @@ def test_nothing_is_lost_when_the_sender_is_killed_and_each_message_is_signed(re
     """Each message is refused once, and while it waits to be sent again the janitor is killed."""
     fleet, url, log = receiving
     with fleet.client() as client:
-        assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
+        fleet.add_dataset()
         made = client.post("/v1/webhooks", json={"url": url}).json()
         identities = []
         for number in range(3):

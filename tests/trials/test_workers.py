@@ -15,7 +15,7 @@ from rq import Queue
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
+from helpers.fleet import LONG, Fleet, bundle, checkpoint, until, until_ended, upload
 from service.engine.tables import attempts, run_tasks, task_rows
 
 SEEDS = itertools.count(500)
@@ -288,7 +288,8 @@ def _counted(client, name):
     return float(next(line for line in lines if line.startswith(f"{name} ")).split()[-1])
 
 
-@pytest.mark.parametrize("harm", [_flip, _cut])
+# Either has another digest: tests/service/engine/blobs
+@pytest.mark.parametrize("harm", [_flip, pytest.param(_cut, marks=pytest.mark.slow)])
 def test_damaged_columns_are_computed_again(fleet, harm):
     """T17: a byte flipped, the tail cut off; another evaluation still gets the right scores."""
     with fleet.client() as client:
@@ -338,6 +339,7 @@ def test_what_others_put_into_our_queues_is_not_executed(fleet, tmp_path):
     assert not canary.exists()
 
 
+@pytest.mark.slow  # four runs; the rule at a Redis: test_wake_ups.py
 def test_redis_may_forget_everything(fleet):
     """T25: FLUSHALL while tasks wait; they are rung for again."""
     with fleet.client() as client:
@@ -368,29 +370,19 @@ def test_a_stopped_worker_hands_its_work_back(fleet):
 
 
 @pytest.mark.slow  # one more child imports torch; told once: the trial before
-def test_a_worker_that_is_told_twice_leaves_nothing_running(fleet):
-    """T24: the second SIGTERM does not wait for the shard."""
+@pytest.mark.parametrize("together", [False, True])
+def test_a_worker_that_is_told_twice_or_with_its_child_leaves_nothing_running(fleet, together):
+    """T24: the second SIGTERM does not wait for the shard; or one to worker and child at once, as a
+    terminal or a container sends it.
+    """
     with fleet.client() as client:
         identity = _long(client)
         _until_running(client, identity)
         worker = fleet.find("workers", "worker", "inference")
+        other = fleet.find("workers.runtime.child", "inference") if together else worker
         worker.terminate()
-        worker.terminate()
-        until(lambda: _dead(worker), 5, "its end")
-        _goes_on(fleet, client, identity)
-
-
-@pytest.mark.slow  # the same again
-def test_a_group_that_is_told_together_leaves_nothing_running(fleet):
-    """T24: SIGTERM to worker and child at once, as a terminal or a container sends it."""
-    with fleet.client() as client:
-        identity = _long(client)
-        _until_running(client, identity)
-        worker = fleet.find("workers", "worker", "inference")
-        child = fleet.find("workers.runtime.child", "inference")
-        worker.terminate()
-        child.terminate()
-        until(lambda: _dead(worker) and _dead(child), 10, "their end")
+        other.terminate()
+        until(lambda: _dead(worker) and _dead(other), 10 if together else 5, "their end")
         _goes_on(fleet, client, identity)
 
 
@@ -435,17 +427,13 @@ def test_a_paused_worker_comes_back_too_late(fleet, seconds):
 @pytest.mark.slow  # a service of its own; one child alone: tests/workers/test_memory_limit.py
 def test_a_task_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
     """T30: with a limit that torch alone exceeds."""
-    fleet = Fleet(tmp_path / "home", PRESCORE_TASK_MEMORY_MB="120").start()
-    try:
-        with fleet.client() as client:
-            client.put("/v1/datasets/tiny", content=bundle(40))
-            for _ in range(2):
-                ended = until_ended(client, _long(client), 40)
-                assert ended["status"] == "failed"
-                assert ended["error"]["code"] == "out_of_memory"
-                assert "the limit is 120 MB" in ended["error"]["detail"]
-    finally:
-        fleet.stop()
+    with Fleet(tmp_path / "home", PRESCORE_TASK_MEMORY_MB="120") as fleet, fleet.client() as client:
+        fleet.add_dataset()
+        for _ in range(2):
+            ended = until_ended(client, _long(client), 40)
+            assert ended["status"] == "failed"
+            assert ended["error"]["code"] == "out_of_memory"
+            assert "the limit is 120 MB" in ended["error"]["detail"]
 
 
 @pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)])

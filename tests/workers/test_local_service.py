@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 import prescore
-from builders import ENCODER, model, tensors
-from fleet import until
+from helpers.builders import ENCODER, model, tensors
+from helpers.fleet import until
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.engine import database
@@ -143,6 +143,6 @@ def test_what_a_killed_command_left_is_canceled_by_the_next_one(long_command):
 
 
 def test_without_the_other_distribution_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("prescore.client.here.entry_points", lambda group: [])
+    monkeypatch.setattr("prescore.client.local_service.entry_points", lambda group: [])
     with pytest.raises(prescore.InvalidArgument, match="pip install"):
         prescore.Client(here=True)

@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from fleet import bundle
-from workers.runtime.runner import RunnerLimits, TaskRunner
+from helpers.fleet import bundle
+from workers.runtime.runner import TaskRunner
 from workers.runtime.warm_child import WarmChild
 
 LIMIT = 10_000_000  # bytes: less than Python takes
@@ -21,7 +21,7 @@ def service(serve_here, tmp_path, monkeypatch):
         children.append(WarmChild("metrics", {**settings, "PRESCORE_TASK_MEMORY": str(LIMIT)}))
         return children[-1]
 
-    limited = functools.partial(TaskRunner, limits=RunnerLimits(LIMIT))
+    limited = functools.partial(TaskRunner, memory_bytes=LIMIT)
     monkeypatch.setattr("workers.runtime.in_process.TaskRunner", limited)
     monkeypatch.setattr("workers.runtime.in_process.ComputingThread", child)
     with serve_here(tmp_path) as service:

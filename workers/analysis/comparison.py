@@ -1,5 +1,5 @@
-"""Two systems on the same images: how far apart they are, how sure that is, whether it may be
-chance, and what difference could have been found.
+"""Comparison of two systems on the same images: their difference, its interval and p value, and the
+difference that could have been found.
 
 The difference is a - b. p comes from approximate randomisation: in each trial a coin decides for
 each image whether the two systems exchange their captions, and p is the share of trials in which
@@ -24,7 +24,7 @@ from service.contract.metrics import signatures
 from service.contract.metrics.draws import AGREEMENT
 from workers.analysis import pregen_intervals, resamples
 from workers.analysis.pregen_intervals import PregenColumns
-from workers.analysis.resamples import Corpus, Floats, ImageSums, Interval
+from workers.analysis.resamples import Floats, ImageSums, Interval
 from workers.metrics.family import FamilyScores
 from workers.progress import Progress, ignore_progress
 
@@ -35,9 +35,7 @@ _EQUAL = 1e-12  # of the two scores: smaller differences come from rounding
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The comparison by one metric. A number is None if it is infinite, or not known because there
-    is a single image or the metric is not made of sums.
-    """
+    """The comparison by one metric; None: infinite, or not known."""
 
     a: float
     b: float
@@ -54,9 +52,7 @@ def compare_scores(
     trials: int = resamples.TRIALS,
     progress: Progress = ignore_progress,
 ) -> dict[str, PairedDifference]:
-    """Compare two systems by each metric that both have. Raises MetricUnavailable if the scores are
-    not of the same images or were computed in different ways.
-    """
+    """Compare two systems by each metric of both; MetricUnavailable if they are unlike."""
     names = [name for name in a.corpus if name in b.corpus]
     _check(a, b, names)
     both = resamples.sum_scores(a), resamples.sum_scores(b)
@@ -83,9 +79,7 @@ def compare_pregen(
 
 @dataclass(frozen=True)
 class TrialDifferences:
-    """The differences a - b of trials in which the two have been mixed, and how much of a shift
-    that all images have in common is left in each: 1 if no image was exchanged, -1 if all were.
-    """
+    """Differences of mixed trials, and how much of a common shift is `kept`, from -1 to 1."""
 
     mixed: Floats
     kept: Floats
@@ -108,7 +102,9 @@ def compute_differences(
     for coins in resamples.draw_swaps(images, trials):
         change = coins @ moved
         some = count[: len(coins)]
-        blocks.append(_less(a.corpus(totals[0] + change, some), b.corpus(totals[1] - change, some)))
+        mine, others = a.corpus(totals[0] + change, some), b.corpus(totals[1] - change, some)
+        with np.errstate(invalid="ignore"):  # inf - inf: checked later
+            blocks.append({name: mine[name] - others[name] for name in mine if name in others})
         kept.append(1 - 2 * coins.mean(axis=1))
         progress(len(coins) * len(blocks), trials)
     mixed, shares = resamples.join_blocks(blocks), np.concatenate(kept)
@@ -161,11 +157,6 @@ def invert_test(
     if needed < 1 or not np.isfinite([lows[needed - 1], highs[-needed]]).all():
         return None
     return float(lows[needed - 1]), float(highs[-needed])
-
-
-def _less(a: Corpus, b: Corpus) -> Corpus:
-    with np.errstate(invalid="ignore"):  # inf - inf: checked later
-        return {name: a[name] - b[name] for name in a if name in b}
 
 
 def _check(a: FamilyScores, b: FamilyScores, names: list[str]) -> None:

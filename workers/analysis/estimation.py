@@ -57,9 +57,7 @@ class ScoreEstimate:
 
 
 def compute_influences(family: str, statistics: Statistics) -> dict[str, Floats]:
-    """By metric, what each image adds to the corpus score, to first order. These numbers sum to 0,
-    except for rounding.
-    """
+    """Compute by metric what each image adds to the corpus score, to first order; the sum is 0."""
     summed = resamples.sum_statistics(family, statistics)
     sums = summed.table.sum(axis=0)
     up = _STEP * np.maximum(np.abs(sums), _STEP)
@@ -80,9 +78,7 @@ def estimate_scores(
     known: Floats,
     past: Statistics | None = None,
 ) -> dict[str, ScoreEstimate]:
-    """Estimates by metric. `statistics` are of these images; `known` (images, columns) is of all
-    images, each column of mean 0; a baseline's statistics, `past`, are of all images too.
-    """
+    """Estimates by metric, of these images' statistics; `known` and `past` are of all images."""
     values = postgen.compute_corpus_scores(family, statistics)
     beside = {} if past is None else _beside(family, past, images)
     return {
@@ -107,9 +103,7 @@ def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[st
 
 
 def fit_estimate(value: float, influence: Floats, beside: Floats, images: int) -> ScoreEstimate:
-    """Estimate the score of all images. `value` and `influence` are of a sample; `beside` (sample,
-    columns) is what is known of the sample, with a mean of 0 over all images.
-    """
+    """Estimate the score of all images from a sample; `beside` has a mean of 0 over all."""
     seen = len(influence)
     if seen == images:
         return ScoreEstimate(value, 0.0, images - 1, 0.0, 1.0)

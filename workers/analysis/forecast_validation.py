@@ -30,9 +30,7 @@ class MetricHistory:
 
 
 def select_history(evaluations: Sequence[PastEvaluation], metric: str) -> MetricHistory:
-    """The history of the evaluations that have a value of this metric. A predictor that is null
-    becomes infinite.
-    """
+    """The evaluations that have a value of this metric; a null predictor becomes infinite."""
     kept = [one for one in evaluations if one.scores.get(metric) is not None]
     return MetricHistory(
         values=np.array([one.scores[metric] for one in kept], np.float64),
@@ -129,9 +127,7 @@ class LeftOutErrors:
 
     @property
     def coverage(self) -> float | None:
-        """The share of errors within intervals made from the other runs' errors; None for fewer
-        than 3 runs.
-        """
+        """The share of errors within intervals by the other runs; None for fewer than 3 runs."""
         if self.many_runs < 3:
             return None
         others = {run: self._without_run(run) for run in np.unique(self.runs)}

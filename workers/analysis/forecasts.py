@@ -53,9 +53,7 @@ def find_comparable_sets(history: MetricHistory) -> Ints:
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Ranks as shares of their set, less their mean; ties get the middle rank. So an evaluation in
-    a large set does not weigh more.
-    """
+    """Ranks as shares of their set, so that large sets weigh no more, less their mean."""
     _, of, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[of]
     centred: Floats = (ranks - ranks.mean()) / len(values)
@@ -133,9 +131,7 @@ def _none(reason: str, card: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _direction(history: MetricHistory, metric: str) -> int:
-    """1 if better pre-gen scores mean more of the metric, else -1. For a metric that is neither
-    good nor bad, the history decides.
-    """
+    """1 if better pre-gen scores mean more of the metric, else -1; the history may decide."""
     higher = catalogue.find_metric(metric).higher_is_better
     if higher is None:
         hits = history.pregen["mean_join_normcount_filter0"]
@@ -203,9 +199,7 @@ def _little_evidence(card: Mapping[str, Any]) -> str | None:
 
 
 def _range(history: MetricHistory, best: _ForecastCandidate) -> tuple[float, float]:
-    """The range where at least two runs have been: one run alone is no evidence of how far runs
-    differ.
-    """
+    """The range of at least two runs: one alone is no evidence of how far runs differ."""
     shown = history.pregen[best.predictor][best.seen.tested]
     return float(shown.min()), float(shown.max())
 

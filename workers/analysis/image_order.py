@@ -17,9 +17,7 @@ STRATA = 16
 
 @dataclass(frozen=True)
 class ImageOrder:
-    """`images` are in the order in which they are decoded; `known` is what is known of each image,
-    in the split's order.
-    """
+    """`images` in the order of decoding; `known` of each image, in the split's order."""
 
     images: NDArray[np.int64]
     known: Floats

@@ -36,9 +36,7 @@ _NEAR = 1e-3  # looks whose information differs by less count as one
 def compute_critical_values(
     looks: Sequence[int], images: int, error: float = _NOMINAL
 ) -> list[float]:
-    """Critical values in standard errors, for looks after these numbers of images, all fewer than
-    `images`.
-    """
+    """Critical values in standard errors, for looks after fewer than all images."""
     information = [n * images / (images - n) for n in looks]
     found: list[float] = []
     spent, last = 0.0, 0.0
@@ -69,9 +67,7 @@ class _LookWalk:
         return cls(places, np.exp(-(places**2) / 2) / math.sqrt(2 * math.pi))
 
     def beyond(self, kept: float, limit: float) -> float:
-        """The probability of being outside at the next look; `kept` is the correlation of both
-        looks.
-        """
+        """The probability of being outside at the next look; `kept`: the looks' correlation."""
         spread = math.sqrt(1 - kept**2)
         above = ndtr((kept * self.places - limit) / spread)
         below = ndtr((-kept * self.places - limit) / spread)
@@ -116,9 +112,9 @@ class LookBatch:
 
 @dataclass(frozen=True)
 class LookRecord:
-    """`images` are in the order in which they were decoded, and so is the first axis of all
-    statistics; `looks` says after how many images each look was; `signatures` are those of the
-    scores, by metric.
+    """Record of looks. `images` are in the order in which they were decoded, and so is the first
+    axis of all statistics; `looks` has the number of images at each look; `signatures` are those of
+    the scores, by metric.
     """
 
     images: NDArray[np.int64]
@@ -128,9 +124,7 @@ class LookRecord:
 
 
 def add_look(before: LookRecord | None, batches: Sequence[LookBatch]) -> LookRecord:
-    """Add one more look: what was scored before is not scored again. Families that have not scored
-    all captions are left out.
-    """
+    """Add a look, without families that have not scored all captions."""
     parts = [{each.family: each.statistics for each in batch.scored} for batch in batches]
     parts = parts if before is None else [dict(before.statistics), *parts]
     families = [name for name in parts[0] if all(name in part for part in parts)]
@@ -151,9 +145,7 @@ def _joined(parts: Sequence[Statistics]) -> Statistics:
 def estimate_from_looks(
     seen: LookRecord, known: Floats, baselines: Mapping[str, Statistics]
 ) -> dict[str, LookEstimate]:
-    """Estimate the scores of the whole set, by metric. `known` (images, columns) is of the whole
-    set, and so are a baseline's statistics, for the families that it has been scored by.
-    """
+    """Estimate the whole set's scores; `known` and baselines' statistics are of all images."""
     critical = _critical(seen, len(known))
     placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit
     images = seen.images[placed]

@@ -95,9 +95,7 @@ class PregenColumns:
 def compute_pregen_intervals(
     material: PregenColumns, names: Sequence[str] | None = None
 ) -> dict[str, Interval]:
-    """95 % intervals by name, of these metrics or the 672. A metric has none if a bound is
-    infinite; there are none for a single image.
-    """
+    """95 % intervals by name; none of a single image, or where a bound is infinite."""
     wanted = list(catalogue.PREGEN if names is None else names)
     if len(material.image_offsets) <= 2:
         return {}
@@ -184,9 +182,7 @@ def _part(values: Floats, part: str) -> Floats:
 
 
 def _of_ordered(values: Floats, last: str) -> Interval:
-    """The interval of the lowest, the highest or the middle value, when as many values are drawn
-    from these.
-    """
+    """The interval of the lowest, highest or middle value, when as many are drawn from these."""
     images = len(values)
     ranks = {
         "min": (1,),
@@ -202,9 +198,7 @@ def _of_ordered(values: Floats, last: str) -> Interval:
 
 @lru_cache(maxsize=64)
 def _place(images: int, rank: int, share: float) -> int:
-    """The lowest place among all sorted values, counted from 1, at or below which the drawn value
-    of this rank lies with at least this probability.
-    """
+    """The lowest place, from 1, at or below which the value of this rank lies so often."""
     shares = np.arange(1, images + 1) / images
     below = special.betainc(rank, images - rank + 1, shares)  # binomial: `rank` draws or more
     return int(np.searchsorted(below, share)) + 1

@@ -30,9 +30,7 @@ def draw_resamples(images: int, resamples: int = RESAMPLES, seed: int = SEED) ->
 
 
 def draw_swaps(images: int, trials: int = TRIALS, seed: int = SEED) -> Iterator[Floats]:
-    """Blocks of (trials, images): 1 if the two sides of an image change places, which a coin
-    decides.
-    """
+    """Blocks (trials, images): 1 if a coin exchanges the two sides of an image."""
     random = np.random.default_rng(seed)
     for block in _blocks(images, trials):
         rows = block.stop - block.start
@@ -42,11 +40,9 @@ def draw_swaps(images: int, trials: int = TRIALS, seed: int = SEED) -> Iterator[
 
 @lru_cache(maxsize=1)
 def _drawn(images: int, resamples: int, seed: int) -> NDArray[np.uint8]:
-    """Draw images. The counts are kept for the next metric of the same images: 5 MB for 5,000
-    images. No image is drawn 256 times.
-    """
+    """Draw images; kept for the next metric of the same images (5 MB for 5,000)."""
     random = np.random.default_rng(seed)
-    found = np.empty((resamples, images), np.uint8)
+    found = np.empty((resamples, images), np.uint8)  # no image is drawn 256 times
     for row in found:
         row[:] = np.bincount(random.integers(0, images, images), minlength=images)
     found.flags.writeable = False
@@ -64,9 +60,7 @@ Corpus = dict[str, Floats]  # by metric, a score for every draw
 
 @dataclass(frozen=True)
 class ImageSums:
-    """Scores that are made of sums: `table` (images, columns) is what is summed, and `corpus` makes
-    scores from sums (draws, columns) and the number of images in each (draws).
-    """
+    """Scores of sums: `table` (images, columns) is summed; `corpus` takes sums and images."""
 
     table: Floats
     corpus: Callable[[Floats, Floats], Corpus]
@@ -87,9 +81,7 @@ class ImageSums:
 
 
 def sum_scores(scores: FamilyScores) -> ImageSums:
-    """The sums that make the scores. A family that only describes captions has no statistics: its
-    scores are means over captions, so the captions' scores are summed.
-    """
+    """The sums that make the scores; of families without statistics, those of captions."""
     return sum_statistics(scores.family, scores.statistics or scores.captions)
 
 
@@ -116,11 +108,6 @@ def sum_statistics(family: str, statistics: Statistics) -> ImageSums:
     return ImageSums(np.concatenate(flat, axis=1), corpus)
 
 
-def resample_statistics(family: str, statistics: Statistics, weights: Floats) -> Corpus:
-    """By metric, the corpus score of every row of weights."""
-    return sum_statistics(family, statistics).drawn(weights)
-
-
 Interval = tuple[float, float]
 
 BOUNDS = (0.025, 0.975)
@@ -136,9 +123,7 @@ def compute_intervals(scores: FamilyScores) -> dict[str, Interval]:
 
 
 def resample_sums(summed: ImageSums) -> Corpus:
-    """By metric, the score of every resample; empty for a single image, which can only be drawn as
-    itself.
-    """
+    """Compute by metric the score of every resample; empty for a single image."""
     if summed.images < 2:
         return {}
     return join_blocks(summed.drawn(weights) for weights in draw_resamples(summed.images))

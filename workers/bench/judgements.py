@@ -22,9 +22,7 @@ _RATED, _PAIR = {"candidate", "rating", "ratings"}, {"a", "b", "preferred"}
 
 @dataclass(frozen=True)
 class RatedCaption:
-    """A rated caption; `image`: the name of its image, `system`: of who wrote it, if the line has
-    them.
-    """
+    """A rated caption; `image`: the name of its image, `system`: its author, if they are known."""
 
     candidate: str
     references: tuple[str, ...]
@@ -68,8 +66,8 @@ def read_judgements(path: Path) -> Judgements:
     )
 
 
-def read_image_ratings(path: Path) -> list[tuple[str, RatedCaption]]:
-    """Read rated captions, each with its image's name; RequestRefused at any other line."""
+def read_image_ratings(path: Path) -> list[RatedCaption]:
+    """Read rated captions that name their images; RequestRefused at any other line."""
     found = []
     with files.name_file_in_errors(path):
         for number, judgement in _numbered(path):
@@ -77,7 +75,7 @@ def read_image_ratings(path: Path) -> list[tuple[str, RatedCaption]]:
                 raise RequestRefused(f"line {number}: expected a rated caption, found a pair")
             if judgement.image is None:
                 _refuse(number, "image", "the name of the image as a text", {})
-            found.append((judgement.image, judgement))
+            found.append(judgement)
     return found
 
 

@@ -1,6 +1,5 @@
 """`prescore assets`: list, add and download the files that some metrics need."""
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -18,15 +17,12 @@ from workers.cli.console import (
     Tokens,
     Url,
     catch_interrupts,
-    print_above,
     print_json,
     print_lines,
     print_note,
     report_errors,
-    show_progress,
-    show_progresses,
+    show_progress_steps,
 )
-from workers.progress import Progress
 
 assets = typer.Typer(
     help="List, add, download and train the files that some metrics, and pictures, need.",
@@ -101,17 +97,12 @@ def fetch(home: Home = None) -> None:
     from service.contract.assets import AssetFolders
     from workers.offline import assets as bring
 
-    with report_errors(), show_progress("") as (bar, task):
+    with report_errors(), show_progress_steps() as steps:
         chosen = settings.load_settings().at(home)
         for asset in bring.list_maven_assets():
-            bar.update(task, description=asset.name, completed=0)
-            found = bring.fetch_asset(
-                asset,
-                chosen.maven_url,
-                AssetFolders.of(chosen),
-                lambda done, total: bar.update(task, completed=done, total=total),
-            )
-            print_above(bar, f"{asset.name}: {found.path}")
+            progress = steps.begin(asset.name)
+            found = bring.fetch_asset(asset, chosen.maven_url, AssetFolders.of(chosen), progress)
+            steps.tell(f"{asset.name}: {found.path}")
     _say_home(home, chosen)
 
 
@@ -158,14 +149,13 @@ def train_vectors(
     from workers.offline import assets as bring
     from workers.offline import sources
 
-    with report_errors(), catch_interrupts() as heed, show_progresses() as begin:
+    with report_errors(), catch_interrupts() as heed, show_progress_steps(heed) as steps:
         chosen = settings.load_settings().at(home)
         with closing(Toolbox.of(chosen)) as toolbox:
             named = dataset if split is None else f"{dataset.rstrip('/')}/{split}"
             given = sources.find_training_sources(named, toolbox.places, url, key_file)
             options = VectorTrainingOptions(size, epochs, seed)
-            told = _heeding(heed, begin)
-            found = bring.train_vectors(given, tokenizer, options, toolbox, told)
+            found = bring.train_vectors(given, tokenizer, options, toolbox, steps.begin)
             row = bring.describe_asset(ASSETS["word-vectors"], toolbox.places)[0]
         vectors = word_vectors.read_word_vectors(found.path)
     if as_json:
@@ -177,21 +167,6 @@ def train_vectors(
         signature = f"vectors:{vectors.source[:12]}"
         print_lines(f"{len(vectors.vectors):,} words of {size} numbers; signatures say {signature}")
     _say_home(home, chosen)
-
-
-def _heeding(heed: Progress, begin: Callable[[str], Progress]) -> Callable[[str], Progress]:
-    """Progress of several tasks, each of which a Ctrl-C ends."""
-
-    def told(what: str) -> Progress:
-        tell = begin(what)
-
-        def note(done: int, total: int) -> None:
-            heed(done, total)
-            tell(done, total)
-
-        return note
-
-    return told
 
 
 def _show_found(name: str, found: MeasuredFile) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -30,10 +30,8 @@ from workers.cli.console import (
     show_progress_steps,
 )
 from workers.offline import file_facts
+from workers.offline.sources import DatasetSource, find_source
 from workers.progress import Progress
-
-if TYPE_CHECKING:
-    from workers.offline.sources import DatasetSource
 
 Begin = Callable[[str], Progress]
 _OF = "columns of"
@@ -82,13 +80,16 @@ def check(
         prescore check flickr8k/
         prescore check results.json --dataset flickr8k/test
     """
-    with report_errors(), _refusing(), show_progress_steps() as begin:
-        told = _facts(path, begin)
+    with report_errors(), _refusing(), show_progress_steps() as steps:
+        told = _facts(path, steps.begin)
         if dataset is not None and told is not None and "tokens" not in told:
             raise RequestRefused("--dataset is for captions and columns")
-        source = None if dataset is None else _source(dataset, url, key_file)
+        source = None
+        if dataset is not None:
+            places = AssetFolders.of(settings.load_settings())
+            source = find_source(dataset, places, url, key_file)
         if told is None:
-            told = _captions_facts(path, source, subset=subset)
+            told = file_facts.describe_captions(path, source, subset=subset)
         elif source is not None:
             told |= _fitting(path, source)
     if as_json:
@@ -159,24 +160,12 @@ def _unfit(path: Path, found: foreign.Format | None) -> tuple[str, str]:
     if path.is_file() and path.stat().st_size == 0:
         return "an empty file", "was it written to its end?"
     if found is None:
-        return "a file of no known format", "deploy/guide/files.md has the formats"
+        return "a file of no known format", "deploy/guide/file-formats.md has the formats"
     if path.is_file():
         with path.open("rb") as stream:
             if stream.read(len(_GZIP)) == _GZIP:
                 return "a file packed by gzip", _UNPACK
     return found.what, found.do
-
-
-def _source(dataset: str, url: str | None, key_file: Path | None) -> "DatasetSource":
-    from workers.offline import sources
-
-    return sources.find_source(dataset, AssetFolders.of(settings.load_settings()), url, key_file)
-
-
-def _captions_facts(path: Path, source: "DatasetSource | None", *, subset: bool) -> dict[str, Any]:
-    from workers.offline import file_facts
-
-    return file_facts.describe_captions(path, source, subset=subset)
 
 
 def _columns_facts(path: Path) -> dict[str, Any]:
@@ -192,7 +181,7 @@ def _columns_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def _fitting(path: Path, source: "DatasetSource") -> dict[str, Any]:
+def _fitting(path: Path, source: DatasetSource) -> dict[str, Any]:
     """Raise if columns are not of the images and references of the source, in order."""
     different = columns_values.find_split_difference(path, source.items, len(source.items))
     if different is not None:

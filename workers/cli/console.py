@@ -7,9 +7,9 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,11 +19,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError, ServiceError, exit_codes, plain_text
-from prescore.cli import console, telling
+from prescore.cli import console, request_errors
 from prescore.cli.options import file_to_write
 from service.contract.errors import PrescoreError, RequestRefused, RunCanceled
 from service.contract.metrics import families, tokenizers
-from workers.progress import EVERY_SECONDS, Progress, ignore_progress, watch_step
+from workers.progress import Progress, ignore_progress, watch_step
 
 
 def option_of_names(names: Callable[[], Sequence[str]], help: str, *flags: str) -> Any:  # noqa: A002
@@ -41,36 +41,21 @@ def option_of_names(names: Callable[[], Sequence[str]], help: str, *flags: str) 
     )
 
 
-def _check_folder(path: Path) -> None:
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    if not there.is_dir():
-        raise RequestRefused(f"expected a folder to write, found the file {there}")
-    if not os.access(there, os.W_OK):
-        raise RequestRefused(f"expected a folder that may be written, found {there}")
+def folder_to_write(help: str, more: str = "", *, of: Callable[..., Any] = typer.Argument) -> Any:  # noqa: A002
+    """An argument, or an option, that names a folder to write. A wrong one is refused as soon as it
+    is named; `more` is said then.
+    """
 
-
-def folder_to_write(help: str, more: str = "") -> Any:  # noqa: A002
-    """An argument that names a folder to write; `more` is said where it is a file."""
-    return typer.Argument(help=help, callback=_checked(more))
-
-
-def folder_option(help: str) -> Any:  # noqa: A002
-    """An option that names a folder to write."""
-    return typer.Option(help=help, callback=_checked(""))
-
-
-def _checked(more: str) -> Callable[[Path], Path]:
-    """Make a check that refuses a wrong folder as soon as it is named."""
-
-    def checked(path: Path) -> Path:
+    def check(path: Path) -> Path:
+        there = next(each for each in (path, *path.absolute().parents) if each.exists())
         with report_errors():
-            try:
-                _check_folder(path)
-            except RequestRefused as error:
-                raise RequestRefused(f"{error.detail}{more}") from None
+            if not there.is_dir():
+                raise RequestRefused(f"expected a folder to write, found the file {there}{more}")
+            if not os.access(there, os.W_OK):
+                raise RequestRefused(f"expected a folder that may be written, found {there}{more}")
         return path
 
-    return checked
+    return of(help=help, callback=check)
 
 
 _BUNDLE = "The bundle to write: a folder, created if it does not exist."
@@ -133,7 +118,7 @@ def print_json(document: object) -> None:
 
 def split_names(*given: str) -> list[str]:
     """The names in texts such as `bleu,cider_d`."""
-    return console.names(given) or []
+    return console.split_names(given) or []
 
 
 def print_reasons(what: str, reasons: Mapping[str, str]) -> None:
@@ -153,7 +138,7 @@ def print_missing(missing: Mapping[str, PrescoreError]) -> None:
 
 def _code(error: PrescoreError) -> int:
     if isinstance(error.__cause__, ServiceError):  # what is to be read is a service's
-        return exit_codes.of(error.__cause__)
+        return exit_codes.choose_code(error.__cause__)
     return exit_codes.REFUSED if isinstance(error, RequestRefused) else exit_codes.FAILED
 
 
@@ -174,9 +159,9 @@ def report_errors() -> Iterator[None]:
         print_note(f"{error.code}: {error.detail}")
         raise typer.Exit(_code(error)) from None
     except PrescoreClientError as error:
-        for line in telling.told(error).split("\n"):  # of our own; foreign parts are quoted in them
+        for line in request_errors.format_error(error).split("\n"):  # foreign parts are quoted
             print_note(line)
-        raise typer.Exit(exit_codes.of(error)) from None
+        raise typer.Exit(exit_codes.choose_code(error)) from None
     except OSError as error:
         if error.filename is None:  # it is of no path
             raise
@@ -186,7 +171,7 @@ def report_errors() -> Iterator[None]:
 
 @contextmanager
 def catch_interrupts() -> Iterator[Progress]:
-    """A Progress that raises Canceled when it is next called after the first Ctrl-C; the second
+    """A Progress that raises RunCanceled when it is called after the first Ctrl-C; the second
     Ctrl-C interrupts at once.
     """
     asked = False
@@ -207,74 +192,49 @@ def catch_interrupts() -> Iterator[Progress]:
         signal.signal(signal.SIGINT, before)
 
 
+@dataclass(frozen=True)
+class ProgressSteps:
+    """Steps of a command, one after another. `begin` starts a step and returns its Progress; `tell`
+    prints a line above the bar.
+    """
+
+    begin: Callable[[str], Progress]
+    tell: Callable[[str], None]
+
+
 @contextmanager
-def show_progress(what: str) -> Iterator[tuple[Bar, Any]]:
-    with _bar() as bar:
-        yield bar, bar.add_task(what, total=None)
-
-
-def print_above(bar: Bar, text: str) -> None:
-    """Print a line above the bar, in one piece whatever the width of the terminal."""
-    bar.console.print(plain_text.line(text), markup=False, soft_wrap=True)
-
-
-@contextmanager
-def show_progresses() -> Iterator[Callable[[str], Progress]]:
-    """Progress of several tasks in turn: call it with a name to get its Progress. A bar on a
-    terminal; elsewhere, as in a CI's log, a line at the end of each task, with its time, and one
-    every `EVERY_SECONDS`.
+def show_progress_steps(heed: Progress = ignore_progress) -> Iterator[ProgressSteps]:
+    """Show a bar on a terminal; elsewhere, as in a CI's log, lines about each long step. Every
+    Progress calls `heed` first.
     """
     if not sys.stderr.isatty():
         with ExitStack() as last:
-            yield lambda what: _lines(what, last)
+            yield ProgressSteps(
+                lambda what: _heeding(heed, watch_step(what, last, print_note)), print_note
+            )
         return
-    with _bar() as bar:
-        task = bar.add_task("", total=None)
-
-        def begin(what: str) -> Progress:
-            bar.update(task, description=what, completed=0, total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
-
-        yield begin
-
-
-def _lines(what: str, last: ExitStack) -> Progress:
-    """Progress of a task that begins now, so the `last` one has ended."""
-    last.close()
-    began = told = time.monotonic()
-    last.callback(lambda: print_note(f"{what}: {time.monotonic() - began:.1f} s"))
-
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= EVERY_SECONDS:
-            told = time.monotonic()
-            print_note(f"{what}: {done} of {total}")
-
-    return tell
-
-
-@contextmanager
-def show_progress_lines() -> Iterator[Callable[[str], Progress]]:
-    """Steps that may say nothing themselves: without a terminal, long ones get lines. On a terminal
-    nothing, for a command with a bar of its own.
-    """
-    is_shown = sys.stderr.isatty()
-    with ExitStack() as last:
-        yield lambda what: ignore_progress if is_shown else watch_step(what, last, print_note)
-
-
-@contextmanager
-def show_progress_steps() -> Iterator[Callable[[str], Progress]]:
-    """The same, with a bar on a terminal."""
-    with show_progresses() if sys.stderr.isatty() else show_progress_lines() as begin:
-        yield begin
-
-
-def _bar() -> Bar:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    return Bar(*columns, console=Console(stderr=True), transient=True)
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def begin(what: str) -> Progress:
+            bar.update(task, description=what, completed=0, total=None)
+            return _heeding(heed, lambda done, total: bar.update(task, completed=done, total=total))
+
+        def tell(line: str) -> None:  # in one piece, whatever the width of the terminal
+            bar.console.print(plain_text.line(line), markup=False, soft_wrap=True)
+
+        yield ProgressSteps(begin, tell)
+
+
+def _heeding(heed: Progress, show: Progress) -> Progress:
+    def report(done: int, total: int) -> None:
+        heed(done, total)
+        show(done, total)
+
+    return report

@@ -1,4 +1,4 @@
-"""`prescore convert`: what other programs wrote becomes a dataset bundle or a checkpoint."""
+"""`prescore convert`: make a dataset bundle or a checkpoint of other programs' files."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -149,8 +149,8 @@ def checkpoint(
     from service.contract.formats import map_files, state_dicts
     from workers.conversion import canonical_checkpoints, proposal
 
-    with report_errors(), show_progress_steps() as begin:
-        begin("the tensors")
+    with report_errors(), show_progress_steps() as steps:
+        steps.begin("the tensors")
         arrays, left_out = _opened(model)
         if left_out:
             print_note(f"left out, since they are no tensors of weights: {', '.join(left_out)}")
@@ -162,7 +162,7 @@ def checkpoint(
         given = map_files.parse_map(_text(map_file, map_files.MAX_MAP_BYTES))
         if out is None:
             raise typer.BadParameter("expected the checkpoint to write, found none: give --out")
-        begin("the checkpoint")
+        steps.begin("the checkpoint")
         features = None if dataset is None else bundles.read_features_header(dataset)
         of_features = _encoder(given, features)
         description, tensors = canonical_checkpoints.convert_tensors(
@@ -205,8 +205,8 @@ def encoder(
     from service.contract.formats.digests import compute_digest
     from workers.conversion import encoders
 
-    with report_errors(), show_progress_steps() as begin:
-        begin("the tensors")
+    with report_errors(), show_progress_steps() as steps:
+        steps.begin("the tensors")
         arrays, _ = _opened(model, encoders.SOURCE)
         given = None if preprocessing is None else _text(preprocessing, encoder_header.MAX_TEXT)
         asked = None if given is None else encoder_header.parse_encoder_preprocessing(given)

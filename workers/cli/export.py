@@ -11,7 +11,7 @@ from service.contract.errors import RequestRefused
 from service.contract.formats import bundles
 from service.contract.formats.bundles.features import check_features_fit
 from service.contract.formats.checkpoint_header import FeatureEncoder
-from workers.cli.console import folder_option, print_lines, report_errors, show_progress_steps
+from workers.cli.console import folder_to_write, print_lines, report_errors, show_progress_steps
 
 
 def export(
@@ -22,7 +22,9 @@ def export(
             help="A function of yours without arguments; it returns a `workers.export.Captioner`.",
         ),
     ],
-    out: Annotated[Path, folder_option("The bundle to write: a new or empty folder.")],
+    out: Annotated[
+        Path, folder_to_write("The bundle to write: a new or empty folder.", of=typer.Option)
+    ],
     dataset: Annotated[
         Path | None,
         typer.Option(help="A bundle with the image features that the model was trained on."),
@@ -31,17 +33,17 @@ def export(
     """Write a captioner of PyTorch as an ONNX bundle, and check it against its own modules.
 
     Runs your code here; what is written holds none of it. Needs onnx and onnxscript:
-    deploy/guide/onnx.md says what to install.
+    deploy/guide/bring-a-model.md says what to install.
 
         prescore export mine:captioner --out bundle/ --dataset flickr8k/
     """
-    with report_errors(), show_progress_steps() as begin:
-        begin("torch")
+    with report_errors(), show_progress_steps() as steps:
+        steps.begin("torch")
         from workers.export import bundle_writer
         from workers.export.captioner import ExportedCaptioner
 
         bundle_writer.check_packages()
-        begin(function)
+        steps.begin(function)
         given = _found(function)()
         if not isinstance(given, ExportedCaptioner):
             raise RequestRefused(
@@ -49,7 +51,7 @@ def export(
                 f"found {type(given).__name__}"
             )
         bundle = bundle_writer.write_bundle(
-            out, given, _encoder(dataset, given.feature_size), begin
+            out, given, _encoder(dataset, given.feature_size), steps.begin
         )
     print_lines(
         f"{out}: {bundle.size:,} {bundle.manifest.units}, {bundle.parameters:,} parameters; "

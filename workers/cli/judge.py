@@ -1,4 +1,4 @@
-"""`prescore judge`: how well do metrics agree with people's judgements?"""
+"""`prescore judge`: measure the agreement of metrics with people's judgements."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from workers.cli.console import (
     print_lines,
     print_missing,
     report_errors,
-    show_progresses,
+    show_progress_steps,
     split_names,
 )
 from workers.jobs.toolbox import Toolbox
@@ -138,14 +138,14 @@ def judge(
             _make(file, items(distractors), seed)
         judged = judgements.read_judgements(file)
         given = scoring.collect_captions(judged)
-        with show_progresses() as told:
+        with show_progress_steps() as steps:
             score = partial(
                 scoring.score_captions,
                 tokenizer=tokenizer,
                 jvm=toolbox.jvm(),
                 bring=partial(_bring, toolbox=toolbox, models=models),
                 frequencies=None if idf is None else [each.references for each in items(idf)],
-                told=told,
+                told=steps.begin,
             )
             scored = score(given, wanted)
             _tell_missing(scored)
@@ -195,7 +195,7 @@ def _make(file: Path, items: Sequence["BundleItem"], seed: int) -> None:
 def _tasks(
     judged: "Judgements", source: Sequence["BundleItem"] | None, seed: int, machine: Path | None
 ) -> "list[JudgedPair]":
-    """Of the dataset's images, else of those of the file."""
+    """List robustness pairs of the dataset's images, or else of the file's images."""
     from workers.bench.judging import robustness
 
     images = (
@@ -204,7 +204,7 @@ def _tasks(
         else [robustness.ImageReferences(each.image, each.references) for each in source]
     )
     if machine is not None:
-        theirs = {one["image"]: one["caption"] for one in captions.read(machine)}
+        theirs = {one["image"]: one["caption"] for one in captions.read_captions(machine)}
         if not any(image.name in theirs for image in images):
             raise RequestRefused(f"{machine} has no caption of an image that the report knows")
         images = robustness.add_machine_captions(images, theirs)

@@ -78,5 +78,5 @@ def _show(found: "VerificationResult", *, agree: bool) -> None:
         f"They would with {found.remedy}."
         if found.remedy
         else "No other order of gates or rows, and no other `normalize`, agrees: compare the "
-        "equations in the guide, deploy/guide/checkpoints.md."
+        "equations in the guide, deploy/guide/file-formats.md."
     )

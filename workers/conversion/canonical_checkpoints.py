@@ -1,8 +1,7 @@
 """Canonical checkpoints, made of a model's tensors, its words and a map."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from service.contract.formats.map_files import (
     TransformerMap,
 )
 from service.contract.formats.packages import ModelPackage
-from service.contract.formats.state_dicts import StateDict
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers import files, tensor_files
 from workers.conversion import foreign_files, recurrent_captioners, transformer_captioners
@@ -40,8 +38,8 @@ _MOST_NAMED = 10
 def convert_tensors(
     arrays: Arrays, by_id: Sequence[str], given: AnyMap, encoder: FeatureEncoder
 ) -> tuple[CheckpointDescription, Tensors]:
-    """Raises RequestRefused where a layer is missing, has other shapes than the captioner needs, or
-    tensors are left over that the map does not ignore.
+    """Convert tensors. Raises RequestRefused where a layer is missing, has other shapes than the
+    captioner needs, or tensors are left over that the map does not ignore.
     """
     state = ModelTensors(arrays)
     words = state_dicts.order_words(by_id, given.words)
@@ -92,7 +90,7 @@ def _check_shapes(description: CheckpointDescription, tensors: Mapping[str, Floa
             raise RequestRefused(
                 f"{description.architecture}: {name} would be {list(found)}, and "
                 f"{list(expected)} is needed: does the image enter elsewhere "
-                "(deploy/guide/captioners.md), or is another layer meant?"
+                "(deploy/guide/file-formats.md), or is another layer meant?"
             )
 
 
@@ -111,24 +109,17 @@ _CHUNK = 1 << 24
 
 
 def convert_package(path: Path, box: ConversionLimits) -> tuple[CheckpointDescription, Tensors]:
-    """Raises RequestRefused, or UnusableCheckpoint, where the tensors are not those of the map."""
-    with _taken_out(path) as (found, tensors):
+    """Convert a package. Raises RequestRefused or UnusableCheckpoint if the map fits no tensors."""
+    with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
+        tensors = Path(folder) / "tensors"
+        with packages.open_package(path) as package:
+            found = state_dicts.read_state_dict(package)
+            _copy_file(package, found.tensors, tensors)
         arrays, _ = foreign_files.read_tensors(tensors, box)
         return convert_tensors(arrays, found.by_id, found.map, found.encoder)
 
 
-@contextmanager
-def _taken_out(path: Path) -> Iterator[tuple[StateDict, Path]]:
-    """Yield the state dict of a package with its map, and a file with its tensors."""
-    with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
-        with packages.open_package(path) as package:
-            found = state_dicts.read_state_dict(package)
-            tensors = Path(folder) / "tensors"
-            _take_out(package, found.tensors, tensors)
-        yield found, tensors
-
-
-def _take_out(package: ModelPackage, name: str, path: Path) -> None:
+def _copy_file(package: ModelPackage, name: str, path: Path) -> None:
     size = package.file(name).size
     with package.file(name).open() as stream, path.open("wb") as out:
         while chunk := stream.read(_CHUNK):
@@ -146,7 +137,7 @@ def remark_on_unknown_words(bundle: Path, description: CheckpointDescription) ->
     unknown to the model.
     """
     known = set(description.vocabulary[UNK + 1 :])
-    split = next(iter(bundles.count_splits(bundle)))
+    split = bundles.list_splits(bundle)[0]
     items = bundles.read_split(bundle, split)
     captions = [*islice((text for item in items for text in item.references), _CAPTIONS)]
     shares = {name: _share(captions, name, known) for name in MODEL_TOKENIZERS}

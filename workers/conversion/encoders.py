@@ -17,7 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 # What an encoder is made of, for whoever gives another file.
 SOURCE = (
     "the state dict of a MobileNetV2 of width 1, by transformers or torchvision: a safetensors "
-    "file, or what torch.save(model.state_dict(), path) writes (deploy/guide/pictures.md)"
+    "file, or what torch.save(model.state_dict(), path) writes (deploy/guide/datasets.md)"
 )
 _HALF = (127.5,) * 3
 
@@ -82,7 +82,7 @@ def _found(arrays: Arrays) -> tuple[str, _Layout]:
                 return name.removesuffix(layout.first), layout
     raise RequestRefused(
         "expected the tensors of a MobileNetV2 as transformers or torchvision name them, found "
-        f"neither {_TRANSFORMERS.first} nor {_TORCHVISION.first}: deploy/guide/pictures.md"
+        f"neither {_TRANSFORMERS.first} nor {_TORCHVISION.first}: deploy/guide/datasets.md"
     )
 
 

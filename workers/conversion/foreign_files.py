@@ -56,14 +56,14 @@ def extract_tensors(source: Path, target: Path, box: ConversionLimits) -> Sequen
 
 
 def check_huggingface(source: Path, box: ConversionLimits) -> None:
-    """Open what transformers has saved, and let it write a caption. Raises as `pytorch` does."""
+    """Open a package of transformers, and let it write a caption. Raises as `extract_tensors`."""
     asked = {"memory": box.memory}
     _run("workers.conversion.verification:verify_huggingface", source, [], asked, box)
 
 
 def check_tokenizer(source: Path, box: ConversionLimits) -> None:
     """Open the tokenizer of an ONNX bundle or of a plug-in's checkpoint, and let it make pieces.
-    Raises as `pytorch` does.
+    Raises as `extract_tensors` does.
     """
     _run("workers.conversion.verification:verify_tokenizer", source, [], {}, box)
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from service.contract import wording
 from service.contract.errors import RequestRefused
 from service.contract.formats.architectures import AnyConfig
+from service.contract.formats.map_files import list_layer_names
 from service.contract.formats.state_dicts import WordOrder
 from service.contract.wording import describe_field_error
 
@@ -70,20 +71,24 @@ class ModelTensors:
     def has(self, name: str) -> bool:
         return name in self.arrays
 
+    def bias(self, name: str, size: int) -> Floats:
+        """A bias, which is zero where there is none."""
+        return self.tensor(name, 1) if self.has(name) else np.zeros(size)
+
     def left_over(self) -> list[str]:
         return [name for name in self.arrays if name not in self.used]
 
 
 def read_linear(state: ModelTensors, name: str) -> Affine:
     weight = state.tensor(f"{name}.weight", 2)
-    bias = f"{name}.bias"
-    return Affine(weight.T, state.tensor(bias, 1) if state.has(bias) else np.zeros(len(weight)))
+    return Affine(weight.T, state.bias(f"{name}.bias", len(weight)))
 
 
-def read_affine(state: ModelTensors, names: list[str]) -> Affine:
-    """Layers one after the other."""
-    found = _layer(state, names[0])
-    for name in names[1:]:
+def read_affine(state: ModelTensors, names: str | list[str]) -> Affine:
+    """Read one linear layer, or several in sequence, as one."""
+    first, *others = list_layer_names(names)
+    found = _layer(state, first)
+    for name in others:
         following = _layer(state, name)
         if len(following.weight) != len(found.bias):
             raise RequestRefused(
@@ -111,16 +116,19 @@ def _batch_norm(state: ModelTensors, name: str) -> Affine:
 
 
 def read_cell(state: ModelTensors, name: str) -> CellWeights:
-    """Of one layer and one direction."""
+    """Read the weights of an LSTM or a GRU of one layer and one direction."""
     suffix = "_l0" if state.has(f"{name}.weight_ih_l0") else ""
     more = [
-        at for at in state.arrays if at.startswith(f"{name}.") and _is_more(at[len(name) + 1 :])
+        at
+        for at in state.arrays
+        if at.startswith(f"{name}.")
+        and (at.endswith(("_reverse", "_l1")) or at.startswith(f"{name}.weight_hr"))
     ]
     if more:
         raise RequestRefused(
             f"{name!r:.100}: expected one layer in one direction without a projection, found "
             f"{more[0]!r:.100}: such a model can be scored as an ONNX bundle "
-            "(deploy/guide/onnx.md) or by its columns (deploy/guide/columns.md)"
+            "or by its columns (deploy/guide/bring-a-model.md)"
         )
     given = state.tensor(f"{name}.weight_ih{suffix}", 2)
     kept = state.tensor(f"{name}.weight_hh{suffix}", 2)
@@ -130,15 +138,8 @@ def read_cell(state: ModelTensors, name: str) -> CellWeights:
             f"{name!r:.100}: expected an LSTM (four gates) or a GRU (three), found weights of "
             f"{list(given.shape)} and {list(kept.shape)}"
         )
-    biases = [
-        state.tensor(at, 1) if state.has(at) else np.zeros(len(kept))
-        for at in (f"{name}.bias_ih{suffix}", f"{name}.bias_hh{suffix}")
-    ]
+    biases = (state.bias(f"{name}.bias_{of}{suffix}", len(kept)) for of in ("ih", "hh"))
     return CellWeights(_GATES[gates], given.T, kept.T, *biases)
-
-
-def _is_more(tensor: str) -> bool:
-    return tensor.endswith(("_reverse", "_l1")) or tensor.startswith("weight_hr")
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class SourceModel:
 
 
 def build_config(make: Callable[[], AnyConfig]) -> AnyConfig:
-    """Raises RequestRefused for a size that no captioner may have."""
+    """Build a config. Raises RequestRefused for a size that no captioner may have."""
     try:
         return make()
     except ValidationError as error:
@@ -190,5 +191,10 @@ def build_config(make: Callable[[], AnyConfig]) -> AnyConfig:
         raise RequestRefused(f"the model's {where}: {describe_field_error(first)}") from None
 
 
-def name_layer(name: str, layer: Affine) -> dict[str, Floats]:
-    return {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+def name_layers(**layers: Affine) -> dict[str, Floats]:
+    """The weight and the bias of each layer, by the names that checkpoints have."""
+    return {
+        f"{name}.{part}": tensor
+        for name, layer in layers.items()
+        for part, tensor in vars(layer).items()
+    }

@@ -68,16 +68,16 @@ def propose_map(arrays: Arrays, by_id: Sequence[str]) -> str:
 
 
 def _of_code(code: PublicCode, arrays: Arrays) -> str:
+    ignored = []
+    if code.ignore:
+        ignored = [MapLine("ignore", list(code.ignore), "its encoder of pictures")]
     lines = [
         f"# Recognised by the names of its tensors: {code.name}.",
         "# A fork of it may compute something else: compare by prescore verify.",
         "# What no tensor shows; look at it, then give the file as --map:",
         *(f"# - {each}" for each in code.warnings),
         *map(_line, [*code.lines, code.tokenizer]),
-        *(
-            [_line(MapLine("ignore", list(code.ignore), "its encoder of pictures"))]
-            * bool(code.ignore)
-        ),
+        *map(_line, ignored),
         *_unread(code, arrays),
         "",
         "[words]",

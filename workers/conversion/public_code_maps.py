@@ -5,16 +5,17 @@ features. A choice that no tensor shows becomes a warning.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from service.contract.errors import RequestRefused
 from workers.conversion.layers import Arrays
 from workers.conversion.public_codes import REFUSED, CodeMatcher, LineValue, MapLine, PublicCode
 
-_OTHERS = "take the way of ONNX (deploy/guide/onnx.md)"
+_OTHERS = "use an ONNX bundle (deploy/guide/bring-a-model.md)"
 _ATTENTION = "layers.0.self_attn.in_proj_weight"
 
 
-def match_transformer_decoder(found: CodeMatcher) -> PublicCode | None:
+def _transformer_decoder(found: CodeMatcher) -> PublicCode | None:
     root = found.root("layers.0.multihead_attn.in_proj_weight", _ATTENTION)
     if root is None:
         return None
@@ -70,7 +71,6 @@ def match_transformer_decoder(found: CodeMatcher) -> PublicCode | None:
             ),
             *([] if positions else ["no table of positions is in the file"]),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
@@ -109,7 +109,7 @@ def recognise_code(arrays: Arrays, by_id: Sequence[str]) -> PublicCode | None:
     for known in KNOWN:
         code = known(found)
         if code is not None:
-            return code
+            return replace(code, ignore=found.of_pictures(code.layers))
     for unlike in REFUSED:
         if found.root(*unlike.marks) is not None:
             raise RequestRefused(unlike.sentence)
@@ -124,11 +124,11 @@ _NLTK = (
     "Prescore's tokenizers make the same words of references that were written so before"
 )
 _DECODER_TENSORS = 7  # an embedding, an LSTM's four, a Linear's two
-_TO_ONNX = "take the way of ONNX (deploy/guide/onnx.md), which has no such bounds"
+_TO_ONNX = "use an ONNX bundle (deploy/guide/bring-a-model.md), which has no such bounds"
 
 
 def _tutorial(found: CodeMatcher) -> PublicCode | None:
-    """Its encoder and its decoder are two files, whose tensors must stand in one."""
+    """Map of yunjey's tutorial, whose two files (encoder, decoder) must be joined to one."""
     decoder = found.root("embed.weight", "lstm.weight_ih_l0", "lstm.weight_hh_l0", "linear.weight")
     if decoder is None:
         return None
@@ -149,7 +149,7 @@ def _tutorial(found: CodeMatcher) -> PublicCode | None:
     return PublicCode(
         name="yunjey/pytorch-tutorial, image_captioning",
         lines=[MapLine("architecture", "pre"), _NONE],
-        words=(found.word("<start>"), found.word("<end>"), found.word("<unk>")),
+        words=found.marked(),
         layers=layers,
         tokenizer=_signs(found),
         warnings=[
@@ -157,12 +157,11 @@ def _tutorial(found: CodeMatcher) -> PublicCode | None:
             "features are those that its ResNet gives before `linear`, after its pooling",
             *found.vocabulary(f"{decoder}embed"),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
 def _tutorial_image(found: CodeMatcher, word: int) -> list[str] | None:
-    """Raises RequestRefused where the file has the decoder alone."""
+    """Find the image layers. Raises RequestRefused where the file has the decoder alone."""
     for name in found.arrays:
         module = name.removesuffix(".running_mean")
         before = module.removesuffix("bn")
@@ -208,7 +207,7 @@ def _show_attend_and_tell(found: CodeMatcher) -> PublicCode | None:
             MapLine("scores", "relu", "the code has relu where the paper has tanh"),
             MapLine("start", "linear", "and no tanh of the first state"),
         ],
-        words=(found.word("<start>"), found.word("<end>"), found.word("<unk>")),
+        words=found.marked(),
         layers=layers,
         tokenizer=_KARPATHY,
         warnings=[
@@ -218,7 +217,6 @@ def _show_attend_and_tell(found: CodeMatcher) -> PublicCode | None:
             ),
             *found.vocabulary(f"{root}embedding"),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
@@ -249,7 +247,7 @@ def _up_down(found: CodeMatcher) -> PublicCode | None:
             MapLine("normalize", "none", '"l2" if it was trained with --norm_att_feat 1'),
             MapLine("embedded", "relu", "the code has relu after the embedding"),
         ],
-        words=(found.edge(), found.edge(), found.word("UNK", "<unk>")),
+        words=found.numbered(),
         layers=layers,
         tokenizer=_KARPATHY,
         warnings=[
@@ -261,7 +259,6 @@ def _up_down(found: CodeMatcher) -> PublicCode | None:
             "the word 0, which no vocabulary has, is START and END",
             *found.vocabulary(f"{root}embed.0"),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
@@ -280,14 +277,13 @@ def _show_tell(found: CodeMatcher) -> PublicCode | None:
     return PublicCode(
         name="ruotianluo/ImageCaptioning.pytorch or self-critical.pytorch, show_tell",
         lines=[MapLine("architecture", "pre"), _NONE],
-        words=(found.edge(), found.edge(), found.word("UNK", "<unk>")),
+        words=found.numbered(),
         layers=layers,
         tokenizer=_KARPATHY,
         warnings=[
             "the word 0, which no vocabulary has, is START and END",
             *found.vocabulary(f"{root}embed"),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
@@ -317,7 +313,7 @@ def _adaptive(found: CodeMatcher) -> PublicCode | None:
             _NONE,
             MapLine("scores", "tanh"),
         ],
-        words=(found.word("<start>"), found.word("<end>"), found.word("<unk>")),
+        words=found.marked(),
         layers=layers,
         tokenizer=_signs(found),
         warnings=[
@@ -328,7 +324,6 @@ def _adaptive(found: CodeMatcher) -> PublicCode | None:
             ),
             *found.vocabulary(f"{root}decoder.embed"),
         ],
-        ignore=found.of_pictures(layers),
     )
 
 
@@ -345,5 +340,5 @@ KNOWN: Sequence[Callable[[CodeMatcher], PublicCode | None]] = (
     _show_tell,
     _adaptive,
     _tutorial,
-    match_transformer_decoder,
+    _transformer_decoder,
 )

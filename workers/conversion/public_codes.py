@@ -1,7 +1,9 @@
-"""Public training codes: tensors that tell them, their maps, and the codes that are refused."""
+"""Types for public training codes: how tensors tell a code, what its map says; and the codes that
+are refused. The maps stand in `public_code_maps`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workers.conversion.layers import Arrays
 
@@ -28,7 +30,7 @@ class PublicCode:
     layers: Mapping[str, LineValue]
     tokenizer: MapLine
     warnings: Sequence[str] = ()
-    ignore: Sequence[str] = field(default_factory=list)
+    ignore: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,14 @@ class CodeMatcher:
     def word(self, *usual: str) -> str:
         return next((word for word in usual if word in self.by_id), "?")
 
-    def edge(self) -> str:
-        """The word of id 0."""
-        return next(iter(self.by_id), "?")
+    def marked(self) -> tuple[str, str, str]:
+        """START, END and UNK in angle brackets."""
+        return self.word("<start>"), self.word("<end>"), self.word("<unk>")
+
+    def numbered(self) -> tuple[str, str, str]:
+        """START, END and UNK where the word of id 0 is both START and END."""
+        edge = next(iter(self.by_id), "?")
+        return edge, edge, self.word("UNK", "<unk>")
 
     def vocabulary(self, embedding: str) -> Iterator[str]:
         """A warning where the words are not those of the embedding."""
@@ -104,8 +111,8 @@ class RefusedCode:
     def sentence(self) -> str:
         return (
             f"this is {self.name}: {self.what}, which no architecture of Prescore's computes. "
-            "Where its code runs, write an ONNX bundle by prescore export (deploy/guide/onnx.md), "
-            "or record columns (deploy/guide/columns.md)"
+            "Where its code runs, write an ONNX bundle by prescore export, or record columns "
+            "(deploy/guide/bring-a-model.md)"
         )
 
 

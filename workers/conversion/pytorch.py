@@ -24,7 +24,7 @@ _SAVE = "save the tensors alone: torch.save(model.state_dict(), path)"
 _WHOLE = (
     ": whole modules, as of sgrvinod/a-PyTorch-Tutorial-to-Image-Captioning? Where its code lies, "
     'after its own torch.load: torch.save(checkpoint["decoder"].state_dict(), path), '
-    "deploy/guide/converting.md"
+    "deploy/guide/bring-a-model.md"
 )
 _PICKLED = dict.fromkeys(("models.Encoder", "models.DecoderWithAttention"), _WHOLE)
 _ADVICE = ("Weights only load failed", "Please file an issue", "Check the documentation")

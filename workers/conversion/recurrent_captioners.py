@@ -17,7 +17,6 @@ from service.contract.formats.map_files import (
     BottomUpMap,
     RecurrentMap,
     SoftMap,
-    list_layer_names,
 )
 from workers.conversion import layers
 from workers.conversion.layers import (
@@ -28,7 +27,7 @@ from workers.conversion.layers import (
     ModelTensors,
     SourceModel,
     build_config,
-    name_layer,
+    name_layers,
 )
 
 _OPEN = 100.0  # of a gate that is not there: the sigmoid of it is 1 exactly, in float64, too
@@ -37,8 +36,7 @@ _OPEN = 100.0  # of a gate that is not there: the sigmoid of it is 1 exactly, in
 def make_soft_attention(source: SourceModel, given: SoftMap) -> ConvertedCaptioner:
     state, names = source.state, given.layers
     embedding, output = source.embedding(names.embedding), source.output(names.output)
-    first = layers.read_affine(state, list_layer_names(names.state))
-    memory = layers.read_affine(state, list_layer_names(names.memory))
+    first, memory = (layers.read_affine(state, each) for each in (names.state, names.memory))
     seen, size, word = len(first.weight), len(first.bias), embedding.shape[1]
     key, attention = _attention(state, names.key, names.query, names.score)
     if names.gate is None:
@@ -46,22 +44,16 @@ def make_soft_attention(source: SourceModel, given: SoftMap) -> ConvertedCaption
     else:
         gate = layers.read_linear(state, names.gate)
     widths = {"word": word, "context": seen}
+    gates = _lstm(state, names.cell, given.order.cell, widths)
     tensors = {
-        **name_layer("state", first),
-        **name_layer("memory", memory),
-        **name_layer("key", key),
+        **name_layers(state=first, memory=memory, key=key, gate=gate, gates=gates, output=output),
         **attention,
-        **name_layer("gate", gate),
-        **name_layer(
-            "gates", _lstm(state, names.cell, given.order.cell, widths, ("word", "context"))
-        ),
         "embedding.weight": embedding,
-        **name_layer("output", output),
     }
     if names.deep is not None:
         deep = layers.read_linear(state, names.deep)
         widths = {"state": size, "context": seen}
-        tensors |= name_layer("deep", _in_order(names.deep, deep, given.order.deep, widths))
+        tensors |= name_layers(deep=_in_order(names.deep, deep, given.order.deep, widths))
     config = _attention_config(
         given,
         size,
@@ -78,42 +70,38 @@ def make_soft_attention(source: SourceModel, given: SoftMap) -> ConvertedCaption
 def make_adaptive_attention(source: SourceModel, given: AdaptiveMap) -> ConvertedCaptioner:
     state, names = source.state, given.layers
     embedding, output = source.embedding(names.embedding), source.output(names.output)
-    places = layers.read_affine(state, list_layer_names(names.places))
+    places = layers.read_affine(state, names.places)
     size, word = len(places.bias), embedding.shape[1]
-    image = layers.read_affine(state, list_layer_names(names.image))
+    image = layers.read_affine(state, names.image)
     short = size - len(image.bias)
     if short < 0:
         raise RequestRefused(
             f"map, layers.image: gives {len(image.bias)} numbers, and at most those of the state, "
-            f"{size}, can be read (deploy/guide/checkpoints.md): take the way of ONNX "
-            "(deploy/guide/onnx.md)"
+            f"{size}, can be read (deploy/guide/file-formats.md): use an ONNX bundle "
+            "(deploy/guide/bring-a-model.md)"
         )
     key, attention = _attention(state, names.key, names.query, names.score)
-    rival = layers.read_affine(state, list_layer_names(names.sentinel_key))
+    rival = layers.read_affine(state, names.sentinel_key)
     asked = layers.read_linear(state, names.query)
     widths, order = {"word": word, "image": len(image.bias)}, given.order.cell
-    cell = _lstm(state, names.cell, order, widths, ("word", "image"))
+    cell = _lstm(state, names.cell, order, widths)
     read = _in_order(names.sentinel, layers.read_linear(state, names.sentinel), order, widths)
     kept = layers.read_linear(state, names.sentinel_state)
     sentinel = Affine(np.concatenate([read.weight, kept.weight]), read.bias + kept.bias)
     tensors = {
-        **name_layer("places", places),
-        **name_layer("image", _widened(image, short)),
-        **name_layer("key", key),
+        **name_layers(
+            places=places,
+            image=_widened(image, short),
+            key=key,
+            gates=_with_rows(cell, word + len(image.bias), short),
+            sentinel=_with_rows(sentinel, word + len(image.bias), short),
+            sentinel_key=Affine(rival.weight, rival.bias + asked.bias),
+            output=output,
+        ),
         **attention,
-        **name_layer("gates", _with_rows(cell, word + len(image.bias), short)),
-        **name_layer("sentinel", _with_rows(sentinel, word + len(image.bias), short)),
-        **name_layer("sentinel_key", Affine(rival.weight, rival.bias + asked.bias)),
         "embedding.weight": embedding,
-        **name_layer("output", output),
     }
-    config = _attention_config(
-        given,
-        size,
-        word,
-        key,
-        feature_size=len(places.weight),
-    )
+    config = _attention_config(given, size, word, key, feature_size=len(places.weight))
     return ConvertedCaptioner(config, tensors)
 
 
@@ -127,32 +115,24 @@ def make_bottom_up_top_down(source: SourceModel, given: BottomUpMap) -> Converte
     made: dict[str, Floats] = {}
     seen = whole = features = len(key.weight)
     if names.places is not None and names.image is not None:
-        places = layers.read_affine(state, list_layer_names(names.places))
-        image = layers.read_affine(state, list_layer_names(names.image))
-        made = {**name_layer("places", places), **name_layer("image", image)}
+        places, image = (layers.read_affine(state, each) for each in (names.places, names.image))
+        made = name_layers(places=places, image=image)
         seen, whole, features = len(places.bias), len(image.bias), len(places.weight)
     widths = {"state": size, "image": whole, "word": word}
-    look = _lstm(state, names.look, given.order.look, widths, ("state", "image", "word"))
+    look = _lstm(state, names.look, given.order.look, widths)
     widths = {"context": seen, "state": size}
-    speak = _lstm(state, names.speak, given.order.speak, widths, ("context", "state"))
+    speak = _lstm(state, names.speak, given.order.speak, widths)
     if names.places_norm is not None:
         key, speak = _after_norm(state, names.places_norm, key, speak, seen)
     tensors = {
         **made,
-        **name_layer("attention_gates", look),
-        **name_layer("key", key),
+        **name_layers(attention_gates=look, key=key, language_gates=speak, output=output),
         **attention,
-        **name_layer("language_gates", speak),
         "embedding.weight": embedding,
-        **name_layer("output", output),
     }
+    places_size = seen if made else None
     config = _attention_config(
-        given,
-        size,
-        word,
-        key,
-        feature_size=features,
-        places_size=seen if made else None,
+        given, size, word, key, feature_size=features, places_size=places_size
     )
     return ConvertedCaptioner(config, tensors)
 
@@ -160,7 +140,9 @@ def make_bottom_up_top_down(source: SourceModel, given: BottomUpMap) -> Converte
 def _attention_config(
     given: SoftMap | AdaptiveMap | BottomUpMap, size: int, word: int, key: Affine, **own: Any
 ) -> AnyConfig:
-    """`own`: what is not the same of all three. A size that is the state's is not said."""
+    """Config of attention; `own`: fields that differ by kind. A size that is the state's is left
+    out.
+    """
     attention = len(key.bias)
     return build_config(
         lambda: AttentionConfig(
@@ -179,11 +161,8 @@ def _attention(
     state: ModelTensors, key: str | list[str], query: str, score: str
 ) -> tuple[Affine, dict[str, Floats]]:
     """The layer of keys, with the query's bias, and the other tensors."""
-    keys, asked, last = (
-        layers.read_affine(state, list_layer_names(key)),
-        layers.read_linear(state, query),
-        layers.read_linear(state, score),
-    )
+    keys = layers.read_affine(state, key)
+    asked, last = (layers.read_linear(state, each) for each in (query, score))
     if len(last.bias) != 1:
         raise RequestRefused(
             f"{score!r:.100}: expected a Linear to one number, found one to {len(last.bias)}"
@@ -198,28 +177,18 @@ def _attention(
 
 
 def _lstm(
-    state: ModelTensors,
-    name: str,
-    order: Sequence[str],
-    widths: Mapping[str, int],
-    ours: Sequence[str],
+    state: ModelTensors, name: str, order: Sequence[str], widths: Mapping[str, int]
 ) -> Affine:
     """Gates of what is read, in our order, and of the state below it."""
     cell = layers.read_cell(state, name)
     if cell.kind != "lstm":
         raise RequestRefused(f"{name!r:.100}: expected an LSTM, found a GRU")
-    read = _in_order(name, Affine(cell.given, cell.given_bias), order, widths, ours)
+    read = _in_order(name, Affine(cell.given, cell.given_bias), order, widths)
     return Affine(np.concatenate([read.weight, cell.state]), read.bias + cell.state_bias)
 
 
-def _in_order(
-    name: str,
-    layer: Affine,
-    order: Sequence[str],
-    widths: Mapping[str, int],
-    ours: Sequence[str] | None = None,
-) -> Affine:
-    """The layer with the rows of what it reads in our order."""
+def _in_order(name: str, layer: Affine, order: Sequence[str], widths: Mapping[str, int]) -> Affine:
+    """The layer with the rows of what it reads in our order, which is that of `widths`."""
     expected = sum(widths.values())
     if len(layer.weight) != expected:
         parts = " + ".join(f"{each} {width}" for each, width in widths.items())
@@ -228,16 +197,16 @@ def _in_order(
         )
     ends = np.cumsum([widths[each] for each in order])
     rows = dict(zip(order, np.split(layer.weight, ends[:-1]), strict=True))
-    return Affine(np.concatenate([rows[each] for each in ours or widths]), layer.bias)
+    return Affine(np.concatenate([rows[each] for each in widths]), layer.bias)
 
 
 def _widened(layer: Affine, more: int) -> Affine:
-    """With numbers that are zero, and stay zero after relu."""
+    """Widen a layer's output by numbers that are zero, and stay zero after relu."""
     return Affine(np.pad(layer.weight, ((0, 0), (0, more))), np.pad(layer.bias, (0, more)))
 
 
 def _with_rows(layer: Affine, at: int, more: int) -> Affine:
-    """With rows for numbers that are zero."""
+    """Insert rows into a layer for inputs that are zero."""
     zeros = np.zeros((more, layer.weight.shape[1]))
     return Affine(np.insert(layer.weight, [at] * more, zeros, axis=0), layer.bias)
 
@@ -248,7 +217,7 @@ def _after_norm(
     """Fold a BatchNorm1d into the layers that read places: it commutes with a weighted mean of
     them.
     """
-    norm = layers.read_affine(state, [name])
+    norm = layers.read_affine(state, name)
     if len(norm.bias) != seen:
         raise RequestRefused(f"{name!r:.100}: is of {len(norm.bias)} numbers, places have {seen}")
     read = norm.then(Affine(speak.weight[:seen], speak.bias))
@@ -262,9 +231,8 @@ def make_recurrent(source: SourceModel, given: RecurrentMap) -> ConvertedCaption
     embedding = source.embedding(given.layers.embedding)
     output = source.output(given.layers.output)
     tensors = {
-        **name_layer("image", image),
+        **name_layers(image=image, output=_output(given, output, image)),
         "embedding.weight": embedding,
-        **name_layer("output", _output(given, output, image)),
         **_initial(given, state, cell),
         **_cell(given, cell, image),
     }

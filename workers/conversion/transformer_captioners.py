@@ -6,7 +6,7 @@ import numpy as np
 
 from service.contract.errors import RequestRefused
 from service.contract.formats.architectures import TransformerConfig
-from service.contract.formats.map_files import TransformerMap, list_layer_names
+from service.contract.formats.map_files import TransformerMap
 from workers.conversion import layers
 from workers.conversion.layers import (
     Affine,
@@ -15,7 +15,7 @@ from workers.conversion.layers import (
     ModelTensors,
     SourceModel,
     build_config,
-    name_layer,
+    name_layers,
 )
 
 _AS_FAR = 1e-3  # of another position's wave: float32 of 10,000 words
@@ -30,22 +30,21 @@ def make_transformer(source: SourceModel, given: TransformerMap) -> ConvertedCap
     if names.image is None:
         image = Affine(np.eye(size), np.zeros(size))
     else:
-        image = layers.read_affine(state, list_layer_names(names.image))
+        image = layers.read_affine(state, names.image)
     if names.positions is not None:
         _check_positions(state, names.positions, size)
     count = _layers(state, names.decoder)
     found = [_layer(state, f"{names.decoder}.layers.{at}") for at in range(count)]
     last = state.has(f"{names.decoder}.norm.weight")
     tensors = {
-        **name_layer("image", image),
+        **name_layers(image=image, output=output),
         "embedding.weight": embedding,
-        **name_layer("output", output),
         **{
             f"layers.{at}.{name}": each
             for at, one in enumerate(found)
             for name, each in one.items()
         },
-        **(_norm(state, f"{names.decoder}.norm", "norm") if last else {}),
+        **(name_layers(norm=_norm(state, f"{names.decoder}.norm")) if last else {}),
     }
     config = build_config(
         lambda: TransformerConfig(
@@ -78,33 +77,30 @@ def _layers(state: ModelTensors, decoder: str) -> int:
 def _layer(state: ModelTensors, name: str) -> dict[str, Floats]:
     own, other = (_projections(state, f"{name}.{each}") for each in ("self_attn", "multihead_attn"))
     size = len(own.weight)
-    weight, bias = other.weight, other.bias
-    return {
-        **name_layer("words", own),
-        **name_layer("words_out", layers.read_linear(state, f"{name}.self_attn.out_proj")),
-        **name_layer("query", Affine(weight[:, :size], bias[:size])),
-        **name_layer("places", Affine(weight[:, size:], bias[size:])),
-        **name_layer("places_out", layers.read_linear(state, f"{name}.multihead_attn.out_proj")),
-        **name_layer("inner", layers.read_linear(state, f"{name}.linear1")),
-        **name_layer("outer", layers.read_linear(state, f"{name}.linear2")),
-        **_norm(state, f"{name}.norm1", "words_norm"),
-        **_norm(state, f"{name}.norm2", "places_norm"),
-        **_norm(state, f"{name}.norm3", "inner_norm"),
-    }
+    return name_layers(
+        words=own,
+        words_out=layers.read_linear(state, f"{name}.self_attn.out_proj"),
+        query=Affine(other.weight[:, :size], other.bias[:size]),
+        places=Affine(other.weight[:, size:], other.bias[size:]),
+        places_out=layers.read_linear(state, f"{name}.multihead_attn.out_proj"),
+        inner=layers.read_linear(state, f"{name}.linear1"),
+        outer=layers.read_linear(state, f"{name}.linear2"),
+        words_norm=_norm(state, f"{name}.norm1"),
+        places_norm=_norm(state, f"{name}.norm2"),
+        inner_norm=_norm(state, f"{name}.norm3"),
+    )
 
 
 def _projections(state: ModelTensors, name: str) -> Affine:
     """Queries, keys and values beside each other."""
     weight = state.tensor(f"{name}.in_proj_weight", 2)
-    bias = f"{name}.in_proj_bias"
-    return Affine(weight.T, state.tensor(bias, 1) if state.has(bias) else np.zeros(len(weight)))
+    return Affine(weight.T, state.bias(f"{name}.in_proj_bias", len(weight)))
 
 
-def _norm(state: ModelTensors, name: str, ours: str) -> dict[str, Floats]:
+def _norm(state: ModelTensors, name: str) -> Affine:
+    """A gain (s) and a shift (s)."""
     weight = state.tensor(f"{name}.weight", 1)
-    bias = f"{name}.bias"
-    found = state.tensor(bias, 1) if state.has(bias) else np.zeros(len(weight))
-    return {f"{ours}.weight": weight, f"{ours}.bias": found}
+    return Affine(weight, state.bias(f"{name}.bias", len(weight)))
 
 
 def _check_positions(state: ModelTensors, name: str, size: int) -> None:
@@ -119,6 +115,6 @@ def _check_positions(state: ModelTensors, name: str, size: int) -> None:
     if usual.shape != rows.shape or np.abs(usual - rows).max(initial=0) > _AS_FAR:
         raise RequestRefused(
             f"map, layers.positions: {name!r:.100} of {list(found.shape)} has other values than "
-            "sine and cosine in turn (deploy/guide/checkpoints.md#transformer): learned positions, "
-            "say, are converted by the way of ONNX (deploy/guide/onnx.md)"
+            "sine and cosine in turn (deploy/guide/file-formats.md#transformer): for learned "
+            "positions, use an ONNX bundle (deploy/guide/bring-a-model.md)"
         )

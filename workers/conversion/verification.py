@@ -63,7 +63,7 @@ def verify_tokenizer(
     outputs: Sequence[Path],  # noqa: ARG001  of an operation
     parameters: Mapping[str, Any],  # noqa: ARG001
 ) -> Mapping[str, Any]:
-    """Raises InputRefused with what is wrong."""
+    """Verify a tokenizer. Raises InputRefused with the fault."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the sandbox has no threads
     try:
         tokens = _opened(inputs[0])

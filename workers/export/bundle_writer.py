@@ -91,7 +91,7 @@ def _write_files(
         made / manifests.STEP,
         found.step,
         (examples.words, *examples.given),
-        ({0: _BATCH}, tuple(_axes(axes) for axes in examples.growing)),
+        ({0: _BATCH}, tuple(dict.fromkeys((0, *axes), _BATCH) for axes in examples.growing)),
         (["words", *images, *before], ["logits", *after]),
     )
     if found.score is not None:
@@ -113,10 +113,6 @@ def _judged(made: Path) -> OnnxBundle:
         if bundle.manifest.pieces is not None:
             pieces.read_bundle_pieces(package, bundle.manifest.pieces)
     return bundle
-
-
-def _axes(growing: tuple[int, ...]) -> dict[int, Any]:
-    return dict.fromkeys((0, *growing), _BATCH)
 
 
 def _export(
@@ -148,7 +144,7 @@ def _export(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Torch warns of what it does itself, and that torchvision is absent."""
+    """Silence warnings of torch about its own code, and about torchvision's absence."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

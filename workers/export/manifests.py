@@ -1,4 +1,4 @@
-"""The manifest of a bundle: what a captioner's description says, judged."""
+"""The manifest of a bundle, made of a captioner's description, which is judged first."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _OF_TRANSFORMERS = "image_processor_type"
 
 @dataclass(frozen=True)
 class BundleTokens:
-    """What a bundle says of its tokens, and the file in which they stand."""
+    """Description of a bundle's tokens, and the file in which they stand."""
 
     said: Mapping[str, Any]
     file: str
@@ -40,7 +40,7 @@ def read_preprocessing(given: ExportedCaptioner) -> OnnxPreprocessing | None:
 
 
 def read_image_shape(given: ExportedCaptioner) -> tuple[int, ...]:
-    """Of what `look` takes of one image."""
+    """Read the shape of one image as `look` takes it."""
     pictures = read_preprocessing(given)
     if (pictures is None) == (given.feature_size is None):
         raise RequestRefused(

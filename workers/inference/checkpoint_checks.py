@@ -1,10 +1,14 @@
-"""Checks of a checkpoint: memory that it needs, by its header, and finite tensors."""
+"""Checks before a captioner runs: whether its weights and the images' places fit into memory, and
+whether its tensors are finite.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
@@ -61,11 +65,6 @@ def check_places_fit(model: Captioner, inputs: Inputs, limit: int | None) -> Non
     check_memory_limit(what, block + weights + _PROGRAM, limit)
 
 
-def check_header_fits(header: CheckpointHeader, device: torch.device, limit: int | None) -> None:
-    """Raise OutOfMemory if a captioner cannot fit."""
-    check_captioner_fits(header.parameters, estimate_memory(header, device), device, limit)
-
-
 def check_captioner_fits(
     parameters: int, needs: int, device: torch.device, limit: int | None
 ) -> None:
@@ -83,6 +82,25 @@ def check_memory_limit(what: str, needs: int, limit: int | None) -> None:
             "use a smaller model, or a worker with more memory (PRESCORE_TASK_MEMORY_MB, if the "
             "machine has more)"
         )
+
+
+def read_finite_tensors(
+    path: Path, names: Iterable[str], device: torch.device | str
+) -> dict[str, Tensor]:
+    """Tensors of a safetensors file, all floating point ones in float32. Raises UnusableCheckpoint
+    where the library cannot read them, though the header is right, or values are not finite.
+    """
+    tensors = {}
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            for name in names:
+                tensor = file.get_tensor(name)
+                tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
+    except SafetensorError as error:
+        raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
+    for name, tensor in tensors.items():
+        check_finite(name, tensor)
+    return tensors
 
 
 def check_finite(name: str, tensor: Tensor) -> None:

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
+from service.contract.errors import InvalidCheckpoint
 from service.contract.formats import checkpoint_header, model_formats
 from service.contract.settings import Sandbox
 from workers import tensor_files
@@ -26,16 +25,10 @@ def read_checkpoint(
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint file, found nothing at {path}")
     header = checkpoint_header.read_checkpoint_header(path)
-    checkpoint_checks.check_header_fits(header, torch.device(device), limit)
-    tensors = {}
-    try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            for name in header.tensors:
-                tensors[name] = file.get_tensor(name).float()
-    except SafetensorError as error:  # the header is right, but the library cannot read the file
-        raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
-    for name, tensor in tensors.items():
-        checkpoint_checks.check_finite(name, tensor)
+    target = torch.device(device)
+    needs = checkpoint_checks.estimate_memory(header, target)
+    checkpoint_checks.check_captioner_fits(header.parameters, needs, target, limit)
+    tensors = checkpoint_checks.read_finite_tensors(path, header.tensors, device)
     description = header.description
     return ARCHITECTURES[description.architecture](description, tensors)
 

@@ -21,7 +21,7 @@ def resolve_device(setting: str) -> torch.device:
 
 
 class PackedLinear(nn.Module):
-    """In place of a linear layer that is not trained: only the packed weight stays in memory."""
+    """Linear layer that is not trained: only the packed weight stays in memory."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -29,10 +29,7 @@ class PackedLinear(nn.Module):
         self._bias = bias
 
     def forward(self, x: Tensor) -> Tensor:
-        rows: Tensor = torch.ops.mkldnn._linear_pointwise(  # noqa: SLF001
-            x, self._weight, self._bias, "none", [], ""
-        )
-        return rows
+        return _multiply_packed(x, self._weight, self._bias)
 
 
 def pack_layers(module: nn.Module, but: nn.Module) -> None:
@@ -57,7 +54,7 @@ def pack_layers(module: nn.Module, but: nn.Module) -> None:
 
 
 def _weight_of(module: nn.Module) -> Tensor | None:
-    """(in, out), or None where it is no linear layer."""
+    """Weight (in, out) of a linear layer; None for any other module."""
     from transformers.pytorch_utils import Conv1D
 
     if type(module) is nn.Linear:
@@ -84,13 +81,15 @@ class Product:
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._packed is not None and not x.requires_grad:
-            rows: Tensor = torch.ops.mkldnn._linear_pointwise(  # noqa: SLF001
-                x, self._packed, self.bias, "none", [], ""
-            )
-            return rows
+            return _multiply_packed(x, self._packed, self.bias)
         if self.bias is None:
             return x @ self.weight
         return torch.addmm(self.bias, x, self.weight)
+
+
+def _multiply_packed(x: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
+    rows: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")  # noqa: SLF001
+    return rows
 
 
 def supports_bf16(device: torch.device) -> bool:

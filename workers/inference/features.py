@@ -76,7 +76,7 @@ def read_features(
 def read_computed_features(
     path: Path, images: Sequence[str], encoder: FeatureEncoder
 ) -> NDArray[np.float32]:
-    """The same of a file of features that Prescore computed; UnusableDataset names the first images
+    """Read features from a file that Prescore computed; UnusableDataset names the first images
     whose pictures could not be decoded.
     """
     with path.open("rb") as stream:
@@ -90,7 +90,7 @@ def read_computed_features(
 
 
 def read_features_file(path: Path) -> ComputedFeatures:
-    """A file that `write_whole` has written."""
+    """A file that `write_features_file` has written."""
     with path.open("rb") as stream:
         header, undecoded = bundles.parse_features_header(stream), _undecoded(stream)
         rows = _rows(stream, header, range(len(header.ids)))
@@ -98,8 +98,8 @@ def read_features_file(path: Path) -> ComputedFeatures:
 
 
 def write_features_file(path: Path, found: ComputedFeatures) -> None:
-    metadata = {_UNDECODED: json.dumps(found.undecoded)}
-    _write(path, found.images, found.rows, found.encoder, metadata)
+    notes = {_UNDECODED: json.dumps(found.undecoded)}
+    write_features(path, found.images, found.rows, found.encoder, notes=notes)
 
 
 def concatenate_features(parts: Sequence[ComputedFeatures]) -> ComputedFeatures:
@@ -120,33 +120,26 @@ def _undecoded(stream: IO[bytes]) -> Mapping[str, str]:
     return found
 
 
+@dataclass(frozen=True)
 class _PlaceFeatures:
     """Rows are read when they are asked for: those of 5,000 images may take gigabytes."""
 
-    def __init__(
-        self,
-        bundle: Path,
-        header: bundles.FeaturesHeader,
-        images: Sequence[str],
-        rows: NDArray[np.int64],
-        counts: NDArray[Any],
-    ) -> None:
-        self._bundle = bundle
-        self._header = header
-        self._images = images
-        self._rows = rows
-        self._counts = counts
+    bundle: Path
+    header: bundles.FeaturesHeader
+    images: Sequence[str]
+    rows: NDArray[np.int64]
+    counts: NDArray[Any]
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def __getitem__(self, rows: slice | NDArray[np.int64], /) -> NDArray[Any]:
-        header, wanted = self._header, self._rows[rows]
-        with bundles.open_member(self._bundle, bundles.FEATURES) as stream:
+        header, wanted = self.header, self.rows[rows]
+        with bundles.open_member(self.bundle, bundles.FEATURES) as stream:
             found = _rows(stream, header, wanted).reshape(-1, header.places, header.size)
-        there = np.arange(header.places) < self._counts[rows, None]
+        there = np.arange(header.places) < self.counts[rows, None]
         found[~there] = 0.0  # whatever stands there
-        images = [self._images[row] for row in np.arange(len(self))[rows]]
+        images = [self.images[row] for row in np.arange(len(self))[rows]]
         _finite(found, images)
         found[~there] = np.nan
         return found
@@ -251,36 +244,26 @@ def write_features(
     rows: NDArray[np.floating],
     encoder: FeatureEncoder,
     counts: NDArray[np.integer] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Write `features.safetensors`, completely or not at all. `rows`: (N, D), or (N, P, D) of
-    places; `counts`: how many regions each image has, if they are regions.
+    places; `counts`: how many regions each image has, if they are regions; `notes`: more metadata.
     """
     assert rows.ndim == 3 if counts is not None else rows.ndim in (2, 3), rows.shape
-    _write(path, ids, rows, encoder, {}, counts)
-
-
-def _write(
-    path: Path,
-    ids: Sequence[str],
-    rows: NDArray[np.floating],
-    encoder: FeatureEncoder,
-    more: Mapping[str, str],
-    counts: NDArray[np.integer] | None = None,
-) -> None:
     assert len(rows) == len(ids), (len(rows), len(ids))
-    metadata = {"ids": json.dumps(list(ids)), "encoder": encoder.model_dump_json(), **more}
+    own = {"ids": json.dumps(list(ids)), "encoder": encoder.model_dump_json()}
     tensors: dict[str, NDArray[Any]] = {"features": rows}
     if counts is not None:
         assert counts.shape == (len(rows),), counts.shape
         assert counts.max(initial=0) <= rows.shape[1], (counts, rows.shape)
         tensors[COUNTS] = counts.astype(np.uint16)
-    tensor_files.write_tensors(path, tensors, metadata)
+    tensor_files.write_tensors(path, tensors, {**own, **(notes or {})})
 
 
 def _rows(
     stream: IO[bytes], header: bundles.FeaturesHeader, wanted: Sequence[int] | NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """(n, places * size)"""
+    """Read the wanted rows: (n, places * size)."""
     stored, values = _TYPES[header.dtype], header.places * header.size
     result = np.empty((len(wanted), values), np.float32)
     for position in np.argsort(wanted):

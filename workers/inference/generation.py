@@ -51,11 +51,11 @@ class GenerationSearch:
         raise NotImplementedError
 
     def _read(self, length: int) -> Tensor:
-        """Of each row, START and the tokens up to the one of this number: (rows, length)."""
+        """Read each row's START and the tokens up to the one of this number: (rows, length)."""
         raise NotImplementedError
 
     def _choices(self, length: int) -> tuple[Tensor, Tensor]:
-        """Of each row, the scores of the best tokens of this number, and their ids: (rows, k)."""
+        """Scores and ids of the best tokens of this number, for each row: (rows, k) each."""
         hidden, self._state = self._model.step(self._state, self._last)
         read = self._read(length)
         parts = [
@@ -124,7 +124,7 @@ _NONE = -1e9  # the library's score of what is no hypothesis
 
 @dataclass
 class _Hypotheses:
-    """(n, w): of n images, w hypotheses each, the best first. `words` (n, w, most)."""
+    """Hypotheses (n, w): w of each of n images, the best first. `words` (n, w, most)."""
 
     scores: Tensor
     words: Tensor
@@ -140,9 +140,8 @@ class _Hypotheses:
         )
 
     def beside(self, others: "_Hypotheses") -> "_Hypotheses":
-        return _Hypotheses(
-            *(torch.cat([mine, theirs], dim=1) for mine, theirs in self._with(others))
-        )
+        pairs = zip(vars(self).values(), vars(others).values(), strict=True)
+        return _Hypotheses(*(torch.cat(pair, dim=1) for pair in pairs))
 
     def best(self, scores: Tensor, many: int) -> tuple["_Hypotheses", Tensor]:
         """The best by these scores, which are theirs from now on; and their places."""
@@ -153,9 +152,6 @@ class _Hypotheses:
 
     def of(self, images: Tensor) -> "_Hypotheses":
         return _Hypotheses(self.scores[images], self.words[images], self.lengths[images])
-
-    def _with(self, others: "_Hypotheses") -> list[tuple[Tensor, Tensor]]:
-        return list(zip(vars(self).values(), vars(others).values(), strict=True))
 
 
 class BeamSearch(GenerationSearch):
@@ -321,7 +317,7 @@ def _penalise(scores: Tensor, read: Tensor, penalty: float) -> None:
 
 
 def _ban_repetition(scores: Tensor, read: Tensor, size: int) -> None:
-    """No `size` tokens in a row occur twice."""
+    """Ban tokens that would repeat a sequence of `size` tokens."""
     if not 0 < size <= read.shape[1]:
         return
     last = read[:, read.shape[1] + 1 - size :]

@@ -1,5 +1,5 @@
-"""Image encoders: pooled features of pictures by MobileNetV2 (Sandler et al. 2018). 2018), without
-its classifier.
+"""Image encoders: pooled features of pictures by MobileNetV2 (Sandler et al. 2018), without its
+classifier.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.nn.functional import conv2d, hardtanh, pad
 
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import encoder_header
 from service.contract.formats.encoder_header import EncoderHeader
-from workers.inference import pictures
+from workers.inference import checkpoint_checks, pictures
 from workers.inference.features import ComputedFeatures
 from workers.inference.pictures import PictureDecodingFailure, PictureFit, Pixels
 from workers.progress import Progress, ignore_progress
@@ -101,16 +100,10 @@ def read_image_encoder(path: Path, device: torch.device | str = "cpu") -> Mobile
     tensor's values are not finite.
     """
     header = encoder_header.read_encoder_header(path)
-    tensors = {}
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            for name in header.tensors:
-                tensors[name] = file.get_tensor(name).float()
-    except SafetensorError as error:
-        raise UnusableCheckpoint(f"the encoder's tensors cannot be read: {error}") from None
-    for name, tensor in tensors.items():
-        if not torch.isfinite(tensor).all():
-            raise UnusableCheckpoint(f"encoder, tensor {name}: some values are not finite numbers")
+        tensors = checkpoint_checks.read_finite_tensors(path, header.tensors, device)
+    except UnusableCheckpoint as error:
+        raise UnusableCheckpoint(f"encoder, {error.detail}") from None
     return MobileNetV2(header, tensors)
 
 

@@ -46,7 +46,7 @@ NOTHING_IS_NEAR = TieMargin(0.0, 0.0, 0.0)
 
 
 def find_margin(model: Captioner) -> TieMargin:
-    """In float32; nothing is near where the model does not settle it."""
+    """Find the model's margin in float32; nothing is near where the model does not settle ties."""
     return (
         compute_margin(get_output_product(model), torch.float32)
         if model.settles
@@ -82,7 +82,7 @@ def decide_ranks(
     encoded: EncodedCaptions,
     tokens: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """In float64, the rank of each of `tokens` (sorted), and the best word there (lowest id)."""
+    """Rank each of `tokens` (sorted) in float64, and find the best word there (lowest id)."""
     ranks, firsts = np.zeros_like(tokens), np.zeros_like(tokens)
     if not len(tokens):
         return ranks, firsts

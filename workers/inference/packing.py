@@ -1,5 +1,5 @@
-"""Captions of different lengths together: in the order in which an RNN reads them, without padding,
-or those of an image in one row, as a Transformer reads them.
+"""Packing of captions of different lengths: in the order in which an RNN reads them, without
+padding, or those of an image in one row, as a Transformer reads them.
 """
 
 from dataclasses import dataclass
@@ -120,3 +120,37 @@ def _group(
         real=is_real,
         places=at[is_real],
     )
+
+
+class RowsByImage:
+    """Rows (n, …) beside the others of their images: (images, width, …)."""
+
+    def __init__(self, of: Tensor) -> None:
+        self.images, place, counts = torch.unique(of, return_inverse=True, return_counts=True)
+        self.width = int(counts.max()) if len(of) else 1
+        order = place.argsort(stable=True)
+        in_turn = torch.arange(len(of), device=of.device)
+        slots = torch.empty_like(place)
+        slots[order] = in_turn - (counts.cumsum(0) - counts)[place[order]]
+        self._at = place * self.width + slots
+        filled = len(of) == len(self.images) * self.width
+        self._is_even = filled and torch.equal(self._at, in_turn)  # nothing has to move
+
+    def rows(self, of_images: Tensor, part: slice = slice(None)) -> Tensor:
+        """Those of a part of the images; not copied where no image between them is left out."""
+        images = self.images[part]
+        if not len(images):
+            return of_images[:0]
+        first, last = int(images[0]), int(images[-1])
+        all_are_there = last - first + 1 == len(images)
+        return of_images[first : last + 1] if all_are_there else of_images[images]
+
+    def spread(self, rows: Tensor) -> Tensor:
+        if not self._is_even:
+            empty = rows.new_zeros(len(self.images) * self.width, *rows.shape[1:])
+            rows = empty.index_copy(0, self._at, rows)
+        return rows.view(-1, self.width, *rows.shape[1:])
+
+    def back(self, spread: Tensor) -> Tensor:
+        rows = spread.flatten(0, 1)
+        return rows if self._is_even else rows[self._at]

@@ -67,7 +67,7 @@ class PieceTokens:
                 f"{self.most - 1}: leave it out of the dataset"
             )
         try:
-            counts = words.counted(text, encoding.offsets, len(ids))
+            counts = words.count_pieces(text, encoding.offsets, len(ids))
         except InvalidArgument as error:
             kept = " ".join(word for word in text.split() if self.encodings([word])[0].ids)
             if kept == text:
@@ -79,13 +79,13 @@ class PieceTokens:
 
 
 def read_bundle_pieces(package: ModelPackage, said: onnx_bundles.PiecesFile) -> PieceTokens:
-    """Those of an ONNX bundle. Raises InvalidPackage, as `tokenizer` does."""
+    """Read the pieces of an ONNX bundle. Raises InvalidPackage, as `read_tokenizer` does."""
     found = read_tokenizer(package, said.file, said.size)
     return PieceTokens(found, said.size, said.start, said.end, said.longest)
 
 
 def read_plugin_pieces(header: PluginHeader) -> PieceTokens:
-    """Those of a plug-in's checkpoint of pieces. Raises InvalidPackage, as `tokenizer` does."""
+    """Read the pieces of a plug-in's checkpoint. Raises InvalidPackage, as `read_tokenizer`."""
     said = header.tokens
     assert isinstance(said, plugins.PluginPieces)
     assert header.tokenizer_json is not None
@@ -94,14 +94,14 @@ def read_plugin_pieces(header: PluginHeader) -> PieceTokens:
 
 
 def read_tokenizer(package: ModelPackage, name: str, size: int) -> "Tokenizer":
-    """The one in a file of a package. Raises InvalidPackage where it is none, or has pieces that a
-    model of so many does not know.
+    """Read the tokenizer in a file of a package. Raises InvalidPackage where it is none, or has
+    pieces that a model of so many does not know.
     """
     return parse_tokenizer(package.text(name, MOST_TOKENIZER_BYTES), name, size)
 
 
 def parse_tokenizer(text: str, name: str, size: int) -> "Tokenizer":
-    """The same of its text, which is called `name` in what is raised."""
+    """Parse the text of a tokenizer, which errors call `name`."""
     from tokenizers import Tokenizer
 
     try:

@@ -89,7 +89,7 @@ class _Walker:
     def _judge(
         self, hidden: Tensor, rows: NDArray[np.int64], targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """For each caption: is its next word the model's best word, and is it a near tie.
+        """Decide for each caption: is its next word the model's best word, and is it a near tie.
 
         `rows` ascend, since captions are in the order of their images.
         """
@@ -109,7 +109,7 @@ class _Walker:
 
 
 def read_prefixes(columns: ProbabilityColumns) -> NDArray[np.int64]:
-    """The same, where columns are there already."""
+    """Count each caption's hits before its first miss, from columns that are there already."""
     misses = np.append(np.flatnonzero(columns.rank), len(columns.rank))
     starts, ends = columns.caption_offsets[:-1], columns.caption_offsets[1:]
     found: NDArray[np.int64] = np.minimum(misses[np.searchsorted(misses, starts)], ends) - starts

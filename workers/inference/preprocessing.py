@@ -6,7 +6,7 @@ Equal to transformers' own processors of PIL pictures (those that are called slo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,41 +27,16 @@ _RESAMPLE: tuple[Resample, ...] = (  # by Pillow's numbers
 
 @dataclass(frozen=True)
 class PicturePreparation:
-    """`size`: (height, width), or the length of the shorter side; `crop`: (height, width) of the
-    middle; `resample`: a number of Pillow's.
-    """
+    """Preparation of pictures for a model. `sandbox`: the setting; `is_bgr`: blue comes first."""
 
-    size: tuple[int, int] | int
-    crop: tuple[int, int] | None
-    resample: int
-    factor: float
-    mean: tuple[float, float, float]
-    deviation: tuple[float, float, float]
-    is_bgr: bool = False
+    asked: PicturePreprocessing
     sandbox: Sandbox = "required"
-
-    @classmethod
-    def of(
-        cls, found: PicturePreprocessing, sandbox: Sandbox = "required", *, is_bgr: bool = False
-    ) -> Self:
-        size = found.size
-        return cls(
-            size=(size.height, size.width) if isinstance(size, Rectangle) else size.shortest_edge,
-            crop=found.crop,
-            resample=found.resample,
-            factor=found.rescale_factor if found.do_rescale else 1.0,
-            mean=_three(found.image_mean if found.do_normalize else [0.0] * 3),
-            deviation=_three(found.image_std if found.do_normalize else [1.0] * 3),
-            is_bgr=is_bgr,
-            sandbox=sandbox,
-        )
+    is_bgr: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one prepared picture."""
-        found = self.crop or self.size
-        assert isinstance(found, tuple)
-        return (*found, 3)
+        """Shape of one prepared picture."""
+        return (*self.asked.shape, 3)
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
         return _PreparedPictures(self, bundle, images)
@@ -69,25 +44,28 @@ class PicturePreparation:
     @property
     def fit(self) -> PictureFit:
         """Size and cropping while a picture is decoded; what is stretched is cropped afterwards."""
-        resample = _RESAMPLE[self.resample]
-        if isinstance(self.size, tuple):
-            return PictureFit(resample, stretched=self.size[::-1])
-        return PictureFit(resample, shorter=self.size, cropped=self.crop and self.crop[::-1])
+        size, crop = self.asked.size, self.asked.crop
+        resample = _RESAMPLE[self.asked.resample]
+        if isinstance(size, Rectangle):
+            return PictureFit(resample, stretched=(size.width, size.height))
+        return PictureFit(resample, shorter=size.shortest_edge, cropped=crop and crop[::-1])
 
     def cropped(self, picture: Pixels) -> Pixels:
-        if self.crop is None:
+        crop = self.asked.crop
+        if crop is None:
             return picture
-        top, left = (
-            (whole - part) // 2 for whole, part in zip(picture.shape, self.crop, strict=False)
-        )
-        return picture[top : top + self.crop[0], left : left + self.crop[1]]
+        top, left = ((whole - part) // 2 for whole, part in zip(picture.shape, crop, strict=False))
+        return picture[top : top + crop[0], left : left + crop[1]]
 
     def normalised(self, pixels: Tensor) -> Tensor:
         """(n, h, w, 3) of bytes to (n, 3, h, w), in the order of channels that models take."""
-        rescaled = (pixels.double() * self.factor).float()  # as the library rounds
-        mean, deviation = (
-            torch.tensor(each, device=pixels.device) for each in (self.mean, self.deviation)
+        asked = self.asked
+        factor = asked.rescale_factor if asked.do_rescale else 1.0
+        rescaled = (pixels.double() * factor).float()  # as the library rounds
+        values = (
+            (asked.image_mean, asked.image_std) if asked.do_normalize else ([0.0] * 3, [1.0] * 3)
         )
+        mean, deviation = (torch.tensor(each, device=pixels.device) for each in values)
         found = ((rescaled - mean) / deviation).permute(0, 3, 1, 2)
         return (found.flip(1) if self.is_bgr else found).contiguous()
 
@@ -101,31 +79,22 @@ class PicturePreparation:
             )
 
 
-def _three(values: Sequence[float]) -> tuple[float, float, float]:
-    first, second, third = values
-    return first, second, third
-
-
+@dataclass(frozen=True)
 class _PreparedPictures:
     """Rows are read and prepared when they are asked for."""
 
-    def __init__(
-        self, preparation: PicturePreparation, bundle: Path, images: Sequence[str]
-    ) -> None:
-        self._preparation = preparation
-        self._bundle = bundle
-        self._images = images
+    preparation: PicturePreparation
+    bundle: Path
+    images: Sequence[str]
 
     def __len__(self) -> int:
-        return len(self._images)
+        return len(self.images)
 
     def __getitem__(self, rows: slice | NDArray[np.int64], /) -> NDArray[Any]:
-        places = np.arange(len(self._images))[rows]
-        found = np.empty((len(places), *self._preparation.shape), np.uint8)
-        names = [self._images[place] for place in places]
+        how, names = self.preparation, [self.images[row] for row in np.arange(len(self))[rows]]
+        found = np.empty((len(names), *how.shape), np.uint8)
         undecoded: dict[str, str] = {}
-        how = self._preparation
-        read = pictures.read_pictures(self._bundle, names, fit=how.fit, sandbox=how.sandbox)
+        read = pictures.read_pictures(self.bundle, names, fit=how.fit, sandbox=how.sandbox)
         for row, picture in enumerate(read):
             if isinstance(picture, PictureDecodingFailure):
                 undecoded[picture.image] = picture.reason

@@ -17,6 +17,7 @@ from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
 from service.contract.plan.tasks import BLOCK_IMAGES
 from workers.inference import near_ties
 from workers.inference.captioners import Captioner
+from workers.inference.captioners.protocol import OutputLayer
 from workers.inference.columns import ProbabilityColumns, choose_index_type
 from workers.inference.devices import Product, supports_bf16
 from workers.inference.features import Inputs
@@ -136,7 +137,9 @@ class _ColumnScorer:
         self._chunk = count_chunk_rows(model)
         self._scratch = torch.empty(self._chunk, model.tokens.size, device=model.device)
         self._margin = near_ties.find_margin(model)
-        self._half = _half(model, self._chunk) if options.precision == "bf16" else None
+        self._half = (
+            _HalfPrecision(model.output, self._chunk) if options.precision == "bf16" else None
+        )
 
     def block(
         self, inputs: NDArray[Any], encoded: EncodedCaptions, rows: _ColumnRows, first: int
@@ -190,7 +193,12 @@ class _HalfPrecision:
     Hardware without bf16 multiplies the rounded numbers in float32: no faster, but the same result.
     """
 
-    def __init__(self, output: Product, rows: int) -> None:
+    def __init__(self, output: OutputLayer, rows: int) -> None:
+        if not isinstance(output, Product):
+            raise CheckpointMismatch(
+                "bf16 is the precision of the last matrix product, and this checkpoint gives "
+                "logits in the precision of its own: ask for fp32"
+            )
         self._dtype = torch.bfloat16 if supports_bf16(output.weight.device) else torch.float32
         self._product = Product(output.weight.bfloat16().to(self._dtype))
         columns = output.weight.shape[1]
@@ -204,15 +212,6 @@ class _HalfPrecision:
         logits = torch.add(rounded, self._bias, out=self._logits[: len(hidden)])  # in float32
         own = (hidden * self._words[targets]).sum(1) + self._bias[targets]
         return logits.scatter_(1, targets[:, None], own[:, None])
-
-
-def _half(model: Captioner, rows: int) -> _HalfPrecision:
-    if not isinstance(model.output, Product):
-        raise CheckpointMismatch(
-            "bf16 is the precision of the last matrix product, and this checkpoint gives logits "
-            "in the precision of its own: ask for fp32"
-        )
-    return _HalfPrecision(model.output, rows)
 
 
 def _entropy(logits: Tensor, total: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -124,59 +125,57 @@ class CaptionerTokens(Protocol):
 
 @dataclass(frozen=True)
 class WordTokens:
-    """Words of a vocabulary, whose first two are the edge token and UNK."""
+    """Words of a vocabulary. The first two are the edge token and UNK, unless a network's own ids
+    of START, END and the unknown word are given.
+    """
 
     vocabulary: Sequence[str]
     tokenizer: ModelTokenizer
-    start = EDGE
-    end = EDGE
-    never = (UNK,)
+    start: int = EDGE
+    end: int = EDGE
+    unknown: int = UNK
     most = None
 
     @property
     def size(self) -> int:
         return len(self.vocabulary)
 
+    @property
+    def never(self) -> tuple[int, ...]:
+        return (self.unknown,)
+
+    @cached_property
+    def _ids(self) -> Mapping[str, int]:
+        special = (self.end, self.unknown)  # START may be a word, as it is in ONNX bundles
+        return {word: at for at, word in enumerate(self.vocabulary) if at not in special}
+
     def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
-        return encode_captions(references, self.vocabulary, self.tokenizer)
+        """Words outside the vocabulary become the unknown one."""
+        split = MODEL_TOKENIZERS[self.tokenizer]
+        tokens: list[int] = []
+        caption_offsets, image_offsets = [0], [0]
+        for captions in references:
+            for caption in captions:
+                tokens.extend(self._ids.get(word, self.unknown) for word in split(caption))
+                tokens.append(self.end)
+                caption_offsets.append(len(tokens))
+            image_offsets.append(len(caption_offsets) - 1)
+        return EncodedCaptions(
+            np.array(tokens, np.int64),
+            np.array(caption_offsets, np.int64),
+            np.array(image_offsets, np.int64),
+            self.start,
+        )
 
     def text(self, ids: Sequence[int]) -> str:
-        return " ".join(self.vocabulary[word] for word in ids)
+        return " ".join(self.vocabulary[at] for at in ids)
 
 
 def encode_captions(
     references: Iterable[Sequence[str]], vocabulary: Sequence[str], tokenizer: ModelTokenizer
 ) -> EncodedCaptions:
     """Encode a sequence of captions for each image; words outside the vocabulary become UNK."""
-    ids = {word: index for index, word in enumerate(vocabulary) if index > UNK}
-    return encode_captions_by_ids(ids, references, tokenizer)
-
-
-def encode_captions_by_ids(
-    ids: Mapping[str, int],
-    references: Iterable[Sequence[str]],
-    tokenizer: ModelTokenizer,
-    *,
-    unknown: int = UNK,
-    start: int = EDGE,
-    end: int = EDGE,
-) -> EncodedCaptions:
-    """The same by any ids of words."""
-    split = MODEL_TOKENIZERS[tokenizer]
-    tokens: list[int] = []
-    caption_offsets, image_offsets = [0], [0]
-    for captions in references:
-        for caption in captions:
-            tokens.extend(ids.get(word, unknown) for word in split(caption))
-            tokens.append(end)
-            caption_offsets.append(len(tokens))
-        image_offsets.append(len(caption_offsets) - 1)
-    return EncodedCaptions(
-        np.array(tokens, np.int64),
-        np.array(caption_offsets, np.int64),
-        np.array(image_offsets, np.int64),
-        start,
-    )
+    return WordTokens(vocabulary, tokenizer).encode(references)
 
 
 def build_vocabulary(

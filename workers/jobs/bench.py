@@ -176,7 +176,8 @@ def _further(request: JobRequest) -> "Iterator[BundleItem]":
 
 
 def _nneval_material(request: JobRequest) -> "NNEvalMaterial":
-    from workers.bench.learned import nneval_training, training_sets
+    from workers.bench import judgements
+    from workers.bench.learned import training_sets
     from workers.bench.learned.nneval_training import NNEvalMaterial
 
     asked, digests = request.parameters, request.digests
@@ -190,10 +191,11 @@ def _nneval_material(request: JobRequest) -> "NNEvalMaterial":
             inputs[f"{each['name']} was trained on"] = digests[f"trained on {place}"]
     rated = None
     if "ratings" in request.inputs:
-        rated = nneval_training.read_ratings(request.inputs["ratings"])
+        rated = judgements.read_image_ratings(request.inputs["ratings"])
         inputs["ratings"] = digests["ratings"]
         if asked["leave_out_rated"]:
-            people = training_sets.leave_out_photos(people, rated.images)
+            images = [str(line.image) for line in rated]
+            people = training_sets.leave_out_photos(people, images)
     further = [item.references for item in _further(request)]
     return NNEvalMaterial(people, captioners, rated, further, inputs)
 

@@ -1,4 +1,4 @@
-"""Checkpoints that came in another form than Prescore's: converted, or verified."""
+"""Jobs of checkpoints in other forms than Prescore's: conversion and verification."""
 
 import json
 from pathlib import Path
@@ -18,32 +18,29 @@ if TYPE_CHECKING:
 
 
 def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
+    from workers.conversion import foreign_files
+
     path = request.inputs["package"]
     if "plugin" in request.parameters:
-        return verify_by_plugin(request, toolbox)
+        return _verify_by_plugin(request, toolbox)
     try:
         facts = model_formats.read_package_facts(path)
         match facts["format"]:
             case "pytorch":
                 return _converted(path, toolbox.box)
             case "onnx":
-                _run_graphs(request, toolbox, facts)
+                _open_model(request, toolbox, facts)
             case "huggingface":
-                _run_transformers(path, toolbox.box)
+                foreign_files.check_huggingface(path, toolbox.box)
         return make_summary_result(ConversionSummary(converted=facts))
     except RequestRefused as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
 
 
-def _run_transformers(path: Path, box: "ConversionLimits") -> None:
-    """Run a model of transformers in a child; its kind was told before, by its judge."""
-    from workers.conversion import foreign_files
-
-    foreign_files.check_huggingface(path, box)
-
-
-def _run_graphs(request: JobRequest, toolbox: Toolbox, facts: model_formats.Facts) -> None:
-    """The model stays open for the tasks that wait for this one."""
+def _open_model(request: JobRequest, toolbox: Toolbox, facts: model_formats.Facts) -> None:
+    """Open a model, which stays open for the tasks that wait for this one. A tokenizer in it is a
+    stranger's: it is opened in the sandbox before.
+    """
     from workers.conversion import foreign_files
 
     path = request.inputs["package"]
@@ -66,24 +63,16 @@ def _converted(path: Path, box: "ConversionLimits") -> JobResult:
     )
 
 
-_VERIFIED = "verified"  # the input
-
-
-def verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
-    """Open a checkpoint by the plug-in that the task names, which tries it out. A tokenizer in it
-    is a stranger's: it is opened in the sandbox before.
-    """
-    from workers.conversion import foreign_files
+def _verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
+    """Open a checkpoint by the plug-in that the task names, which tries it out."""
     from workers.inference.plugins import registry
 
     asked = InstalledPlugin(**request.parameters["plugin"])
     registry.check_plugin(asked)
-    path = request.inputs["package"]
     try:
-        facts = model_formats.describe_plugin(plugins.read_plugin_header(path))
-        if facts["units"] == "pieces":
-            foreign_files.check_tokenizer(path, toolbox.box)
-        toolbox.model(request.digests["package"], path)
+        header = plugins.read_plugin_header(request.inputs["package"])
+        facts = model_formats.describe_plugin(header)
+        _open_model(request, toolbox, facts)
     except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
         raise UnusableCheckpoint(refused.detail) from None
     return make_summary_result(ConversionSummary(converted={**facts, "plugin": asked.asdict()}))
@@ -91,15 +80,14 @@ def verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
 
 def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
     """The captioner of a task that has one as an input."""
-    path = request.inputs["checkpoint"]
-    verified = request.inputs.get(_VERIFIED)
+    verified = request.inputs.get("verified")
     if verified is not None:
         found = ConversionSummary.model_validate(json.loads(verified.read_text("utf-8"))).converted
         if found.get("plugin") is not None:
             from workers.inference.plugins import registry
 
             registry.check_plugin(InstalledPlugin(**found["plugin"]))
-    return toolbox.model(request.digests["checkpoint"], path)
+    return toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
 
 
 def sign_plugin(captioner: "Captioner") -> str | None:

@@ -1,4 +1,4 @@
-"""Features and small forms of a dataset's pictures."""
+"""Jobs of pictures: features and thumbnails of a dataset's pictures."""
 
 from service.contract.formats import bundles
 from service.contract.results import PicturesSummary, UndecodedPicture

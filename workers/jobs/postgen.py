@@ -212,6 +212,6 @@ def _flat(found: "FamilyScores") -> dict[str, int]:
 
 
 def _spread(values: "Floats") -> float:
-    """Of infinite values that are all the same, 0."""
+    """Range of the values; 0 if they are infinite and all the same."""
     low, high = float(values.min()), float(values.max())
     return high - low if high > low else 0.0

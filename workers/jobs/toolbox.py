@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from service.contract import assets
 from service.contract.errors import MetricUnavailable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workers.inference.captioners import Captioner
     from workers.inference.mobilenet_v2 import MobileNetV2
     from workers.metrics.java.jvm import Jvm
-    from workers.metrics.learned.kinds import LearnedScorer
+    from workers.metrics.learned.soundness import LearnedScorer
     from workers.metrics.object_lists import ObjectList
     from workers.metrics.references import PreparedReferences
     from workers.metrics.spice_tuples import TupleParser
@@ -29,26 +29,21 @@ if TYPE_CHECKING:
     from workers.metrics.vectors.text_encoder import TextEncoder
     from workers.metrics.vectors.word_vectors import WordVectors
 
+Kept = TypeVar("Kept")
+
 
 @dataclass
 class Toolbox:
-    """Each model or file is read at its first use, and only the last one is kept."""
+    """Models, files and processes of tasks: of each kind the last one is kept."""
 
     device: str
     places: assets.AssetFolders
     memory: int | None = None  # bytes that a task may take
     sandbox: Sandbox = "required"
     remember: bool = True  # store the parsed tuples of captions in PRESCORE_HOME
-    _model: "tuple[str, Captioner] | None" = None
     _jvm: "Jvm | None" = None
-    _references: "tuple[str, PreparedReferences] | None" = None
-    _tokens: tuple[tuple[str, str], list[int], list[str]] | None = None
     _parser: "TupleParser | None" = None
-    _vectors: "tuple[str, WordVectors] | None" = None
-    _learned: "dict[str, tuple[str, LearnedScorer]]" = field(default_factory=dict)  # by family
-    _encoder: "tuple[tuple[str, int | None], TextEncoder] | None" = None
-    _objects: "ObjectList | None" = None
-    _image_encoder: "tuple[str, MobileNetV2] | None" = None
+    _kept: dict[str, tuple[object, Any]] = field(default_factory=dict)  # by kind: key, value
 
     @classmethod
     def of(cls, chosen: Settings) -> "Toolbox":
@@ -65,7 +60,7 @@ class Toolbox:
 
     @property
     def box(self) -> "ConversionLimits":
-        """In which files are opened that may run code."""
+        """Limits under which files are opened that may run code."""
         from workers.conversion.foreign_files import ConversionLimits
 
         return (
@@ -77,14 +72,23 @@ class Toolbox:
     def model(self, digest: str, path: Path) -> "Captioner":
         from workers.inference import checkpoints, devices
 
-        if self._model is None or self._model[0] != digest:
-            self._model = None  # free the old model first: two may not fit
-            device = devices.resolve_device(self.device)
-            self._model = (
-                digest,
-                checkpoints.open_captioner(path, device, self.memory, self.sandbox),
-            )
-        return self._model[1]
+        device = devices.resolve_device(self.device)
+        return self._keep_last(
+            "model",
+            digest,
+            lambda: checkpoints.open_captioner(path, device, self.memory, self.sandbox),
+        )
+
+    def forget_model(self) -> None:
+        self._kept.pop("model", None)
+
+    def _keep_last(self, kind: str, key: object, read: Callable[[], Kept]) -> Kept:
+        """The last value of a kind if it has this key, else a new one."""
+        if kind not in self._kept or self._kept[kind][0] != key:
+            self._kept.pop(kind, None)  # free the old one first: two models may not fit
+            self._kept[kind] = key, read()
+        value: Kept = self._kept[kind][1]
+        return value
 
     def jvm(self, deadline: float | None = None) -> "Jvm":
         """A warm JVM; `deadline` (seconds for a call) is used only if one is started now."""
@@ -98,10 +102,7 @@ class Toolbox:
         """Prepared references; the tasks of an evaluation read the same ones in turn."""
         from workers.metrics import references
 
-        if self._references is None or self._references[0] != digest:
-            self._references = None
-            self._references = (digest, references.read_references(path))
-        return self._references[1]
+        return self._keep_last("references", digest, lambda: references.read_references(path))
 
     def tokens(
         self, digest: str, path: Path, tokenizer: "Tokenizer"
@@ -109,12 +110,12 @@ class Toolbox:
         """Read captions and tokenise them: places in the split, and captions."""
         from workers.metrics.tokens import tokenize
 
-        asked = (digest, tokenizer)
-        if self._tokens is None or self._tokens[0] != asked:
+        def read() -> tuple[list[int], list[str]]:
             pairs = json.loads(path.read_text("utf-8"))
             captions = tokenize([caption for _, caption in pairs], tokenizer, self.jvm())
-            self._tokens = (asked, [place for place, _ in pairs], captions)
-        return self._tokens[1:]
+            return [place for place, _ in pairs], captions
+
+        return self._keep_last("tokens", (digest, tokenizer), read)
 
     def parser(self) -> "TupleParser":
         """SPICE's parser. Raises MetricUnavailable if its files are not on this machine."""
@@ -130,9 +131,9 @@ class Toolbox:
 
         found = assets.locate_asset("word-vectors", self.places)
         _check_same(found, sha256, "word vectors")
-        if self._vectors is None or self._vectors[0] != found.sha256:
-            self._vectors = (found.sha256, word_vectors.read_word_vectors(found.path))
-        return self._vectors[1]
+        return self._keep_last(
+            "vectors", found.sha256, lambda: word_vectors.read_word_vectors(found.path)
+        )
 
     def bring(
         self,
@@ -219,12 +220,11 @@ class Toolbox:
         from workers.metrics import postgen
         from workers.metrics.learned import kinds
 
-        if family not in self._learned or self._learned[family][0] != digest:
-            self._learned[family] = (
-                digest,
-                kinds.read_sound_model(family, path, postgen.score_family),
-            )
-        return self._learned[family][1]
+        return self._keep_last(
+            f"model of {family}",
+            digest,
+            lambda: kinds.read_sound_model(family, path, postgen.score_family),
+        )
 
     def encoder(self, sha256: str | None, layer: int | None) -> "TextEncoder":
         """The language model with this SHA-256. Raises MetricUnavailable if it is not here."""
@@ -233,21 +233,22 @@ class Toolbox:
 
         found = assets.find_encoder_by_digest(sha256, self.places)
         _check_same(found, sha256, "model")
-        asked = (found.sha256, layer)
-        if self._encoder is None or self._encoder[0] != asked:
-            device = devices.resolve_device(self.device)
-            self._encoder = (asked, text_encoder.read_encoder(found.path, layer, device))
-        return self._encoder[1]
+        device = devices.resolve_device(self.device)
+        return self._keep_last(
+            "encoder",
+            (found.sha256, layer),
+            lambda: text_encoder.read_encoder(found.path, layer, device),
+        )
 
     def image_encoder(self, sha256: str) -> "MobileNetV2":
         """The encoder of pictures with this SHA-256. Raises MetricUnavailable if it is not here."""
         from workers.inference import devices, mobilenet_v2
 
         found = assets.find_image_encoder(sha256, self.places)
-        if self._image_encoder is None or self._image_encoder[0] != sha256:
-            device = devices.resolve_device(self.device)
-            self._image_encoder = (sha256, mobilenet_v2.read_image_encoder(found.path, device))
-        return self._image_encoder[1]
+        device = devices.resolve_device(self.device)
+        return self._keep_last(
+            "image encoder", sha256, lambda: mobilenet_v2.read_image_encoder(found.path, device)
+        )
 
     def objects(self, sha256: str | None) -> "ObjectList":
         """The list of objects. Raises MetricUnavailable if another one is registered."""
@@ -255,16 +256,17 @@ class Toolbox:
 
         found = assets.locate_asset("objects", self.places)
         _check_same(found, sha256, "list of objects")
-        if self._objects is None or self._objects.digest != sha256:
-            self._objects = object_lists.read_object_list(found.path)
-        return self._objects
+        return self._keep_last(
+            "objects", found.sha256, lambda: object_lists.read_object_list(found.path)
+        )
 
     def close(self) -> None:
         """End the warm processes; those that run a captioner's graphs end with it."""
         for each in (self._jvm, self._parser):
             if each is not None:
                 each.close()
-        self._jvm = self._parser = self._model = None
+        self._jvm = self._parser = None
+        self.forget_model()
 
 
 def _check_same(found: MeasuredFile, sha256: str | None, what: str) -> None:

@@ -152,7 +152,7 @@ def _cells(scene: _Scene, rng: np.random.Generator) -> dict[tuple[int, int], _Fi
 
 
 def _seen(scene: _Scene, figure: _Figure | None) -> list[float]:
-    """Its attributes, and whether it is the one that people mention first."""
+    """Attributes of a figure, and whether people mention it first."""
     return [float(bit) for bit in (*_bits(figure), figure is not None and figure is scene.first)]
 
 

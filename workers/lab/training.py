@@ -1,4 +1,4 @@
-"""Trains captioners: four of them as the pre-gen paper does (deploy/guide/captioners.md)."""
+"""Trains captioners: four of them as the pre-gen paper does (deploy/guide/bring-a-model.md)."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -89,13 +89,15 @@ def train_captioner(
     optimiser = torch.optim.Adam(
         list(tensors.values()), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
     )
-    first_captions = replace(validation, captions=_first_captions(validation.captions))
+    firsts = validation.captions.subset(validation.captions.image_offsets[:-1])
+    first_captions = replace(validation, captions=firsts.captions)
     best = float("inf")
     for number in range(recipe.epochs + 1):
         began = time.perf_counter()
         batches = _batches(training.captions, recipe.batch, generator) if number else []
         loss = _epoch(description, tensors, recipe, optimiser, training, batches, progress)
-        model = _frozen(description, tensors)
+        frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+        model = ARCHITECTURES[description.architecture](description, frozen)
         perplexity = _perplexity(model, first_captions)
         seconds = time.perf_counter() - began
         yield TrainingEpoch(number, model, loss, perplexity, seconds)
@@ -162,17 +164,6 @@ def _batches(
 ) -> list[NDArray[np.int64]]:
     order = torch.randperm(len(captions.lengths), generator=generator).numpy()
     return [order[start : start + size] for start in range(0, len(order), size)]
-
-
-def _frozen(
-    description: CheckpointDescription, tensors: Mapping[str, Tensor]
-) -> CanonicalCaptioner:
-    frozen = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    return ARCHITECTURES[description.architecture](description, frozen)
-
-
-def _first_captions(captions: EncodedCaptions) -> EncodedCaptions:
-    return captions.subset(captions.image_offsets[:-1]).captions
 
 
 def _perplexity(model: CanonicalCaptioner, examples: CaptionedImages) -> float:

@@ -1,24 +1,22 @@
 """A training run from a bundle on disk to checkpoints on disk."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from service.contract.errors import InvalidSetting, UnusableDataset
 from service.contract.formats import bundles
 from service.contract.formats.architectures import (
-    ARCHITECTURE_FAMILIES,
+    ARCHITECTURE_CONFIGS,
     ARCHITECTURES,
     AnyConfig,
     Architecture,
 )
-from service.contract.formats.bundles import BundleItem, FeaturesHeader
+from service.contract.formats.bundles import FeaturesHeader
 from service.contract.formats.bundles.features import INPUT_TEXTS
 from service.contract.formats.checkpoint_header import CheckpointDescription
 from service.contract.formats.vocabularies import ModelTokenizer
@@ -85,7 +83,9 @@ def prepare_training(
     words = vocabulary.build_vocabulary(captions, TOKENIZER, at_least)
     examples = [
         CaptionedImages(
-            _rows(bundle, header, items[split]),
+            features.read_features(
+                bundle, [item.image for item in items[split]], header.encoder, header.inputs
+            )[:],
             vocabulary.encode_captions(
                 [item.references for item in items[split]], words, TOKENIZER
             ),
@@ -97,7 +97,7 @@ def prepare_training(
 
 
 def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, Any]) -> AnyConfig:
-    model = ARCHITECTURE_FAMILIES[chosen].config
+    model = ARCHITECTURE_CONFIGS[chosen]
     usual = {name: size for name, size in _USUAL.items() if name in model.model_fields}
     given = {name: size for name, size in sizes.items() if size is not None}
     for name in given.keys() - model.model_fields.keys():
@@ -117,11 +117,6 @@ def _config(chosen: Architecture, header: FeaturesHeader, sizes: Mapping[str, An
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "heads"
         raise InvalidSetting(f"--{name}: {describe_field_error(first)}") from None
-
-
-def _rows(bundle: Path, header: FeaturesHeader, items: Sequence[BundleItem]) -> NDArray[np.float32]:
-    images = [item.image for item in items]
-    return features.read_features(bundle, images, header.encoder, header.inputs)[:]
 
 
 def save_epoch(folder: Path, epoch: TrainingEpoch) -> Path:

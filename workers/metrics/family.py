@@ -33,18 +33,15 @@ class IdfImages:
     images: NDArray[np.bool_]
 
 
-Idf = (
-    Literal["dataset", "subset"] | IdfImages | DocumentFrequencies
-)  # where document frequencies come from
+# Where document frequencies come from.
+Idf = Literal["dataset", "subset"] | IdfImages | DocumentFrequencies
 
 TOOLS: Mapping[Need, str] = {"tuples": "parse", "vectors": "vectors", "encoder": "encoder"}
 
 
 @dataclass(frozen=True)
 class FamilyScores:
-    """Scores as fractions (BLEU .33, CIDEr-D .95). The first axis of the arrays is the captions
-    that were given.
-    """
+    """Scores as fractions (BLEU .33, CIDEr-D .95); the arrays' first axis is the captions."""
 
     family: str
     corpus: dict[str, float]
@@ -53,7 +50,7 @@ class FamilyScores:
     signatures: dict[str, str]
 
 
-def _none_others(family: str, task: "ScoringInput") -> FamilyScores:  # noqa: ARG001  a Score
+def _refuse_others(family: str, task: "ScoringInput") -> FamilyScores:  # noqa: ARG001  a ScoreFamily
     raise MetricUnavailable(f"expected a way to score by {family}, found none")
 
 
@@ -77,7 +74,7 @@ class ScoringInput:
     tokenizer: Tokenizer | None = None
     tools: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
-    others: "ScoreFamily" = _none_others
+    others: "ScoreFamily" = _refuse_others
 
     @property
     def references(self) -> PreparedReferences:
@@ -96,6 +93,13 @@ class ScoringInput:
         """Captions as they were written; where there are none, as tokens joined by blanks."""
         found: Sequence[str] | None = self.tools.get("texts")
         return self.captions if found is None else found
+
+    def require_tool(self, name: str, complaint: str) -> Any:
+        """Return a tool. Raises MetricUnavailable with this complaint if it was not brought."""
+        found = self.tools.get(name)
+        if found is None:
+            raise MetricUnavailable(complaint)
+        return found
 
     def references_of(self, place: int) -> Sequence[str]:
         return self.references.captions[self.rows[place]]
@@ -122,6 +126,11 @@ class ScoringInput:
             yield block
             self.progress(block.stop, total)
 
+    def places(self) -> Iterator[int]:
+        """The places of all captions; progress is reported block by block."""
+        for block in self.blocks():
+            yield from range(block.start, block.stop)
+
     def occurrences(self, block: slice) -> Iterator[NgramOccurrences]:
         """The n-grams of a block's captions, length by length; the first caption is number 0."""
         counts = self.encoded.word_counts
@@ -130,16 +139,13 @@ class ScoringInput:
         return ngrams.count_ngrams(self.encoded.words[start:stop], counts[block], number)
 
     def pairs(self, block: slice) -> tuple[Ints, Ints]:
-        """The list of all pairs of a caption and one of its references: where each caption's pairs
-        begin, and the reference of each pair.
-        """
+        """All pairs of a caption and a reference: where each caption's begin; the references."""
         first, last = (self.references.offsets[self.rows[block] + end] for end in (0, 1))
         return ngrams.compute_starts(last - first), ngrams.spread_runs(first, last - first)
 
 
-ScoreFamily = Callable[
-    [str, ScoringInput], FamilyScores
-]  # scores a task by the family of that name
+# Scores a task by the family of that name.
+ScoreFamily = Callable[[str, ScoringInput], FamilyScores]
 
 
 @dataclass(frozen=True)
@@ -153,20 +159,22 @@ class FamilyMeasures:
     statistics: Statistics
     corpus: dict[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def of_scores(cls, name: str, scores: Floats) -> "FamilyMeasures":
+        """Measures of a metric whose corpus score is the mean of the captions' scores."""
+        return cls({name: scores}, {name: scores})
 
-def _as_it_is(task: ScoringInput) -> ScoringInput:
-    return task
 
-
-def _by_references(task: ScoringInput) -> str:
-    return task.references.signature
+def average_statistics(statistics: Statistics) -> dict[str, float]:
+    """The mean over captions of each statistic."""
+    return {name: float(np.mean(values)) for name, values in statistics.items()}
 
 
 @dataclass(frozen=True)
 class FamilyFunctions:
     """Functions of a family: captions are measured, then their statistics are summed up.
 
-    `corpus` is None if the scores of all captions cannot be computed from parts of them. A
+    `corpus` sums up, by default to means; None: the scores of all captions have no parts. A
     signature says what captions were scored against (`against`) and how (`recipe`). `complete`
     completes the task before all of that. `join` computes the scores from those of the families
     that this one is made of, and also returns the recipe. `expect` tells Java what will be asked
@@ -174,9 +182,9 @@ class FamilyFunctions:
     """
 
     measure: Callable[[ScoringInput], FamilyMeasures]
-    corpus: Callable[[Statistics], dict[str, float]] | None
     recipe: Callable[[ScoringInput], str]
-    against: Callable[[ScoringInput], str] = _by_references
-    complete: Callable[[ScoringInput], ScoringInput] = _as_it_is
+    corpus: Callable[[Statistics], dict[str, float]] | None = average_statistics
+    against: Callable[[ScoringInput], str] = lambda task: task.references.signature
+    complete: Callable[[ScoringInput], ScoringInput] = lambda task: task
     join: Callable[[Mapping[str, FamilyScores]], tuple[FamilyMeasures, str]] | None = None
     expect: Callable[[Jvm], None] | None = None

@@ -29,8 +29,8 @@ _STEP, _FIRST, _SECOND = (
 
 @dataclass(frozen=True, eq=False)
 class DocumentFrequencies:
-    """In how many of `images` images each n-gram occurs. N-grams that occur in one image are left
-    out: they weigh as much as n-grams that occur in none.
+    """Document frequencies: the number of images, of `images`, in which each n-gram occurs. N-grams
+    of one image are left out: they weigh as much as n-grams of none.
     """
 
     tokenizer: Tokenizer

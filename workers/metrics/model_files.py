@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed, UnknownMetric
+from service.contract.errors import MetricFailed
 from service.contract.formats.digests import compute_digest
 from workers import tensor_files
+from workers.metrics import marked_files
 from workers.metrics.frequencies import DocumentFrequencies
+from workers.metrics.marked_files import Tensors
 from workers.metrics.tokens import SIGNATURES
 
 T = TypeVar("T")
-Tensors = dict[str, NDArray[Any]]
 Restored = Callable[[Mapping[str, str], Tensors, str], T]  # metadata, tensors, SHA-256 -> a model
 
 FORMAT = "1"
@@ -47,38 +48,35 @@ def write_model_file(
 
 
 def read_model_file(path: Path, mark: str, what: str, restored: Restored[T]) -> T:
-    """Read a file with this mark. Raises MetricFailed if it is not `what`, or if `restored` raises
-    ValueError, KeyError, TypeError or UnknownMetric.
-    """
-    try:
-        metadata = _metadata(path)
-        found = metadata.get(mark)
-        if found != FORMAT:
-            raise MetricFailed(
-                f"expected {what} of format {FORMAT} in {path.name}, found "
-                f"{'none' if found is None else repr(found)[:60]}"
-            )
-        with safe_open(path, framework="numpy") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        return restored(metadata, tensors, compute_digest(path).removeprefix("sha256:"))
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, UnknownMetric) as error:
-        raise MetricFailed(f"{path.name} is not {what}: {error}") from None
+    """Read a model as `read_marked_file` does; `restored` also gets the file's SHA-256."""
+    _check_size(path, f"not {what}")
+    return marked_files.read_marked_file(
+        path,
+        mark,
+        FORMAT,
+        what,
+        lambda metadata, tensors: restored(
+            metadata, tensors, compute_digest(path).removeprefix("sha256:")
+        ),
+    )
 
 
 def read_marks(path: Path) -> frozenset[str]:
     """The names in a file's metadata, a mark among them if it is of a learned metric."""
+    _check_size(path, "no file of a learned metric")
     try:
-        return frozenset(_metadata(path))
+        with safe_open(path, framework="numpy") as file:
+            return frozenset(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
         raise MetricFailed(f"{path.name} is no file of a learned metric: {error}") from None
 
 
-def _metadata(path: Path) -> dict[str, str]:
-    size = path.stat().st_size
+def _check_size(path: Path, complaint: str) -> None:
+    size = path.stat().st_size if path.exists() else 0
     if size > MOST_BYTES:
-        raise ValueError(f"expected at most {MOST_BYTES} bytes, found {size}")
-    with safe_open(path, framework="numpy") as file:
-        return file.metadata() or {}
+        raise MetricFailed(
+            f"{path.name} is {complaint}: expected at most {MOST_BYTES} bytes, found {size}"
+        )
 
 
 def check_type(name: str, values: NDArray[Any], expected: str | None) -> None:

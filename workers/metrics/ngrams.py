@@ -42,9 +42,7 @@ class CaptionNumbers:
 
 @dataclass(frozen=True)
 class NgramOccurrences:
-    """The n-grams of one length that captions hold, sorted by caption and number, each once for a
-    caption. `new` are the keys of those that had no number before.
-    """
+    """N-grams of one length, sorted by caption and number; `new`: keys without a number before."""
 
     captions: Ints
     ngrams: Ints
@@ -77,7 +75,7 @@ class NgramLevel:
 
     @property
     def most(self) -> Ints:
-        """For each entry of `held`, the highest count of its n-gram in one reference."""
+        """Highest count of each entry's n-gram (of `held`) in one reference."""
         counts = self.counts.astype(np.int64)
         return np.maximum.reduceat(counts, self.starts[:-1]) if len(counts) else counts
 

@@ -50,9 +50,7 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True)
 class ObjectList:
-    """`named`: the number of the object that some words mean, or None if they mean no object of the
-    list. `digest` is the SHA-256 of the file.
-    """
+    """`named`: the object that words mean, None if it is none of the list; `digest`: SHA-256."""
 
     digest: str
     named: Mapping[Phrase, int | None]
@@ -90,7 +88,10 @@ def read_object_list(path: Path) -> ObjectList:
     listed = _listed(text)
     if not listed:
         raise MetricFailed(f"{path.name}: expected an object in each line, found no line with text")
-    named = _with_phrases(_with_plurals(listed))
+    plurals = {
+        (*name[:-1], form): number for name, number in listed.items() for form in _forms(name[-1])
+    }
+    named = _with_phrases({**plurals, **listed})  # a listed name is what the list says
     return ObjectList(
         digest=compute_digest(path).removeprefix("sha256:"),
         named=named,
@@ -117,14 +118,6 @@ def _listed(text: str) -> dict[Phrase, int]:
                     f"{found[phrase]}, too; leave it in one of them"
                 )
     return found
-
-
-def _with_plurals(listed: Mapping[Phrase, int]) -> dict[Phrase, int]:
-    """The names with their plurals; a listed name is what the list says, whatever plural it is."""
-    plurals = {
-        (*name[:-1], form): number for name, number in listed.items() for form in _forms(name[-1])
-    }
-    return {**plurals, **listed}
 
 
 def _with_phrases(named: Mapping[Phrase, int]) -> dict[Phrase, int | None]:

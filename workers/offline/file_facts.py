@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prescore import InvalidArgument, warned
+from prescore import InvalidArgument
+from prescore.cli.text import group_warnings
 from prescore.files import captions
 from service.contract import limits, settings
 from service.contract.api.request_parts import CaptionInput
@@ -154,7 +155,7 @@ def _of_onnx(path: Path) -> dict[str, Any]:
 
 
 def _run_once(path: Path, bundle: onnx_bundles.OnnxBundle) -> None:
-    """As a service's worker would."""
+    """Run the bundle once, as a service's worker would."""
     from workers.conversion import foreign_files
     from workers.conversion.foreign_files import ConversionLimits
     from workers.inference.onnx import captioner
@@ -172,7 +173,7 @@ def describe_bundle(path: Path) -> dict[str, Any]:
     if passed_over := _passed_over(path):
         warnings.append(
             f"passed over: {', '.join(passed_over)}: features are read from {bundles.FEATURES}, "
-            "which deploy/guide/files.md describes"
+            "which deploy/guide/datasets.md describes"
         )
     return {
         "splits": found.splits,
@@ -276,7 +277,7 @@ def describe_captions(path: Path, source: DatasetSource | None, *, subset: bool)
 
 def _warning_lines(warnings: Iterable[Mapping[str, Any]]) -> list[str]:
     """A line for each kind of warning, with the first image that it is of."""
-    rows = warned.rows((one["code"], one["detail"], one["image"]) for one in warnings)
+    rows = group_warnings((one["code"], one["detail"], one["image"]) for one in warnings)
     lines = [": ".join(filter(None, row)) for row in rows]
     more = [f"and {len(lines) - _MOST_WARNINGS} kinds more"] if len(lines) > _MOST_WARNINGS else []
     return [*lines[:_MOST_WARNINGS], *more]
@@ -288,7 +289,7 @@ def _read(path: Path) -> list[dict[str, str]]:
     if not head.strip():
         raise RequestRefused(f"expected captions in {path}, found an empty file")
     try:
-        given = captions.read(path)
+        given = captions.read_captions(path)
     except InvalidArgument:
         if b'"references"' in head and path.name == bundles.CAPTIONS:
             folder = path.absolute().parent

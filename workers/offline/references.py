@@ -25,7 +25,7 @@ def read_references_file(path: Path, split: str) -> Iterator[BundleItem]:
     """
     found: dict[str, list[str]] = {}
     try:
-        for image, texts in _all(captions.text_of(path)):
+        for image, texts in _all(captions.read_text(path)):
             found.setdefault(image, []).extend(texts)
     except (InvalidArgument, RequestRefused) as error:
         said = str(error)
@@ -37,8 +37,8 @@ def read_references_file(path: Path, split: str) -> Iterator[BundleItem]:
 
 def list_unused_columns(path: Path) -> str:
     """The columns of a table that `read` leaves out, to be shown; none of other files."""
-    text = captions.text_of(path)
-    return tables.unused(text) if _is_table(text) else ""
+    text = captions.read_text(path)
+    return tables.describe_unused(text) if _is_table(text) else ""
 
 
 def _is_table(text: str) -> bool:
@@ -54,7 +54,7 @@ def _all(text: str) -> Iterator[tuple[str, list[str]]]:
                 yield _item(f"line {number}", _json(line, f"line {number}"))
         return
     if _is_table(text):
-        for row in tables.read(text):
+        for row in tables.read_table(text):
             yield row["image"], [row["caption"]]
         return
     whole = _json(text, "the file")

@@ -38,7 +38,7 @@ class DatasetSource:
 
     @cached_property
     def splits(self) -> tuple[str, ...]:
-        return tuple(bundles.count_splits(self.path))
+        return tuple(bundles.list_splits(self.path))
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -58,7 +58,7 @@ def find_source(
 def find_training_sources(
     text: str, places: AssetFolders, url: str | None = None, key_file: Path | None = None
 ) -> list[DatasetSource]:
-    """The same to learn from: by default the split `train`, or all splits where there is none."""
+    """Find datasets to learn from: by default the split `train`, or all splits without one."""
     return _find(text, _choose_training, places, url, key_file)
 
 
@@ -85,7 +85,7 @@ def _find(
 
 def _sources(name: str, path: Path, choose: ChooseSplits) -> list[DatasetSource]:
     with files.name_file_in_errors(path / bundles.CAPTIONS):
-        splits = list(bundles.count_splits(path))
+        splits = bundles.list_splits(path)
     chosen, digest = choose(splits), _digest(path)
     for split in chosen:
         if split not in splits:

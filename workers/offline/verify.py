@@ -54,7 +54,7 @@ class VerificationResult:
 
 
 def read_examples(path: Path, bundle: Path | None) -> list[VerificationExample]:
-    """Those in a file; RequestRefused says which is wrong, and where."""
+    """Read the examples in a file; RequestRefused names the wrong one and its place."""
     try:
         value = strict_json.parse_json(path.read_text("utf-8"))
         found = TypeAdapter(list[VerificationExample]).validate_python(value)
@@ -136,7 +136,8 @@ def _read(
 def _given(config: AnyConfig, index: int, example: VerificationExample) -> NDArray[np.float32]:
     size = config.feature_size
     if config.inputs == "features":
-        row = np.array(example.features, np.float32) if _is_flat(example) else np.empty((0, 0))
+        is_flat = not any(isinstance(value, list) for value in example.features or ())
+        row = np.array(example.features, np.float32) if is_flat else np.empty((0, 0))
         if row.shape != (size,):
             raise RequestRefused(
                 f"example {index}: expected {size} features, as the checkpoint says, "
@@ -152,12 +153,8 @@ def _given(config: AnyConfig, index: int, example: VerificationExample) -> NDArr
     return np.array(places, np.float32).reshape(len(places), size)
 
 
-def _is_flat(example: VerificationExample) -> bool:
-    return not any(isinstance(value, list) for value in example.features or ())
-
-
 def _filled(row: NDArray[np.float32], places: int) -> NDArray[np.float32]:
-    """With rows of NaN for places that are not there."""
+    """Fill a row with NaN for places that are not there."""
     if row.ndim == 1:
         return row
     return np.pad(row, ((0, places - len(row)), (0, 0)), constant_values=np.nan)

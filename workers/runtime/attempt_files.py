@@ -30,7 +30,8 @@ class AttemptFiles:
     @contextmanager
     def folder(self) -> Iterator[Path]:
         """A temporary folder for one attempt."""
-        with tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()), dir=self._folder) as name:
+        prefix = f"{socket.gethostname()}-{os.getpid()}-"
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=self._folder) as name:
             yield Path(name)
 
     def fetch(self, digests: Iterable[str]) -> dict[str, str]:
@@ -52,10 +53,6 @@ class AttemptFiles:
             pid = int(left.name.removeprefix(mine).split("-")[0])
             if pid == os.getpid() or not psutil.pid_exists(pid):
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def _prefix(pid: int) -> str:
-    return f"{socket.gethostname()}-{pid}-"
 
 
 def run_in_background(call: Callable[[], T]) -> Future[T]:

@@ -10,7 +10,6 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import structlog
@@ -47,15 +46,6 @@ RECYCLE_AFTER = 500  # tasks per child, since libraries leak memory
 GRACE_SECONDS = 2.0  # for a task to end by itself when the worker is asked to stop
 
 
-@dataclass(frozen=True)
-class RunnerLimits:
-    memory_bytes: int | None = None
-
-
-def _nothing() -> None:
-    """Do nothing: the default of `meanwhile`."""
-
-
 class TaskRunner:
     def __init__(
         self,
@@ -64,12 +54,12 @@ class TaskRunner:
         workplace: AttemptFiles,
         name: str,
         child: Callable[[], TaskExecutor],
-        limits: RunnerLimits = RunnerLimits(),
-        meanwhile: Callable[[], None] = _nothing,
+        memory_bytes: int | None = None,
+        meanwhile: Callable[[], None] | None = None,
         tracer: Tracer = OFF,
     ) -> None:
-        """`meanwhile` is called each second of a task that is not short, or takes longer; `tracer`
-        is told of attempts.
+        """`memory_bytes`: what a task may take. `meanwhile` is called each second of a task that is
+        not short, or takes longer; `tracer` is told of attempts.
         """
         evaluation_listener.listen_to_engine()
         self.name = name
@@ -77,7 +67,7 @@ class TaskRunner:
         self._queue = queue
         self._workplace = workplace
         self._new_child = child
-        self._limits = limits
+        self._memory_bytes = memory_bytes
         self._meanwhile = meanwhile
         self._tracer = tracer
         self._span = UNTOLD  # of the attempt
@@ -128,7 +118,7 @@ class TaskRunner:
 
     def tell(self, outcome: str) -> None:
         """Tell the attempt's span how it ended; errors are told by `fail`."""
-        self._span.tell({OUTCOME: outcome})
+        self._span.tell({"prescore.outcome": outcome})
 
     def ask_to_stop(self) -> None:
         self._stop_asked = self._stop_asked or time.monotonic()
@@ -143,7 +133,8 @@ class TaskRunner:
         with self._workplace.folder() as folder, contextlib.suppress(_AttemptEnded):
             watch = _LeaseWatch(self, lease, child)
             try:
-                files = watch.until_done(lambda: self._workplace.fetch(_digests(lease)))
+                digests = dict.fromkeys([*lease.inputs.values(), *lease.parts])
+                files = watch.until_done(lambda: self._workplace.fetch(digests))
             except BlobUnreadable as error:
                 self._recompute(lease, error)
                 return
@@ -175,7 +166,8 @@ class TaskRunner:
         """Extend the lease; False if the task was canceled, or another worker has it."""
         ours = leases.extend_lease(self._records, lease, progress.done, progress.total)
         history.update_noted_runs(self._records, most=1)
-        if not lease.short or time.monotonic() - self._begun > SHORT_SECONDS:
+        is_short = lease.short and time.monotonic() - self._begun <= SHORT_SECONDS
+        if self._meanwhile is not None and not is_short:
             self._meanwhile()
         return ours
 
@@ -187,7 +179,7 @@ class TaskRunner:
                 lease, TaskTimedOut.code, "the task's deadline passed", death=False, retry=False
             )
             return True
-        limit = self._limits.memory_bytes
+        limit = self._memory_bytes
         if limit is not None and child.memory() > limit:
             self.kill()
             self.end_as_too_large(lease, child.peak_bytes, limit)
@@ -326,13 +318,6 @@ class _LeaseWatch:
                 raise _AttemptEnded
         if self._runner.is_over(self._lease, self._child):
             raise _AttemptEnded
-
-
-def _digests(lease: Lease) -> list[str]:
-    return list(dict.fromkeys([*lease.inputs.values(), *lease.parts]))
-
-
-OUTCOME = "prescore.outcome"
 
 
 def start_attempt_span(tracer: Tracer, lease: Lease) -> AbstractContextManager[Span]:

@@ -43,7 +43,7 @@ class ShortTaskRunner(TaskRunner):
 
     def _hand_back(self, lease: Lease, took: int) -> None:
         log.warning("not short", kind=lease.kind, key=lease.key, bytes=took)
-        leases.hand_back_long_task(self._records, lease)
+        leases.hand_back_task(self._records, lease, is_long=True)
         self.tell("not short")
 
 

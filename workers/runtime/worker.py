@@ -30,7 +30,7 @@ from service.engine.tracing.spans import OFF, Tracer
 from workers.inference.plugins import registry
 from workers.runtime import short_tasks
 from workers.runtime.attempt_files import AttemptFiles
-from workers.runtime.runner import RunnerLimits, TaskRunner
+from workers.runtime.runner import TaskRunner
 from workers.runtime.short_tasks import ShortTaskRunner, ShortTasks
 from workers.runtime.warm_child import WarmChild
 
@@ -165,11 +165,12 @@ def run_worker(role: str, settings: Settings, tracer: Tracer = OFF) -> None:
     def child(purpose: str) -> WarmChild:
         return WarmChild(purpose, _child_settings(settings))
 
-    some = RunnerLimits(settings.task_memory // short_tasks.SHARE)
-    short = ShortTaskRunner(*having, lambda: child(f"{role}-short"), some, tracer=tracer)
+    memory = settings.task_memory
+    short = ShortTaskRunner(
+        *having, lambda: child(f"{role}-short"), memory // short_tasks.SHARE, tracer=tracer
+    )
     second = ShortTasks(short, records, ours, QUEUES[role])
-    limits = RunnerLimits(settings.task_memory)
-    runner = TaskRunner(*having, lambda: child(role), limits, second.look, tracer)
+    runner = TaskRunner(*having, lambda: child(role), memory, second.look, tracer)
     runner.warm_up()
     try:
         with presence.stay_present(settings.home, name):

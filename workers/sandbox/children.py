@@ -1,5 +1,5 @@
-"""Children in the sandbox, started by this process, and asked. Who wants a child asks
-`operations.py`, which knows whether this process starts it or a converter does.
+"""Children in the sandbox, started by this process, and requests to them. Code that needs a child
+calls `operations.py`, which decides whether this process or a converter starts it.
 """
 
 import json
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import prescore
 import service
@@ -50,7 +50,7 @@ class ConfinementUnavailable(Exception):
 class OperationCall:
     """Call of an operation ("module:function") by a child, with the files that it may read and
     those that it may write. `shared`: a descriptor that it inherits, and its bytes; with one, the
-    child stays and answers requests (`answering`).
+    child stays and answers requests (`operations.StayingChild`).
     """
 
     operation: str
@@ -60,29 +60,6 @@ class OperationCall:
     limits: ChildLimits
     threads: bool = False
     shared: tuple[int, int] | None = None
-
-
-class ConfinedChild(Protocol):
-    """A child, wherever it was started. What it raises: as `operations.run_operation`."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def begin(self) -> Mapping[str, Any]:
-        """Begin the operation; return its first answer."""
-        ...
-
-    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ask a child that stays; return its answer."""
-        ...
-
-    def is_alive(self) -> bool: ...
-
-    def end(self) -> object: ...
-
-
-def _nothing() -> None:
-    """Do nothing while a child works: the default of `meanwhile`."""
 
 
 class LocalChild:
@@ -97,7 +74,7 @@ class LocalChild:
         without: frozenset[str] = frozenset(),
         modules: Sequence[Path] = (),
         inherited: Sequence[int] = (),
-        meanwhile: Callable[[], None] = _nothing,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
         lacking = None if without >= KERNELS else confinement.explain_missing_sandbox()
         if lacking is not None:
@@ -116,6 +93,7 @@ class LocalChild:
         return self._child.pid
 
     def begin(self) -> Mapping[str, Any]:
+        """Begin the operation; return its first answer."""
         return self.ask(self._first)
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

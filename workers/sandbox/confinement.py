@@ -1,6 +1,6 @@
 """Confinement of a child, and of all that it starts, by the kernel and for good.
 
-Where a mechanism is missing nothing is opened: `missing`.
+Nothing is opened where a mechanism is missing (`explain_missing_sandbox`).
 """
 
 import os
@@ -100,9 +100,9 @@ class Confinement:
 
 
 def isolate_process() -> None:
-    """For a process that needs files and programs: forbid it, and all that it starts, TCP, to trace
-    other processes, and to read their memory and environment; from Landlock 6 on their abstract
-    sockets and signals to them, too. It must be young, as for `apply`. Raises OSError.
+    """Isolate a process that needs files and programs: forbid it, and all that it starts, TCP, to
+    trace other processes, and to read their memory and environment; from Landlock 6 on their
+    abstract sockets and signals to them, too. It must be young, as for `apply`. Raises OSError.
     """
     limits.drop_privileges(but_files=True)
     seccomp_filter.forbid_new_privileges()

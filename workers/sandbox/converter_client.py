@@ -97,7 +97,7 @@ def check_converter(path: Path, seconds: float = 3.0) -> None:
 
 
 def main(path: str) -> None:
-    """Of a container's health check."""
+    """Run a container's health check."""
     try:
         check_converter(Path(path))
     except ConverterUnavailable as error:

@@ -23,7 +23,7 @@ class MessageError(Exception):
 def send_message(
     connection: socket.socket, message: Mapping[str, Any], files: Sequence[int] = ()
 ) -> None:
-    """Raises OSError where the other side has left."""
+    """Send a message and files. Raises OSError where the other side has left."""
     body = json.dumps(message).encode()
     connection.settimeout(None)
     socket.send_fds(connection, [_LENGTH.pack(len(body))], files)

@@ -11,13 +11,13 @@ import resource
 import signal
 import socket
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -71,7 +71,7 @@ class _OperationRequest(BaseModel):
 
 
 class _ClientLeft(Exception):
-    """The client is not there any more, or speaks where it has to wait."""
+    """The client has left, or sends where it has to wait."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Converter:
         }
 
     def serve(self) -> None:
-        """Until a signal ends this process; its children end with it."""
+        """Serve clients until a signal ends this process; its children end with it."""
         _open_many_files()
         with _listening(self._path) as listener:
             log.info("listening", socket=str(self._path))
@@ -151,7 +151,7 @@ class Converter:
             converter_protocol.close_files(files)
 
     def _judged(self, found: Mapping[str, Any], files: Sequence[int]) -> OperationCall:
-        """Raises ValueError with what is wrong."""
+        """Validate a request. Raises ValueError with the fault."""
         try:
             asked = _OperationRequest.model_validate(found)
         except ValidationError as error:
@@ -164,8 +164,8 @@ class Converter:
             raise ValueError("expected shared memory of an operation that stays, and of no other")
         if len(files) != asked.inputs + asked.outputs + (asked.shared is not None):
             raise ValueError(f"expected other files than the {len(files)} that came")
-        for each in files:
-            if not _is_file(each):
+        for each in files:  # what lies above a folder can be reached from it
+            if not stat.S_ISREG(os.fstat(each).st_mode):
                 raise ValueError("expected files, found a folder or something else")
         paths = [Path(f"/proc/self/fd/{each}") for each in files]
         limits = ChildLimits(**asked.limits.model_dump())
@@ -242,27 +242,21 @@ def _outcome(ask: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         return {"answer": ask()}
     except InputRefused as refused:
         return {"problem": str(refused)}
-    except (
-        ChildStopped
-    ) as stopped:  # none of its limits kills: memory was short, for others' sake too
+    except ChildStopped as stopped:
+        # None of its limits kills: memory was short, for others' sake too.
         return {"lost" if stopped.killed else "stopped": str(stopped)}
 
 
 def _how(outcome: Mapping[str, Any]) -> str:
-    """For logs: what was answered is nobody's business."""
+    """Describe an outcome for logs, without its answer, which is nobody's business."""
     kind, told = next(iter(outcome.items()))
     return kind if kind == "answer" else f"{kind}: {told}"[:300]
 
 
-def _is_file(descriptor: int) -> bool:
-    """A folder is none: what lies above it can be reached from it."""
-    return stat.S_ISREG(os.fstat(descriptor).st_mode)
-
-
 @contextlib.contextmanager
 def _listening(path: Path) -> Iterator[socket.socket]:
-    """For this user alone. What a killed converter has left is taken away; raises InvalidSetting
-    where another one listens, or nobody can.
+    """Listen at a socket for this user alone. Remove what a killed converter has left; raise
+    InvalidSetting where another one listens, or nobody can.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         before = os.umask(0o177)
@@ -300,15 +294,11 @@ def _open_many_files() -> None:
 
 
 def serve_converter(path: Path, children: int | None, settings: Settings) -> None:
-    """Until SIGTERM or SIGINT."""
+    """Serve as a converter until SIGTERM or SIGINT."""
     logs.configure_logs("converter", settings.log_level)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+        signal.signal(number, lambda *_: sys.exit())
     if confinement.explain_missing_sandbox() is None:
         confinement.isolate_process()
     bounds = ConverterBounds(children or len(os.sched_getaffinity(0)), settings.task_memory)
     Converter(path, bounds, without=confinement.list_skipped_mechanisms(settings.sandbox)).serve()
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-    raise SystemExit(0)

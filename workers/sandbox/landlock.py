@@ -1,8 +1,8 @@
-"""Landlock: which files a process may reach, and no TCP, for good and without privileges.
+"""Landlock: restricts a process to some files and forbids TCP, for good and without privileges.
 
 It also keeps the process from tracing others, and from version 6 on from signals and abstract
 sockets of others. It says nothing about UDP, other sockets, and the mode, owner and times of files:
-seccomp does (`seccomp.py`).
+seccomp does (`seccomp_filter.py`).
 """
 
 import ctypes
@@ -33,9 +33,6 @@ _OF_FILES = ("execute", "write_file", "read_file", "truncate", "ioctl_dev")
 
 READ = frozenset({"read_file", "read_dir"})
 WRITE = frozenset({"read_file", "write_file", "truncate"})
-CHANGE = WRITE | {"read_dir", "remove_dir", "remove_file", "make_dir", "make_reg", "refer"}
-EXECUTE = READ | {"execute"}
-DEVICE = WRITE | {"read_dir", "ioctl_dev"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def read_landlock_version() -> int:
-    """Of the kernel's Landlock. Raises OSError where there is none."""
+    """Read the version of the kernel's Landlock. Raises OSError where there is none."""
     return system_calls.call_kernel(_CREATE, None, 0, _ASK_VERSION)
 
 

@@ -17,7 +17,6 @@ from typing import Any
 from workers.sandbox.child import InputRefused
 from workers.sandbox.children import (
     ChildStopped,
-    ConfinedChild,
     ConfinementUnavailable,
     LocalChild,
     OperationCall,
@@ -29,7 +28,7 @@ __all__ = ["ChildStopped", "ConfinementUnavailable", "InputRefused", "run_operat
 
 
 class _ConverterChoice:
-    """For all of this process: chosen once, where it begins."""
+    """Choice of a converter, made once for this process, where it begins."""
 
     converter: Path | None = None
 
@@ -73,7 +72,7 @@ def run_operation(
 
 def start_child(
     call: OperationCall, *, without: frozenset[str] = frozenset(), modules: Sequence[Path] = ()
-) -> ConfinedChild:
+) -> LocalChild | ConverterChild:
     if _ConverterChoice.converter is not None:
         return ConverterChild(_ConverterChoice.converter, call)
     inputs, outputs = ([each.resolve() for each in given] for given in (call.inputs, call.outputs))
@@ -128,8 +127,8 @@ class StayingChild:
         return self._end.alive and self._child.is_alive()
 
     def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Its answer. Raises InputRefused with the child's own text, and ChildStopped where there
-        is none; then, and after any other error, the child has ended.
+        """Return the child's answer. Raises InputRefused with the child's own text, and
+        ChildStopped where there is none; then, and after any other error, the child has ended.
         """
         if not self.is_open:
             raise ChildStopped("has ended already")

@@ -22,7 +22,7 @@ def check_sandbox() -> str:
 
 
 def check_converter_sandbox(converter: Path) -> str:
-    """The same of the children of a converter. Raises ConverterUnavailable, too."""
+    """Check the sandbox of a converter's children. Raises ConverterUnavailable, too."""
     converter_client.check_converter(converter)
     child = converter_client.ConverterChild(
         converter, OperationCall(_OPERATION, [], [], {}, ChildLimits(_SECONDS))

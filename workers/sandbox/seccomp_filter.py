@@ -1,5 +1,5 @@
-"""Seccomp filter: the calls of the kernel that a child may make. All others are refused: those that
-later kernels add, too.
+"""Seccomp filter: the calls of the kernel that a child may make. All others are refused, also those
+that later kernels add.
 
 No child may open a socket, run a program, trace or signal another process, start io_uring, mount,
 change its namespaces, or change the mode, owner, times or extended attributes of a file.
@@ -67,7 +67,7 @@ ENDS = ("clone3",)  # "there is no such call", so that libraries take the older 
 
 
 def list_allowed_calls(*, threads: bool = False, memory_files: bool = False) -> Allowed:
-    """Of this process, whose id it holds: no other one may be signalled or limited."""
+    """List calls allowed to this process, whose id they hold: it may signal and limit no other."""
     mine = os.getpid()
     plain = (*_FILES, *_MEMORY, *_OWN, *_SIGNALS, *_WAITING)
     allowed: dict[str, ArgumentRule | None] = dict.fromkeys(plain)

@@ -1,4 +1,4 @@
-"""Tokens of CI jobs, exchanged for keys of an hour: each token once."""
+"""Exchange of CI jobs' tokens for keys of an hour: each token once."""
 
 import hashlib
 import json
@@ -29,15 +29,13 @@ KEY_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class TokenExchange:
-    """`trusted`: None where the operator trusts no issuer."""
+    """Exchange of tokens for keys. `trusted`: None where the operator trusts no issuer."""
 
     trusted: TrustedIssuers | None = None
     key_sets: KeySets = field(default_factory=KeySets)
 
     def key_for(self, records: Records, token: str, address: str) -> tuple[KeyRecord, str]:
-        """A key for the job that has this token, and its text. Unauthorized, in one wording for all
-        tokens that are not exchanged: the log says why.
-        """
+        """A key for this token's job, and its text. Why a token is refused, the log alone says."""
         told: dict[str, str] = {}
         try:
             return self._made(records, token, address, told)
@@ -56,16 +54,8 @@ class TokenExchange:
         now = time.time()
         token = tokens.verify_token(text, self.trusted, self.key_sets, now)
         told["job"] = name_job(token)
-        granted = grant_access(token)
+        new = grant_key(token, now + KEY_SECONDS)
         spent = token.expires_at + 2 * tokens.LEEWAY_SECONDS
-        new = NewKey(
-            granted.team,
-            granted.scope,
-            name_job(token),
-            now + KEY_SECONDS,
-            granted.subject,
-            granted.labels,
-        )
         with records.of_all.transaction() as connection:
             if not records.add_new(connection, oidc_tokens, token=token.identity, expires_at=spent):
                 raise TokenRefused("was exchanged before")
@@ -85,38 +75,26 @@ _EQUAL = {
 }
 
 
-@dataclass(frozen=True)
-class JobGrant:
-    """`subject`: equal for jobs of one project, ref and scope, which share turns and keys of
-    idempotency; of no use to anybody else.
+def grant_key(token: JobToken, until: float) -> NewKey:
+    """The key for a token's job; TokenRefused where no rule is for such a token. Its `subject` is
+    equal for jobs of one project, ref and scope, which share turns and keys of idempotency; to
+    anybody else it is of no use.
     """
-
-    team: str
-    scope: Scope
-    labels: Mapping[str, str]
-    subject: str
-
-
-def grant_access(token: JobToken) -> JobGrant:
-    """Refused where no rule is for such a token."""
     issuer = token.issuer
     _check_fork(issuer, token.claims)
     rule = next((rule for rule in issuer.rules if _matches(rule, token.claims)), None)
     if rule is None:
         raise TokenRefused("has claims for which there is no rule")
     scope = _capped(rule.allows, issuer, token.claims)
-    told = _told(issuer, token.claims)
-    return JobGrant(
-        rule.team,
-        scope,
-        _labels(issuer, token.claims),
-        hashlib.sha256(json.dumps([issuer.issuer, told, scope]).encode()).hexdigest()[:32],
-    )
+    identity = json.dumps([issuer.issuer, _identify_job(issuer, token.claims), scope])
+    subject = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    labels = _labels(issuer, token.claims)
+    return NewKey(rule.team, scope, name_job(token), until, subject, labels)
 
 
 def name_job(token: JobToken) -> str:
     """The name of a token's job, for people: as in "github 123 refs/heads/main"."""
-    shown = quoted(f"{token.issuer.kind} {_told(token.issuer, token.claims)}")
+    shown = quoted(f"{token.issuer.kind} {_identify_job(token.issuer, token.claims)}")
     return shown if len(shown) <= _NAME else f"{shown[: _NAME - 1]}…"
 
 
@@ -142,14 +120,14 @@ def _check_fork(issuer: Issuer, claims: Mapping[str, Any]) -> None:
 
 
 def _capped(scope: Scope, issuer: Issuer, claims: Mapping[str, Any]) -> Scope:
-    """Only jobs of events that run the ref's own code may publish."""
+    """Cap the scope: only jobs of events that run the ref's own code may publish."""
     event = issuer.system.event
     if scope is Scope.PUBLISH and event and claims.get(event) not in issuer.system.trusted:
         return Scope.SUBMIT
     return scope
 
 
-def _told(issuer: Issuer, claims: Mapping[str, Any]) -> str:
+def _identify_job(issuer: Issuer, claims: Mapping[str, Any]) -> str:
     """The identity of a job, as in "123 refs/heads/main"."""
     names = {
         "github": ("repository_id", "ref"),

@@ -1,4 +1,4 @@
-"""The public keys of issuers, from where the operator's file says that they are.
+"""Key sets: the public keys of issuers, fetched from the addresses in the operator's file.
 
 A set is kept for ten minutes, and asked for again when a token names a key that is not in it, at
 most once a minute: who sends tokens must not decide how often an issuer is asked.
@@ -66,7 +66,7 @@ class _IssuerKeys:
 
 
 class KeySets:
-    """`client`: how they are asked for; which host may be asked follows from the issuer."""
+    """Key sets of issuers. `client` fetches them; the issuer decides which host it may ask."""
 
     def __init__(
         self, client: OutboundClient | None = None, clock: Callable[[], float] = time.monotonic
@@ -140,7 +140,7 @@ def parse_key_set(data: bytes) -> dict[str, PublicKey]:
 
 
 def _key(found: Mapping[str, Any]) -> JwkKey | None:
-    """None for a key that is not for signatures, is too short, or is no public key at all."""
+    """Parse a public key; None if it is not for signatures, too short, or not public at all."""
     if found.get("use", "sig") != "sig" or "d" in found or "k" in found:
         return None
     public = {name: found[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in found}

@@ -39,24 +39,24 @@ class JobToken:
 
 
 def verify_token(text: str, trusted: TrustedIssuers, key_sets: KeySets, now: float) -> JobToken:
-    """Refused, with its reason, unless the token is one that may be exchanged now.
-    Unavailable: the issuer's keys cannot be had.
-    """
+    """TokenRefused, with its reason, for others; ServiceUnavailable: the keys cannot be had."""
     if len(text) > LONGEST_TOKEN:
         raise TokenRefused("is longer than tokens are")
     if not _FORM.fullmatch(text):
         raise TokenRefused("is no JWT")
-    found = _extracted(text)
-    header = _object(found.segments["header"], "header")
+    try:
+        found = jws.extract_compact(text.encode("ascii"), registry=_registry([]))
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise TokenRefused("is no JWT") from None
+    header = _parsed(urlsafe_b64decode(found.segments["header"]), "header")
     claims = _parsed(found.payload, "claims")
     issuer = trusted.find(claims.get("iss"))
     if issuer is None:
         raise TokenRefused("has an issuer that is not trusted")
     _check_header(header, issuer)
     key = key_sets.find(issuer, header["kid"], header["alg"])
-    registry = _registry(issuer.algorithms)
     try:
-        is_right = jws.validate_compact(found, key, registry=registry)
+        is_right = jws.validate_compact(found, key, registry=_registry(list(issuer.algorithms)))
     except (JoseError, ValueError, TypeError):
         is_right = False
     if not is_right:
@@ -72,17 +72,6 @@ def _registry(algorithms: list[Any]) -> jws.JWSRegistry:
     registry.max_payload_length = LONGEST_TOKEN
     registry.max_signature_length = LONGEST_TOKEN
     return registry
-
-
-def _extracted(text: str) -> jws.CompactSignature:
-    try:
-        return jws.extract_compact(text.encode("ascii"), registry=_registry([]))
-    except (JoseError, ValueError, TypeError, RecursionError):
-        raise TokenRefused("is no JWT") from None
-
-
-def _object(segment: bytes, what: str) -> dict[str, Any]:
-    return _parsed(urlsafe_b64decode(segment), what)
 
 
 def _parsed(data: bytes | None, what: str) -> dict[str, Any]:
@@ -121,7 +110,7 @@ def _check_audience(found: object, issuer: Issuer) -> None:
 
 
 def _check_times(claims: Mapping[str, Any], issuer: Issuer, now: float) -> float:
-    """When the token ends, in seconds since 1970."""
+    """Check the times of a token. Return when it expires, in seconds since 1970."""
     until, begun = (_seconds(claims, name) for name in ("exp", "iat"))
     if until <= now - LEEWAY_SECONDS:
         raise TokenRefused("has expired")
@@ -142,7 +131,7 @@ def _seconds(claims: Mapping[str, Any], name: str) -> float:
 
 
 def _identity(issuer: Issuer, claims: Mapping[str, Any], payload: bytes) -> str:
-    """By `jti`, or else by all claims: a signature may be written in two ways."""
+    """Hash the token's `jti`, or else all its claims: a signature may be written in two ways."""
     given = claims.get("jti")
     own = given.encode() if isinstance(given, str) and given else payload
     kind = b"jti" if own is not payload else b"claims"

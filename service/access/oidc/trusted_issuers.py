@@ -16,7 +16,7 @@ What identifies a project is its number: a name can be given up, and taken by so
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -104,7 +104,7 @@ class TokenRule(_StrictModel):
 
 
 class Issuer(_StrictModel):
-    """`lifetime`: seconds between a token's `iat` and its `exp`, at most."""
+    """Trusted issuer. `lifetime`: seconds between a token's `iat` and its `exp`, at most."""
 
     kind: Literal["github", "gitlab", "other"]
     issuer: str = Field(pattern=r"^https://[!-~]{1,490}$")
@@ -147,13 +147,13 @@ def read_issuers(path: Path | None) -> TrustedIssuers | None:
     except ValidationError as error:
         first = error.errors()[0]
         raise _wrong(path, _place(first["loc"]), wording.describe_field_error(first)) from None
-    seen: set[str] = set()
     for number, issuer in enumerate(trusted.issuers):
         at = f"issuers[{number}]"
-        if issuer.issuer in seen:
+        if trusted.find(issuer.issuer) is not issuer:
             raise _wrong(path, f"{at}.issuer", "expected each issuer once: put its rules together")
-        seen.add(issuer.issuer)
-        _check(path, at, issuer)
+        if problem := next(_find_problems(issuer), None):
+            place, what = problem
+            raise _wrong(path, f"{at}.{place}", what)
     return trusted
 
 
@@ -173,44 +173,35 @@ def _parsed(path: Path) -> Any:
         raise InvalidSetting(f"PRESCORE_OIDC: {path}: expected TOML: {error!s:.200}") from None
 
 
-def _check(path: Path, at: str, issuer: Issuer) -> None:
-    """Check an issuer's URL and rules, which no field can check by itself."""
+def _find_problems(issuer: Issuer) -> Iterator[tuple[str, str]]:
+    """Problems of an issuer's URL and rules that no field can see by itself, with their places."""
     try:
         destinations.parse_destination(issuer.jwks_uri, issuer.named)
     except (UrlRefused, InvalidSetting) as error:
-        raise _wrong(path, f"{at}.jwks_uri", error.detail) from None
+        yield "jwks_uri", error.detail
     for number, rule in enumerate(issuer.rules):
-        where = f"{at}.rules[{number}].match"
-        numbers = issuer.system.numbers
-        identified = [name for name in numbers if name in rule.match]
-        if numbers and not identified:
-            raise _wrong(
-                path,
-                where,
-                f"expected {' or '.join(numbers)}, found {', '.join(rule.match)}: a name of "
-                "a project can be taken by somebody else, its number cannot",
-            )
-        for name in identified:
-            if not all(value.isascii() and value.isdigit() for value in rule.match[name]):
-                raise _wrong(
-                    path, f"{where}.{name}", f"expected digits alone, found {rule.match[name]}"
-                )
-        if rule.allows is Scope.PUBLISH:
-            _check_published(path, where, issuer.system, rule)
+        for place, what in _find_problems_of_rule(issuer.system, rule):
+            yield f"rules[{number}].match{place}", what
 
 
-def _check_published(path: Path, where: str, system: CiSystem, rule: TokenRule) -> None:
+def _find_problems_of_rule(system: CiSystem, rule: TokenRule) -> Iterator[tuple[str, str]]:
+    identified = [name for name in system.numbers if name in rule.match]
+    if system.numbers and not identified:
+        names = f"expected {' or '.join(system.numbers)}, found {', '.join(rule.match)}"
+        yield "", f"{names}: a name of a project can be taken by somebody else, its number cannot"
+    for name in identified:
+        if not all(value.isascii() and value.isdigit() for value in rule.match[name]):
+            yield f".{name}", f"expected digits alone, found {rule.match[name]}"
+    if rule.allows is not Scope.PUBLISH or not system.protected:
+        return
     for name in system.protected:
         if name not in rule.match:
-            raise _wrong(
-                path,
-                where,
-                f"expected {name}, found none: the scope publish is for protected refs alone, such "
-                f'as {system.protected[0]} = "refs/heads/main", ref_protected = "true"',
-            )
+            example = f'{system.protected[0]} = "refs/heads/main", ref_protected = "true"'
+            why = f"the scope publish is for protected refs alone, such as {example}"
+            yield "", f"expected {name}, found none: {why}"
     found = rule.match.get("ref_protected")
-    if system.protected and found != ["true"]:
-        raise _wrong(path, f"{where}.ref_protected", f'expected "true", found {found!r}')
+    if found != ["true"]:
+        yield ".ref_protected", f'expected "true", found {found!r}'
 
 
 def _wrong(path: Path, place: str, what: str) -> InvalidSetting:
@@ -220,7 +211,7 @@ def _wrong(path: Path, place: str, what: str) -> InvalidSetting:
 
 
 def _place(location: Sequence[Any]) -> str:
-    """As `issuers[0].rules[1].scope`."""
+    """Format the location of an error in the file, such as `issuers[0].rules[1].scope`."""
     told = ""
     for part in location:
         told += f"[{part}]" if isinstance(part, int) else f".{part}"

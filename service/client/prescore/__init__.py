@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         Score,
     )
     from prescore.recording.recorder import Recorder
-    from prescore.training.watched import Result
-    from prescore.training.watching import Watch, watch
+    from prescore.training.results import Result
+    from prescore.training.watch import Watch, watch
 
 __all__ = [
     "AsyncClient",
@@ -71,8 +71,8 @@ _MODULES = {
         *("Event", "Problem", "RunTask", "Score"),
     ),
     "prescore.recording.recorder": ("Recorder",),
-    "prescore.training.watched": ("Result",),
-    "prescore.training.watching": ("Watch", "watch"),
+    "prescore.training.results": ("Result",),
+    "prescore.training.watch": ("Watch", "watch"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

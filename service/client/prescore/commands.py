@@ -1,38 +1,112 @@
-"""The `prescore` command. Other distributions add commands by entry points of one group."""
+"""The `prescore` command: its commands in the order of a day's work, usage errors as plain lines.
 
+Other distributions add commands by entry points of one group; where those are not installed, stubs
+say how to install them.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from prescore import absent
+from prescore import exit_codes, plain_text
+from prescore.cli.captions import captions
+from prescore.cli.changes import audit, delete, label
+from prescore.cli.compare import compare
+from prescore.cli.correlations import correlations
 from prescore.cli.datasets import datasets
-from prescore.cli.gating import gate
-from prescore.cli.life.changing import audit, delete, label
-from prescore.cli.life.webhooks import webhooks
-from prescore.cli.reading.captions import captions
-from prescore.cli.reading.comparing import compare
-from prescore.cli.reading.listing import list_
-from prescore.cli.reading.tokens import tokens
+from prescore.cli.gate import gate
+from prescore.cli.health import health
+from prescore.cli.leaderboard import leaderboard
+from prescore.cli.learned import learned
+from prescore.cli.lists import list_
+from prescore.cli.probes import probe, probes
 from prescore.cli.runs import cancel, scores, status, watch
 from prescore.cli.score import score
-from prescore.cli.splits.boards import leaderboard
-from prescore.cli.splits.correlations import correlations
-from prescore.cli.splits.health import health
-from prescore.cli.splits.learned import learned
-from prescore.cli.splits.probes import probe, probes
-from prescore.cli.submitting import submit
-from prescore.root_command import RootCommand
+from prescore.cli.submit import submit
+from prescore.cli.tokens import tokens
+from prescore.cli.webhooks import webhooks
+from prescore.client.local_service import INSTALL
 
+GROUP = "prescore.commands"
 COMMANDS = (
     *(submit, score, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
     *(correlations, health, probe, probes, label, delete, audit),
 )
-GROUP = "prescore.commands"
+OTHER_COMMANDS: Sequence[str] = (  # of the other distribution
+    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
+    *("judge", "lab", "migrate", "restore", "serve", "verify", "worker"),
+)
+PANELS = {
+    "Runs": (
+        *("submit", "watch", "gate", "list", "compare", "leaderboard"),
+        *("status", "scores", "captions", "tokens", "cancel", "label", "delete"),
+    ),
+    "Datasets, and what metrics are worth on them": (
+        *("datasets", "health", "probes", "correlations", "learned"),
+    ),
+    "On this machine, with no service": (
+        *("check", "convert", "export", "score", "verify", "judge", "probe", "lab", "assets"),
+    ),
+    "The service": (
+        *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "keys"),
+        *("backup", "restore", "webhooks", "audit"),
+    ),
+}
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+_UsageError: Any = typer.BadParameter.__base__  # Typer has it from Click, or from its own copy
+_ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+class RootCommand(TyperGroup):
+    """Commands that no panel has, of other distributions, stand in the first one."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        known = [name for name in _PANEL_OF if name in self.commands]
+        self.commands = {
+            name: self.commands[name] for name in dict.fromkeys([*known, *self.commands])
+        }
+        for name, command in self.commands.items():
+            command.rich_help_panel = _PANEL_OF.get(name)  # type: ignore[attr-defined]
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *more: Any,
+        standalone_mode: bool = True,
+        **named: Any,
+    ) -> Any:
+        named["standalone_mode"] = False
+        if not standalone_mode:
+            return super().main(args, prog_name, *more, **named)
+        try:
+            code = super().main(args, prog_name, *more, **named)
+        except _UsageError as error:
+            _print_usage_error(error)
+            code = error.exit_code
+        except typer.Abort:
+            typer.echo("stopped", err=True)
+            code = exit_codes.INTERRUPTED
+        sys.exit(code)
+
+
+def _print_usage_error(error: Any) -> None:
+    """Print an error in one line, however long: paths and ids in it are copied from there."""
+    message = error.format_message()
+    if not message:  # a group without a command has shown its help
+        return
+    path = error.ctx.command_path if error.ctx else "prescore"
+    typer.echo(plain_text.line(message), err=True)
+    typer.echo(f"help: {path} --help", err=True)
 
 
 def build() -> typer.Typer:
-    """The `prescore` command with every subcommand that is installed."""
+    """Build the `prescore` command with every subcommand that is installed."""
     app = typer.Typer(
         name="prescore",
         cls=RootCommand,
@@ -44,7 +118,7 @@ def build() -> typer.Typer:
             "token_normalize_func": lambda name: "metrics" if name == "metric" else name,
         },
     )
-    app.callback()(_root)
+    app.callback()(_define_root)
     app.command(name="list")(list_)
     for command in COMMANDS:
         app.command()(command)
@@ -53,38 +127,59 @@ def build() -> typer.Typer:
     app.add_typer(webhooks, name="webhooks")
     entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     for entry in entries:
-        _add(app, entry)
-    there = {entry.name for entry in entries}
-    for name in absent.COMMANDS:
-        if name not in there:
-            absent.add(app, name)
+        _add_command(app, entry)
+    installed = {entry.name for entry in entries}
+    for name in OTHER_COMMANDS:
+        if name not in installed:
+            _add_stub(app, name)
     return app
 
 
-def _root(
+def _define_root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=lambda asked: _print_version(asked=asked), is_eager=True
+            "--version", callback=lambda wanted: _print_version(wanted=wanted), is_eager=True
         ),
     ] = False,
 ) -> None:
     """Scores image captioners: pre-gen scores in seconds, post-gen scores as they come."""
 
 
-def _print_version(*, asked: bool) -> None:
-    if asked:
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
         typer.echo(f"prescore-client {version('prescore-client')}")
         raise typer.Exit
 
 
-def _add(app: typer.Typer, entry: EntryPoint) -> None:
+def _add_command(app: typer.Typer, entry: EntryPoint) -> None:
     try:
         command: Any = entry.load()
     except ImportError as error:
-        absent.add(app, entry.name, str(error))
+        _add_stub(app, entry.name, str(error))
         return
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=entry.name)
     else:
         app.command(entry.name)(command)
+
+
+def _add_stub(app: typer.Typer, name: str, reason: str = "") -> None:
+    """Add a command that says how to install it, whatever its arguments are. The help shows the
+    `reason`, where a command should be there and is not.
+    """
+    shown = {"help": f"Not installed: {reason}."} if reason else {"hidden": True}
+    app.command(name, context_settings=_ANY_ARGUMENTS, **shown)(_build_stub(name, reason))
+
+
+def _build_stub(name: str, reason: str) -> Callable[[], None]:
+    def stub() -> None:
+        typer.echo(
+            f"prescore {name} needs packages that are not installed"
+            f"{f' ({reason})' if reason else ''}.\n"
+            f"Install them from a clone of Prescore: {INSTALL}",
+            err=True,
+        )
+        raise typer.Exit(2)
+
+    return stub

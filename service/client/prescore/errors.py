@@ -50,44 +50,23 @@ class Answered(PrescoreClientError):
         super().__init__(problem, retry_after)
         self.problem = problem
         self.retry_after = retry_after
-
-    @property
-    def status(self) -> int:
-        return self.problem.status
-
-    @property
-    def type(self) -> str:
-        return self.problem.type
-
-    @property
-    def title(self) -> str:
-        return self.problem.title
-
-    @property
-    def code(self) -> str:
-        return self.problem.code
-
-    @property
-    def detail(self) -> str:
-        return self.problem.detail
-
-    @property
-    def request_id(self) -> str:
-        return self.problem.request_id
-
-    @property
-    def errors(self) -> tuple[FieldError, ...]:
-        return tuple(self.problem.errors)
+        self.status = problem.status
+        self.type = problem.type
+        self.title = problem.title
+        self.code = problem.code
+        self.detail = problem.detail
+        self.request_id = problem.request_id
+        self.errors = tuple(problem.errors)
 
     def __str__(self) -> str:
-        return self.told(str)
+        return self.format_lines(str)
 
-    def told(self, place: Callable[[str], str]) -> str:
-        """Its lines; `place` says where a JSON pointer leads. No sentence stands there twice."""
-        said = " ".join(filter(None, (str(self.status or ""), quoted(self.title))))
+    def format_lines(self, place: Callable[[str], str]) -> str:
+        """Format its lines, no sentence twice; `place` locates a JSON pointer."""
+        heading = " ".join(filter(None, (str(self.status or ""), quoted(self.title))))
         detail, errors = self._detail(place)
-        lines = [": ".join(filter(None, (said, quoted(detail))))]
-        lines += [quoted(f"  {_at(place, one)}") for one in errors[:_SHOWN]]
+        lines = [": ".join(filter(None, (heading, quoted(detail))))]
+        lines += [quoted(f"  {_format_field_error(place, one)}") for one in errors[:_SHOWN]]
         if len(errors) > _SHOWN:
             lines.append(f"  and {len(errors) - _SHOWN} more")
         if self.request_id:
@@ -104,22 +83,19 @@ class Answered(PrescoreClientError):
         before = self.detail.removesuffix(only.detail).removesuffix(f"{only.pointer}: ")
         where = place(only.pointer)
         named = not where or before.startswith(f"{where} ")
-        return before + (only.detail if named else _at(place, only)), ()
+        return before + (only.detail if named else _format_field_error(place, only)), ()
 
 
-def _at(place: Callable[[str], str], one: FieldError) -> str:
-    """What is wrong, after its place; sentences about files begin with their place themselves."""
+def _format_field_error(place: Callable[[str], str], one: FieldError) -> str:
+    """Format an error after its place; sentences about files begin with their place themselves."""
     where = place(one.pointer)
     begins, colon, _ = one.detail.partition(": ")
     parts = [part.replace("~1", "/").replace("~0", "~") for part in one.pointer.split("/")]
     names = [f"line {part}" if part.isdecimal() else part for part in parts if part]
     known = names if where == one.pointer else [where]
-    told = colon and any(_has_word(begins, name) for name in known)
-    return one.detail if told or not where else f"{where}: {one.detail}"
-
-
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(word)}(?![\w.])", text) is not None
+    words = (rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in known)
+    is_named = colon and any(re.search(word, begins) for word in words)
+    return one.detail if is_named or not where else f"{where}: {one.detail}"
 
 
 class Refused(Answered):

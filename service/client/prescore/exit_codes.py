@@ -1,4 +1,4 @@
-"""How commands end, by what the reader can do about it. The same in every command."""
+"""Exit codes, by what the reader can do about them; the same in every command."""
 
 from prescore.errors import (
     Answered,
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 def is_for_now(error: PrescoreClientError) -> bool:
-    """Whether the service answered that it does not take the request now, as when its queue is
+    """Check that the service does not take the request now but may later, as when its queue is
     full. A 503 without a code is of a proxy whose service is away.
     """
     if not isinstance(error, Answered):
@@ -28,7 +28,7 @@ def is_for_now(error: PrescoreClientError) -> bool:
     return error.status == TOO_MANY or (error.status == BUSY and bool(error.code))
 
 
-def of(error: PrescoreClientError) -> int:
+def choose_code(error: PrescoreClientError) -> int:
     match error:
         case Answered() if is_for_now(error):  # only after `patience` seconds
             return FAILED

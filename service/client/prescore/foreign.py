@@ -1,4 +1,4 @@
-"""The format of a file or a folder, by its content, for a refusal that says what to do with it.
+"""Foreign formats: the format of a file or a folder, by its content, and advice for a refusal.
 
 Only a few bytes are looked at: nothing is unpacked, parsed, or loaded, least of all a pickle. The
 client says so before it sends a file, and the service of what it was sent.
@@ -31,27 +31,27 @@ MODEL_TYPES = ("vision-encoder-decoder", "blip", "blip-2", "git", "llava", "pali
 
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
-    "metadata of deploy/guide/checkpoints.md"
+    "metadata of deploy/guide/file-formats.md"
 )
 LAYERS = (
     "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers "
-    "(deploy/guide/converting.md)"
+    "(deploy/guide/bring-a-model.md)"
 )
 _TENSORS = f"Prescore opens no pickle that is sent to it, since that would run code in it; {LAYERS}"
 _NO_PICKLE = f"Prescore opens no pickle, since that would run code in it; {CONVERT}"
 _ONNX = (
     "it needs a manifest beside it, prescore.json; `prescore export` makes a bundle of a captioner "
-    "of PyTorch (deploy/guide/onnx.md)"
+    "of PyTorch (deploy/guide/bring-a-model.md)"
 )
 _UNPACK = "unpack it first"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_FEATURES = "a bundle's features are a safetensors file (deploy/guide/files.md)"
+_FEATURES = "a bundle's features are a safetensors file (deploy/guide/datasets.md)"
 
 
 @dataclass(frozen=True)
 class Format:
-    """`serves`: that as which a file or folder of this format may be right, so it is read on.
-    `is_package`: it may hold the files of a model.
+    """Format of a file or folder. `serves`: the purposes that it may be right for, so it is read
+    on. `is_package`: it may hold the files of a model.
     """
 
     what: str
@@ -64,7 +64,7 @@ class Format:
 TEXT = Format(
     "a text file",
     "a model's captions go to `prescore submit`, as JSON or CSV with the name of each image; "
-    "deploy/guide/files.md has all formats",
+    "deploy/guide/file-formats.md has all formats",
     is_text=True,
 )
 UTF16 = Format("a text in UTF-16", "save it as UTF-8")
@@ -230,14 +230,14 @@ def of_file(stream: IO[bytes], size: int) -> Format | None:
 
 def of_bytes(head: bytes, tail: bytes = b"") -> Format | None:
     """The format of a file of which only the first and the last bytes are known."""
-    return next((found for told, found in _FILES if told(head, tail)), None)
+    return next((format_ for matches, format_ in _FILES if matches(head, tail)), None)
 
 
 def of_path(path: Path) -> Format | None:
-    """None: not known, or nothing is there."""
+    """Detect the format of a file or folder; None: not known, or nothing is there."""
     if path.is_dir():
         names = {each.name for _, each in zip(range(MOST_NAMES), path.iterdir(), strict=False)}
-        return next(found for told, found in _FOLDERS if told(names))
+        return next(format_ for matches, format_ in _FOLDERS if matches(names))
     if not path.is_file():
         return None
     with path.open("rb") as stream:

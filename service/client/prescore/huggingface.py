@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prescore.errors import InvalidArgument
-from prescore.training.exporting import Export, Exporting
-from prescore.training.following import OnScores
-from prescore.training.keeping import Best
-from prescore.training.watching import Watch
+from prescore.training.callbacks import CheckpointExporter, Export, name_for_loggers
+from prescore.training.follower import OnScores
+from prescore.training.watch import Watch
 
 try:
     from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
@@ -19,7 +18,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 
-class Logging(Protocol):
+class LoggingTrainer(Protocol):
     """A `transformers.Trainer`, as far as it is needed here."""
 
     def log(self, logs: dict[str, float]) -> None: ...
@@ -51,18 +50,21 @@ class HuggingFaceCallback(TrainerCallback):
         on_scores: OnScores | None = None,
         **watched: Any,
     ) -> None:
-        best = None if keep_best is None else Best(keep_best, keep_on or stop_on or "cider_d")
-        self._exporting = Exporting(
-            run, export, stop_on, stop_after, best, dataset=dataset, **watched
+        self._exporter = CheckpointExporter(
+            *(run, export, stop_on, stop_after),
+            keep_best=keep_best,
+            keep_on=keep_on,
+            dataset=dataset,
+            **watched,
         )
         self._stops = stop_on is not None
         self._on_scores = on_scores
-        self._trainer: Logging | None = None
+        self._trainer: LoggingTrainer | None = None
 
     @property
     def run(self) -> Watch | None:
         """The watch of this training; None in every process except the first."""
-        return self._exporting.watch
+        return self._exporter.watch
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -74,7 +76,7 @@ class HuggingFaceCallback(TrainerCallback):
                 f"{args.world_size}: call `run.should_stop` in the first and stop the others"
             )
         if state.is_world_process_zero:
-            self._exporting.begin()
+            self._exporter.begin()
 
     def on_save(
         self,
@@ -86,13 +88,13 @@ class HuggingFaceCallback(TrainerCallback):
         **_: Any,
     ) -> None:
         del args, control
-        self._exporting.save(model, state.global_step)
+        self._exporter.save(model, state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         del args
-        if self._log(state) and self._exporting.should_stop():
+        if self._log(state) and self._exporter.should_stop():
             control.should_training_stop = True
         return control
 
@@ -100,10 +102,10 @@ class HuggingFaceCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
         del args, control
-        self._exporting.close()
+        self._exporter.close()
         self._log(state)
 
-    def log_to(self, trainer: Logging) -> None:
+    def log_to(self, trainer: LoggingTrainer) -> None:
         """Report scores as the trainer's own logs, with their checkpoint's step `prescore/step`.
 
         A trainer logs at its present step, which is later than the checkpoint's.
@@ -111,17 +113,17 @@ class HuggingFaceCallback(TrainerCallback):
         self._trainer = trainer
 
     def abandon(self) -> None:
-        self._exporting.abandon()
+        self._exporter.abandon()
 
     def _log(self, state: TrainerState) -> bool:
-        """Log the new numbers; whether there were any."""
-        told = list(self._exporting.news())
-        for step, numbers in told:
-            named = {f"prescore/{name}": value for name, value in numbers.items()}
+        """Log the new numbers; returns whether there were any."""
+        news = list(self._exporter.take_news())
+        for step, numbers in news:
+            named = name_for_loggers(numbers)
             if self._trainer is None:
                 state.log_history.append({**named, "step": step})
             else:
                 self._trainer.log({**named, "prescore/step": step})
             if self._on_scores is not None:
                 self._on_scores(step, numbers)
-        return bool(told)
+        return bool(news)

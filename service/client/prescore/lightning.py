@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prescore.training.exporting import Export, Exporting
-from prescore.training.keeping import Best
-from prescore.training.watching import Watch
+from prescore.training.callbacks import CheckpointExporter, Export, name_for_loggers
+from prescore.training.watch import Watch
 
 if TYPE_CHECKING:  # the type checker finds the same with and without Lightning
     Callback = object
@@ -44,26 +43,29 @@ class LightningCallback(Callback):
         keep_on: str | None = None,
         **watched: Any,
     ) -> None:
-        best = None if keep_best is None else Best(keep_best, keep_on or stop_on or "cider_d")
-        self._exporting = Exporting(
-            run, export, stop_on, stop_after, best, dataset=dataset, **watched
+        self._exporter = CheckpointExporter(
+            *(run, export, stop_on, stop_after),
+            keep_best=keep_best,
+            keep_on=keep_on,
+            dataset=dataset,
+            **watched,
         )
 
     @property
     def run(self) -> Watch | None:
         """The watch of this training; None in every process except the first."""
-        return self._exporting.watch
+        return self._exporter.watch
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         del pl_module
         if trainer.is_global_zero:
-            self._exporting.begin()
+            self._exporter.begin()
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         del checkpoint
-        self._exporting.save(pl_module, trainer.global_step)
+        self._exporter.save(pl_module, trainer.global_step)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         self._log(trainer)
@@ -71,23 +73,22 @@ class LightningCallback(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         del pl_module
         self._log(trainer)
-        stop = trainer.strategy.reduce_boolean_decision(self._exporting.should_stop(), all=False)
+        stop = trainer.strategy.reduce_boolean_decision(self._exporter.should_stop(), all=False)
         trainer.should_stop = trainer.should_stop or stop
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
         del trainer, pl_module, exception
-        self._exporting.abandon()
+        self._exporter.abandon()
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         del pl_module
         if stage == "fit":
-            self._exporting.close()
+            self._exporter.close()
             self._log(trainer)
 
     def _log(self, trainer: Trainer) -> None:
-        for step, numbers in self._exporting.news():
-            named = {f"prescore/{name}": value for name, value in numbers.items()}
+        for step, numbers in self._exporter.take_news():
             for logger in trainer.loggers:
-                logger.log_metrics(named, step=step)
+                logger.log_metrics(name_for_loggers(numbers), step=step)

@@ -15,36 +15,36 @@ COMPARED = 2000  # names
 SHOWN = 40
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that are most like it, the most alike first; case does not count."""
+def find_near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Find the known names that are most like it, the most alike first; case does not count."""
     if len(name) > LONGEST:
         return []
     written = {one.lower(): one for one, _ in zip(known, range(COMPARED), strict=False)}
-    found = get_close_matches(name.lower(), written, MOST, LEAST_ALIKE)
-    return [written[one] for one in found]
+    matches = get_close_matches(name.lower(), written, MOST, LEAST_ALIKE)
+    return [written[match] for match in matches]
 
 
-def hint(name: str, known: Iterable[str]) -> str:
-    """A question that names them; empty where none is near."""
-    found = near(name, known)
-    return f"did you mean {' or '.join(map(plain_text.quoted, found))}?" if found else ""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Ask whether a near name was meant; empty where none is near."""
+    near = find_near_names(name, known)
+    return f"did you mean {' or '.join(map(plain_text.quoted, near))}?" if near else ""
 
 
-def _expected(known: Collection[str]) -> str:
+def check_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    """Raise for the first name that is not known."""
+    for name in names:
+        if name not in known:
+            expected = suggest_name(name, known) or _list_known(known)
+            raise InvalidArgument(f"unknown {kind} {plain_text.quoted(name)!s:.100}: {expected}")
+
+
+def _list_known(known: Collection[str]) -> str:
     shown = ", ".join(name for name, _ in zip(known, range(SHOWN), strict=False))
     more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
     return f"expected one of {shown}{more}"
 
 
-def check_known(what: str, given: Collection[str], known: Collection[str]) -> None:
-    """Raise for the first name that is not known."""
-    for name in given:
-        if name not in known:
-            expected = hint(name, known) or _expected(known)
-            raise InvalidArgument(f"unknown {what} {plain_text.quoted(name)!s:.100}: {expected}")
-
-
-def check_dataset(name: str) -> None:
+def check_dataset_name(name: str) -> None:
     """Raise for a name that no dataset can have, with a near name that one can have."""
     if re.fullmatch(DATASET_NAME, name):
         return

@@ -1,4 +1,4 @@
-r"""Text that others wrote, without power over what shows it: a terminal, a CI's log, a spreadsheet.
+r"""Plain text: text that others wrote, made harmless for a terminal, a CI's log, a spreadsheet.
 
 A character that has power is shown as Python writes it, such as `\x1b`; all others stay as they
 are. The client, the service and the workers all write by it.
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?in
 
 
 def is_plain(text: str) -> bool:
-    """Whether a name has no character with power."""
+    """Check that a name has no character with power."""
     return _POWERFUL.search(text) is None
 
 
@@ -72,3 +72,8 @@ def write_table(
 def _escaped(text: str, powerful: re.Pattern[str] = _POWERFUL) -> str:
     shown = powerful.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     return _MARKED.sub(r"#\\#", shown)
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a count in a sentence, such as `1 image` and `2 images`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

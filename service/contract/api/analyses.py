@@ -1,4 +1,4 @@
-"""Requests for what is computed of a split beside evaluations: comparisons, probes, studies."""
+"""Requests for analyses of a split beside evaluations: comparisons, probes, studies."""
 
 from typing import Annotated, Literal, Self
 
@@ -16,6 +16,7 @@ from service.contract.api.field_types import (
 )
 from service.contract.api.request_parts import (
     CaptionsInput,
+    Deadline,
     Many,
     Pair,
     StrictModel,
@@ -40,7 +41,7 @@ class ComparisonRequest(StrictModel):
         description="Post-gen metrics, and pre-gen metrics that begin with `sum`, `mean` or "
         "`geomean`. By default all that both evaluations have.",
     )
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+    deadline: Deadline = 3600
 
 
 class ProbeOptions(StrictModel):
@@ -92,7 +93,7 @@ class ProbesRequest(StrictModel):
         description="Captions to compare with people's, one for each image.",
     )
     options: ProbeOptions = ProbeOptions()
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+    deadline: Deadline = 3600
 
     @model_validator(mode="after")
     def _one_system(self) -> Self:
@@ -116,4 +117,4 @@ class StudyRequest(StrictModel):
         description="How many pre-gen metrics to show for each post-gen metric, besides the "
         "headline ones.",
     )
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+    deadline: Deadline = 3600

@@ -1,12 +1,17 @@
-"""Requests that change what is kept of runs and datasets, and for the key of a CI job."""
+"""Requests for changes of stored runs and datasets, and for the key of a CI job."""
 
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, WithJsonSchema
 
-from prescore import plain_text
 from service.contract import limits
-from service.contract.api.field_types import Label, LabelName, NoNul
+from service.contract.api.field_types import (
+    LABEL_SCHEMA,
+    Label,
+    LabelName,
+    NoNul,
+    build_labels_schema,
+)
 from service.contract.api.request_parts import StrictModel
 
 _NOTE = {"type": "string", "maxLength": limits.NOTE, "pattern": r"^[^\x00]*$"}
@@ -27,23 +32,7 @@ class EvaluationChange(RunChange):
 
     labels: Annotated[
         dict[LabelName, Label | None],
-        WithJsonSchema(
-            {
-                "type": "object",
-                "propertyNames": {
-                    "minLength": 1,
-                    "maxLength": 100,
-                    "pattern": plain_text.NAME,
-                },
-                "additionalProperties": {
-                    "anyOf": [
-                        {"type": "string", "maxLength": 500, "pattern": r"^[^\x00]*$"},
-                        {"type": "null"},
-                    ]
-                },
-                "maxProperties": 2 * limits.LABELS,
-            }
-        ),
+        build_labels_schema({"anyOf": [LABEL_SCHEMA, {"type": "null"}]}, 2 * limits.LABELS),
     ] = Field(
         default={},
         max_length=2 * limits.LABELS,

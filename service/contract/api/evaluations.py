@@ -2,13 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from service.contract import limits
 from service.contract.api.field_types import (
@@ -24,6 +18,7 @@ from service.contract.api.field_types import (
 )
 from service.contract.api.request_parts import (
     CaptionsInput,
+    Deadline,
     Many,
     StrictModel,
     Whole,
@@ -217,11 +212,8 @@ class EvaluationRequest(StrictModel):
         description="Any pairs of texts; lists can be filtered by them.",
         examples=[{"branch": "main"}],
     )
-    deadline: Whole = Field(
-        default=3600,
-        ge=1,
-        le=7 * 24 * 3600,
-        description="Seconds after which tasks that have not ended fail.",
+    deadline: Deadline = Field(
+        default=3600, description="Seconds after which tasks that have not ended fail."
     )
 
     @field_validator("precision", "tokens")

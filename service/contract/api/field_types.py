@@ -80,17 +80,22 @@ PlainName = Annotated[
     Field(json_schema_extra={"pattern": plain_text.NAME}),
 ]
 LabelName = Annotated[PlainName, StringConstraints(min_length=1, max_length=100)]
-Labels = Annotated[
-    dict[LabelName, Label],
-    WithJsonSchema(  # pydantic's own schema allows names with a NUL
+LABEL_SCHEMA = {"type": "string", "maxLength": 500, "pattern": _NO_NUL}
+
+
+def build_labels_schema(label: dict[str, Any], most: int) -> WithJsonSchema:
+    """The schema of labels by name; pydantic's own allows names with a NUL."""
+    return WithJsonSchema(
         {
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 100, "pattern": plain_text.NAME},
-            "additionalProperties": {"type": "string", "maxLength": 500, "pattern": _NO_NUL},
-            "maxProperties": limits.LABELS,
+            "additionalProperties": label,
+            "maxProperties": most,
         }
-    ),
-]
+    )
+
+
+Labels = Annotated[dict[LabelName, Label], build_labels_schema(LABEL_SCHEMA, limits.LABELS)]
 GateText = Annotated[str, StringConstraints(min_length=1, max_length=gates.MAX_LENGTH)]
 _BASELINE = rf"^(best|{run_id(EVALUATION)[1:-1]}|[^=\x00]{{1,100}}=[^\x00]{{0,500}})$"
 Baseline = Annotated[
@@ -115,7 +120,7 @@ def moment_or_none(seconds: float | None) -> datetime | None:
 
 
 def rfc3339(seconds: float) -> str:
-    """The same as a text."""
+    """Format a time as RFC 3339."""
     return identifiers.rfc3339(moment(seconds))
 
 
@@ -173,7 +178,7 @@ def _sorting() -> dict[str, Any]:
 
 
 def _ranked() -> dict[str, Any]:
-    """Of a pre-gen metric, the captions' scores and their filter say whether it has a direction."""
+    """Schema of metrics with a direction, which a pre-gen metric has by its scores and filter."""
     names = [name for name, row in catalogue.METRICS.items() if row.higher_is_better is not None]
     endings = {name.split("_", 2)[2]: None for name in names if name in catalogue.PREGEN}
     pregen = _pregen(catalogue.AGGREGATES, _OF_IMAGES, endings)

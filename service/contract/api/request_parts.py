@@ -26,6 +26,8 @@ def convert_whole_number(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(convert_whole_number)]
+# Seconds.
+Deadline = Annotated[int, Field(ge=1, le=7 * 24 * 3600), BeforeValidator(convert_whole_number)]
 
 
 def _let_others_run(value: Any) -> Any:
@@ -105,7 +107,6 @@ class CaptionInput(StrictModel):
 
     @property
     def named_by(self) -> str:
-        """The field that names the image."""
         return "image" if self.image_id is None else "image_id"
 
     @model_validator(mode="before")

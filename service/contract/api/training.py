@@ -10,6 +10,7 @@ from service.contract.api.field_types import DatasetReference, FeatureName, Plai
 from service.contract.api.request_parts import (
     Caption,
     CaptionsInput,
+    Deadline,
     Many,
     StrictModel,
     Whole,
@@ -193,7 +194,7 @@ class TrainingRequest(StrictModel):
         default=tokenizers.USUAL,
         description="Evaluations with this metric must use the same tokenizer.",
     )
-    deadline: Whole = Field(default=3600, ge=1, le=7 * 24 * 3600)
+    deadline: Deadline = 3600
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:

@@ -1,4 +1,4 @@
-"""URLs that the service asks by itself, as a pattern, and the requests that name one.
+"""URLs that the service itself sends requests to, as a pattern, and the requests that name one.
 
 The pattern is less than RFC 3986 allows: what programs read differently is not in it, so that all
 of them read the same.

@@ -1,12 +1,12 @@
 """Architectures of canonical checkpoints: the config and the tensors of each, by family."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Self, cast, get_args
+from collections.abc import Mapping
+from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from service.contract.errors import ConfigInvalid
+from service.contract.formats.strict_json import JsonPart
 
 MAX_SIZE = 16_384  # of a state, a word, a layer
 MAX_FEATURE_SIZE = 1_048_576
@@ -18,21 +18,16 @@ Normalize = Literal["l2", "none"]  # what becomes of image features first
 
 RecurrentArchitecture = Literal["init", "pre", "par", "merge"]
 RECURRENT: tuple[RecurrentArchitecture, ...] = get_args(RecurrentArchitecture)
-WITH_IMAGE_SIZE: tuple[RecurrentArchitecture, ...] = (
-    "par",
-    "merge",
-)  # and with a learned first state
+# And with a learned first state.
+WITH_IMAGE_SIZE: tuple[RecurrentArchitecture, ...] = ("par", "merge")
 
 
-class RecurrentConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class RecurrentConfig(JsonPart):
     cell: Literal["gru", "lstm", "torch_gru"]
     size: int = Field(ge=1, le=MAX_SIZE)  # of the cell's state
     embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
-    image_size: int | None = Field(
-        default=None, ge=1, le=MAX_SIZE
-    )  # the same, of `par` and `merge`
+    # The same, of `par` and `merge`.
+    image_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)
     feature_size: int = Field(ge=1, le=MAX_FEATURE_SIZE)
     normalize: Normalize = "l2"
 
@@ -43,15 +38,6 @@ class RecurrentConfig(BaseModel):
     @property
     def embedded(self) -> int:
         return self.embedding_size or self.size
-
-
-def check_recurrent_config(architecture: str, config: RecurrentConfig) -> None:
-    """Raise ConfigInvalid for a size that the architecture does not have."""
-    if config.image_size is not None and architecture not in WITH_IMAGE_SIZE:
-        raise ConfigInvalid(
-            f"config/image_size: the image vector of {architecture} has the size of what it enters",
-            pointer="/__metadata__/config/image_size",
-        )
 
 
 def compute_recurrent_widths(architecture: str, config: RecurrentConfig) -> tuple[int, int, int]:
@@ -68,7 +54,7 @@ def compute_recurrent_widths(architecture: str, config: RecurrentConfig) -> tupl
     }[architecture]
 
 
-def recurrent_shapes(architecture: str, config: RecurrentConfig, vocabulary_size: int) -> Shapes:
+def _recurrent_shapes(architecture: str, config: RecurrentConfig, vocabulary_size: int) -> Shapes:
     s, D, V = config.size, config.feature_size, vocabulary_size
     m, i, o = compute_recurrent_widths(architecture, config)
     result: Shapes = {
@@ -101,9 +87,7 @@ _OPTIONS: Mapping[str, AttentionArchitecture] = {
 }
 
 
-class AttentionConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class AttentionConfig(JsonPart):
     inputs: Places
     size: int = Field(ge=1, le=MAX_SIZE)  # of the LSTM's state
     embedding_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)  # as the state, if None
@@ -114,9 +98,8 @@ class AttentionConfig(BaseModel):
     start: Literal["tanh", "linear"] = "tanh"  # soft_attention: of the first state
     gate: Literal["one", "each"] = "one"  # soft_attention: a number, or one for each feature
     output: Literal["deep", "state"] = "deep"  # soft_attention: what the output layer reads
-    places_size: int | None = Field(
-        default=None, ge=1, le=MAX_SIZE
-    )  # bottom_up_top_down: of what a layer makes of places; they are looked at themselves, if None
+    # bottom_up_top_down: of what a layer makes of places; they are looked at themselves, if None.
+    places_size: int | None = Field(default=None, ge=1, le=MAX_SIZE)
 
     @property
     def embedded(self) -> int:
@@ -127,17 +110,7 @@ class AttentionConfig(BaseModel):
         return self.attention_size or self.size
 
 
-def check_attention_config(architecture: str, config: AttentionConfig) -> None:
-    """Raise ConfigInvalid for an option that the architecture does not have."""
-    for option, owner in _OPTIONS.items():
-        if option in config.model_dump(exclude_defaults=True) and architecture != owner:
-            raise ConfigInvalid(
-                f"config/{option}: is an option of {owner}, and {architecture} has none such",
-                pointer=f"/__metadata__/config/{option}",
-            )
-
-
-def attention_shapes(architecture: str, config: AttentionConfig, vocabulary_size: int) -> Shapes:
+def _attention_shapes(architecture: str, config: AttentionConfig, vocabulary_size: int) -> Shapes:
     s, e, D, V = config.size, config.embedded, config.feature_size, vocabulary_size
     common: Shapes = {"embedding.weight": (V, e), "output.bias": (V,)}
     match architecture:
@@ -180,7 +153,7 @@ def _affine(name: str, given: int, out: int) -> Shapes:
 
 
 def _attention(config: AttentionConfig, seen: int) -> Shapes:
-    """Of the scores of places of size `seen` for a state."""
+    """Shapes of the attention that scores places of size `seen` for a state."""
     a = config.attended
     return {**_affine("key", seen, a), "query.weight": (config.size, a), "score.weight": (a,)}
 
@@ -190,9 +163,7 @@ MAX_LAYERS = 12
 MAX_HEADS = 128
 
 
-class TransformerConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class TransformerConfig(JsonPart):
     inputs: Places
     size: int = Field(ge=1, le=MAX_SIZE)  # of every layer's rows
     layers: int = Field(ge=1, le=MAX_LAYERS)
@@ -217,11 +188,7 @@ class TransformerConfig(BaseModel):
         return self.inner_size or 4 * self.size
 
 
-def transformer_shapes(
-    architecture: str,  # noqa: ARG001
-    config: TransformerConfig,
-    vocabulary_size: int,
-) -> Shapes:
+def _transformer_shapes(config: TransformerConfig, vocabulary_size: int) -> Shapes:
     s, D, V = config.size, config.feature_size, vocabulary_size
     found: Shapes = {
         "image.weight": (D, s),
@@ -258,39 +225,36 @@ def _layer_sizes(config: TransformerConfig) -> dict[str, tuple[int, int]]:
 Architecture = RecurrentArchitecture | AttentionArchitecture | TransformerArchitecture
 AnyConfig = RecurrentConfig | AttentionConfig | TransformerConfig
 
-
-def _any(architecture: str, config: AnyConfig) -> None:
-    """Every config is of every architecture."""
-
-
-@dataclass(frozen=True)
-class ArchitectureFamily:
-    """`shapes`: of an architecture, its config and the size of its vocabulary; `check` raises
-    ConfigInvalid for a config that is right, but not of this architecture.
-    """
-
-    config: type[AnyConfig]
-    shapes: Callable[[str, Any, int], Shapes]
-    check: Callable[[str, Any], None] = _any
-
-
-def _of(
-    names: Iterable[Architecture], family: ArchitectureFamily
-) -> dict[Architecture, ArchitectureFamily]:
-    return dict.fromkeys(names, family)
-
-
-ARCHITECTURE_FAMILIES: Mapping[Architecture, ArchitectureFamily] = {
-    **_of(RECURRENT, ArchitectureFamily(RecurrentConfig, recurrent_shapes, check_recurrent_config)),
-    **_of(ATTENTION, ArchitectureFamily(AttentionConfig, attention_shapes, check_attention_config)),
-    **_of(
-        get_args(TransformerArchitecture), ArchitectureFamily(TransformerConfig, transformer_shapes)
-    ),
+ARCHITECTURE_CONFIGS: Mapping[Architecture, type[AnyConfig]] = {
+    **dict.fromkeys(RECURRENT, RecurrentConfig),
+    **dict.fromkeys(ATTENTION, AttentionConfig),
+    "transformer": TransformerConfig,
 }
-ARCHITECTURES = tuple(ARCHITECTURE_FAMILIES)
+ARCHITECTURES = tuple(ARCHITECTURE_CONFIGS)
+
+
+def check_config(architecture: str, config: AnyConfig) -> None:
+    """Raise ConfigInvalid for an option that the architecture does not have."""
+    given = config.model_dump(exclude_defaults=True)
+    if "image_size" in given and architecture not in WITH_IMAGE_SIZE:
+        raise ConfigInvalid(
+            f"config/image_size: the image vector of {architecture} has the size of what it enters",
+            pointer="/__metadata__/config/image_size",
+        )
+    for option, owner in _OPTIONS.items():
+        if option in given and architecture != owner:
+            raise ConfigInvalid(
+                f"config/{option}: is an option of {owner}, and {architecture} has none such",
+                pointer=f"/__metadata__/config/{option}",
+            )
 
 
 def list_tensor_shapes(architecture: str, config: AnyConfig, vocabulary_size: int) -> Shapes:
     """Names and shapes of a checkpoint's tensors; all matrices are (in, out)."""
-    family = ARCHITECTURE_FAMILIES[cast("Architecture", architecture)]
-    return family.shapes(architecture, config, vocabulary_size)
+    match config:
+        case RecurrentConfig():
+            return _recurrent_shapes(architecture, config, vocabulary_size)
+        case AttentionConfig():
+            return _attention_shapes(architecture, config, vocabulary_size)
+        case TransformerConfig():
+            return _transformer_shapes(config, vocabulary_size)

@@ -25,11 +25,12 @@ from service.contract.errors import (
 )
 from service.contract.formats import safetensors_header, strict_json
 from service.contract.formats.architectures import (
-    ARCHITECTURE_FAMILIES,
+    ARCHITECTURE_CONFIGS,
     ARCHITECTURES,
     AnyConfig,
     Architecture,
     Shapes,
+    check_config,
     list_tensor_shapes,
 )
 from service.contract.formats.safetensors_header import TensorEntry
@@ -106,10 +107,9 @@ def parse_checkpoint_header(stream: IO[bytes], file_bytes: float) -> CheckpointH
     _one_of(metadata, "prescore", (FORMAT,))
     architecture = _one_of(metadata, "architecture", ARCHITECTURES)
     tokenizer = _one_of(metadata, "tokenizer", tuple(MODEL_TOKENIZERS))
-    family = ARCHITECTURE_FAMILIES[architecture]
-    config = parse_metadata_entry(family.config, metadata, "config")
+    config: AnyConfig = parse_metadata_entry(ARCHITECTURE_CONFIGS[architecture], metadata, "config")
     encoder = parse_metadata_entry(FeatureEncoder, metadata, "encoder")
-    family.check(architecture, config)
+    check_config(architecture, config)
     vocabulary = parse_vocabulary(metadata["vocabulary"], "vocabulary", "/__metadata__/vocabulary")
     _check_tensors(header.tensors, list_tensor_shapes(architecture, config, len(vocabulary)))
     notes = {name: text for name, text in metadata.items() if name not in _REQUIRED}
@@ -125,7 +125,7 @@ def check_new_header(header: CheckpointHeader) -> None:
 
 
 def dump_checkpoint_metadata(description: CheckpointDescription) -> dict[str, str]:
-    """The metadata that `judge` reads."""
+    """The metadata that `parse_checkpoint_header` reads."""
     return {
         **description.notes,
         "prescore": FORMAT,
@@ -156,7 +156,7 @@ def _known_metadata(metadata: Mapping[str, str]) -> Mapping[str, str]:
 def check_metadata_sizes(
     metadata: Mapping[str, str], long: Collection[str] = ("vocabulary",)
 ) -> None:
-    """`long`: entries that have bounds of their own."""
+    """Check the sizes of metadata. `long`: entries that have bounds of their own."""
     if len(metadata) > MAX_METADATA:
         raise HeaderTooLarge(f"{len(metadata)} metadata entries, at most {MAX_METADATA} accepted")
     for name, text in metadata.items():
@@ -209,7 +209,7 @@ def _check_tensors(found: Mapping[str, TensorEntry], expected: Shapes) -> None:
 
 
 def _several(names: Sequence[str]) -> str:
-    """All of them, or the first of many."""
+    """List all names, or the first of many."""
     if len(names) <= _NAMED:
         return ", ".join(names)
-    return f"{', '.join(names[:3])} … ({len(names)} in all, deploy/guide/checkpoints.md)"
+    return f"{', '.join(names[:3])} … ({len(names)} in all, deploy/guide/file-formats.md)"

@@ -15,7 +15,7 @@ from prescore.plain_text import is_plain
 from service.contract import limits
 from service.contract.errors import ColumnsRefused, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.checkpoint_header import MAX_METADATA, MAX_METADATA_BYTES
+from service.contract.formats.checkpoint_header import check_metadata_sizes
 from service.contract.formats.safetensors_header import TensorEntry
 from service.contract.formats.vocabularies import MAX_WORD_BYTES
 from service.contract.wording import count_noun
@@ -123,7 +123,7 @@ def _foreign(stream: IO[bytes]) -> ColumnsRefused | None:
         return None
     return ColumnsRefused(
         f"expected a safetensors file of columns, as `prescore.Recorder` writes it, found "
-        f"{found.what}; deploy/guide/columns.md has the format"
+        f"{found.what}; deploy/guide/file-formats.md has the format"
     )
 
 
@@ -134,14 +134,10 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
             missing[0],
             f"expected the metadata {', '.join(_REQUIRED_METADATA)}; missing: {', '.join(missing)}",
         )
-    if len(metadata) > MAX_METADATA:
-        raise ColumnsRefused(f"{len(metadata)} metadata entries, at most {MAX_METADATA} accepted")
-    for name, text in metadata.items():
-        if name not in ("images", "vocabulary") and len(text) > MAX_METADATA_BYTES:
-            raise ColumnsRefused(
-                f"metadata {name!r:.100}: expected at most {MAX_METADATA_BYTES} characters, "
-                f"found {len(text)}"
-            )
+    try:
+        check_metadata_sizes(metadata, long=("images", "vocabulary"))
+    except InvalidCheckpoint as error:
+        raise ColumnsRefused(error.detail) from None
     if metadata["prescore_columns"] != FORMAT:
         found = f"{metadata['prescore_columns']!r:.60}"
         raise _wrong("prescore_columns", f"expected {FORMAT!r}, found {found}")

@@ -33,7 +33,6 @@ def validate_columns(path: Path) -> ColumnsHeader:
 
 
 def read_columns_offsets(path: Path, header: ColumnsHeader) -> "ColumnsOffsets":
-    """The offsets of a file that was judged."""
     with path.open("rb") as stream:
         return _ColumnsValues(stream, header).offsets()
 
@@ -53,9 +52,9 @@ def count_references_with_unknown(path: Path, header: ColumnsHeader) -> int:
 
 @dataclass(frozen=True)
 class ColumnsOffsets:
-    """`captions`: where the tokens of each reference begin; `images`: where the references of each
-    image begin; `words`: where the tokens of each word begin, None where each token is one. All
-    have an end.
+    """Offsets of columns. `captions`: where the tokens of each reference begin; `images`: where the
+    references of each image begin; `words`: where the tokens of each word begin, None where each
+    token is one. All have an end.
     """
 
     captions: "array[int]"
@@ -191,8 +190,8 @@ class _ColumnsValues:
             yield chunk
 
     def _wrong(self, name: str, token: int, expected: str, *found: float) -> ColumnsRefused:
-        """With the place of a token, from 0 as in arrays: which reference of its image, which token
-        of that.
+        """Refusal with the place of a token, from 0 as in arrays: which reference of its image,
+        which token of that.
         """
         caption = bisect_right(self._ends.captions, token) - 1
         image = bisect_right(self._ends.images, caption) - 1

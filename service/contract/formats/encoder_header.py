@@ -7,16 +7,17 @@ picture before it; the tensors are those of this network and no others.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from prescore.plain_text import is_plain
 from service.contract.errors import AssetRefused, InvalidCheckpoint
 from service.contract.formats import safetensors_header, strict_json
+from service.contract.formats.architectures import Shapes
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.safetensors_header import TensorEntry
-from service.contract.wording import describe_field_error
+from service.contract.formats.strict_json import JsonPart
 
 FORMAT = "1"
 DTYPES = ("F32", "F16")
@@ -24,25 +25,24 @@ Padding = Literal["same", "symmetric"]  # as TensorFlow's layers, or as torch's
 MAX_NAME = 200
 MAX_TEXT = 10_000  # characters of `preprocessing`
 MAX_SIDE = 2048  # pixels, of what a network is given
-Shapes = dict[str, tuple[int, ...]]
-Side = tuple[int, int]
+# JSON has no tuples, and a strict model refuses a list where a tuple is expected.
+Side = Annotated[tuple[int, int], Field(strict=False)]
+Channels = Annotated[tuple[float, float, float], Field(strict=False)]
 
 
-class EncoderPreprocessing(BaseModel):
+class EncoderPreprocessing(JsonPart, allow_inf_nan=False):
     """Preprocessing of a picture for a network. Either the whole of it is `stretched` to a width
     and height; or its shorter side gets `shorter` pixels and the middle is `cropped` to a width and
     height. Then of each value (0 to 255) the `mean` of its channel is taken away, and the rest is
     divided by `deviation`.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
     resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"] = "bilinear"
     stretched: Side | None = None
     shorter: int | None = Field(default=None, ge=1, le=MAX_SIDE)
     cropped: Side | None = None
-    mean: tuple[float, float, float]
-    deviation: tuple[float, float, float]
+    mean: Channels
+    deviation: Channels
 
     @model_validator(mode="after")
     def _is_one_size(self) -> Self:
@@ -79,7 +79,7 @@ class EncoderHeader:
 
 @dataclass(frozen=True)
 class MobileNetBlock:
-    """Of MobileNetV2: channels that come in, between, and out; and the stride."""
+    """Block of MobileNetV2: channels that come in, between, and out; and the stride."""
 
     given: int
     inner: int
@@ -145,7 +145,7 @@ def read_encoder_header(path: Path) -> EncoderHeader:
 def dump_encoder_metadata(
     name: str, padding: Padding, preprocessing: EncoderPreprocessing
 ) -> dict[str, str]:
-    """The metadata that `read` reads."""
+    """The metadata that `read_encoder_header` reads."""
     return {
         "prescore_encoder": FORMAT,
         "architecture": "mobilenet_v2",
@@ -160,17 +160,9 @@ def parse_encoder_preprocessing(text: str) -> EncoderPreprocessing:
     if len(text) > MAX_TEXT:
         raise AssetRefused(f"encoder, preprocessing: at most {MAX_TEXT:,} characters are accepted")
     try:
-        strict_json.parse_json(text)
-        return EncoderPreprocessing.model_validate_json(text)
-    except strict_json.NotJson as error:
-        raise AssetRefused(f"encoder, preprocessing: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"/{part}" for part in first["loc"])[:100]
-        fields = EncoderPreprocessing.model_fields
-        raise AssetRefused(
-            f"encoder, preprocessing{where}: {describe_field_error(first, fields)}"
-        ) from None
+        return strict_json.parse_model(EncoderPreprocessing, text, "encoder, preprocessing", "")
+    except InvalidCheckpoint as error:
+        raise AssetRefused(error.detail) from None
 
 
 def _one_of(metadata: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> None:

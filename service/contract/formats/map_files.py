@@ -31,8 +31,6 @@ class MapTable(BaseModel):
 
 
 class SpecialWords(MapTable):
-    """The special words, as the vocabulary writes them."""
-
     start: str
     end: str
     unknown: str
@@ -56,13 +54,22 @@ def list_layer_names(names: Names) -> list[Name]:
 Bend = Literal["tanh", "relu"]
 
 
-def _are_all(given: tuple[str, ...], needed: tuple[str, ...]) -> None:
-    if sorted(given) != sorted(needed):
-        raise ValueError(f"expected each of {', '.join(needed)} once, found {', '.join(given)}")
+class LayerOrder(MapTable):
+    """Order of the vectors that an architecture joins; each stands once, as in the default."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for name, field in type(self).model_fields.items():
+            given = getattr(self, name)
+            if sorted(given) != sorted(field.default):
+                raise ValueError(
+                    f"expected each of {', '.join(field.default)} once, found {', '.join(given)}"
+                )
+        return self
 
 
 class _AttentionLayers(MapTable):
-    """Its scores are a Linear of `bend(key(place) + query(state))`."""
+    """Layers of attention, whose scores are a Linear of `bend(key(place) + query(state))`."""
 
     key: Names
     query: Name
@@ -79,17 +86,9 @@ class SoftLayers(_AttentionLayers):
     deep: Name | None = None  # Linear of state and context, added to the word; None: the state
 
 
-class SoftOrder(MapTable):
-    """Order of the vectors that `soft_attention` joins."""
-
+class SoftOrder(LayerOrder):
     cell: tuple[Literal["word", "context"], Literal["word", "context"]] = ("word", "context")
     deep: tuple[Literal["state", "context"], Literal["state", "context"]] = ("state", "context")
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Self:
-        _are_all(self.cell, ("word", "context"))
-        _are_all(self.deep, ("state", "context"))
-        return self
 
 
 # An activation or a number of heads, which no tensor shows, has no default where public codes
@@ -112,15 +111,8 @@ class AdaptiveLayers(_AttentionLayers):
     sentinel_key: Names
 
 
-class AdaptiveOrder(MapTable):
-    """Order of the vectors that `adaptive_attention` joins."""
-
+class AdaptiveOrder(LayerOrder):
     cell: tuple[Literal["word", "image"], Literal["word", "image"]] = ("word", "image")
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Self:
-        _are_all(self.cell, ("word", "image"))
-        return self
 
 
 class AdaptiveMap(MapBase):
@@ -151,17 +143,9 @@ class BottomUpLayers(_AttentionLayers):
         return self
 
 
-class BottomUpOrder(MapTable):
-    """Order of the vectors that `bottom_up_top_down` joins."""
-
+class BottomUpOrder(LayerOrder):
     look: tuple[Look, Look, Look] = ("state", "image", "word")
     speak: tuple[Speak, Speak] = ("context", "state")
-
-    @model_validator(mode="after")
-    def _each_once(self) -> Self:
-        _are_all(self.look, ("state", "image", "word"))
-        _are_all(self.speak, ("context", "state"))
-        return self
 
 
 class BottomUpMap(MapBase):
@@ -205,18 +189,9 @@ class RecurrentLayers(MapTable):
     initial: Name | None = None  # par and merge: the first state; None: zeros
 
 
-class RecurrentOrder(MapTable):
-    """Order of two vectors that are joined."""
-
+class RecurrentOrder(LayerOrder):
     cell: tuple[Literal["image", "word"], Literal["image", "word"]] = ("image", "word")
     output: tuple[Literal["image", "state"], Literal["image", "state"]] = ("image", "state")
-
-    @model_validator(mode="after")
-    def _both(self) -> "RecurrentOrder":
-        for pair in (self.cell, self.output):
-            if pair[0] == pair[1]:
-                raise ValueError(f"{pair[0]!r} cannot stand in both places")
-        return self
 
 
 class RecurrentMap(MapBase):
@@ -226,7 +201,6 @@ class RecurrentMap(MapBase):
 
     @property
     def images(self) -> list[Name]:
-        """The layers of the image, one after the other."""
         return list_layer_names(self.layers.image)
 
     @property
@@ -245,7 +219,7 @@ _MAPS: Mapping[str, type[AnyMap]] = {
 
 
 def parse_map(text: str) -> AnyMap:
-    """Raises InvalidPackage with the place of the first fault."""
+    """Parse a map. Raises InvalidPackage with the place of the first fault."""
     if len(text.encode()) > MAX_MAP_BYTES:
         raise InvalidPackage(f"map: at most {MAX_MAP_BYTES} bytes are accepted")
     try:

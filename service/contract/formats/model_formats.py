@@ -30,7 +30,6 @@ _MARKS: Mapping[str, Format] = {  # the first that is there tells
 }
 
 _LENGTH = 8  # bytes that say how long a header of safetensors is
-_LOCAL_HEADER = 30
 _ENOUGH = 1024  # bytes that tell a tar, a zip or another format
 _OF_A_TAR = 64 << 10  # bytes in which config.json and the header of the weights stand
 # What stands first in the zips of torch.save, numpy and torch.export, which are refused at once. Of
@@ -73,8 +72,8 @@ def check_package_beginning(path: Path, stream: IO[bytes], file_bytes: float) ->
 
 
 def detect_format(path: Path) -> Format | None:
-    """Which model of several files is in a folder, a tar or a zip, or that a plug-in opens a file;
-    None where there is none of them.
+    """Detect the format of the model in a folder, a tar or a zip, or of a plug-in's file; None
+    where there is none.
     """
     if not path.is_dir() and not packages.is_packed(path):
         return "plugin" if plugins.is_plugin_file(path) else None
@@ -92,7 +91,6 @@ def read_file_facts(stream: IO[bytes], file_bytes: float) -> Facts:
 
 
 def describe_plugin(header: PluginHeader) -> Facts:
-    """Facts of a plug-in's file, without the plug-in."""
     return {
         "format": "plugin",
         "architecture": f"plugin:{header.plugin}",
@@ -107,7 +105,6 @@ def describe_plugin(header: PluginHeader) -> Facts:
 
 
 def read_package_facts(path: Path) -> Facts:
-    """The facts of a model of several files."""
     with packages.open_package(path) as package:
         match _format(package):
             case "pytorch":
@@ -188,11 +185,11 @@ def _unknown(path: Path, package: ModelPackage) -> str:
     return (
         f"{refusal or f'expected {foreign.CHECKPOINT}, found other files'}. A package of a state "
         f"dict has the model's tensors, {state_dicts.MAP} and {state_dicts.WORDS} "
-        f"(deploy/guide/converting.md), one of transformers has {huggingface.CONFIG}; there: "
+        f"(deploy/guide/bring-a-model.md), one of transformers has {huggingface.CONFIG}; there: "
         f"{there:.300}"
     )
 
 
 def _first_name(head: bytes) -> bytes:
     length = int.from_bytes(head[26:28], "little")
-    return head[_LOCAL_HEADER : _LOCAL_HEADER + length]
+    return head[packages.LOCAL_HEADER : packages.LOCAL_HEADER + length]

@@ -59,10 +59,10 @@ def arrange_captions(
     named_by: Callable[[int], str] = lambda _: "image",
     item: Callable[[int], str] = lambda index: f"item {index + 1}",
 ) -> ArrangedCaptions:
-    """`given`: (name or id of an image, caption); `of`: the split's name for messages; `advice`:
-    how a part is scored, for the message that images have no caption; `named_by`: the field that
-    names the image of an item, for pointers; `item`: how messages name an item; `reader`: the
-    tokenizer of captions and references.
+    """Arrange captions in a split's order. `given`: (name or id of an image, caption); `of`: the
+    split's name for messages; `advice`: how a part is scored, for the message that images have no
+    caption; `named_by`: the field that names the image of an item, for pointers; `item`: how
+    messages name an item; `reader`: the tokenizer of captions and references.
     """
     found: dict[int, int] = {}  # place -> index of its first caption
     problems: list[tuple[str, str]] = []
@@ -139,7 +139,6 @@ def _warnings(
 
 
 def _of_each(images: Sequence[str], captions: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Warnings on single captions."""
     for image, caption in zip(images, captions, strict=True):
         if not caption.strip():
             yield _warning("empty_caption", "it scores 0", image)
@@ -298,7 +297,7 @@ _SURE = 5.0  # standard errors
 
 
 class ShiftDetector:
-    """Is told of a split's captions first, then of each image in the split's order."""
+    """Detector of shifts: gets a split's captions first, then each image in the split's order."""
 
     def __init__(self, captions: Iterable[frozenset[str]]) -> None:
         """`captions`: the words of each; those that are in fewer captions weigh more."""

@@ -21,7 +21,7 @@ from service.contract.formats.bundles import plain_tar
 
 MOST_RATIO = 200  # of a zip's files to the zip itself
 MOST_TOKENIZER_BYTES = 64_000_000  # of a tokenizer in one file
-_LOCAL_HEADER = 30
+LOCAL_HEADER = 30
 _ZIP = (b"PK\3\4", b"PK\5\6")  # a file, or none; two letters may be the length of another header
 _PLAIN_ZIP = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What zipfile raises for zips that are wrong: it seeks to places before the file, decodes names
@@ -142,7 +142,6 @@ def _named(found: Mapping[str, PackageFile]) -> ModelPackage:
 
 
 def _is_beside(name: str) -> bool:
-    """Tell whether a file is none of the model's."""
     parts = name.split("/")
     return any(part in _BESIDE for part in parts) or parts[-1].startswith("._")
 
@@ -153,14 +152,16 @@ def _in_folder(path: Path) -> dict[str, PackageFile]:
         if not file.is_file():
             continue
         if len(found) == limits.PACKAGE_FILES:
-            raise InvalidPackage(
-                f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
-            )
+            raise _too_many_error()
         size = file.stat().st_size
         found[_plain(file.relative_to(path).as_posix())] = PackageFile(
             size, partial(io.FileIO, file), FilePlace(file, 0, size)
         )
     return found
+
+
+def _too_many_error() -> InvalidPackage:
+    return InvalidPackage(f"expected at most {limits.PACKAGE_FILES} files of a model, found more")
 
 
 def _in_tar(path: Path, stream: IO[bytes], whole: float | None = None) -> dict[str, PackageFile]:
@@ -191,9 +192,7 @@ def _zip(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 def _in_zip(path: Path, archive: zipfile.ZipFile) -> dict[str, PackageFile]:
     listed = [each for each in archive.infolist() if not each.filename.endswith("/")]
     if len(listed) > limits.PACKAGE_FILES:
-        raise InvalidPackage(
-            f"expected at most {limits.PACKAGE_FILES} files of a model, found more"
-        )
+        raise _too_many_error()
     whole = sum(each.file_size for each in listed)
     if whole > min(limits.UPLOAD_BYTES, MOST_RATIO * path.stat().st_size):
         raise InvalidPackage(f"the zip says that its files have {whole:,} bytes: too many for it")
@@ -275,9 +274,9 @@ def _place(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> FileP
     stream = archive.fp
     assert stream is not None
     stream.seek(max(0, info.header_offset))  # before the file, where the zip's end says so
-    header = stream.read(_LOCAL_HEADER) if info.header_offset >= 0 else b""
+    header = stream.read(LOCAL_HEADER) if info.header_offset >= 0 else b""
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-    start = info.header_offset + _LOCAL_HEADER + lengths
+    start = info.header_offset + LOCAL_HEADER + lengths
     if not header.startswith(b"PK\x03\x04") or start + info.file_size > path.stat().st_size:
         raise InvalidPackage(f"{info.filename!r:.200}: the zip's list and its content disagree")
     if info.compress_size != info.file_size:

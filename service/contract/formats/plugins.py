@@ -65,7 +65,6 @@ class InstalledPlugin:
 
     @property
     def signed(self) -> str:
-        """In signatures."""
         return f"{self.name}@{self.package}-{self.version}"
 
     def asdict(self) -> dict[str, str]:
@@ -230,12 +229,7 @@ def _name(text: str) -> str:
 
 def _config(text: str) -> Mapping[str, Any]:
     pointer = "/__metadata__/config"
-    try:
-        value = strict_json.parse_json(text, _MAX_KEYS)
-    except strict_json.NotJson as error:
-        raise ConfigInvalid(f"config: {error}", pointer=f"{pointer}{error.where}") from None
-    if not isinstance(value, dict):
-        raise ConfigInvalid(f"config: expected an object, found {value!r:.60}", pointer=pointer)
+    value = strict_json.parse_object(text, "config", pointer, _MAX_KEYS)
     size = value.get("feature_size")
     if type(size) is not int or not 1 <= size <= MAX_FEATURE_SIZE:
         raise ConfigInvalid(

@@ -33,7 +33,7 @@ class StateDict:
 
 
 def read_state_dict(package: ModelPackage) -> StateDict:
-    """Raises an InvalidCheckpoint that says what is wrong, in which file."""
+    """Read a state dict. Raises an InvalidCheckpoint that names the fault and its file."""
     name = _tensors(package)
     _check_format(name, package.file(name))
     given = map_files.parse_map(package.text(MAP, map_files.MAX_MAP_BYTES))
@@ -78,14 +78,8 @@ def _check_format(name: str, file: PackageFile) -> None:
 
 MAX_VOCABULARY_BYTES = 100_000_000
 _WRAPPED = (
-    "idx2word",
-    "ix_to_word",
-    "itos",
-    "id2word",
-    "word2idx",
-    "word_to_ix",
-    "stoi",
-    "word2id",
+    *("idx2word", "ix_to_word", "itos", "id2word"),
+    *("word2idx", "word_to_ix", "stoi", "word2id"),
 )
 _NO_WORD = "<unused{}>"  # an id that no word has: its logit counts in the softmax
 

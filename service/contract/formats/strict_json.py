@@ -85,30 +85,28 @@ def replace_infinite(value: Any) -> Any:
 
 
 def _told(error: json.JSONDecodeError) -> str:
-    """Say what was expected, where, and what stood there. A text in one line may be a line of a
-    file, which has another number there: it is told by its column.
-    """
+    """Say what was expected, where, and what stood there."""
     if not error.doc.strip():
         return "expected JSON, found an empty text"
     begun = _text_cut_off(error)
-    message = error.msg if begun is None else "Unterminated string"
+    at, message = (error.pos, error.msg) if begun is None else (begun, "Unterminated string")
     named = (said for begin, said in _EXPECTED.items() if message.startswith(begin))
     expected = next(named, f"no {error.msg.lower()}")
-    lines = f"line {error.lineno}, " if "\n" in error.doc.rstrip() else ""
+    told = f"expected JSON with {expected} at {_place(error.doc, at)}"
     before, rest = error.doc[: error.pos], error.doc[error.pos :]
-    if begun is not None:
-        line = error.doc.count("\n", 0, begun)
-        column = begun - error.doc.rfind("\n", 0, begun)
-        lines = f"line {line + 1}, " if lines else ""
-        return f"expected JSON with {expected} at {lines}column {column}, {_CUT_OFF}"
-    if not rest.strip():
-        return f"expected JSON with {expected} at {lines}column {error.colno}, {_CUT_OFF}"
-    if error.msg.startswith("Invalid control"):
-        found = repr(rest[0])
-    else:
-        found = repr(rest[:_SHOWN].splitlines()[0])
-    place = f"{lines}column {error.colno}"
-    return f"expected JSON with {expected} at {place}, found {found}{_hint(before, rest)}"
+    if begun is not None or not rest.strip():
+        return f"{told}, {_CUT_OFF}"
+    is_control = error.msg.startswith("Invalid control")
+    found = rest[0] if is_control else rest[:_SHOWN].splitlines()[0]
+    return f"{told}, found {found!r}{_hint(before, rest)}"
+
+
+def _place(text: str, at: int) -> str:
+    """A text in one line may be a line of a file, which has another number there: it is told by its
+    column.
+    """
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return f"line {line}, column {column}" if "\n" in text.rstrip() else f"column {column}"
 
 
 def _text_cut_off(error: json.JSONDecodeError) -> int | None:
@@ -205,6 +203,17 @@ def join_pointer(path: Iterable[object]) -> str:
 
 class JsonPart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def parse_object(text: str, name: str, pointer: str, most_keys: float = math.inf) -> dict[str, Any]:
+    """The JSON object of a file or entry, of this name and place. Raises ConfigInvalid."""
+    try:
+        value = parse_json(text, most_keys)
+    except NotJson as error:
+        raise ConfigInvalid(f"{name}: {error}", pointer=f"{pointer}{error.where}") from None
+    if not isinstance(value, dict):
+        raise ConfigInvalid(f"{name}: expected an object, found {value!r:.60}", pointer=pointer)
+    return value
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -1,4 +1,4 @@
-"""Thumbnails: files of small pictures, and the one kind of WebP that is let in and out.
+"""Thumbnails: files of small pictures, and the only kind of WebP that is accepted and served.
 
 A file has the forms of some pictures, each known by the SHA-256 of its bytes: safetensors, with a
 tensor of bytes for each form. Who reads one form reads no other.
@@ -60,7 +60,7 @@ def read_thumbnail(path: Path, picture: str, size: int) -> bytes | str:
 
 
 def dump_undecoded(undecoded: Mapping[str, str]) -> dict[str, str]:
-    """The metadata that `read` reads."""
+    """The metadata that `read_thumbnail` reads."""
     return {UNDECODED: json.dumps(undecoded)}
 
 
@@ -80,7 +80,7 @@ class PictureDigests:
         self._path = path
 
     def some(self, start: int, stop: int) -> Sequence[str | None]:
-        """Of these images; as many as there are."""
+        """Read the digests of images `start` to `stop`, or of as many as there are."""
         with self._path.open("rb") as stream:
             stream.seek(start * self.BYTES)
             read = stream.read((stop - start) * self.BYTES)

@@ -14,7 +14,7 @@ def _karpathy(text: str) -> list[str]:
     return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
 
 
-ModelTokenizer = str  # a name in TOKENIZERS; checkpoints say which is theirs
+ModelTokenizer = str  # a name in MODEL_TOKENIZERS; checkpoints say which is theirs
 MODEL_TOKENIZERS: dict[ModelTokenizer, Callable[[str], list[str]]] = {
     "karpathy": _karpathy,
     "blanks": str.split,
@@ -22,7 +22,6 @@ MODEL_TOKENIZERS: dict[ModelTokenizer, Callable[[str], list[str]]] = {
 
 
 def is_caption_too_long(caption: str) -> bool:
-    """Tell whether a caption has more characters, or more tokens, than are accepted."""
     return len(caption) > limits.CAPTION or has_too_many_tokens(caption)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import NoReturn
 
@@ -97,6 +98,10 @@ class LinearExpression:
 def convert_to_fraction(value: float) -> Fraction:
     """A float as the shortest decimal number that stands for it: 0.3 is 3/10."""
     return Fraction(repr(float(value)))
+
+
+def convert_to_float(number: Fraction) -> float:
+    return float(Decimal(number.numerator) / Decimal(number.denominator))
 
 
 def read_sum(reader: GateReader, depth: int = 0) -> LinearExpression:

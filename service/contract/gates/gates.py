@@ -9,7 +9,6 @@ Nothing in a gate is run as code. Numbers are compared as decimals: 0.3 is not b
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 from prescore.models.evaluations import Verdict
@@ -129,8 +128,8 @@ class GateEvidence:
 
 
 def parse_gate(text: str) -> ParsedGate:
-    """Raises InvalidRequest with the place of an error, UnknownMetric for a name; both suggest what
-    was meant.
+    """Parse a gate. Raises InvalidRequest with the place of an error, UnknownMetric for a name;
+    both suggest what was meant.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidRequest(f"expected a gate of at most {MAX_LENGTH} characters: {len(text)}")
@@ -196,7 +195,6 @@ def _compared_metrics(reader: GateReader) -> tuple[str, ...]:
 
 
 def list_gate_metrics(texts: Iterable[str]) -> list[str]:
-    """The metrics that these gates name, each once."""
     return list(dict.fromkeys(name for text in texts for name in parse_gate(text).metrics))
 
 
@@ -299,8 +297,7 @@ def _is_worse(metric: str, difference: float) -> bool:
 def _texts(*numbers: Fraction) -> list[str]:
     """The numbers as text, with the fewest digits that show different numbers differently."""
     for digits in (4, 6, 9, 17):
-        parts = [Decimal(at.numerator) / Decimal(at.denominator) for at in numbers]
-        texts = [f"{float(part):.{digits}g}" for part in parts]
+        texts = [f"{expressions.convert_to_float(at):.{digits}g}" for at in numbers]
         if len(set(texts)) == len(set(numbers)):
             break
     return texts

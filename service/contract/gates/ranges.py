@@ -1,13 +1,11 @@
 """Gates that decide nothing: thresholds outside of a metric's range."""
 
 import math
-from decimal import Decimal
-from fractions import Fraction
 from itertools import product
 
 from service.contract import wording
 from service.contract.errors import InvalidRequest
-from service.contract.gates.expressions import BASELINE, LinearExpression
+from service.contract.gates.expressions import BASELINE, LinearExpression, convert_to_float
 from service.contract.gates.gates import ParsedGate, ThresholdGate
 from service.contract.metrics import catalogue
 
@@ -33,7 +31,7 @@ def check_gate_range(gate: ParsedGate) -> None:
 
 
 def _possible(gate: ThresholdGate, bound: LinearExpression) -> set[bool]:
-    """Which outcomes the gate can have: a linear condition has them at the ends of ranges."""
+    """Find the possible outcomes of the gate: a linear condition has them at the ends of ranges."""
     low, high = catalogue.find_metric(gate.metric).range
     if not bound.coefficient:
         bounds = [bound.constant]
@@ -57,11 +55,7 @@ def _question(gate: ThresholdGate) -> str:
     meant = LinearExpression(gate.bound.coefficient, gate.bound.constant / _PERCENT)
     if meant.coefficient not in (0, 1) or len(_possible(gate, meant)) < 2:
         return ""
-    number = _decimal(abs(meant.constant))
+    number = f"{convert_to_float(abs(meant.constant)):.6g}"
     sign = "-" if meant.constant < 0 else "+" if meant.coefficient else ""
     text = f"{BASELINE} {sign} {number}" if meant.coefficient else f"{sign}{number}"
     return wording.word_suggestion([text])
-
-
-def _decimal(number: Fraction) -> str:
-    return f"{float(Decimal(number.numerator) / Decimal(number.denominator)):.6g}"

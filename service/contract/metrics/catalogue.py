@@ -15,8 +15,8 @@ from service.contract.metrics.families import (
     MetricFamily,
     MetricRow,
     find_family_name,
+    list_learned_families,
 )
-from service.contract.metrics.families import list_learned_families as learned_families
 
 FILTERS: Mapping[str, str] = {
     "none": "all tokens of a caption",
@@ -45,7 +45,7 @@ CORPUS = "corpus_perplexity"  # the one pre-gen metric whose name has no tiers
 GROUPS: Mapping[str, tuple[str, ...]] = DerivedTable(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
-LEARNED = tuple(learned_families())  # families whose models may be named
+LEARNED = tuple(list_learned_families())  # families whose models may be named
 _DIGITS = "(?:sha256:)?([0-9a-f]{12,64})"
 MODEL = f"(?:{'|'.join(LEARNED)})@{_DIGITS}"  # the metric of a certain model
 SUMMED = ("sum", "mean", "geomean")  # aggregates that are sums over images: comparisons need one
@@ -147,7 +147,6 @@ def sort_metric_names(names: Iterable[str]) -> list[str]:
 
 
 def find_metric_task(name: str) -> str:
-    """The name of the task that computes a metric."""
     full = find_metric(name).name
     return "pregen" if full in PREGEN else _FAMILY_OF.get(full, full)
 

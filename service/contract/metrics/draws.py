@@ -1,4 +1,4 @@
-"""A score's draws: how far from their mean it came out in the first resamples of its images.
+"""Draws of a score: its distances from their mean in the first resamples of its images.
 
 All systems' resamples draw the same images. So the draws of two systems tell how sure their
 difference is, whichever two these are, and nothing else of them needs to be read.
@@ -28,7 +28,7 @@ def pack_draws(draws: Sequence[float]) -> bytes:
 
 
 def _in_steps(number: float, step: float) -> int:
-    """At most 127, where the smallest numbers have no digits for a quotient, too."""
+    """Count steps, at most 127, where the smallest numbers have no digits for a quotient, too."""
     return max(-_MOST, min(_MOST, round(number / step))) if step else 0
 
 
@@ -49,7 +49,7 @@ class ScoreDraws(NamedTuple):
 
 
 def unpack_draws(packed: bytes) -> ScoreDraws | None:
-    """None for draws of another kind."""
+    """Unpack draws; None for draws of another kind."""
     if len(packed) != _FORM.size or packed[0] != _KIND:
         return None
     _, step = _HEAD.unpack_from(packed)
@@ -58,8 +58,8 @@ def unpack_draws(packed: bytes) -> ScoreDraws | None:
 
 
 def compute_standard_error(one: ScoreDraws, other: ScoreDraws) -> float:
-    """Of the difference of two scores. The squares are those of steps: of scores that are products
-    of many probabilities, as of very large ones, they would be no numbers.
+    """Compute the standard error of the difference of two scores, from the squares of steps: those
+    of scores that are products of many probabilities, or very large, would be no numbers.
     """
     larger = max(one.step, other.step)
     if larger == 0:

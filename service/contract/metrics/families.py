@@ -90,7 +90,6 @@ class MetricFamily:
     is_studied: bool = True  # correlated with pre-gen scores
     is_searched: bool = False  # the sentence with the highest score can be searched exactly
     advice: str = ""  # what `prescore doctor` says beside it
-    aside: str | None = None  # why "all metrics" are without it
     learned: LearnedFamily | None = None
     is_relearned: bool = False  # its shipped model changed after probes had it
     estimated: int | None = None  # its place in the order of families estimated during decoding
@@ -98,6 +97,17 @@ class MetricFamily:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(metric.name for metric in self.metrics)
+
+
+def _metric(
+    name: str,
+    definition: str,
+    highest: float = 1.0,
+    lowest: float = 0.0,
+    *,
+    is_feature: bool = False,
+) -> tuple[MetricRow]:
+    return (MetricRow(name, definition, highest, lowest, is_feature=is_feature),)
 
 
 def _bleu(n: int) -> MetricRow:
@@ -149,12 +159,10 @@ FAMILIES: dict[str, MetricFamily] = {
         estimated=2,
     ),
     "rouge_l": MetricFamily(
-        (
-            MetricRow(
-                "rouge_l",
-                "The mean over captions of the F-measure (beta 1.2) of the longest common "
-                "subsequence, precision and recall each the best over the references.",
-            ),
+        _metric(
+            "rouge_l",
+            "The mean over captions of the F-measure (beta 1.2) of the longest common "
+            "subsequence, precision and recall each the best over the references.",
         ),
         version=2,
         is_usual=True,
@@ -162,15 +170,13 @@ FAMILIES: dict[str, MetricFamily] = {
         estimated=3,
     ),
     "cider_d": MetricFamily(
-        (
-            MetricRow(
-                "cider_d",
-                "Ten times the mean over captions of their clipped tf-idf similarity in 1- to "
-                "4-grams to the references, with a penalty on length (sigma 6); document "
-                "frequencies count the images of the whole split.",
-                highest=10.0,
-                is_feature=True,
-            ),
+        _metric(
+            "cider_d",
+            "Ten times the mean over captions of their clipped tf-idf similarity in 1- to "
+            "4-grams to the references, with a penalty on length (sigma 6); document "
+            "frequencies count the images of the whole split.",
+            highest=10.0,
+            is_feature=True,
         ),
         version=2,
         is_usual=True,
@@ -179,27 +185,23 @@ FAMILIES: dict[str, MetricFamily] = {
         estimated=1,
     ),
     "cider": MetricFamily(
-        (
-            MetricRow(
-                "cider",
-                "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors "
-                "of 1- to 4-grams with each reference's, neither clipped nor penalised for "
-                "length; the words are not stemmed. What is usually reported as CIDEr is cider_d.",
-                highest=10.0,
-            ),
+        _metric(
+            "cider",
+            "CIDEr proper: ten times the mean over captions of the cosine of tf-idf vectors "
+            "of 1- to 4-grams with each reference's, neither clipped nor penalised for "
+            "length; the words are not stemmed. What is usually reported as CIDEr is cider_d.",
+            highest=10.0,
         ),
         version=1,
         is_weighted=True,
     ),
     "meteor": MetricFamily(
-        (
-            MetricRow(
-                "meteor",
-                "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of "
-                "words aligned by form, stem, synonym or paraphrase to the best reference, less "
-                "a penalty on fragmentation.",
-                is_feature=True,
-            ),
+        _metric(
+            "meteor",
+            "METEOR 1.5 (English, normalised): the harmonic mean of precision and recall of "
+            "words aligned by form, stem, synonym or paraphrase to the best reference, less "
+            "a penalty on fragmentation.",
+            is_feature=True,
         ),
         version=1,
         caption=1.2e-3,
@@ -209,20 +211,18 @@ FAMILIES: dict[str, MetricFamily] = {
         estimated=4,
     ),
     "spice": MetricFamily(
-        (
-            MetricRow(
-                "spice",
-                "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and "
-                "relations that a parser finds in them, against those of all references "
-                "together; synonyms match.",
-                is_feature=True,
-            ),
+        _metric(
+            "spice",
+            "SPICE 1.0: the mean over captions of the F-score of the objects, attributes and "
+            "relations that a parser finds in them, against those of all references "
+            "together; synonyms match.",
+            is_feature=True,
         ),
         version=1,
         needs=("references", "tuples"),
     ),
     "spider": MetricFamily(
-        (MetricRow("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),),
+        _metric("spider", "Half of SPICE and half of CIDEr-D.", highest=5.5),
         version=1,
         made_of=("spice", "cider_d"),
     ),
@@ -261,13 +261,11 @@ FAMILIES: dict[str, MetricFamily] = {
         is_counted=True,
     ),
     "bertscore": MetricFamily(
-        (
-            MetricRow(
-                "bertscore",
-                "The mean over captions of the F-measure of a greedy matching, by cosine, of "
-                "their words' vectors in a language model with those of the best reference.",
-                lowest=-INFINITY,  # where a baseline is rescaled to 0
-            ),
+        _metric(
+            "bertscore",
+            "The mean over captions of the F-measure of a greedy matching, by cosine, of "
+            "their words' vectors in a language model with those of the best reference.",
+            lowest=-INFINITY,  # where a baseline is rescaled to 0
         ),
         version=1,
         caption=0.005,
@@ -279,14 +277,12 @@ FAMILIES: dict[str, MetricFamily] = {
         seconds=3600,
     ),
     "refscore": MetricFamily(
-        (
-            MetricRow(
-                "refscore",
-                "The mean over captions of the highest cosine of a caption's sentence vector with "
-                "those of its references; a sentence vector is the mean of the vectors that a "
-                "language model gives to a sentence's tokens. Pictures are not looked at.",
-                lowest=-1.0,
-            ),
+        _metric(
+            "refscore",
+            "The mean over captions of the highest cosine of a caption's sentence vector with "
+            "those of its references; a sentence vector is the mean of the vectors that a "
+            "language model gives to a sentence's tokens. Pictures are not looked at.",
+            lowest=-1.0,
         ),
         version=1,
         caption=0.005,
@@ -298,30 +294,24 @@ FAMILIES: dict[str, MetricFamily] = {
         seconds=3600,
     ),
     "nneval": MetricFamily(
-        (
-            MetricRow(
-                "nneval",
-                "NNEval: how likely a person wrote a caption, on average, by a small network "
-                "over other metrics' scores of it. The signature names the model.",
-            ),
+        _metric(
+            "nneval",
+            "NNEval: how likely a person wrote a caption, on average, by a small network "
+            "over other metrics' scores of it. The signature names the model.",
         ),
         version=1,
         caption=1e-3,
         needs=("references", "model"),
         seconds=1800,
         learned=LearnedFamily("NNEval", "learned", shipped="0d07c27d6364", is_composed=True),
-        aside="it says who wrote a caption, and agrees with people less than CIDEr-D, which is one "
-        "of its parts; ask for it by name",
     ),
     "accord": MetricFamily(
-        (
-            MetricRow(
-                "accord",
-                "The mean over captions of how far a caption agrees with its references: a "
-                "weighted sum of eight features (words, like words, order, CIDEr-D), "
-                "squashed into [0, 1]. The weights were learned from right captions against "
-                "wrong ones, not from judgements of people; no score falls if a feature rises.",
-            ),
+        _metric(
+            "accord",
+            "The mean over captions of how far a caption agrees with its references: a "
+            "weighted sum of eight features (words, like words, order, CIDEr-D), "
+            "squashed into [0, 1]. The weights were learned from right captions against "
+            "wrong ones, not from judgements of people; no score falls if a feature rises.",
         ),
         version=2,  # also changes with the shipped model
         needs=("references", "model"),
@@ -332,14 +322,12 @@ FAMILIES: dict[str, MetricFamily] = {
         "with people (Kendall's tau c on Flickr8k-Expert .502; CIDEr-D .438)",
     ),
     "accord_large": MetricFamily(
-        (
-            MetricRow(
-                "accord_large",
-                "The mean over captions of how far a caption agrees with its references: a "
-                "weighted sum of what `accord` finds and of four comparisons of words and "
-                "sentences by all-MiniLM-L6-v2, squashed into [0, 1]. The weights were learned as "
-                "those of `accord`; no score falls if a feature rises.",
-            ),
+        _metric(
+            "accord_large",
+            "The mean over captions of how far a caption agrees with its references: a "
+            "weighted sum of what `accord` finds and of four comparisons of words and "
+            "sentences by all-MiniLM-L6-v2, squashed into [0, 1]. The weights were learned as "
+            "those of `accord`; no score falls if a feature rises.",
         ),
         version=4,  # also changes with the shipped weights
         is_relearned=True,
@@ -417,11 +405,6 @@ def list_learned_families() -> dict[str, LearnedFamily]:
 def list_usual_families() -> list[str]:
     """The families computed where a request names no metrics."""
     return [name for name, row in FAMILIES.items() if row.is_usual]
-
-
-def list_excluded_metrics() -> dict[str, str]:
-    """The metrics that "all metrics" are without, with the reasons."""
-    return {name: row.aside for row in FAMILIES.values() if row.aside for name in row.names}
 
 
 def list_estimated_families() -> list[str]:

@@ -1,5 +1,5 @@
-"""One row for everything that a learned metric can be trained for: what becomes of it, and which
-options of a training it takes. Requests, commands and tasks follow from it.
+"""Objectives of learned metrics: a row for each, with its result and the options of a training that
+it takes. Requests, commands and tasks follow from it.
 """
 
 from collections.abc import Mapping

@@ -286,8 +286,8 @@ def _probe(probe: str, dataset: Blob, split: str, asked: ProbeInputs) -> Task:
 
 
 def _versions(metrics: Sequence[str]) -> dict[str, Any]:
-    """Of the metrics whose shipped models have changed since probes have them: a new model makes
-    their probes anew, and no others.
+    """Versions of the metrics' shipped models that have changed since probes have them: a new model
+    makes its metrics' probes anew, and no others.
     """
     named = sorted({find_family_name(find_metric_task(name)) for name in metrics} & FAMILIES.keys())
     versions = {name: FAMILIES[name].version for name in named if FAMILIES[name].is_relearned}

@@ -54,7 +54,7 @@ class TaskSizes:
 
     @property
     def image(self) -> float:
-        """The same, and what is computed of its picture."""
+        """Seconds of computing once what belongs to an image's places and its picture."""
         return self.looked_at + 2 * self.picture_products / _PICTURE_RATE / self.speed
 
     @property
@@ -86,7 +86,7 @@ def limit_part_images(wanted: int, block: int, seconds: float) -> int:
 
 
 def price_tasks(tasks: Iterable[Task], sizes: TaskSizes) -> list[Task]:
-    """The same tasks with their prices."""
+    """Price the tasks: copies with their prices."""
     return [replace(task, price=price_task(task, sizes)) for task in tasks]
 
 

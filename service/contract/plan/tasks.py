@@ -8,7 +8,7 @@ waits for its shards), which does not change its key.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -23,6 +23,7 @@ QUEUES: Mapping[str, tuple[Queue, ...]] = {  # by the worker's role, in order of
     "metrics": ("metrics", "parsing"),
 }
 
+UNFINISHED: Sequence[TaskStatus] = ("waiting", "ready", "running")
 TERMINAL: frozenset[TaskStatus] = frozenset({"done", "failed", "canceled", "unavailable"})
 RESTARTED: frozenset[TaskStatus] = frozenset({"failed", "canceled", "unavailable"})
 

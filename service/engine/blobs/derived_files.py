@@ -1,5 +1,6 @@
 """Derived files: made of objects, to be read in parts; a cache on this machine."""
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -19,9 +20,7 @@ MakeFile = Callable[[Path], "Future[Any]"]  # writes the file
 
 
 class DerivedFiles:
-    """Files by `place`: the object's place in a store, and what they are made for. The least
-    recently used ones are deleted where they take too much room, and are made again.
-    """
+    """Files made of objects, by `place`. Those used longest ago are deleted and made again."""
 
     def __init__(
         self, folder: Path, new: Callable[[], Path], room_bytes: int = _ROOM_BYTES
@@ -36,9 +35,7 @@ class DerivedFiles:
 
     @contextmanager
     def new(self) -> Iterator[Path]:
-        """A path for a file to be written, which is deleted at the end of the block unless it was
-        kept.
-        """
+        """A path for a file, which is deleted at the end of the block unless it was kept."""
         path = self._new()
         try:
             yield path
@@ -49,13 +46,11 @@ class DerivedFiles:
         target = self._folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
-        self._make_room()
+        delete_oldest(self._folder, self._room, spared=target)
         return target
 
     def get(self, place: str, make: MakeFile) -> Path:
-        """The file; where there is none it is made, once for all who ask meanwhile. Unavailable if
-        that takes long.
-        """
+        """The file, made once for all who ask meanwhile; ServiceUnavailable if that takes long."""
         found = self._folder / place
         with suppress(FileNotFoundError):
             os.utime(found)
@@ -103,15 +98,22 @@ class DerivedFiles:
         for file in self._folder.glob(f"{place}.*"):
             file.unlink(missing_ok=True)
 
-    def _make_room(self) -> None:
-        files, held = [], 0
-        for file in self._folder.glob("*/*"):
-            with suppress(FileNotFoundError):
-                status = file.stat()
-                held += status.st_size
+
+def delete_oldest(
+    folder: Path, room: int, until: float = math.inf, spared: Path | None = None
+) -> None:
+    """Delete files of a folder, those first that were used longest ago, until the others fit into
+    so many bytes; neither `spared` nor one that was used since that time.
+    """
+    files, held = [], 0
+    for file in folder.glob("*/*"):
+        with suppress(FileNotFoundError):
+            status = file.stat()
+            held += status.st_size
+            if file != spared and status.st_mtime < until:
                 files.append((status.st_mtime, status.st_size, file))
-        for _, size, file in sorted(files)[:-1]:  # not the one that was just made
-            if held <= self._room:
-                return
-            file.unlink(missing_ok=True)  # who has it open can still read it
-            held -= size
+    for _, size, file in sorted(files):
+        if held <= room:
+            return
+        file.unlink(missing_ok=True)  # a process that has it open can still read it
+        held -= size

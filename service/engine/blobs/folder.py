@@ -11,7 +11,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -47,7 +47,7 @@ class PartialHash:
         self.size += len(data)
 
 
-class ResumableUpload:
+class BlobUpload:
     """An object of which more may be written; it becomes visible with `commit`.
 
     Bytes are hashed as they come where all before them were. Where they were not, as after a
@@ -102,7 +102,7 @@ class ResumableUpload:
         return size
 
     def hash(self) -> PartialHash:
-        """Afterwards `digest` knows all bytes."""
+        """The hash of all bytes."""
         with self._lock:
             while self._hashed.size < self.size:
                 data = os.pread(
@@ -146,54 +146,37 @@ _RESUMED = ".resumed"  # ends the names of files that may stay while nobody writ
 _UNLOCKED_SECONDS = 5.0  # more than from opening such a file to locking it
 
 
-class BlobUpload:
-    """An object being written: a file that becomes visible with `commit`."""
+class Blobs(ABC):
+    """A store of objects. What is uploaded lies in `uploads` of a folder until it is whole."""
 
-    def __init__(self, path: Path, publish: Callable[[Path, str], None]) -> None:
-        self.path = path
-        self.size = 0
-        self._publish = publish
-        self._stream = path.open("xb")
-        with suppress(OSError):  # a file system without locks: it is swept by its age
-            fcntl.flock(self._stream, fcntl.LOCK_EX)
-        self._hash = hashlib.sha256()
+    def __init__(self, folder: Path, staging: "MultipartStaging | None" = None) -> None:
+        """`staging`: where clients send large files to the store themselves."""
+        self.staging = staging
+        self._uploads = folder / "uploads"
+        self._uploads.mkdir(parents=True, exist_ok=True)
+        self.derived = DerivedFiles(folder / "derived", self._new_file)
 
-    def write(self, data: bytes) -> None:
-        self._hash.update(data)
-        self._stream.write(data)
-        self.size += len(data)
-
-    def flush(self) -> None:
-        """Afterwards the file at `path` contains all that was written."""
-        self._stream.flush()
-
-    @property
-    def digest(self) -> str:
-        """The digest of what was written so far."""
-        return f"sha256:{self._hash.hexdigest()}"
-
-    def commit(self) -> str:
-        """Publishes the object under its digest, durably; returns the digest."""
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._publish(self.path, self.digest)
-        self._stream.close()  # which unlocks it
-        return self.digest
-
-    def close(self) -> None:
-        """Delete the file, unless it was committed."""
+    @contextmanager
+    def upload(self) -> Iterator[BlobUpload]:
+        """An upload, which is deleted at the end of the block unless it was committed."""
+        upload = BlobUpload(self._new_file().with_suffix(_LOCKED), self.publish)
         try:
-            with suppress(OSError):  # a full disk: what is left in the buffer is not wanted either
-                self._stream.close()
+            yield upload
         finally:
-            self.path.unlink(missing_ok=True)
+            upload.delete()
 
+    def resumed(self, name: str, hashed: PartialHash | None = None) -> BlobUpload:
+        """An upload that stays when it is closed; UploadLocked while another request has it."""
+        return BlobUpload(self.unended(name), self.publish, hashed)
 
-class BlobStore(ABC):
-    """`put` and `put_file` for stores that have `upload`."""
+    def unended(self, name: str) -> Path:
+        """The file of such an upload."""
+        return self._uploads / f"{name}{_RESUMED}"
 
-    @abstractmethod
-    def upload(self) -> AbstractContextManager[BlobUpload]: ...
+    def all_unended(self, before: float) -> Iterator[str]:
+        """The names of such uploads to which nothing was written since that time."""
+        files = self._uploads.glob(f"*{_RESUMED}")
+        return (file.stem for file in files if _modified(file) < before)
 
     def put(self, data: bytes) -> str:
         with self.upload() as upload:
@@ -202,32 +185,53 @@ class BlobStore(ABC):
 
     def put_file(self, path: Path) -> str:
         with self.upload() as upload, path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
+            for chunk in _chunks(stream):
                 upload.write(chunk)
             return upload.commit()
 
+    @abstractmethod
+    def path(self, digest: str, *, check: bool = True) -> Path:
+        """A local file with the content; raises BlobMissing or, with `check`, BlobDamaged."""
 
-class FileBlobs(BlobStore):
+    @abstractmethod
+    def has(self, digest: str) -> bool: ...
+
+    @abstractmethod
+    def stream(self, digest: str) -> tuple[int, Iterator[bytes]]:
+        """An object's size and unchecked content, without a copy here; raises BlobMissing."""
+
+    @abstractmethod
+    def old(self, before: float) -> Iterator[str]:
+        """Digests of objects that were last put before that time."""
+
+    @abstractmethod
+    def delete_old(self, digest: str, before: float) -> bool:
+        """Delete an object unless it was put again since that time; whether it was deleted."""
+
+    @abstractmethod
+    def publish(self, path: Path, digest: str) -> None:
+        """Make a file with that content the object, durably."""
+
+    def sweep_uploads(self, older_than: float) -> int:
+        """Delete files of uploads that never ended: those of processes that are dead, where the
+        file system can tell, and those older than that time.
+        """
+        files = [file for file in self._uploads.iterdir() if file.suffix != _RESUMED]
+        old = [file for file in files if _modified(file) < older_than or _is_left(file)]
+        for file in old:
+            file.unlink(missing_ok=True)
+        return len(old)
+
+    def _new_file(self) -> Path:
+        """The path of a new file, which is swept when it is old."""
+        return self._uploads / secrets.token_hex(16)
+
+
+class FileBlobs(Blobs):
     def __init__(self, folder: Path) -> None:
-        self.staging: MultipartStaging | None = None  # what clients send comes through the API
+        super().__init__(folder)
         self._objects = folder / "objects"
-        self._uploads = folder / "uploads"
-        self._objects.mkdir(parents=True, exist_ok=True)
-        self._uploads.mkdir(parents=True, exist_ok=True)
-        self.derived = DerivedFiles(folder / "derived", self.partial)
-
-    def upload(self) -> AbstractContextManager[BlobUpload]:
-        return closing(BlobUpload(self.unfinished(), self.adopt))
-
-    def resumed(self, name: str, hashed: PartialHash | None = None) -> ResumableUpload:
-        return ResumableUpload(self.unended(name), self.adopt, hashed)
-
-    def unended(self, name: str) -> Path:
-        return self._uploads / f"{name}{_RESUMED}"
-
-    def all_unended(self, before: float) -> Iterator[str]:
-        files = self._uploads.glob(f"*{_RESUMED}")
-        return (file.stem for file in files if _modified(file) < before)
+        self._objects.mkdir(exist_ok=True)
 
     def has(self, digest: str) -> bool:
         return self._target(digest).is_file()
@@ -235,7 +239,7 @@ class FileBlobs(BlobStore):
     def path(self, digest: str, *, check: bool = True) -> Path:
         target = self._target(digest)
         if not target.is_file():
-            raise BlobMissing(digest, f"no object {digest} is stored")
+            raise missing_blob(digest)
         if check and compute_digest(target) != digest:
             target.unlink(missing_ok=True)  # so that it is computed or uploaded again
             raise BlobDamaged(digest, f"object {digest} was damaged on disk and has been removed")
@@ -245,19 +249,17 @@ class FileBlobs(BlobStore):
         try:
             stream = self._target(digest).open("rb")
         except FileNotFoundError:
-            raise BlobMissing(digest, f"no object {digest} is stored") from None
+            raise missing_blob(digest) from None
         return os.fstat(stream.fileno()).st_size, _chunks(stream)
 
-    def digests(self) -> Iterator[str]:
-        for file in self._objects.glob("*/*"):
-            yield f"sha256:{file.parent.name}{file.name}"
-
     def old(self, before: float) -> Iterator[str]:
-        return (digest for digest in self.digests() if _modified(self._target(digest)) < before)
+        for file in self._objects.glob("*/*"):
+            if _modified(file) < before:
+                yield f"sha256:{file.parent.name}{file.name}"
 
     def delete_old(self, digest: str, before: float) -> bool:
         """Rename the file first, so that an object put at the same moment is not lost."""
-        target, aside = self._target(digest), self.partial()
+        target, aside = self._target(digest), self._new_file()
         try:
             target.rename(aside)
         except FileNotFoundError:
@@ -269,28 +271,11 @@ class FileBlobs(BlobStore):
         self.derived.forget(place_of_object(digest))
         return True
 
-    def sweep_uploads(self, older_than: float) -> int:
-        """Delete what is older, and what a dead process has left."""
-        files = [file for file in self._uploads.iterdir() if file.suffix != _RESUMED]
-        old = [file for file in files if _modified(file) < older_than or _is_left(file)]
-        for file in old:
-            file.unlink(missing_ok=True)
-        return len(old)
-
-    def unfinished(self) -> Path:
-        """A new path for an upload."""
-        return self.partial().with_suffix(_LOCKED)
-
-    def partial(self) -> Path:
-        """A new path for another file that may be left."""
-        return self._uploads / secrets.token_hex(16)
-
-    def adopt(self, path: Path, digest: str) -> None:
-        """Make a file with that content the object, durably."""
+    def publish(self, path: Path, digest: str) -> None:
         target = self._target(digest)
         target.parent.mkdir(exist_ok=True)
         path.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def _target(self, digest: str) -> Path:
         return self._objects / place_of_object(digest)
@@ -304,6 +289,10 @@ def place_of_object(digest: str) -> str:
         )
     name = digest.removeprefix("sha256:")
     return f"{name[:2]}/{name[2:]}"
+
+
+def missing_blob(digest: str) -> BlobMissing:
+    return BlobMissing(digest, f"no object {digest} is stored")
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
@@ -332,7 +321,7 @@ def _modified(path: Path) -> float:
         return float("inf")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

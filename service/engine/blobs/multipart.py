@@ -34,7 +34,7 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 class MultipartStaging:
-    """`public_url`: where clients reach the store of `url` (s3://bucket/prefix)."""
+    """Staged uploads. `public_url`: where clients reach the store of `url` (s3://bucket/prefix)."""
 
     def __init__(self, url: str, public_url: str) -> None:
         parts = urlsplit(url)
@@ -51,18 +51,12 @@ class MultipartStaging:
         return str(begun["UploadId"])
 
     def held(self, name: str, begun: str) -> dict[int, int] | None:
-        """Bytes of each part that the store has; None where the parts are no more: the file was put
-        together, or given up.
-        """
-        pages = self._store.get_paginator("list_parts")
+        """Bytes of each part in the store; None if the parts were put together or given up."""
         try:
             with _translated():
-                found = list(pages.paginate(**self._at(name), UploadId=begun))
+                return {each["PartNumber"]: each["Size"] for each in self._parts(name, begun)}
         except FileNotFoundError:
             return None
-        return {
-            each["PartNumber"]: each["Size"] for page in found for each in page.get("Parts", [])
-        }
 
     def url(self, name: str, begun: str, number: int, size: int, seconds: int) -> str:
         """The URL to which a part of exactly this size is put, within so many seconds."""
@@ -74,12 +68,10 @@ class MultipartStaging:
 
     def assemble(self, name: str, begun: str) -> None:
         """Make one file of all parts. Nothing happens where they are no more."""
-        pages = self._store.get_paginator("list_parts")
         with suppress(FileNotFoundError), _translated():
             parts = [
                 {"PartNumber": each["PartNumber"], "ETag": each["ETag"]}
-                for page in pages.paginate(**self._at(name), UploadId=begun)
-                for each in page.get("Parts", [])
+                for each in self._parts(name, begun)
             ]
             self._store.complete_multipart_upload(
                 **self._at(name), UploadId=begun, MultipartUpload={"Parts": parts}
@@ -107,9 +99,7 @@ class MultipartStaging:
             self._store.delete_object(**self._at(name))
 
     def old(self, before: float) -> Iterator[tuple[str, str | None]]:
-        """Names of what was begun before that time, parts with their id in the store, whole files
-        without.
-        """
+        """Names of older uploads with their ids in the store, and of older files with None."""
         where = {"Bucket": self._bucket, "Prefix": f"{self._folder}/"}
         uploads = self._store.get_paginator("list_multipart_uploads")
         files = self._store.get_paginator("list_objects_v2")
@@ -123,14 +113,17 @@ class MultipartStaging:
                     if each["LastModified"].timestamp() < before:
                         yield each["Key"].rpartition("/")[2], None
 
+    def _parts(self, name: str, begun: str) -> Iterator[Mapping[str, Any]]:
+        pages = self._store.get_paginator("list_parts")
+        for page in pages.paginate(**self._at(name), UploadId=begun):
+            yield from page.get("Parts", [])
+
     def _at(self, name: str) -> dict[str, str]:
         return {"Bucket": self._bucket, "Key": f"{self._folder}/{name}"}
 
 
 def _client(url: str | None) -> Any:
-    """With credentials from wherever the store's own tools take them: AWS_… variables, files, a
-    machine's role.
-    """
+    """Make a client, with credentials of AWS' own sources: variables, files, a machine's role."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or _REGION
     session = botocore.session.get_session()
     config = Config(**_OPTIONS)

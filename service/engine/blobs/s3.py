@@ -7,8 +7,8 @@ variables.
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -18,15 +18,9 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from service.contract.errors import BlobDamaged, BlobMissing, BlobUnreadable, StoreUnavailable
-from service.engine.blobs.folder import (
-    BlobStore,
-    BlobUpload,
-    FileBlobs,
-    PartialHash,
-    ResumableUpload,
-    place_of_object,
-)
+from service.contract.errors import BlobDamaged, BlobUnreadable, StoreUnavailable
+from service.engine.blobs.derived_files import delete_oldest
+from service.engine.blobs.folder import Blobs, FileBlobs, missing_blob, place_of_object
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -54,7 +48,7 @@ _CONNECTIONS = (
 )
 
 
-class S3Blobs(BlobStore):
+class S3Blobs(Blobs):
     def __init__(
         self,
         url: str,
@@ -65,34 +59,20 @@ class S3Blobs(BlobStore):
         hurried: bool = False,
         copying: bool = True,
     ) -> None:
-        """`hurried`: ask whether the store answers within a second before each longer exchange.
-        `copying`: what is put is kept in `copies` too.
+        """Open the store. `hurried`: ask whether it answers within a second before each longer
+        exchange. `copying`: objects that are put are kept in `copies` too.
         """
         self._store = self._asked = S3Store.from_url(url, retry_config=_PATIENCE)
         self._hurried, self._copying = hurried, copying
         if hurried:
             options = cast("ClientConfig", {**_connections(), **_HURRIED})
             self._asked = S3Store.from_url(url, retry_config=_ONCE, client_options=options)
-        self.staging = staging
+        super().__init__(copies, staging)
         self._copies = FileBlobs(copies)
-        self.derived = self._copies.derived
         self._objects = copies / "objects"
         self._room = copies_bytes
 
-    def upload(self) -> AbstractContextManager[BlobUpload]:
-        return closing(BlobUpload(self._copies.unfinished(), self._publish))
-
-    def resumed(self, name: str, hashed: PartialHash | None = None) -> ResumableUpload:
-        """Received on this machine, and put into the store at the end."""
-        return ResumableUpload(self._copies.unended(name), self._publish, hashed)
-
-    def unended(self, name: str) -> Path:
-        return self._copies.unended(name)
-
-    def all_unended(self, before: float) -> Iterator[str]:
-        return self._copies.all_unended(before)
-
-    def _publish(self, path: Path, digest: str) -> None:
+    def publish(self, path: Path, digest: str) -> None:
         """Write to the store first, since copies may be deleted."""
         is_large = path.stat().st_size > _PART
         if self._hurried:
@@ -100,20 +80,13 @@ class S3Blobs(BlobStore):
         with _LARGE if is_large else nullcontext(), _translated():
             self._put(path, digest)
         if self._copying:
-            self._copies.adopt(path, digest)
+            self._copies.publish(path, digest)
 
     def _put(self, path: Path, digest: str) -> None:
+        store, name = self._store, _name(digest)
         try:
-            obstore.put(
-                self._store,
-                _name(digest),
-                path,
-                chunk_size=_PART,
-                max_concurrency=_PARTS_AT_ONCE,
-            )
-        except (
-            FileNotFoundError
-        ) as error:  # the parts that are there are given up, and are gone too
+            obstore.put(store, name, path, chunk_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+        except FileNotFoundError as error:  # parts that are given up, and are gone too
             raise _unavailable(error) from None
 
     def _check_answering(self, digest: str, tries: int) -> None:
@@ -138,10 +111,11 @@ class S3Blobs(BlobStore):
             os.utime(found)  # marks the copy as used
             return found
         if self._hurried and not self.has(digest):
-            raise _missing(digest)
+            raise missing_blob(digest)
         self._make_room()
         with self._copies.upload() as upload:
-            self._fetch(digest, upload.write)
+            for chunk in self.stream(digest)[1]:
+                upload.write(chunk)
             if upload.digest != digest:
                 with _translated():
                     # So that it is computed or uploaded again.
@@ -157,17 +131,8 @@ class S3Blobs(BlobStore):
             with _translated():
                 found = obstore.get(self._store, _name(digest))
         except FileNotFoundError:
-            raise _missing(digest) from None
+            raise missing_blob(digest) from None
         return found.meta["size"], _chunks(found)
-
-    def _fetch(self, digest: str, write: Callable[[bytes], None]) -> None:
-        try:
-            with _translated():
-                found = obstore.get(self._store, _name(digest))
-        except FileNotFoundError:
-            raise _missing(digest) from None
-        for chunk in _chunks(found):
-            write(chunk)
 
     def old(self, before: float) -> Iterator[str]:
         with _translated():
@@ -186,24 +151,9 @@ class S3Blobs(BlobStore):
                 return True
         return False
 
-    def sweep_uploads(self, older_than: float) -> int:
-        return self._copies.sweep_uploads(older_than)
-
     def _make_room(self) -> None:
         """Delete old copies until the cache fits, but none of the last hour: they may be in use."""
-        files, held = [], 0
-        for file in self._objects.glob("*/*"):
-            with suppress(FileNotFoundError):
-                status = file.stat()
-                held += status.st_size
-                if status.st_mtime < time.time() - _IN_USE_SECONDS:
-                    files.append((status.st_mtime, status.st_size, file))
-        excess = held - self._room
-        for _, size, file in sorted(files):
-            if excess <= 0:
-                return
-            file.unlink(missing_ok=True)  # a process that has it open can still read it
-            excess -= size
+        delete_oldest(self._objects, self._room, time.time() - _IN_USE_SECONDS)
 
 
 def _name(digest: str) -> str:
@@ -221,12 +171,8 @@ def _connections() -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _missing(digest: str) -> BlobMissing:
-    return BlobMissing(digest, f"no object {digest} is stored")
-
-
 def _unavailable(error: Exception) -> StoreUnavailable:
-    """With only the first line of what the store's library says."""
+    """Make StoreUnavailable of an error, with only the first line of the library's text."""
     return StoreUnavailable(f"the object store: {str(error).splitlines()[0]:.300}")
 
 

@@ -1,4 +1,4 @@
-"""Spans by OpenTelemetry's SDK. Imported by nobody but `choosing`, and by tests."""
+"""Spans by OpenTelemetry's SDK. Imported by nobody but `tracers`, and by tests."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -35,13 +35,12 @@ def build_tracer(processor: SpanProcessor, resource: Mapping[str, str]) -> Trace
     return _ExportingTracer(provider)
 
 
-class _ExportedSpan:
+class _ExportedSpan(Span):
     def __init__(self, span: trace.Span) -> None:
         self._span = span
         found = span.get_span_context()
-        self.traceparent: str | None = str(
-            TraceContext(found.trace_id, found.span_id, int(found.trace_flags))
-        )
+        context = TraceContext(found.trace_id, found.span_id, int(found.trace_flags))
+        self.traceparent = str(context)
 
     def name(self, name: str) -> None:
         self._span.update_name(name)
@@ -54,7 +53,7 @@ class _ExportedSpan:
         self._span.set_status(Status(StatusCode.ERROR, code))
 
 
-class _ExportingTracer:
+class _ExportingTracer(Tracer):
     is_on = True
 
     def __init__(self, provider: TracerProvider) -> None:

@@ -6,15 +6,16 @@ a caption or a path, which hold what users wrote.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 from service.engine.tracing.contexts import TraceContext
 
 Attributes = Mapping[str, str | int | float]
 
 
-class Span(Protocol):
-    traceparent: str | None
+class Span:
+    """A span that is not sent; those that are, are made by `span_export`."""
+
+    traceparent: str | None = None
 
     def name(self, name: str) -> None: ...
 
@@ -22,41 +23,15 @@ class Span(Protocol):
 
     def fail(self, code: str) -> None:
         """Mark it as an error with this code."""
-        ...
 
 
-class Tracer(Protocol):
-    is_on: bool
+class Tracer:
+    """A tracer that sends nothing."""
 
-    def request(self, name: str, parent: TraceContext | None) -> AbstractContextManager[Span]:
-        """A span of a request, of which `parent` is the caller's, if any is told."""
-        ...
-
-    def attempt(
-        self, name: str, parent: TraceContext | None, attributes: Attributes
-    ) -> AbstractContextManager[Span]:
-        """A span of an attempt at a task; an exception that leaves it marks it as an error."""
-        ...
-
-    def close(self) -> None:
-        """Send what is not sent yet, for two seconds at most."""
-        ...
-
-
-class _NoSpan:
-    traceparent: str | None = None
-
-    def name(self, name: str) -> None: ...
-
-    def tell(self, attributes: Attributes) -> None: ...
-
-    def fail(self, code: str) -> None: ...
-
-
-class _NoTracer:
     is_on = False
 
     def request(self, name: str, parent: TraceContext | None) -> AbstractContextManager[Span]:  # noqa: ARG002
+        """A span of a request, of which `parent` is the caller's, if any is told."""
         return nullcontext(UNTOLD)
 
     def attempt(
@@ -65,10 +40,12 @@ class _NoTracer:
         parent: TraceContext | None,  # noqa: ARG002
         attributes: Attributes,  # noqa: ARG002
     ) -> AbstractContextManager[Span]:
+        """A span of an attempt at a task; an exception that leaves it marks it as an error."""
         return nullcontext(UNTOLD)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Send what is not sent yet, for two seconds at most."""
 
 
-UNTOLD: Span = _NoSpan()
-OFF: Tracer = _NoTracer()
+UNTOLD = Span()
+OFF = Tracer()

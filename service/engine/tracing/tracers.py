@@ -19,9 +19,7 @@ _NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 def choose_tracer(role: str, environment: Mapping[str, str]) -> Tracer:
-    """The tracer of a process, or `OFF`: where no collector is named, or what sends is missing,
-    which is logged.
-    """
+    """The tracer of a process; `OFF` where no collector is named, or the extra is missing."""
     if not is_tracing_wanted(environment):
         return OFF
     protocol = next((environment[name] for name in _PROTOCOLS if environment.get(name)), _SPOKEN)

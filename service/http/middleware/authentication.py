@@ -62,11 +62,8 @@ class Authentication:
         except PrescoreError as error:
             await problems.answer_refusal(request, error)(scope, receive, send)
             return
-        except Exception as error:
-            answer = problems.answer_record_error(request, error)
-            if answer is None:
-                raise
-            await answer(scope, receive, send)
+        except problems.RECORD_ERRORS as error:
+            await problems.answer_record_error(request, error)(scope, receive, send)
             return
         scope.setdefault("state", {})["asker"] = asker
         rate = self._rate(asker)
@@ -116,7 +113,7 @@ class Authentication:
             )
 
     def _look(self, _: Request, given: str | None, now: float) -> KeyRecord:
-        """The log says why a key is not valid, and its owner is told."""
+        """Look up a key. The log has the reason why it is not valid, and its owner gets it."""
         try:
             return find_valid_key(given or "", self._lookup.find, now)
         except InvalidKey as error:

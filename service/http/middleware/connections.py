@@ -1,4 +1,4 @@
-"""HTTP connections with bounds: uvicorn's protocol, and what it does not limit.
+"""HTTP connections with bounds: uvicorn's protocol, with limits that it does not have.
 
 Every `PATIENCE` seconds each connection is looked at. It is closed if its client has not begun a
 request since then, has not ended a header, has sent a body more slowly than `SLOWEST`, or has taken
@@ -37,7 +37,7 @@ def raise_file_limit() -> None:
 
 
 def find_connection_limit() -> int:
-    """As many as `limits.CONNECTIONS`; fewer where this process may open few files."""
+    """Limit connections to `limits.CONNECTIONS`, or fewer where this process may open few files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(8, min(limits.CONNECTIONS, files - _OWN_FILES))
 

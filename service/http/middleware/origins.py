@@ -1,4 +1,4 @@
-"""Origins: requests to other hosts are refused, and changes that pages of other sites ask for.
+"""Origins: refusal of requests to other hosts, and of changes by pages of other sites.
 
 Any page may let a browser send requests to this machine: by a form, by a script, or after the
 page's own name has been given this machine's address (DNS rebinding). What is asked under a name
@@ -27,8 +27,8 @@ _HEADERS = (
 
 
 class OriginCheck:
-    """`hosts` are further names of this service; those without a dot and addresses are allowed
-    always, since no page of another site can have such a name.
+    """Check of origins. `hosts` are further names of this service; those without a dot and
+    addresses are allowed always, since no page of another site can have such a name.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:

@@ -5,13 +5,13 @@ of a fleet add up what they have counted, in Redis. So a limit holds to a second
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
+from service.engine.task_queue import WakeUpQueue
 from service.http import watchers
 
 log = structlog.get_logger()
@@ -21,19 +21,11 @@ _PERIOD = 1.0  # seconds between two looks at what others have counted
 _NAME = "prescore:requests:{window}:{key}"
 
 
-class SharedCounts(Protocol):
-    """Counts that the processes of a fleet add up together."""
-
-    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
-        """Add to numbers by their names, which are forgotten after so many seconds; returns the
-        sums.
-        """
-        ...
-
-
 @dataclass
 class _KeyCount:
-    """`here`: in this process, of which `told` were added up; `elsewhere`: in the others."""
+    """Count of a key. `here`: in this process, of which `told` were added up; `elsewhere`: in
+    others.
+    """
 
     here: int = 0
     told: int = 0
@@ -42,7 +34,7 @@ class _KeyCount:
 
 @dataclass(frozen=True)
 class RequestRate:
-    """`left`: requests that this minute leaves; `seconds`: until the next one."""
+    """Rate of requests. `left`: requests that this minute leaves; `seconds`: until the next one."""
 
     most: int
     left: int
@@ -54,14 +46,14 @@ class RequestRate:
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """As the IETF's draft of RateLimit header fields says."""
+        """RateLimit header fields, by the IETF's draft."""
         policy = f'"requests";q={self.most};w={WINDOW}'
         now = f'"requests";r={max(self.left, 0)};t={self.seconds}'
         return [(b"ratelimit-policy", policy.encode()), (b"ratelimit", now.encode())]
 
 
 class RateLimiter:
-    def __init__(self, shared: SharedCounts) -> None:
+    def __init__(self, shared: WakeUpQueue) -> None:
         self._shared = shared
         self._window = 0
         self._counted: dict[str, _KeyCount] = {}

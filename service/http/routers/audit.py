@@ -9,15 +9,15 @@ from sqlalchemy.engine import Row
 from prescore.models.keys import Change, ChangeAction, ChangePage
 from service.access import audit
 from service.access.audit import AuditQuery
+from service.contract import errors
 from service.contract.api.field_types import moment
-from service.contract.errors import InvalidCursor, InvalidRequest
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
 from service.http.routers.request_parameters import Cursor, Digits
+from service.http.service_route import ServiceRoute
 from service.runs import run_lists
 
-router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=ServiceRoute)
 _LIST = "audit"
 _OBJECT = r"^[^\x00]*$"
 
@@ -26,7 +26,7 @@ _OBJECT = r"^[^\x00]*$"
     "",
     operation_id="list_audit",
     summary="See who changed what",
-    responses=openapi.describe_refusals(InvalidCursor, InvalidRequest),
+    responses=openapi.describe_refusals(errors.InvalidCursor),
 )
 def list_audit(
     service: Service,

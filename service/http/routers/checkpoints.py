@@ -1,33 +1,19 @@
-"""/v1/checkpoints and /v1/columns: upload by digest, and describe; deletion, of datasets too."""
-
-from typing import Any
+"""/v1/checkpoints and /v1/columns: upload by digest, description, deletion."""
 
 from fastapi import APIRouter, Request, Response
 
 from prescore.models.checkpoints import Checkpoint, Columns
+from service.contract import errors
 from service.contract.api.field_types import Digest
-from service.contract.errors import (
-    BodyTooLarge,
-    ColumnsRefused,
-    Conflict,
-    DigestMismatch,
-    DiskFull,
-    InvalidCheckpoint,
-    InvalidRequest,
-    NotFound,
-    ServiceUnavailable,
-    StoreUnavailable,
-)
 from service.contract.formats import columns_header, model_formats
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
-from service.http.routers.datasets import DatasetReference
+from service.http.service_route import ServiceRoute
 from service.http.uploads import DigestFiles, EarlyQuestion
 from service.retention import upload_deletion
 from service.stored import checkpoints, columns
 
-router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/checkpoints", tags=["checkpoints"], route_class=ServiceRoute)
 _CHECKPOINT_LINKS = openapi.describe_links("digest", "get_checkpoint", "has_checkpoint")
 CHECKPOINT_FILES = DigestFiles(
     "checkpoint",
@@ -42,7 +28,7 @@ CHECKPOINT_FILES = DigestFiles(
     operation_id="has_checkpoint",
     summary="Check whether a checkpoint is stored",
     response_description="It is stored and need not be uploaded.",
-    responses=openapi.describe_refusals(NotFound, InvalidRequest, StoreUnavailable),
+    responses=openapi.describe_refusals(errors.NotFound, errors.StoreUnavailable),
 )
 def has_checkpoint(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no checkpoint is sent twice."""
@@ -55,23 +41,14 @@ def has_checkpoint(digest: Digest, service: Service) -> Response:
     summary="Upload a checkpoint",
     response_model=Checkpoint,
     response_description="It was stored already.",
-    responses={
-        200: _CHECKPOINT_LINKS,
-        201: {"model": Checkpoint, "description": "Stored.", **_CHECKPOINT_LINKS},
-        **openapi.describe_refusals(
-            BodyTooLarge,
-            DigestMismatch,
-            InvalidCheckpoint,
-            InvalidRequest,
-            StoreUnavailable,
-            ServiceUnavailable,
-            DiskFull,
-        ),
-    },
+    responses=openapi.describe_storing(
+        Checkpoint, "Stored.", _CHECKPOINT_LINKS, errors.DigestMismatch, errors.InvalidCheckpoint
+    ),
     openapi_extra=openapi.describe_body(
         "The file: safetensors with Prescore's metadata, or with that of a plug-in on the workers "
-        "(`deploy/guide/plugins.md`); or a tar or a zip of a state dict with its map and its words "
-        "(`deploy/guide/converting.md`), of what transformers has saved, or of an ONNX bundle.",
+        "(`deploy/guide/plugins-and-sandbox.md`); or a tar or a zip of a state dict with its map "
+        "and its words (`deploy/guide/bring-a-model.md`), of what transformers has saved, or of an "
+        "ONNX bundle.",
         "application/octet-stream",
     ),
 )
@@ -89,14 +66,28 @@ async def upload_checkpoint(digest: Digest, request: Request, service: Service) 
     "/{digest}",
     operation_id="get_checkpoint",
     summary="Describe a checkpoint",
-    responses=openapi.describe_refusals(NotFound, InvalidRequest),
+    responses=openapi.describe_refusals(errors.NotFound),
 )
 def get_checkpoint(digest: Digest, service: Service) -> Checkpoint:
     """The facts in its header, and the splits on which it was scored."""
     return checkpoints.get(service.records, digest)
 
 
-columns_router = APIRouter(prefix="/v1/columns", tags=["columns"], route_class=ScopedRoute)
+@router.delete(
+    "/{digest}",
+    operation_id="delete_checkpoint",
+    summary="Delete a checkpoint",
+    **openapi.DELETED,
+)
+def delete_checkpoint(digest: Digest, service: Service) -> Response:
+    """Delete a checkpoint, unless runs of it have not ended: 409 names them. Evaluations that have
+    ended keep their scores; sent again, it is scored again at no cost where they are.
+    """
+    upload_deletion.delete_checkpoint(service, digest)
+    return Response(status_code=204)
+
+
+columns_router = APIRouter(prefix="/v1/columns", tags=["columns"], route_class=ServiceRoute)
 _COLUMNS_LINKS = openapi.describe_links("digest", "get_columns", "has_columns")
 COLUMNS_FILES = DigestFiles(
     "columns",
@@ -111,7 +102,7 @@ COLUMNS_FILES = DigestFiles(
     operation_id="has_columns",
     summary="Check whether columns are stored",
     response_description="They are stored and need not be uploaded.",
-    responses=openapi.describe_refusals(NotFound, InvalidRequest, StoreUnavailable),
+    responses=openapi.describe_refusals(errors.NotFound, errors.StoreUnavailable),
 )
 def has_columns(digest: Digest, service: Service) -> Response:
     """Use this before an upload, so that no file is sent twice."""
@@ -124,14 +115,9 @@ def has_columns(digest: Digest, service: Service) -> Response:
     summary="Upload columns",
     response_model=Columns,
     response_description="They were stored already.",
-    responses={
-        200: _COLUMNS_LINKS,
-        201: {"model": Columns, "description": "Stored.", **_COLUMNS_LINKS},
-        **openapi.describe_refusals(
-            *(BodyTooLarge, DigestMismatch, ColumnsRefused, InvalidRequest),
-            *(StoreUnavailable, ServiceUnavailable, DiskFull),
-        ),
-    },
+    responses=openapi.describe_storing(
+        Columns, "Stored.", _COLUMNS_LINKS, errors.DigestMismatch, errors.ColumnsRefused
+    ),
     openapi_extra=openapi.describe_body(
         "The file: safetensors with the log-probability and rank of every reference token, as "
         "`prescore.Recorder` writes it.",
@@ -150,62 +136,22 @@ async def upload_columns(digest: Digest, request: Request, service: Service) -> 
     "/{digest}",
     operation_id="get_columns",
     summary="Describe columns",
-    responses=openapi.describe_refusals(NotFound, InvalidRequest),
+    responses=openapi.describe_refusals(errors.NotFound),
 )
 def get_columns(digest: Digest, service: Service) -> Columns:
     """The facts in the header of their file."""
     return columns.get(service.records, digest)
 
 
-deletions_router = APIRouter(prefix="/v1", route_class=ScopedRoute)
-_DELETED: dict[str, Any] = {
-    "status_code": 204,
-    "response_class": Response,
-    "response_description": "It is deleted.",
-    "responses": openapi.describe_refusals(NotFound, InvalidRequest, Conflict),
-}
-
-
-@deletions_router.delete(
-    "/checkpoints/{digest}",
-    operation_id="delete_checkpoint",
-    summary="Delete a checkpoint",
-    tags=["checkpoints"],
-    **_DELETED,
-)
-def delete_checkpoint(digest: Digest, service: Service) -> Response:
-    """409 while runs of it have not ended, whose ids are named. Evaluations that have ended keep
-    their scores; sent again, it is scored again at no cost where they are.
-    """
-    upload_deletion.delete_checkpoint(service, digest)
-    return Response(status_code=204)
-
-
-@deletions_router.delete(
-    "/columns/{digest}",
+@columns_router.delete(
+    "/{digest}",
     operation_id="delete_columns",
     summary="Delete columns",
-    tags=["columns"],
-    **_DELETED,
+    **openapi.DELETED,
 )
 def delete_columns(digest: Digest, service: Service) -> Response:
-    """409 while runs of them have not ended, whose ids are named. Evaluations that have ended keep
-    their scores.
+    """Delete columns, unless runs of them have not ended: 409 names them. Evaluations that have
+    ended keep their scores.
     """
     upload_deletion.delete_columns(service, digest)
-    return Response(status_code=204)
-
-
-@deletions_router.delete(
-    "/datasets/{name}",
-    operation_id="delete_dataset",
-    summary="Delete a dataset, or a version of it",
-    tags=["datasets"],
-    **_DELETED,
-)
-def delete_dataset(name: DatasetReference, service: Service) -> Response:
-    """`name` is all its versions, `name@v1` a certain one. 409 while there are runs on them, of
-    which the first are named. The number of a deleted version is not given again.
-    """
-    upload_deletion.delete_dataset(service, name)
     return Response(status_code=204)

@@ -5,23 +5,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 
 from prescore.models.comparisons import ComparedImagePage
+from service.contract import errors
 from service.contract.api.field_types import MetricName
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    InvalidCursor,
-    InvalidRequest,
-    NotFound,
-    StoreUnavailable,
-    UnknownMetric,
-)
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
 from service.http.routers.request_parameters import ComparisonIdentity, Cursor, Digits
+from service.http.service_route import ServiceRoute
 from service.runs import comparisons
 
-router = APIRouter(prefix="/v1/comparisons/{id}", tags=["comparisons"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/comparisons/{id}", tags=["comparisons"], route_class=ServiceRoute)
 
 
 @router.get(
@@ -29,13 +21,7 @@ router = APIRouter(prefix="/v1/comparisons/{id}", tags=["comparisons"], route_cl
     operation_id="list_compared_images",
     summary="Every image with both captions and their scores",
     responses=openapi.describe_refusals(
-        NotFound,
-        BlobMissing,
-        BlobDamaged,
-        StoreUnavailable,
-        InvalidCursor,
-        InvalidRequest,
-        UnknownMetric,
+        *openapi.STORED, errors.InvalidCursor, errors.UnknownMetric
     ),
 )
 def list_compared_images(

@@ -11,34 +11,20 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from prescore.models.datasets import Dataset
+from service.contract import errors
 from service.contract.api.field_types import DatasetName
 from service.contract.api.urls import DatasetUrlRequest
-from service.contract.errors import (
-    BodyTooLarge,
-    Conflict,
-    DigestMismatch,
-    DiskFull,
-    InvalidBundle,
-    InvalidRequest,
-    MalformedJson,
-    Overloaded,
-    ServiceUnavailable,
-    StoreUnavailable,
-    UnsupportedMedia,
-    UrlFailed,
-    UrlRefused,
-)
 from service.engine.blobs import BlobUpload
 from service.http import openapi, uploads
 from service.http.access import find_meter
 from service.http.dependencies import AppParts, Service
-from service.http.json_bodies import JsonRoute
-from service.http.uploads import EarlyQuestion, check_digest, judge_upload
+from service.http.routers.datasets import LINKS
+from service.http.service_route import ServiceRoute
+from service.http.uploads import EarlyQuestion, check_digest, judge_upload, wait_until_left
 from service.outbound.client import OutboundClient
 from service.stored import judges
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
-_LINKED = openapi.describe_links("name", "get_dataset")
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=ServiceRoute)
 
 
 @router.post(
@@ -47,22 +33,13 @@ _LINKED = openapi.describe_links("name", "get_dataset")
     summary="Let the service fetch a version of a dataset",
     response_model=Dataset,
     response_description="A version with this content exists already: this one.",
-    responses={
-        200: _LINKED,
-        201: {"model": Dataset, "description": "A new version.", **_LINKED},
-        **openapi.describe_refusals(
-            *(UrlRefused, UrlFailed, DigestMismatch, InvalidBundle, InvalidRequest, MalformedJson),
-            *(
-                Conflict,
-                UnsupportedMedia,
-                BodyTooLarge,
-                Overloaded,
-                StoreUnavailable,
-                ServiceUnavailable,
-                DiskFull,
-            ),
-        ),
-    },
+    responses=openapi.describe_storing(
+        Dataset,
+        "A new version.",
+        LINKS,
+        *(errors.UrlRefused, errors.UrlFailed, errors.DigestMismatch, errors.InvalidBundle),
+        *(errors.Conflict, errors.Overloaded),
+    ),
 )
 async def fetch_dataset(
     name: DatasetName, asked: DatasetUrlRequest, request: Request, service: Service
@@ -96,13 +73,15 @@ async def fetch_upload(
     """
     check_fetch(service.outgoing, url)
     if _SLOTS.locked():
-        raise Overloaded(f"{AT_ONCE} datasets are being fetched, as many as may be; try again")
+        raise errors.Overloaded(
+            f"{AT_ONCE} datasets are being fetched, as many as may be; try again"
+        )
     meter = find_meter(request)
     most = MOST_BYTES if meter.most is None else min(MOST_BYTES, meter.most)
     async with _SLOTS:
         with service.blobs.upload() as upload:
             left = Event()
-            leaving = asyncio.ensure_future(_leaving(request, left))
+            leaving = asyncio.ensure_future(wait_until_left(request, left))
             loop = asyncio.get_running_loop()
             fetching = loop.run_in_executor(
                 _THREADS, _fetch, service.outgoing, url, most, upload, early, left
@@ -121,13 +100,13 @@ async def fetch_upload(
 def check_fetch(outgoing: OutboundClient, url: str) -> None:
     """UrlRefused for what can never be fetched, Conflict where nothing is; nothing is looked up."""
     if not outgoing.fetches:
-        raise Conflict(
+        raise errors.Conflict(
             "this service fetches no datasets: its operator has not set PRESCORE_DATASETS_BY_URL=on"
         )
     try:
         outgoing.check(url)
-    except UrlRefused as error:
-        raise UrlRefused(error.detail, pointer="/url") from None
+    except errors.UrlRefused as error:
+        raise errors.UrlRefused(error.detail, pointer="/url") from None
 
 
 def _fetch(
@@ -142,7 +121,7 @@ def _fetch(
     with outgoing.fetched(url, {}, most, SECONDS) as chunks:
         for chunk in chunks:
             if left.is_set():
-                raise InvalidRequest("the connection was cut before the dataset was fetched")
+                raise errors.InvalidRequest("the connection was cut before the dataset was fetched")
             upload.write(chunk)
             if not is_judged and upload.size >= early.needed(b""):
                 _judge(upload, early, left)
@@ -151,12 +130,5 @@ def _fetch(
 
 
 def _judge(upload: BlobUpload, early: EarlyQuestion, left: Event) -> None:
-    upload.flush()
     asked = {"path": str(upload.path), "bytes": None}
     judges.get_judges().ask(early.question, left.is_set, **asked).result()
-
-
-async def _leaving(request: Request, left: Event) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    left.set()

@@ -4,43 +4,35 @@ import hashlib
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
 from prescore.models.datasets import Dataset, DatasetPage, References
+from service.contract import errors
 from service.contract.api.changes import DatasetChange
 from service.contract.api.field_types import DatasetName
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    BodyTooLarge,
-    Conflict,
-    DiskFull,
-    InvalidBundle,
-    InvalidCursor,
-    InvalidRequest,
-    MalformedJson,
-    NotFound,
-    ServiceUnavailable,
-    StoreUnavailable,
-    UnsupportedMedia,
-)
 from service.contract.formats.bundles import files
 from service.http import openapi, uploads
-from service.http.access import ScopedRoute
 from service.http.dependencies import Caller, Service
-from service.http.json_bodies import JsonRoute
 from service.http.paths import IMAGE, ImageName
-from service.http.routers.request_parameters import Cursor, Digits, IfNoneMatch, matches_etag
+from service.http.routers.request_parameters import (
+    Accept,
+    Cursor,
+    Digits,
+    IfNoneMatch,
+    matches_etag,
+)
+from service.http.service_route import ServiceRoute
 from service.http.uploads import judge_upload, receive_upload
+from service.retention import upload_deletion
 from service.runs import run_lists
 from service.stored import datasets, thumbnails
 
-router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=ScopedRoute)
-_LINKED = openapi.describe_links("name", "get_dataset")
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=ServiceRoute)
+LINKS = openapi.describe_links("name", "get_dataset")
 NDJSON = "application/x-ndjson"
 DatasetReference = Annotated[
     str, InPath(description="`name` or `name@version`.", examples=["flickr8k@v1"])
@@ -53,18 +45,7 @@ DatasetReference = Annotated[
     summary="Upload a version of a dataset",
     response_model=Dataset,
     response_description="A version with this content exists already: this one.",
-    responses={
-        200: _LINKED,
-        201: {"model": Dataset, "description": "A new version.", **_LINKED},
-        **openapi.describe_refusals(
-            BodyTooLarge,
-            InvalidBundle,
-            InvalidRequest,
-            StoreUnavailable,
-            ServiceUnavailable,
-            DiskFull,
-        ),
-    },
+    responses=openapi.describe_storing(Dataset, "A new version.", LINKS, errors.InvalidBundle),
     openapi_extra=openapi.describe_body(
         "A bundle: a tar with `captions.jsonl` and, if wanted, `features.safetensors`, `images/…`.",
         "application/x-tar",
@@ -87,7 +68,7 @@ async def upload_dataset(name: DatasetName, request: Request, service: Service) 
     "",
     operation_id="list_datasets",
     summary="List the datasets",
-    responses=openapi.describe_refusals(InvalidCursor, InvalidRequest),
+    responses=openapi.describe_refusals(errors.InvalidCursor),
 )
 def list_datasets(
     service: Service,
@@ -115,13 +96,13 @@ def list_datasets(
     response_description="With `Accept: application/x-ndjson`: its captions.jsonl.",
     responses={
         200: {"content": {NDJSON: {"schema": {"type": "string"}}}},
-        **openapi.describe_refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
+        **openapi.describe_refusals(*openapi.STORED),
     },
 )
 def get_dataset(
     name: DatasetReference,
     service: Service,
-    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    accept: Accept = None,
 ) -> Response | Dataset:
     """`name` is the latest version, `name@v1` a certain one."""
     if accept is not None and NDJSON in accept:
@@ -130,31 +111,42 @@ def get_dataset(
     return datasets.read_dataset(service.records, name)
 
 
-pictures_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
+@router.delete(
+    "/{name}",
+    operation_id="delete_dataset",
+    summary="Delete a dataset, or a version of it",
+    **openapi.DELETED,
+)
+def delete_dataset(name: DatasetReference, service: Service) -> Response:
+    """`name` is all its versions, `name@v1` a certain one. 409 while there are runs on them, of
+    which the first are named. The number of a deleted version is not given again.
+    """
+    upload_deletion.delete_dataset(service, name)
+    return Response(status_code=204)
+
+
 _WEBP = "image/webp"
 _FOR_EVER = "private, max-age=31536000, immutable"  # a version's pictures do not change
 _ASK_AGAIN = "private, no-cache"
 _SENT = ("ETag", "Cache-Control")
 
 
-@pictures_router.patch(
+@router.patch(
     "/{name}",
     operation_id="change_dataset",
     summary="Show a dataset's pictures, or hide them",
-    responses=openapi.describe_refusals(
-        NotFound, Conflict, InvalidRequest, MalformedJson, UnsupportedMedia, BodyTooLarge
-    ),
+    responses=openapi.describe_refusals(errors.NotFound, errors.Conflict),
 )
 def change_dataset(
     name: DatasetReference, change: DatasetChange, service: Service, caller: Caller
 ) -> Dataset:
-    """Of the latest version, or of `name@version`. The version, its digest and its scores stay as
+    """Change the latest version, or `name@version`. The version, its digest and its scores stay as
     they are.
     """
     return thumbnails.show_pictures(service, name, caller, shown=change.pictures_shown)
 
 
-@pictures_router.get(
+@router.get(
     f"/{{name}}/images/{IMAGE}",
     operation_id="get_picture",
     summary="Look at an image",
@@ -169,9 +161,7 @@ def change_dataset(
             "description": "It is unchanged since the `ETag` in `If-None-Match`.",
             **openapi.describe_headers(*_SENT),
         },
-        **openapi.describe_refusals(
-            NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest
-        ),
+        **openapi.describe_refusals(*openapi.STORED),
     },
 )
 def get_picture(
@@ -184,8 +174,8 @@ def get_picture(
     ] = "320",
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Only where its dataset says `pictures_shown`. 503 while it is made, the first time that
-    somebody looks; 404 also where the picture cannot be decoded. No picture is enlarged.
+    """The picture is there only if its dataset says `pictures_shown`. 503 while it is made, at the
+    first request; 404 also where the picture cannot be decoded. No picture is enlarged.
     """
     content = thumbnails.read_thumbnail(service, name, image, int(size), caller)
     headers = {
@@ -200,7 +190,7 @@ def get_picture(
 _END = "/references"
 
 
-class _ReferencesRoute(ScopedRoute):
+class _ReferencesRoute(ServiceRoute):
     """An image may be called `a/references`: its picture is asked for with the slash as %2F, which
     the path does not tell from a slash any more.
     """
@@ -220,7 +210,7 @@ references_router = APIRouter(
     f"/{{name}}/images/{IMAGE}{_END}",
     operation_id="get_references",
     summary="Read what people wrote about an image",
-    responses=openapi.describe_refusals(NotFound, BlobMissing, BlobDamaged, StoreUnavailable),
+    responses=openapi.describe_refusals(*openapi.STORED),
 )
 def get_references(name: DatasetReference, image: ImageName, service: Service) -> References:
     """The image's references, in the dataset's order. For the picture of an image whose own name

@@ -4,31 +4,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
 from prescore.models.captions import CaptionPage, CocoCaption, Tokens
 from prescore.models.evaluations import LabelList
 from prescore.models.metrics import PregenScores
 from prescore.models.runs import EndEvent, ScoresEvent, TaskEvent
-from service.contract import limits
+from service.contract import errors, limits
 from service.contract.api.field_types import DatasetFilter, SortingName
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    InvalidCursor,
-    InvalidRequest,
-    NotFound,
-    ServiceUnavailable,
-    StoreUnavailable,
-    UnknownMetric,
-)
 from service.http import openapi, responses
-from service.http.access import ScopedRoute
 from service.http.dependencies import AppParts, Service
 from service.http.paths import IMAGE, ImageName
 from service.http.responses import stream_paced
 from service.http.routers.request_parameters import (
+    Accept,
     Cursor,
     Digits,
     EvaluationIdentity,
@@ -36,10 +26,11 @@ from service.http.routers.request_parameters import (
     Number,
     read_event_number,
 )
+from service.http.service_route import ServiceRoute
 from service.runs import annotations, captions, evaluations, run_store
 from service.runs.caption_search import CaptionQuery
 
-router = APIRouter(prefix="/v1/evaluations/{id}", tags=["evaluations"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1", tags=["evaluations"], route_class=ServiceRoute)
 _KEEP_ALIVE_SECONDS = 15.0
 _COLUMNS = "application/octet-stream"
 _EVENT = {
@@ -102,7 +93,7 @@ def _wanted(
 def _refuse(wanted: CaptionQuery, format: str) -> None:
     """Raise for what a format does not take."""
     if wanted.given:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"format={format} has all captions, in the dataset's order: leave out "
             f"{' and '.join(wanted.given)}, or ask for a page or for CSV",
             [(f"/query/{name}", f"not with format={format}") for name in wanted.given],
@@ -110,14 +101,13 @@ def _refuse(wanted: CaptionQuery, format: str) -> None:
 
 
 _Wanted = Annotated[CaptionQuery, Depends(_wanted)]
-_STORED = (NotFound, BlobMissing, BlobDamaged, StoreUnavailable, ServiceUnavailable)
 
 
 @router.get(
-    "/pregen",
+    "/evaluations/{id}/pregen",
     operation_id="get_pregen_scores",
     summary="Every pre-gen score",
-    responses=openapi.describe_refusals(NotFound),
+    responses=openapi.describe_refusals(errors.NotFound),
 )
 def get_pregen_scores(id: EvaluationIdentity, service: Service) -> PregenScores:
     """All pre-gen scores that are computed so far, in the shape of the evaluation's `scores`."""
@@ -125,7 +115,7 @@ def get_pregen_scores(id: EvaluationIdentity, service: Service) -> PregenScores:
 
 
 @router.get(
-    "/captions",
+    "/evaluations/{id}/captions",
     operation_id="list_captions",
     summary="Every caption with its own scores",
     response_model=CaptionPage | list[CocoCaption],
@@ -141,14 +131,14 @@ def get_pregen_scores(id: EvaluationIdentity, service: Service) -> PregenScores:
                 _COLUMNS: {"schema": {"type": "string", "format": "binary"}},
             }
         },
-        **openapi.describe_refusals(InvalidCursor, *_STORED, InvalidRequest, UnknownMetric),
+        **openapi.describe_refusals(errors.InvalidCursor, *openapi.STORED, errors.UnknownMetric),
     },
 )
 def list_captions(
     id: EvaluationIdentity,
     service: Service,
     wanted: _Wanted,
-    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
+    accept: Accept = None,
     format: Annotated[
         Literal["coco", "columns"] | None,
         Query(
@@ -176,10 +166,10 @@ def list_captions(
 
 
 @router.get(
-    f"/tokens/{IMAGE}",
+    f"/evaluations/{{id}}/tokens/{IMAGE}",
     operation_id="get_tokens",
     summary="The references of one image, word by word",
-    responses=openapi.describe_refusals(*_STORED),
+    responses=openapi.describe_refusals(*openapi.STORED),
 )
 def get_tokens(
     id: EvaluationIdentity,
@@ -194,7 +184,7 @@ def get_tokens(
 
 
 @router.get(
-    "/events",
+    "/evaluations/{id}/events",
     operation_id="stream_events",
     summary="Listen to an evaluation",
     response_class=StreamingResponse,
@@ -202,7 +192,7 @@ def get_tokens(
     responses={
         200: {"content": {"text/event-stream": {"schema": _EVENT}}},
         204: {"description": "There is no event after Last-Event-ID, and never will be."},
-        **openapi.describe_refusals(NotFound),
+        **openapi.describe_refusals(errors.NotFound),
     },
 )
 async def stream_events(
@@ -217,11 +207,7 @@ async def stream_events(
     after = min(read_event_number(last_event_id), version)
     if over and not await asyncio.to_thread(run_store.read_events, service.records, id, after):
         return Response(status_code=204)
-    return StreamingResponse(
-        _stream(service, id, after),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return responses.stream_events(_stream(service, id, after))
 
 
 # sse-starlette would save the line that writes an event (which is 16 times as fast) but changes
@@ -245,14 +231,10 @@ async def _stream(service: AppParts, identity: str, after: int) -> AsyncIterator
             yield ": still here\n\n"
 
 
-labels_router = APIRouter(prefix="/v1/labels", tags=["evaluations"], route_class=ScopedRoute)
-
-
-@labels_router.get(
-    "",
+@router.get(
+    "/labels",
     operation_id="list_labels",
     summary="List the labels that are in use",
-    responses=openapi.describe_refusals(InvalidRequest),
 )
 def list_labels(
     service: Service,

@@ -19,17 +19,17 @@ from prescore.models.workers_and_queues import (
     Worker,
     WorkerList,
 )
+from service.contract import errors
 from service.contract.api.field_types import moment
-from service.contract.errors import ServiceUnavailable
 from service.contract.limits import LimitsOut
 from service.engine import fleet_status
 from service.engine.fleet_status import WorkerState
 from service.engine.records import ROOM
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
+from service.http.service_route import ServiceRoute
 
-router = APIRouter(tags=[openapi.HEALTH], route_class=ScopedRoute)
+router = APIRouter(tags=[openapi.HEALTH], route_class=ServiceRoute)
 
 
 @router.get("/livez", operation_id="livez", summary="Check whether the API runs")
@@ -42,7 +42,6 @@ def livez() -> Liveness:
     "/readyz",
     operation_id="readyz",
     summary="Check whether the service is ready",
-    responses=openapi.describe_refusals(),
 )
 def readyz(service: Service) -> Readiness:
     """200 when the API can take requests and keep them: the record can be read and written and is
@@ -53,11 +52,10 @@ def readyz(service: Service) -> Readiness:
         service.records.check()
         with service.blobs.upload() as tried:
             tried.write(bytes(ROOM))
-            tried.flush()
     except (sa.exc.SQLAlchemyError, OSError) as error:
-        raise ServiceUnavailable(f"not ready: {_reason(error)}") from None
+        raise errors.ServiceUnavailable(f"not ready: {_reason(error)}") from None
     if damage := service.record_pages.findings():
-        raise ServiceUnavailable(
+        raise errors.ServiceUnavailable(
             f"not ready: the record is damaged ({damage[0]}); see `prescore doctor`"
         )
     try:
@@ -66,12 +64,12 @@ def readyz(service: Service) -> Readiness:
         finding = f"Redis does not answer ({type(error).__name__}): accepted tasks wait for it"
         return Readiness(status="ok", workers={}, findings=[finding])
     if not any(workers.values()):
-        raise ServiceUnavailable("not ready: there is no worker")
+        raise errors.ServiceUnavailable("not ready: there is no worker")
     return Readiness(status="ok", workers=workers, findings=[])
 
 
 def _reason(error: sa.exc.SQLAlchemyError | OSError) -> str:
-    """Without what drivers of servers say: their addresses and users."""
+    """Reason of an error, without the addresses and users that drivers of servers put into it."""
     if isinstance(error, OSError):
         return f"nothing can be written to the disk ({error.strerror})"
     if isinstance(error, sa.exc.DBAPIError) and isinstance(error.orig, sqlite3.Error):
@@ -90,7 +88,7 @@ def export_metrics(service: Service) -> Response:
     return Response(generate_latest(service.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-limits_router = APIRouter(prefix="/v1/limits", tags=["limits"], route_class=ScopedRoute)
+limits_router = APIRouter(prefix="/v1/limits", tags=["limits"], route_class=ServiceRoute)
 
 
 @limits_router.get("", operation_id="get_limits", summary="See the limits")
@@ -101,14 +99,13 @@ def get_limits() -> LimitsOut:
     return LimitsOut()
 
 
-queues_router = APIRouter(prefix="/v1", tags=["queues"], route_class=ScopedRoute)
+queues_router = APIRouter(prefix="/v1", tags=["queues"], route_class=ServiceRoute)
 
 
 @queues_router.get(
     "/workers",
     operation_id="list_workers",
     summary="See who works",
-    responses=openapi.describe_refusals(),
 )
 def list_workers(service: Service) -> WorkerList:
     """All workers that are connected or hold a task, by name. A worker that computes a second,
@@ -117,7 +114,7 @@ def list_workers(service: Service) -> WorkerList:
     try:
         connected = service.queue.connected()
     except (redis.RedisError, OSError) as error:
-        raise ServiceUnavailable(
+        raise errors.ServiceUnavailable(
             f"Redis does not answer ({type(error).__name__}); try again"
         ) from None
     return WorkerList(
@@ -140,7 +137,6 @@ def _shown(worker: WorkerState) -> Worker:
     "/queues",
     operation_id="list_queues",
     summary="See what waits",
-    responses=openapi.describe_refusals(),
 )
 def list_queues(service: Service) -> QueueList:
     """Numbers of tasks by queue, whichever team asked for them. Tasks that wait for others are

@@ -12,46 +12,36 @@ from prescore.models.keys import JobKey, Key, KeyPage, Limit, Me
 from service.access import keys
 from service.access.key_lookup import InvalidKey, find_valid_key
 from service.access.keys import KeyRecord
-from service.access.oidc import tokens
+from service.contract import errors
 from service.contract.api.changes import JobKeyRequest
 from service.contract.api.field_types import moment, moment_or_none
 from service.contract.api.request_parts import StrictModel
 from service.contract.askers import Scope
-from service.contract.errors import (
-    BodyTooLarge,
-    InvalidCursor,
-    InvalidRequest,
-    MalformedJson,
-    Overloaded,
-    Unauthorized,
-    UnsupportedMedia,
-)
 from service.engine import quotas as room
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import AppParts, Service, find_address
-from service.http.json_bodies import JsonRoute
 from service.http.middleware.authentication import KEY_COOKIE, make_key_refusal
 from service.http.middleware.rate_limits import RequestRate
 from service.http.routers.request_parameters import Cursor, Digits
+from service.http.service_route import ServiceRoute
 from service.runs import run_lists
 
-router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=ScopedRoute)
+router = APIRouter(tags=["keys"], route_class=ServiceRoute)
 
 
 @router.get(
-    "",
+    "/v1/keys",
     operation_id="list_keys",
     summary="See the keys of your team",
-    responses=openapi.describe_refusals(InvalidCursor, InvalidRequest),
+    responses=openapi.describe_refusals(errors.InvalidCursor),
 )
 def list_keys(
     service: Service,
     limit: Annotated[int, Query(ge=1, le=200), Digits] = 50,
     cursor: Cursor = None,
 ) -> KeyPage:
-    """The latest first, with those that have ended. No answer holds a key itself: it is shown once,
-    where `prescore keys create` makes it.
+    """Keys, the latest first, with those that have ended. No answer holds a key itself: it is shown
+    once, where `prescore keys create` makes it.
     """
     team = service.asker.team
     of = f"keys of {team}"
@@ -59,7 +49,7 @@ def list_keys(
     if cursor is not None:
         at, identity = run_lists.read_cursor(of, cursor, float, str)
         after = at, identity
-    found = keys.list_keys_page(service.records, team, limit, after)
+    found = keys.list_keys(service.records, team, limit, after)
     last = found[-1] if len(found) == limit else None
     following = None if last is None else run_lists.write_cursor(of, last.created_at, last.id)
     return KeyPage(items=[_listed(key) for key in found], next=following)
@@ -78,14 +68,10 @@ def _listed(key: KeyRecord) -> Key:
     )
 
 
-me_router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=ScopedRoute)
-
-
-@me_router.get(
-    "",
+@router.get(
+    "/v1/me",
     operation_id="get_me",
     summary="See who you are for the service",
-    responses=openapi.describe_refusals(),
 )
 def get_me(request: Request, service: Service) -> Me:
     """The team and the scope of the key that asks, and how much of its limits is used."""
@@ -119,29 +105,20 @@ def _of_team(service: AppParts) -> Iterator[Limit]:
 _AT_ONCE = asyncio.Semaphore(4)
 
 
-class _JobTokenRoute(JsonRoute):
-    most_bytes = 3 * tokens.LONGEST_TOKEN  # of a token whose every character JSON may write as two
-
-
-oidc_router = APIRouter(prefix="/v1/keys/oidc", tags=["keys"], route_class=_JobTokenRoute)
-
-
-@oidc_router.post(
-    "",
+@router.post(
+    "/v1/keys/oidc",
     status_code=201,
     operation_id="make_job_key",
     summary="Get a key for the token of a CI job",
     response_description="A key for an hour.",
-    responses=openapi.describe_refusals(
-        Unauthorized, MalformedJson, BodyTooLarge, UnsupportedMedia, Overloaded
-    ),
+    responses=openapi.describe_refusals(errors.Unauthorized, errors.Overloaded),
 )
 async def make_job_key(
     service: Service, request: Request, response: Response, body: JobKeyRequest
 ) -> JobKey:
-    """Needs no key. The token is a JWT that GitHub, GitLab or another issuer has signed for the
-    job; the service's operator says which issuers and projects are trusted. What is submitted with
-    the key gets its `labels`.
+    """Make a key for a CI job; the request needs no key. The token is a JWT that GitHub, GitLab or
+    another issuer has signed for the job; the service's operator lists trusted issuers and
+    projects. Runs that are submitted with the key get its `labels`.
     """
     async with _AT_ONCE:
         key, text = await asyncio.to_thread(
@@ -161,22 +138,13 @@ async def make_job_key(
 _LONGEST = 30 * 24 * 3600  # seconds; then one signs in again
 
 
-class _SessionRoute(JsonRoute):
-    most_bytes = 4096
-
-
-session_router = APIRouter(
-    prefix="/ui/session", tags=["keys"], route_class=_SessionRoute, include_in_schema=False
-)
-
-
 class SignInRequest(StrictModel):
-    """The key of whoever signs in."""
+    """Request to sign in with a key."""
 
     key: str = Field(min_length=1, max_length=keys.LONGEST_KEY_TEXT)
 
 
-@session_router.post("", status_code=204, operation_id="sign_in")
+@router.post("/ui/session", status_code=204, operation_id="sign_in", include_in_schema=False)
 async def sign_in(request: Request, service: Service, body: SignInRequest) -> Response:
     """Keep a valid key in a cookie, until it ends, and for at most a month."""
     now = time.time()
@@ -194,7 +162,7 @@ async def sign_in(request: Request, service: Service, body: SignInRequest) -> Re
     return answer
 
 
-@session_router.delete("", status_code=204, operation_id="sign_out")
+@router.delete("/ui/session", status_code=204, operation_id="sign_out", include_in_schema=False)
 async def sign_out() -> Response:
     answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
     answer.delete_cookie(KEY_COOKIE, httponly=True, samesite="strict")

@@ -4,35 +4,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from prescore.models.leaderboard import Leaderboard, ScoreHistory
 from prescore.models.studies import Correlations, StudyIdf
+from service.contract import errors
 from service.contract.api.field_types import MOST_METRICS, MetricName, MetricNames, RankedName
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    InvalidCursor,
-    InvalidRequest,
-    NotFound,
-    StoreUnavailable,
-    UnknownMetric,
-)
 from service.contract.metrics import catalogue
 from service.http import openapi, responses
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
 from service.http.routers.datasets import DatasetReference
-from service.http.routers.request_parameters import Cursor, Digits
+from service.http.routers.request_parameters import Accept, Cursor, Digits, Split
 from service.http.routers.run_answers import RETRY_AFTER
+from service.http.service_route import ServiceRoute
 from service.runs import correlations, leaderboard, run_lists
 from service.runs.correlations import CorrelationsQuery
 from service.runs.score_boards import BoardQuery
 
-router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ServiceRoute)
 _RESPONSES: openapi.Responses = {
     200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
-    **openapi.describe_refusals(NotFound, InvalidCursor, InvalidRequest, UnknownMetric),
+    **openapi.describe_refusals(errors.NotFound, errors.InvalidCursor, errors.UnknownMetric),
 }
 _USUAL = "cider_d"
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
@@ -49,10 +41,7 @@ def _narrowed(
             examples=["cider_d,meteor,spice"],
         ),
     ] = None,
-    split: Annotated[
-        str | None,
-        Query(max_length=100, description="By default the only split, or `test`."),
-    ] = None,
+    split: Split = None,
     signature: Annotated[
         str | None,
         Query(
@@ -83,7 +72,7 @@ def _names(given: str | None) -> list[str]:
         return []
     found = list(dict.fromkeys(name.lstrip(" ") for name in given.split(",")))
     if len(found) > MOST_METRICS:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f"expected at most {MOST_METRICS} metrics, found {len(found)}",
             [("/query/metrics", "too many")],
         )
@@ -94,7 +83,7 @@ def _check_known(names: Iterable[str], parameter: str) -> None:
     try:
         for name in names:
             catalogue.find_metric(name)
-    except UnknownMetric as error:
+    except errors.UnknownMetric as error:
         error.pointer = f"/query/{parameter}"
         raise
 
@@ -113,7 +102,6 @@ _Ranked = Annotated[
     ),
 ]
 _Limit = Annotated[int, Query(ge=1, le=1000), Digits]
-_Accept = Annotated[str | None, Header(include_in_schema=False)]
 
 
 @router.get(
@@ -128,7 +116,7 @@ _Accept = Annotated[str | None, Header(include_in_schema=False)]
 def get_leaderboard(
     narrowed: _Narrowed,
     service: Service,
-    accept: _Accept = None,
+    accept: Accept = None,
     metric: _Ranked = None,
     limit: _Limit = 50,
     cursor: Cursor = None,
@@ -158,7 +146,7 @@ def get_leaderboard(
 def get_history(
     narrowed: _Narrowed,
     service: Service,
-    accept: _Accept = None,
+    accept: Accept = None,
     metric: _Metric = None,
     limit: _Limit = 50,
     cursor: Cursor = None,
@@ -184,20 +172,15 @@ def get_history(
             "content": {responses.CSV_TYPE: {"schema": {"type": "string"}}},
             **openapi.describe_headers("Retry-After"),
         },
-        **openapi.describe_refusals(
-            NotFound, BlobMissing, BlobDamaged, StoreUnavailable, InvalidRequest
-        ),
+        **openapi.describe_refusals(*openapi.STORED),
     },
 )
 def get_correlations(
     name: DatasetReference,
     service: Service,
     response: Response,
-    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
-    split: Annotated[
-        str | None,
-        Query(max_length=100, description="By default the only split, or `test`."),
-    ] = None,
+    accept: Accept = None,
+    split: Split = None,
     idf: Annotated[
         StudyIdf,
         Query(

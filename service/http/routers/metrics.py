@@ -5,31 +5,23 @@ from dataclasses import replace
 from fastapi import APIRouter, Response
 
 from prescore.models.metrics import Metric, MetricPage
-from service.contract import assets
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    Conflict,
-    NotFound,
-    StoreUnavailable,
-)
+from service.contract import assets, errors
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
 from service.http import openapi
-from service.http.access import ScopedRoute
 from service.http.dependencies import Service
 from service.http.routers.request_parameters import TrainingIdentity
+from service.http.service_route import ServiceRoute
 from service.runs import training
 
-router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ServiceRoute)
 
 
 @router.get(
     "",
     operation_id="list_metrics",
     summary="List the metrics",
-    responses=openapi.describe_refusals(),
 )
 def list_metrics(service: Service) -> MetricPage:
     """Name, direction, range and definition of each metric, and whether it can be computed here;
@@ -57,7 +49,7 @@ def _out(spec: MetricSpec, reason: str | None) -> Metric:
     )
 
 
-models_router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=ScopedRoute)
+models_router = APIRouter(prefix="/v1/learned", tags=["learned"], route_class=ServiceRoute)
 _FILE = "application/octet-stream"
 
 
@@ -71,7 +63,7 @@ _FILE = "application/octet-stream"
             "description": "A safetensors file, which `prescore assets add learned` accepts.",
             "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}},
         },
-        **openapi.describe_refusals(NotFound, Conflict, BlobMissing, BlobDamaged, StoreUnavailable),
+        **openapi.describe_refusals(*openapi.STORED, errors.Conflict),
     },
 )
 def get_model(id: TrainingIdentity, service: Service) -> Response:

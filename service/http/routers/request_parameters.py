@@ -56,32 +56,27 @@ def allows_etag(if_match: str | None, etag: str) -> bool:
     return "*" in tags or etag in tags
 
 
-def _digits(value: Any) -> Any:
-    """Accept only digits; pydantic would also accept ` 5`, `+5` and `1_0`."""
-    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.0+)?", value):
-        raise ValueError(f"expected a whole number, found {value!r:.40}")
-    return value
+def _written_as(pattern: str, expected: str) -> BeforeValidator:
+    """Accept only numbers that are written so; pydantic would also accept ` 5`, `+5` and `1_0`."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and not re.fullmatch(pattern, value):
+            raise ValueError(f"expected {expected}, found {value!r:.40}")
+        return value
+
+    return BeforeValidator(check)
 
 
-Digits = BeforeValidator(_digits)
-
-
-def _number(value: Any) -> Any:
-    """Accept only numbers as JSON has them; pydantic would also accept ` 5` and `1_0`."""
-    if isinstance(value, str) and not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", value):
-        raise ValueError(f"expected a number, found {value!r:.40}")
-    return value
-
-
-Number = BeforeValidator(_number)
+Digits = _written_as(r"-?[0-9]+(\.0+)?", "a whole number")
+Number = _written_as(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", "a number")
 
 
 def make_identity(kind: AnyRunKind) -> Any:
-    return Annotated[str, _one_of(kind), _path(kind)]
+    """The type of an id in a path. An id of another kind of run answers 404, not 422."""
+    return Annotated[str, *_describe_identity(kind)]
 
 
-def _one_of(kind: AnyRunKind) -> AfterValidator:
-    """An id of another kind of run answers 404, not 422."""
+def _describe_identity(kind: AnyRunKind) -> tuple[AfterValidator, Any]:
     pattern = run_id(kind.prefix)
 
     def check(value: str) -> str:
@@ -89,18 +84,19 @@ def _one_of(kind: AnyRunKind) -> AfterValidator:
             raise kind.missing(value)
         return value
 
-    return AfterValidator(check)
-
-
-def _path(kind: AnyRunKind) -> Any:
-    pattern = run_id(kind.prefix)
     description = f"The `id` of the {kind.noun}."
-    return Path(description=description, json_schema_extra={"pattern": pattern})
+    path = Path(description=description, json_schema_extra={"pattern": pattern})
+    return AfterValidator(check), path
 
 
-EvaluationIdentity = Annotated[str, _one_of(evaluations.KIND), _path(evaluations.KIND)]
-ComparisonIdentity = Annotated[str, _one_of(comparisons.KIND), _path(comparisons.KIND)]
-TrainingIdentity = Annotated[str, _one_of(training.KIND), _path(training.KIND)]
+EvaluationIdentity = Annotated[str, *_describe_identity(evaluations.KIND)]
+ComparisonIdentity = Annotated[str, *_describe_identity(comparisons.KIND)]
+TrainingIdentity = Annotated[str, *_describe_identity(training.KIND)]
+Accept = Annotated[str | None, Header(include_in_schema=False)]
+Split = Annotated[
+    str | None,
+    Query(max_length=100, description="By default the only split, or `test`."),
+]
 Cursor = Annotated[
     str | None, Query(description="The `next` of the previous page. None: the first page.")
 ]

@@ -5,79 +5,14 @@ import asyncio
 from fastapi import Response
 
 from prescore.models.runs import Run
-from service.contract.errors import (
-    BlobDamaged,
-    BlobMissing,
-    BodyTooLarge,
-    Conflict,
-    DiskFull,
-    InvalidRequest,
-    MalformedJson,
-    NotFound,
-    QueueFull,
-    StoreUnavailable,
-    Unauthorized,
-    UnknownMetric,
-    UnsupportedMedia,
-)
-from service.http import openapi
+from service.contract import errors
 from service.http.dependencies import AppParts
 from service.http.routers.request_parameters import matches_etag, read_wait_seconds
 from service.runs import run_store
 from service.runs.kinds import SubmittedRun
 from service.runs.run_store import AnyRunKind
 
-# The errors of a submission.
-_REFUSED = (
-    MalformedJson,
-    NotFound,
-    BlobMissing,
-    BlobDamaged,
-    StoreUnavailable,
-    BodyTooLarge,
-    UnsupportedMedia,
-    InvalidRequest,
-    UnknownMetric,
-    DiskFull,
-    Conflict,
-    QueueFull,
-)
 RETRY_AFTER = "1"
-_MADE = ("ETag", "Location", "Preference-Applied", "Idempotency-Replayed")
-_WAITED = ("ETag", "Retry-After", "Preference-Applied")
-CANCELED: openapi.Responses = {
-    202: openapi.describe_headers("ETag", "Location"),
-    **openapi.describe_refusals(NotFound, UnsupportedMedia),
-}
-
-
-def describe_submission(model: type[Run], ended: str, *following: str) -> openapi.Responses:
-    """The answers to a submission; `ended` is a sentence: what `Prefer: wait` has waited for;
-    `following` are the operations on the run.
-    """
-    linked = openapi.describe_links("id", *following)
-    return {
-        201: {
-            "model": model,
-            "description": f"`Prefer: wait=N` was sent, and {ended}.",
-            **openapi.describe_headers(*_MADE),
-            **linked,
-        },
-        202: {**openapi.describe_headers(*_MADE, "Retry-After"), **linked},
-        **openapi.describe_refusals(*_REFUSED),
-    }
-
-
-def describe_poll(subject: str) -> openapi.Responses:
-    """The answers to a poll; `subject` is the start of a sentence, such as `It is`."""
-    return {
-        200: openapi.describe_headers(*_WAITED),
-        304: {
-            "description": f"{subject} unchanged since the state in `If-None-Match`.",
-            **openapi.describe_headers("ETag", "Preference-Applied"),
-        },
-        **openapi.describe_refusals(NotFound),
-    }
 
 
 async def answer_submission(
@@ -136,7 +71,9 @@ async def answer_poll(
 async def _check_key(service: AppParts, seconds: int | None) -> None:
     """Refuse a request that has waited, if its key ended meanwhile."""
     if seconds and not await asyncio.to_thread(service.has_valid_key):
-        raise Unauthorized("expected a valid key, found one that ended while the request waited")
+        raise errors.Unauthorized(
+            "expected a valid key, found one that ended while the request waited"
+        )
 
 
 async def _version(

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from prescore.models.runs import RunEvent
-from service.http import openapi
-from service.http.access import ScopedRoute
+from service.http import openapi, responses
 from service.http.dependencies import AppParts, Service
 from service.http.routers.request_parameters import Digits
+from service.http.service_route import ServiceRoute
 
-router = APIRouter(prefix="/v1/events", tags=["evaluations"], route_class=ScopedRoute)
+router = APIRouter(prefix="/v1/events", tags=["evaluations"], route_class=ServiceRoute)
 _KEEP_ALIVE_SECONDS = 15.0
 _NEARLY = 0.05  # seconds: a timer may be early
 
@@ -28,10 +28,7 @@ _NEARLY = 0.05  # seconds: a timer may be early
     response_class=StreamingResponse,
     response_description="Server-sent events without ids; their `event` is `run`.",
     responses={
-        200: {
-            "content": {"text/event-stream": {"schema": openapi.describe_event("run", RunEvent)}}
-        },
-        **openapi.describe_refusals(),
+        200: {"content": {"text/event-stream": {"schema": openapi.describe_event("run", RunEvent)}}}
     },
 )
 async def stream_team_events(
@@ -47,11 +44,8 @@ async def stream_team_events(
     and studies. What changed while nobody listened is not told: ask for it after the connection
     is made. Comments keep a connection without events open.
     """
-    return StreamingResponse(
-        _stream(request, service, math.inf if seconds is None else seconds),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    until = math.inf if seconds is None else seconds
+    return responses.stream_events(_stream(request, service, until))
 
 
 async def _stream(request: Request, service: AppParts, seconds: float) -> AsyncIterator[str]:

@@ -1,26 +1,18 @@
-"""/v1/webhooks: URLs that are told of a team's runs."""
+"""/v1/webhooks: URLs that get messages about a team's runs."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
 from prescore.models.webhooks import WEBHOOK_ID, Webhook, WebhookPage, WebhookSecret
+from service.contract import errors
 from service.contract.api.urls import WebhookRequest
-from service.contract.errors import (
-    BodyTooLarge,
-    Conflict,
-    InvalidRequest,
-    MalformedJson,
-    NotFound,
-    UnsupportedMedia,
-    UrlRefused,
-)
 from service.http import openapi
 from service.http.dependencies import AppParts, Service
-from service.http.json_bodies import JsonRoute
+from service.http.service_route import ServiceRoute
 from service.webhooks import registry, sender
 
-router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=ServiceRoute)
 _LINKED = openapi.describe_links(
     "id", "get_webhook", "test_webhook", "rotate_webhook", "delete_webhook"
 )
@@ -39,16 +31,14 @@ WebhookIdentity = Annotated[
     response_description="The webhook, with the secret that is told this once.",
     responses={
         201: {**openapi.describe_headers("Location"), **_LINKED},
-        **openapi.describe_refusals(
-            Conflict, InvalidRequest, UrlRefused, MalformedJson, UnsupportedMedia, BodyTooLarge
-        ),
+        **openapi.describe_refusals(errors.Conflict, errors.UrlRefused),
     },
 )
 def make_webhook(
     asked: WebhookRequest, service: Service, request: Request, response: Response
 ) -> WebhookSecret:
-    """Runs of your team that end from now on are told there, at least once each. What does not
-    arrive is sent again for three days.
+    """The URL gets a message about each run of your team that ends from now on, at least once. A
+    message that does not arrive is sent again for three days.
     """
     _check(service, asked.url)
     made = registry.create_webhook(service.records, asked, _place(request), service.asker)
@@ -64,18 +54,17 @@ def _place(request: Request) -> str:
 def _check(service: AppParts, url: str) -> None:
     try:
         service.outgoing.check(url)
-    except UrlRefused as error:
-        raise UrlRefused(error.detail, pointer="/url") from None
+    except errors.UrlRefused as error:
+        raise errors.UrlRefused(error.detail, pointer="/url") from None
 
 
 @router.get(
     "",
     operation_id="list_webhooks",
     summary="List the webhooks",
-    responses=openapi.describe_refusals(),
 )
 def list_webhooks(service: Service) -> WebhookPage:
-    """All of your team, the latest first."""
+    """Webhooks of your team, the latest first."""
     return WebhookPage(items=registry.list_webhooks(service.records), next=None)
 
 
@@ -83,7 +72,7 @@ def list_webhooks(service: Service) -> WebhookPage:
     "/{id}",
     operation_id="get_webhook",
     summary="See how a webhook does",
-    responses=openapi.describe_refusals(NotFound),
+    responses=openapi.describe_refusals(errors.NotFound),
 )
 def get_webhook(id: WebhookIdentity, service: Service) -> Webhook:
     """Its state, the messages that wait, and the latest errors."""
@@ -97,7 +86,7 @@ def get_webhook(id: WebhookIdentity, service: Service) -> Webhook:
     summary="Send a test to a webhook",
     responses={
         202: openapi.describe_headers("Location"),
-        **openapi.describe_refusals(NotFound, UnsupportedMedia),
+        **openapi.describe_refusals(errors.NotFound, errors.UnsupportedMedia),
     },
 )
 def test_webhook(id: WebhookIdentity, service: Service, response: Response) -> Webhook:
@@ -114,10 +103,10 @@ def test_webhook(id: WebhookIdentity, service: Service, response: Response) -> W
     operation_id="rotate_webhook",
     summary="Give a webhook another secret",
     response_description="The webhook, with the secret that is told this once.",
-    responses=openapi.describe_refusals(NotFound, Conflict, UnsupportedMedia),
+    responses=openapi.describe_refusals(errors.NotFound, errors.Conflict, errors.UnsupportedMedia),
 )
 def rotate_webhook(id: WebhookIdentity, service: Service) -> WebhookSecret:
-    """For a day deliveries are signed by both, so that receivers can change theirs."""
+    """Both secrets sign deliveries for a day, so that receivers can change theirs."""
     return registry.rotate_secret(service.records, id, service.asker)
 
 
@@ -127,7 +116,7 @@ def rotate_webhook(id: WebhookIdentity, service: Service) -> WebhookSecret:
     operation_id="delete_webhook",
     summary="Delete a webhook",
     response_class=Response,
-    responses=openapi.describe_refusals(NotFound),
+    responses=openapi.describe_refusals(errors.NotFound),
 )
 def delete_webhook(id: WebhookIdentity, service: Service) -> Response:
     """Messages that wait for it are dropped."""

@@ -1,4 +1,4 @@
-"""Uploads of which all bytes are there: judged and stored by what PUT judges and stores with.
+"""Completion of uploads whose bytes are all there: they are judged and stored like those of PUT.
 
 It is done in a task of its own, which goes on when the client leaves: nobody would ask for it
 again. Where the service ends meanwhile, the next request for the upload begins it anew.
@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Event
 
 from service.contract.errors import (
@@ -19,7 +20,7 @@ from service.contract.errors import (
     StoreUnavailable,
     UploadComplete,
 )
-from service.engine.blobs.folder import ResumableUpload
+from service.engine.blobs import BlobUpload
 from service.http import problems, uploads
 from service.http.dependencies import AppParts
 from service.http.routers import checkpoints
@@ -34,37 +35,29 @@ _BY_DIGEST: Mapping[str, tuple[str, DigestFiles]] = {
     "columns": ("/v1/columns", checkpoints.COLUMNS_FILES),
 }
 _FETCHES = asyncio.Semaphore(2)  # from the store at a time: more would delay other requests
-_PASSING = (
-    ServiceUnavailable,
-    DiskFull,
-    Overloaded,
-)  # of RequestRefused, what a later attempt may do
+_PASSING = ServiceUnavailable, DiskFull, Overloaded  # a later attempt may succeed
 
 
-def early_of(purpose: UploadPurpose) -> EarlyQuestion:
+def find_early_question(purpose: UploadPurpose) -> EarlyQuestion:
     if purpose.kind == "dataset":
         return uploads.DATASET_BEGINNING
     return _BY_DIGEST[purpose.kind][1].early
 
 
 def is_final(error: Exception) -> bool:
-    """Whether the same bytes would be refused again."""
+    """Tell whether the same bytes would be refused again."""
     return isinstance(error, RequestRefused) and not isinstance(error, _PASSING)
 
 
-async def finish(service: AppParts, upload: UnfinishedUpload, caller: str) -> None:
+async def finish_upload(service: AppParts, upload: UnfinishedUpload, caller: str) -> None:
     """Store what a complete upload becomes; raises why it was refused."""
-
-    async def end(nobody: Event) -> None:
-        await _finish(service, upload, caller, nobody)
-
-    await service.endings.ended(upload.id, end)
+    await service.endings.ended(upload.id, partial(_finish, service, upload, caller))
 
 
-async def refuse(
-    service: AppParts, upload: UnfinishedUpload, file: ResumableUpload, error: RequestRefused
+async def refuse_upload(
+    service: AppParts, upload: UnfinishedUpload, file: BlobUpload, error: RequestRefused
 ) -> None:
-    """Note why, and free the bytes."""
+    """Note why an upload was refused, and free its bytes."""
     status = problems.find_status(type(error))
     await asyncio.to_thread(
         resumable_uploads.note_refusal, service.records, upload.id, status, error
@@ -87,7 +80,7 @@ async def _finish(service: AppParts, upload: UnfinishedUpload, caller: str, nobo
             location = await _store(service, turn, caller, nobody)
         except RequestRefused as error:
             if is_final(error):
-                await refuse(service, upload, turn.file, error)
+                await refuse_upload(service, upload, turn.file, error)
             raise
         await asyncio.to_thread(
             resumable_uploads.note_location, service.records, upload.id, location
@@ -117,7 +110,7 @@ async def forget_staged(service: AppParts, upload: UnfinishedUpload) -> None:
 
 
 async def _store(service: AppParts, turn: UploadTurn, caller: str, nobody: Event) -> str:
-    """The URL of what the upload became."""
+    """Store the upload's object; return the URL of the checkpoint, columns or dataset."""
 
     async def ask(question: str, /, **asked: object) -> Facts:
         answer = judges.get_judges().ask(question, nobody.is_set, **asked)
@@ -137,7 +130,7 @@ async def _store(service: AppParts, turn: UploadTurn, caller: str, nobody: Event
 
 
 def _put_back(service: AppParts, upload: UnfinishedUpload) -> None:
-    """After a crash between storing the object and saying so, the file has the object's name."""
+    """Restore an upload's file from its object after a crash between storing and noting that."""
     path, digest = service.blobs.unended(upload.id), upload.purpose.digest
     if digest is None or path.exists() or not service.blobs.has(digest):
         return

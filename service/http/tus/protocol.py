@@ -88,10 +88,10 @@ async def check_version(request: Request, version: SpokenVersion = None) -> None
 
 
 def has_body(request: Request) -> bool:
-    return bool(body_length(request)) or "transfer-encoding" in request.headers
+    return bool(read_length(request)) or "transfer-encoding" in request.headers
 
 
-def body_length(request: Request) -> int | None:
+def read_length(request: Request) -> int | None:
     """The bytes of this request's body, where it says so."""
     found = request.headers.get("content-length")
     return None if found is None else int(found)
@@ -112,28 +112,28 @@ def read_metadata(text: str) -> dict[str, str]:
         try:
             decoded = base64.b64decode(value.strip(), validate=True).decode()
         except ValueError:  # no base64, no UTF-8
-            raise _wrong("", f"UTF-8 in base64 as {name!r:.60}", value) from None
+            raise _make_refusal("", f"UTF-8 in base64 as {name!r:.60}", value) from None
         if name in texts:
-            raise _wrong("", "each name once", name)
+            raise _make_refusal("", "each name once", name)
         texts[name] = decoded
     return texts
 
 
 def read_purpose(metadata: str) -> UploadPurpose:
-    """What an upload becomes, as Upload-Metadata says it. Other names in it mean nothing here."""
+    """The purpose of an upload, as Upload-Metadata says it; other names in it mean nothing here."""
     texts = read_metadata(metadata)
     kind, digest, name = (texts.get(each) for each in ("kind", "digest", "name"))
     if kind not in _KINDS:
-        raise _wrong("/kind", " or ".join(_KINDS), kind)
+        raise _make_refusal("/kind", " or ".join(_KINDS), kind)
     needed = "name" if kind == "dataset" else "digest"
     if not texts.get(needed):
-        raise _wrong(f"/{needed}", f"one, since the upload is a {kind}", texts.get(needed))
+        raise _make_refusal(f"/{needed}", f"one, since the upload is a {kind}", texts.get(needed))
     if kind != "dataset" and name is not None:
-        raise _wrong("/name", f"none, since the upload is a {kind}", name)
+        raise _make_refusal("/name", f"none, since the upload is a {kind}", name)
     if digest is not None:
-        _check("/digest", _DIGEST, digest)
+        _check_value("/digest", _DIGEST, digest)
     if name is not None:
-        _check("/name", _NAME, name)
+        _check_value("/name", _NAME, name)
         uploads.check_dataset_name(name)
     return UploadPurpose(kind, digest, name)
 
@@ -142,29 +142,29 @@ _DIGEST: TypeAdapter[str] = TypeAdapter(Digest)
 _NAME: TypeAdapter[str] = TypeAdapter(DatasetName)
 
 
-def _check(place: str, kind: TypeAdapter[str], value: str) -> None:
+def _check_value(place: str, kind: TypeAdapter[str], value: str) -> None:
     try:
         kind.validate_python(value)
     except ValidationError as error:
         said = str(error.errors()[0]["ctx"]["error"]).partition(", found")[0]
-        raise _wrong(place, said.removeprefix("expected "), value) from None
+        raise _make_refusal(place, said.removeprefix("expected "), value) from None
 
 
-def _wrong(place: str, expected: str, found: str | None) -> InvalidRequest:
+def _make_refusal(place: str, expected: str, found: str | None) -> InvalidRequest:
     """`place`: in Upload-Metadata, as a JSON pointer."""
     detail = f"expected {expected}, found {'none' if found is None else repr(found)[:100]}"
     field = f"Upload-Metadata{place}"
     return InvalidRequest(f"{field}: {detail}", [(f"/header/{field}", detail)])
 
 
-def state(upload: UnfinishedUpload) -> dict[str, str]:
+def describe_state(upload: UnfinishedUpload) -> dict[str, str]:
     """The fields that say where an upload stands, and what it became."""
     until = formatdate(upload.expires_at, usegmt=True)
     place = {} if upload.location is None else {"Content-Location": upload.location}
     return {"Upload-Offset": str(upload.offset), "Upload-Expires": until, **place}
 
 
-def discovery() -> dict[str, str]:
+def describe_protocol() -> dict[str, str]:
     """The fields that say what is spoken here."""
     return {
         "Accept-Patch": PART,

@@ -1,5 +1,5 @@
-"""Appends the body of a request to an upload: bytes are judged as soon as what can be judged is
-there, and noted in the record once they are durable.
+"""Receiver of uploads: appends a request's body to an upload. Bytes are judged as early as
+possible, and noted in the record once they are durable.
 """
 
 import asyncio
@@ -36,51 +36,51 @@ _BEGINNING = 512  # bytes that tell how many a judge needs
 _SOON = 20.0  # seconds: what is judged by its header alone has ended by then
 
 
-async def append(
+async def append_body(
     request: Request, service: AppParts, upload: UnfinishedUpload, offset: int = 0
 ) -> UnfinishedUpload:
     """The upload with this request's bytes; what it became is stored if it has all now."""
     async with service.turns.taken(service, upload) as turn:
         upload = turn.upload
         if upload.has_ended or upload.complete:
-            raise completed(upload)
+            raise make_complete_refusal(upload)
         if offset != upload.received:
             raise OffsetMismatch(
                 f"expected bytes from {upload.received} on, found Upload-Offset: {offset}",
                 offset=upload.received,
             )
         _check_fits(request, upload)
-        receiving = Receiving(service, turn)
+        receiver = BodyReceiver(service, turn)
         try:
-            await receiving.receive(request)
+            await receiver.receive(request)
         except RequestRefused as error:
-            if completion.is_final(error) and receiving.is_refused:
-                await completion.refuse(service, upload, turn.file, error)
+            if completion.is_final(error) and receiver.is_refused:
+                await completion.refuse_upload(service, upload, turn.file, error)
             raise
         has_all = turn.file.size == upload.length
         if has_all:
             await asyncio.to_thread(resumable_uploads.note_complete, service.records, upload.id)
     upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
-    return await finished(request, service, upload) if has_all else upload
+    return await finish_upload(request, service, upload) if has_all else upload
 
 
-async def finished(
+async def finish_upload(
     request: Request, service: AppParts, upload: UnfinishedUpload
 ) -> UnfinishedUpload:
     """A complete upload once it is stored; raises why it was refused."""
     if upload.location is None:
-        await completion.finish(service, upload, find_caller(request))
+        await completion.finish_upload(service, upload, find_caller(request))
     return await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
 
 
 def _check_fits(request: Request, upload: UnfinishedUpload) -> None:
     """Refuse what would go beyond the length before a byte of it is read."""
-    left, size = upload.length - upload.received, protocol.body_length(request)
+    left, size = upload.length - upload.received, protocol.read_length(request)
     if size is not None and size > left:
         raise BodyTooLarge(f"expected {left} bytes at most, found {size}")
 
 
-class Receiving:
+class BodyReceiver:
     """The body of one request, on its way to an upload's file. `is_refused`: for what the file
     holds, and not for how it came.
     """
@@ -89,7 +89,7 @@ class Receiving:
         self.is_refused = False
         self._service = service
         self._turn = turn
-        self._early = completion.early_of(turn.upload.purpose)
+        self._early = completion.find_early_question(turn.upload.purpose)
         self._buffer = bytearray()
         self._judged = turn.upload.judged
         self._noted = turn.upload.received
@@ -198,7 +198,7 @@ class Receiving:
                 turn.file.delete()
 
 
-async def at_rest(service: AppParts, upload: UnfinishedUpload) -> UnfinishedUpload:
+async def wait_for_writer(service: AppParts, upload: UnfinishedUpload) -> UnfinishedUpload:
     """The upload once nobody writes to it, so that what it says can be relied on."""
     is_open = not upload.complete and not upload.has_ended
     if is_open and (upload.writer is not None or service.turns.is_held(upload.id)):
@@ -207,18 +207,18 @@ async def at_rest(service: AppParts, upload: UnfinishedUpload) -> UnfinishedUplo
     return upload
 
 
-async def noticed(
+async def store_complete(
     request: Request, service: AppParts, upload: UnfinishedUpload
 ) -> UnfinishedUpload:
     """Begin to store what is complete and was not stored when the service ended."""
     if not upload.complete or upload.has_ended:
         return upload
     with contextlib.suppress(TimeoutError, PrescoreError):
-        await asyncio.wait_for(finished(request, service, upload), _SOON)
+        await asyncio.wait_for(finish_upload(request, service, upload), _SOON)
     return await asyncio.to_thread(resumable_uploads.find_upload, service.records, upload.id)
 
 
-def completed(upload: UnfinishedUpload) -> RequestRefused:
+def make_complete_refusal(upload: UnfinishedUpload) -> RequestRefused:
     """The refusal of bytes for an upload that has all of them."""
     check_not_refused(upload)
     became = "is being stored" if upload.location is None else f"became {upload.location}"

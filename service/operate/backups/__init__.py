@@ -1,1 +1,1 @@
-"""Backups: one file with the record and its objects, made while the service runs."""
+"""Backups, written while the service runs, and restored: a file with the record and its objects."""

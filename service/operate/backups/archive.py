@@ -161,7 +161,7 @@ class _SizedStream(io.RawIOBase):
             yield taken
 
     def digest(self) -> str:
-        """Of all that there was; "" if that was more or less than was said."""
+        """Return the digest of all chunks; "" if they were more or fewer bytes than announced."""
         over = self._at < len(self._chunk) or next(self._chunks, None) is not None
         return f"sha256:{self._hash.hexdigest()}" if self._fits and not over else ""
 

@@ -11,7 +11,7 @@ import typer
 
 from prescore import plain_text
 from service.contract import settings
-from service.contract.errors import PrescoreError
+from service.operate.commands import Home, report_errors
 
 _SHOWN = 5
 _RUNS = "runs"
@@ -20,9 +20,7 @@ _LACKING = 1  # the exit status of a backup that lacks something
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; there must be none yet.")],
-    home: Annotated[
-        Path | None, typer.Option(help="The folder of all data, as for `prescore serve`.")
-    ] = None,
+    home: Home = None,
 ) -> None:
     """Write the record and all objects that it names into one file, while the service runs.
 
@@ -108,15 +106,13 @@ def _tell_lacking(lacking: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def _errors() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does: what is half written is deleted."""
+    """Report errors. SIGTERM ends the block as Ctrl-C does: half-written files are deleted."""
     from sqlalchemy.exc import OperationalError
 
     before = signal.signal(signal.SIGTERM, _end)
     try:
-        yield
-    except PrescoreError as error:
-        typer.echo(plain_text.line(f"{error.code}: {error.detail}"), err=True)
-        raise typer.Exit(2) from None
+        with report_errors():
+            yield
     except OperationalError as error:
         told = str(error.orig).splitlines()[0]
         typer.echo(plain_text.line(f"the database cannot be read: {told}"), err=True)

@@ -26,18 +26,17 @@ from service.contract.errors import BlobMissing, DiskFull, InvalidSetting
 from service.contract.settings import Settings
 from service.engine import database, fleet_status
 from service.engine.blobs import Blobs
+from service.engine.blobs.folder import sync_folder
 from service.engine.records import Records
 from service.operate.backups import archive, record_rows
 from service.operate.backups.archive import BackupHead, BackupWriter, format_digest
 from service.stored import garbage
 
-ReportProgress = Callable[
-    [str, int, int], None
-]  # a step's name, how much of it is done, of how much
+ReportProgress = Callable[[str, int, int], None]  # a step, how much of it is done, of how much
 
 
 def report_nothing(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @contextmanager
@@ -116,7 +115,7 @@ def _file(path: Path) -> Iterator[IO[bytes]]:
                 stream.flush()
                 os.fsync(stream.fileno())
                 partial.rename(path)
-                _sync(path.parent)
+                sync_folder(path.parent)
             finally:
                 partial.unlink(missing_ok=True)
     except OSError as error:
@@ -141,14 +140,6 @@ def _take(stream: IO[bytes], path: Path) -> None:
     stream.truncate(0)
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _record(
     records: Records, writer: BackupWriter, tell: ReportProgress
 ) -> tuple[float, list[bytes]]:
@@ -160,14 +151,9 @@ def _record(
     with database.open_snapshot(records.engine) as connection:
         made_at = time.time()
         found = record_rows.reflect_tables(connection)
-        writer.head(
-            BackupHead(
-                prescore_backup=archive.FORMAT,
-                version=version("prescore"),
-                revision=revision,
-                made_at=made_at,
-            )
-        )
+        number, ours = archive.FORMAT, version("prescore")
+        head = BackupHead(prescore_backup=number, version=ours, revision=revision, made_at=made_at)
+        writer.head(head)
         for done, (name, table) in enumerate(found.items()):
             tell("the record", done, len(found))
             for columns, lines in record_rows.read_table_parts(connection, table):
@@ -195,6 +181,6 @@ def _objects(
 
 
 def _still_named(records: Records, lacking: Sequence[str]) -> Iterable[str]:
-    """Those that somebody needs: not what was deleted meanwhile, nor digests of other things."""
+    """Yield lacking objects that the record still names: not deleted ones, nor other digests."""
     for start in range(0, len(lacking), _ASKED_AT_ONCE):
         yield from garbage.find_named_objects(records, lacking[start : start + _ASKED_AT_ONCE])

@@ -19,7 +19,7 @@ _BYTES = "bytes"  # how a value that is no JSON is written: {"bytes": base64}
 
 
 def reflect_tables(connection: Connection) -> dict[str, sa.Table]:
-    """By name, as they are in the database: of whatever version it is."""
+    """Read the tables by name from the database itself, whatever version it is of."""
     found = sa.MetaData()
     found.reflect(connection)
     return {table.name: table for table in found.sorted_tables if table.name != _VERSION}

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from service.contract.errors import InvalidBackup, InvalidSetting
+from service.contract.plan import tasks
 from service.contract.settings import Settings
 from service.engine import database, fleet_status, graph
 from service.engine.blobs import Blobs, open_blobs
@@ -128,30 +129,21 @@ def _forget(record_file: Path) -> None:
         record_file.with_name(record_file.name + ending).unlink(missing_ok=True)
 
 
-_UNFINISHED = ("waiting", "ready", "running")
-
-
 def restart_tasks(connection: Connection, elapsed: float) -> None:
     """Let what was running begin anew, and what is unfinished have as long as it had left, though
     `elapsed` seconds have passed. Wake-ups of all that is ready are sent anew.
     """
-    running = task_rows.c.status == "running"
-    connection.execute(
-        task_rows.update().where(running).values(status="ready", worker=None, **graph.FRESH)
-    )
-    open_ones = attempts.c.ended_at.is_(None)
-    connection.execute(
-        attempts.update().where(open_ones).values(ended_at=time.time(), outcome="restored")
-    )
+    running = task_rows.update().where(task_rows.c.status == "running")
+    connection.execute(running.values(status="ready", worker=None, **graph.FRESH))
+    unended = attempts.update().where(attempts.c.ended_at.is_(None))
+    connection.execute(unended.values(ended_at=time.time(), outcome="restored"))
     connection.execute(outbox.delete())
     ready = sa.select(task_rows.c.key, task_rows.c.queue).where(task_rows.c.status == "ready")
     connection.execute(outbox.insert().from_select(["task_key", "queue"], ready))
-    unfinished = task_rows.c.status.in_(_UNFINISHED)
+    unfinished = task_rows.c.status.in_(tasks.UNFINISHED)
     later = task_rows.c.deadline + max(0.0, elapsed)
     anew = {"deadline": later, "rung_at": 0.0, "ready_at": time.time()}
     connection.execute(task_rows.update().where(unfinished).values(**anew))
-    connection.execute(
-        runs.update()
-        .where(runs.c.finished_at.is_(None))
-        .values(deadline=runs.c.deadline + sa.literal(max(0.0, elapsed)))
-    )
+    open_runs = runs.update().where(runs.c.finished_at.is_(None))
+    moved = runs.c.deadline + sa.literal(max(0.0, elapsed))
+    connection.execute(open_runs.values(deadline=moved))

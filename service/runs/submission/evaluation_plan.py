@@ -1,4 +1,4 @@
-"""Plan of an evaluation: pure, of its request and of what is known when it is submitted."""
+"""Plan of an evaluation: pure, made of its request and the facts that are known at submission."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field

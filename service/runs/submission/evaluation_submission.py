@@ -1,4 +1,4 @@
-"""Submission of evaluations: a request is checked and completed, and what is known is gathered."""
+"""Submission of evaluations: a request is checked and completed, and known facts are gathered."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -208,7 +208,7 @@ def _compare_by(past: StoredBaseline, comparison: str) -> StoredBaseline:
 
 
 def _choose_sizes(pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float) -> TaskSizes:
-    """By which the tasks are priced: the split's, the model's where they are known, and the
+    """Choose the sizes that tasks are priced by: the split's, the model's if known, and the
     workers'.
     """
     if model is None:

@@ -116,8 +116,8 @@ def _units(described: Mapping[str, Any]) -> str:
 def _of_columns(
     connection: Connection, request: EvaluationRequest, pinned: PinnedSplit
 ) -> dict[str, tuple[str, str]]:
-    """As of checkpoints: the latest evaluation of all columns that are signed as those asked for.
-    Nothing but a label tells which run columns are of.
+    """Architecture and usual run by evaluation, the latest of all columns whose signature equals
+    that of the request's. Nothing but a label tells which run columns are of.
     """
     assert request.columns is not None
     asked = request.columns, request.units

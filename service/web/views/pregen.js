@@ -28,7 +28,7 @@ const TIERS = [
   ],
   [
     "3, images",
-    "sum, mean, median, geomean, max, min over an image's captions; join: all captions go on together",
+    "sum, mean, median, geomean, max, min over an image's captions; join: skip this step and aggregate over all captions",
   ],
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-import outside
+from helpers import outside
 from service.engine import database
 from service.engine.records import Records
 

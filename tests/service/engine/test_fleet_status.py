@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-import outside
+from helpers import outside
+from helpers.waits import until
 from service.engine import task_queue
 from service.engine.task_queue import RedisQueue
-from waiting import until
 
 
 @pytest.mark.processes

@@ -3,6 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
+from helpers.stored_records import take_task
 from service.contract.plan import planning
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases
@@ -11,7 +12,6 @@ from service.engine.records import Records
 from service.engine.tables import attempts, draws, loose_tasks, run_tasks, task_rows
 from service.engine.tables import checkpoints as rows
 from service.stored import checkpoints
-from taking import take
 
 SENT = Blob(f"sha256:{'5' * 64}")
 BELOW = Task("references", {"dataset": SENT}, {"split": "test", "tokenizer": "none"})
@@ -26,7 +26,7 @@ def records(engine):
 def _done(records, *tasks):
     _add(records, *tasks)
     for task in tasks:
-        leases.finish_attempt(records, take(records, task.key, "w"), f"sha256:{task.key}", {})
+        leases.finish_attempt(records, take_task(records, task.key, "w"), f"sha256:{task.key}", {})
 
 
 def _add(records, *tasks, run=None):
@@ -78,7 +78,7 @@ def test_what_has_not_ended_is_looked_at_again_when_it_has(records):
     _add(records, BELOW)
     _left(records, BELOW)
     assert loose.delete_loose_tasks(records) == 0
-    leases.finish_attempt(records, take(records, BELOW.key, "w"), f"sha256:{BELOW.key}", {})
+    leases.finish_attempt(records, take_task(records, BELOW.key, "w"), f"sha256:{BELOW.key}", {})
     assert loose.delete_loose_tasks(records) == 1
 
 

@@ -28,42 +28,28 @@ def shards(request, monkeypatch):
     return [f"{place:064x}" for place in range(request.param)]
 
 
+SOON = {"deadline": time.time() + 100, "created_at": time.time()}
+TASK = {**dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total"), 0), **SOON}
+TASK |= {
+    "inputs": "{}",
+    "parts": "[]",
+    "parameters": "{}",
+    "queue": "inference",
+    "kind": "captions",
+}
+ROW = {"id": RUN, "kind": "evaluation", "request": "{}", "status": "queued", "version": 1, **SOON}
+ROW |= {"dataset_name": "d", "dataset_version": 1, "dataset_digest": "sha256:d", "split": "test"}
+NAMED = {"run_id": RUN, "position": 0, "name": "captions", "cached": False, "task_key": WHOLE}
+
+
 def _task(key, status, **more):
-    row = {
-        **dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total"), 0),
-        "inputs": "{}",
-        "parts": "[]",
-        "parameters": "{}",
-        "queue": "inference",
-        "deadline": time.time() + 100,
-        "created_at": time.time(),
-    }
-    return {**row, "key": key, "kind": "captions", "status": status, **more}
-
-
-def _run(whole):
-    row = {
-        "id": RUN,
-        "kind": "evaluation",
-        "request": "{}",
-        "status": "queued",
-        "version": 1,
-        "dataset_name": "d",
-        "dataset_version": 1,
-        "dataset_digest": "sha256:d",
-        "split": "test",
-        "warnings": "[]",
-        "deadline": time.time() + 100,
-    }
-    named = {"run_id": RUN, "position": 0, "name": "captions", "cached": False}
-    return {**row, "created_at": time.time()}, {**named, "task_key": whole}
+    return {**TASK, "key": key, "status": status, **more}
 
 
 def _add(records, *added):
     with records.transaction() as connection:
-        run, named = _run(WHOLE)
-        connection.execute(runs.insert().values(run))
-        connection.execute(run_tasks.insert().values(named))
+        connection.execute(runs.insert().values({**ROW, "warnings": "[]"}))
+        connection.execute(run_tasks.insert().values(NAMED))
         for table, rows in added:
             connection.execute(table.insert(), rows)
 

@@ -7,8 +7,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-import next_revision
-import outside
+from helpers import outside, stored_records
 from service.contract.errors import InvalidSetting
 from service.engine import database
 from service.engine.tables import metadata, outbox
@@ -44,9 +43,9 @@ def test_a_record_of_an_earlier_version_is_refused_until_it_is_migrated_and_keep
     with empty.begin() as connection:
         connection.execute(outbox.insert().values(**row))
     last, _ = database.read_revisions(empty)
-    next_revision.add(tmp_path / "migrations", last, monkeypatch)
+    stored_records.add_revision(tmp_path / "migrations", last, monkeypatch)
     with pytest.raises(
-        InvalidSetting, match=f"at revision {last}, this version needs {next_revision.REVISION}"
+        InvalidSetting, match=f"at revision {last}, this version needs {stored_records.REVISION}"
     ):
         database.check_revision(empty)
     database.migrate_database(empty)

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-import outside
-from fleet import until
+from helpers import outside
+from helpers.fleet import until
+from helpers.networks import Link
 from service.engine import database, postgresql
 from service.engine.postgresql import MonitoredServer
-from silent_link import Link
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from fleet import until
+from helpers.fleet import until
 
 CHILD = """
 import time

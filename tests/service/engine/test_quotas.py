@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import empty_record
+from helpers import stored_records
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases, quotas
 from service.engine.leases import Lease
@@ -17,7 +17,7 @@ NOON = 1_764_072_000.0
 
 @pytest.fixture
 def records(tmp_path: Path) -> Records:
-    return Records(empty_record.at(tmp_path))
+    return Records(stored_records.open_empty_record(tmp_path))
 
 
 def _leased(records: Records, name: str, team: str | None = "red") -> Lease:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-import empty_record
-from service.contract.askers import Scope
+from helpers import stored_records
 from service.engine import tenancy
 from service.engine.records import Records
 from service.engine.tables import metadata
@@ -26,7 +25,7 @@ MARKS = sa.Table("marks", _PLAIN, sa.Column("thing", sa.Text), sa.Column("mark",
 @pytest.fixture
 def records(tmp_path: Path) -> Records:
     """Two things of each team, and a mark on each thing, which has no team."""
-    made = Records(empty_record.at(tmp_path))
+    made = Records(stored_records.open_empty_record(tmp_path))
     _PLAIN.create_all(made.engine)
     for team in ("red", "blue"):
         with made.of(team).transaction() as connection:
@@ -35,6 +34,8 @@ def records(tmp_path: Path) -> Records:
                 own = {"name": name, "team": tenancy.find_owner(connection)}
                 connection.execute(sa.insert(THINGS).values(own))
                 connection.execute(MARKS.insert().values(thing=name, mark=str(number)))
+    with made.transaction() as connection:
+        assert tenancy.find_owner(connection) == "local"
     return made
 
 
@@ -144,17 +145,6 @@ def test_few_statements_are_kept(records: Records) -> None:
     assert sum(one() is not None for one in made) <= 501
 
 
-def test_what_is_bound_to_no_team_adds_rows_of_the_team_local(records: Records) -> None:
-    with records.transaction() as connection:
-        assert tenancy.find_owner(connection) == "local"
-
-
-def test_each_scope_includes_those_before_it() -> None:
-    assert Scope.PUBLISH.includes(Scope.READ)
-    assert Scope.SUBMIT.includes(Scope.SUBMIT)
-    assert not Scope.READ.includes(Scope.SUBMIT)
-
-
 # What teams share, or what is found by a key of a table that belongs to a team.
 _SHARED = {
     *("plugins", "thumbnails", "tasks", "turns", "summaries", "task_needs"),
@@ -175,15 +165,11 @@ def _calls(name: str) -> dict[str, int]:
     for path in (ROOT / "service").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         many = sum(
-            isinstance(at, ast.Name | ast.Attribute) and _named(at) == name for at in ast.walk(tree)
+            name in (getattr(at, "id", ""), getattr(at, "attr", "")) for at in ast.walk(tree)
         )
         if many and path.name != "tenancy.py":
             found[str(path.relative_to(ROOT / "service"))] = many
     return found
-
-
-def _named(at: ast.Name | ast.Attribute) -> str:
-    return at.id if isinstance(at, ast.Name) else at.attr
 
 
 def test_few_places_look_across_teams() -> None:

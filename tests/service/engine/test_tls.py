@@ -7,9 +7,8 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-import encrypted_servers
-import outside
-from certificates import Authority
+from helpers import encrypted_servers, outside
+from helpers.certificates import Authority
 from service.engine import database, task_queue
 from service.engine.records import Records
 from service.engine.task_queue import RedisQueue
@@ -62,22 +61,18 @@ def test_redis_is_asked_over_tls_with_a_certificate_of_ours(redis_port, authorit
 
 
 @with_servers
-def test_redis_takes_nobody_without_a_certificate(redis_port, authority):
-    with pytest.raises(redis.ConnectionError):
-        task_queue.connect_redis(_redis_url(redis_port, authority), timeout=5).ping()
-
-
-@with_servers
-def test_a_redis_that_an_unknown_authority_signed_is_refused(redis_port, authority, stranger):
-    url = _redis_url(redis_port, stranger, authority)
-    with pytest.raises(redis.ConnectionError, match="certificate verify failed"):
-        task_queue.connect_redis(url, timeout=5).ping()
-
-
-@with_servers
-def test_a_redis_of_another_name_is_refused(redis_port, authority):
-    url = _redis_url(redis_port, authority, authority, host="127.0.0.1")
-    with pytest.raises(redis.ConnectionError, match="mismatch"):
+@pytest.mark.parametrize(
+    ("known", "signed", "host", "told"),
+    [
+        ("authority", None, "localhost", ""),  # nobody without a certificate
+        ("stranger", "authority", "localhost", "certificate verify failed"),
+        ("authority", "authority", "127.0.0.1", "mismatch"),
+    ],
+)
+def test_another_redis_or_client_is_refused(request, redis_port, known, signed, host, told):
+    signed_by = signed and request.getfixturevalue(signed)
+    url = _redis_url(redis_port, request.getfixturevalue(known), signed_by, host)
+    with pytest.raises(redis.ConnectionError, match=told):
         task_queue.connect_redis(url, timeout=5).ping()
 
 
@@ -99,28 +94,19 @@ def test_postgresql_is_asked_over_tls_and_its_name_is_checked(postgres_port, aut
 
 @with_servers
 @pytest.mark.parametrize(
-    ("mode", "host", "told"),
+    ("mode", "known", "host", "told"),
     [
-        ("disable", "localhost", "no encryption"),
-        ("verify-full", "127.0.0.1", "does not match host name"),
+        ("disable", "authority", "localhost", "no encryption"),
+        ("verify-full", "authority", "127.0.0.1", "does not match host name"),
+        ("verify-full", "stranger", "localhost", "certificate verify failed"),
     ],
 )
-def test_postgresql_without_tls_or_of_another_name_is_refused(
-    postgres_port, authority, mode, host, told
+def test_another_postgresql_or_one_without_tls_is_refused(
+    request, postgres_port, mode, known, host, told
 ):
-    engine = database.open_database(_postgres_url(postgres_port, mode, authority, host))
+    url = _postgres_url(postgres_port, mode, request.getfixturevalue(known), host)
+    engine = database.open_database(url)
     with pytest.raises(sa.exc.OperationalError, match=told), engine.connect():
-        pass
-    engine.dispose()
-
-
-@with_servers
-def test_a_postgresql_that_an_unknown_authority_signed_is_refused(postgres_port, stranger):
-    engine = database.open_database(_postgres_url(postgres_port, "verify-full", stranger))
-    with (
-        pytest.raises(sa.exc.OperationalError, match="certificate verify failed"),
-        engine.connect(),
-    ):
         pass
     engine.dispose()
 

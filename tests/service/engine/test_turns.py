@@ -5,7 +5,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-import statements
+from helpers import statements
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases, turns
 from service.engine.records import Records
@@ -27,6 +27,10 @@ def _add(records, caller, *tasks):
         intake.add_tasks(records, connection, tasks, time.time() + 100, caller)
 
 
+def _add_many(records, caller, count, name=None):
+    _add(records, caller, *(_task(f"{name or caller}{number}") for number in range(count)))
+
+
 def _leased(records, queue="metrics"):
     lease = leases.lease_first_task(records, queue, "w")
     return lease and lease.inputs["captions"]
@@ -38,7 +42,7 @@ def _all(records):
 
 def test_who_comes_late_with_little_waits_for_one_task_of_who_has_much(records):
     """T63."""
-    _add(records, "a", *(_task(f"a{number}") for number in range(5)))
+    _add_many(records, "a", 5)
     assert _leased(records) == "a0"
     _add(records, "b", _task("b0"), _task("b1"))
     assert _all(records) == ["a1", "b0", "a2", "b1", "a3", "a4"]
@@ -91,9 +95,9 @@ def test_tasks_are_performed_at_once_in_their_turns_too(records):
 
 def test_who_was_idle_has_saved_nothing(records):
     """The clock goes on: what one does not use, one has not before others later."""
-    _add(records, "a", *(_task(f"a{number}") for number in range(4)))
+    _add_many(records, "a", 4)
     assert [_leased(records) for _ in range(4)] == ["a0", "a1", "a2", "a3"]
-    _add(records, "b", *(_task(f"b{number}") for number in range(3)))
+    _add_many(records, "b", 3)
     _add(records, "a", _task("a4"), _task("a5"))
     assert _all(records) == ["b0", "a4", "b1", "a5", "b2"]
 
@@ -102,7 +106,7 @@ def test_a_task_that_waited_or_is_tried_again_keeps_its_turn(records):
     need = _task("need")
     after = _task("after", kind="spider", need=need)
     _add(records, "a", need, after)
-    _add(records, "a", *(_task(f"a{number}") for number in range(3)))
+    _add_many(records, "a", 3)
     lease = leases.lease_first_task(records, "metrics", "w")
     leases.finish_attempt(records, lease, "sha256:r", {})
     lease = leases.lease_first_task(records, "metrics", "w")
@@ -119,7 +123,7 @@ def test_a_task_that_two_want_has_the_earlier_turn(records):
 
 
 def test_queues_have_turns_of_their_own(records):
-    _add(records, "a", *(_task(f"a{number}") for number in range(3)))
+    _add_many(records, "a", 3)
     _add(records, "a", _task("parsed", kind="tuples"))
     _add(records, "b", _task("late", kind="tuples"))
     assert [_leased(records, "parsing") for _ in range(3)] == ["parsed", "late", None]

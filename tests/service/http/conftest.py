@@ -2,8 +2,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-import outside
-from fleet import bundle
+from helpers import outside
+from helpers.fleet import bundle
+from workers.sandbox import confinement
 
 # T36: the same rules on other parts. `slow`, because all of it runs on the embedded ones already.
 STANDS_ON = [
@@ -40,3 +41,10 @@ def _others(server):
 def client(service):
     with service.client() as client:
         yield client
+
+
+@pytest.fixture
+def sandbox():
+    """For tests of what is opened in the sandbox alone."""
+    if lacking := confinement.explain_missing_sandbox():
+        pytest.skip(lacking)

@@ -1,7 +1,6 @@
 """T10: how many runs may be unfinished, of all and of one address; what is refused, what not."""
 
 import asyncio
-import json
 import socket
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -9,15 +8,13 @@ from types import SimpleNamespace
 import httpx
 import pytest
 import sqlalchemy as sa
-from typer.testing import CliRunner
 
-import commanding
-from fleet import CERTIFICATES, bundle, until_ended
+from helpers.fleet import CERTIFICATES, bundle, until_ended
+from helpers.service_here import service_here
 from service.engine.tables import runs
 from service.http.app import create_app
 from service.http.dependencies import find_address
 from service.http.middleware import authentication
-from service_here import service_here
 
 REQUEST = {"dataset": "three/test", "postgen": ["bleu"], "tokenizer": "none"}
 
@@ -89,27 +86,6 @@ def test_it_is_refused_before_its_body_is_there(service):
         with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
             connection.sendall(head.encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 503")
-
-
-def test_a_command_that_is_refused_for_now_exits_3(tmp_path):
-    """The service answered: this is not `no answer from the service`."""
-    said = tmp_path / "said.json"
-    said.write_text(json.dumps([{"image": f"{place}.jpg", "caption": "a"} for place in range(3)]))
-    with service_here(tmp_path / "home", most_runs=2) as service, service.client() as client:
-        client.put("/v1/datasets/three", content=bundle(3))
-        with service.held():
-            assert _submit(client, "w1").status_code == 202
-            asked = ("--dataset", "three/test", "--url", service.url, "--patience", "0")
-            for more in (["submit"], ["gate", "--gate", "bleu_1 > 0"]):
-                command = [*more, str(said), *asked]
-                told = CliRunner().invoke(commanding.prescore(), command)
-                assert told.exit_code == 3, told.output
-                first, *_, last = told.stderr.splitlines()
-                assert first.startswith(
-                    "503 Service Unavailable: You have 1 unfinished run; your limit is 1. "
-                    "Wait until it ends, or cancel it. Within the last minute 0 runs have "
-                )
-                assert last == "refused for now: try again later"
 
 
 @pytest.mark.parametrize(

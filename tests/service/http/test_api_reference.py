@@ -6,7 +6,7 @@ from html import unescape
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import interface
+from helpers import interface
 from service.http import api_reference, web_page
 
 PAGE = unescape("".join(api_reference.render_page(interface.DOCUMENT)))

@@ -9,8 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from builders import captions_with_references
-from fleet import bundle_of, until_ended
+from helpers.builders import captions_with_references
+from helpers.fleet import bundle_of
+from helpers.submissions import evaluate, serve_datasets
 from service.runs import scored_captions
 
 WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
@@ -23,10 +24,7 @@ WITHOUT_SCORE = (3, 4, 17)  # their places
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        with service.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
-        yield service
+    yield from serve_datasets(serve_here, tmp_path_factory, tiny=bundle_of(IMAGES))
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +45,9 @@ def place(service):
 
 
 def _evaluated(service, captions, **more):
-    asked = {"dataset": "tiny/test", "captions": captions, "postgen": METRICS, **more}
     with service.client() as client:
-        answer = client.post("/v1/evaluations", json={**asked, "tokenizer": "none"})
-        assert until_ended(client, answer.json()["id"], 60)["status"] == "succeeded"
-    return f"/v1/evaluations/{answer.json()['id']}/captions"
+        found = evaluate(client, captions=captions, postgen=METRICS, tokenizer="none", **more)
+    return f"/v1/evaluations/{found['id']}/captions"
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +61,6 @@ def every(service, place):
     assert tuple(missing) == WITHOUT_SCORE
     assert len({item["scores"]["bleu_1"] for item in found["items"]}) < 60  # so there are ties
     return found["items"]
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
 
 
 def _paged(client, place, limit, **query):
@@ -185,13 +175,9 @@ def test_a_cursor_is_of_the_same_question_alone(client, place):
 
 
 def test_a_metric_without_scores_of_captions_is_refused_with_those_that_there_are(client, place):
-    for sort, code in {
-        "cider_e": "unknown_metric",
-        "bleu": "unknown_metric",
-        "-": "unknown_metric",
-    }.items():
+    for sort in ("cider_e", "bleu", "-"):
         answer = client.get(place, params={"sort": sort})
-        assert (answer.status_code, answer.json()["code"]) == (422, code)
+        assert (answer.status_code, answer.json()["code"]) == (422, "unknown_metric")
         assert [error["pointer"] for error in answer.json()["errors"]] == ["/query/sort"]
         assert "bleu_4, cider_d" in answer.json()["detail"]
     for sort in ("-rouge_l", "perplexity"):  # not here, though there are such metrics
@@ -206,14 +192,10 @@ def test_a_metric_without_scores_of_captions_is_refused_with_those_that_there_ar
         ({"at_least": 0.5}, ["/query/at_least"]),
         ({"search": "a", "at_most": 0.5}, ["/query/at_most"]),
         ({"sort": "cider_d", "at_most": "nan"}, ["/query/at_most"]),
-        ({"sort": "cider_d", "at_most": "1e999"}, ["/query/at_most"]),
         ({"sort": "cider_d", "at_least": "1_0"}, ["/query/at_least"]),
         ({"search": ""}, ["/query/search"]),
-        ({"search": "a" * 201}, ["/query/search"]),
         ({"image": "a" * 501}, ["/query/image"]),
-        ({"sort": "a" * 201}, ["/query/sort"]),
         ({"format": "coco", "sort": "cider_d", "image": "907"}, ["/query/sort", "/query/image"]),
-        ({"format": "columns", "search": "a"}, ["/query/search"]),
     ],
     ids=str,
 )

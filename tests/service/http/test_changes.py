@@ -5,29 +5,27 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from fleet import until_ended
+from helpers.fleet import bundle, until_ended
+from helpers.submissions import evaluate, submit
 from service.engine.tables import labels
 
 TEXTS = itertools.count(2)
 
 
-def evaluate(client, text, dataset="tiny/test", **more):
-    request = {
-        "captions": [{"image": str(900 + n), "caption": text} for n in range(40)],
-        "dataset": dataset,
-        "postgen": ["bleu_1"],
-        "tokenizer": "none",
-        **more,
-    }
-    identity = client.post("/v1/evaluations", json=request).json()["id"]
-    ended = until_ended(client, identity, 60)
-    assert ended["status"] == "succeeded", ended["error"]
-    return identity
+ASKED = {"postgen": ["bleu_1"], "tokenizer": "none"}
+
+
+def _captions(text):
+    return [{"image": str(900 + n), "caption": text} for n in range(40)]
+
+
+def _evaluated(client, text, **more):
+    return evaluate(client, captions=_captions(text), **ASKED, **more)["id"]
 
 
 @pytest.fixture
 def place(client):
-    identity = evaluate(client, "w2 w3", labels={"branch": "topic", "run": "7"})
+    identity = _evaluated(client, "w2 w3", labels={"branch": "topic", "run": "7"})
     return f"/v1/evaluations/{identity}"
 
 
@@ -95,30 +93,15 @@ def test_boards_and_histories_follow(client, place):
         assert client.get(f"/v1/datasets/tiny/{path}?{asked}").json()["items"] == []
 
 
-def test_a_baseline_is_found_by_a_label_that_it_got_later(client, place):
-    mark = f"t{next(TEXTS)}"
-    _change(client, place, labels={"line": mark})
-    gated = {"gates": ["bleu_1 >= baseline"], "baseline": f"line={mark}"}
-    found = client.get(f"/v1/evaluations/{evaluate(client, 'w2 w3 w4', **gated)}").json()
-    assert found["gates"][0]["scores"]["bleu_1"]["evaluation"] == place.rsplit("/", 1)[1]
-
-
 def test_an_unfinished_evaluation_is_changed_too_and_ends_as_ever(client, service):
     with service.held():
-        request = {
-            "captions": [{"image": str(900 + n), "caption": "w5 w6 w7"} for n in range(40)],
-            "dataset": "tiny/test",
-            "postgen": ["bleu_1"],
-        }
-        identity = client.post("/v1/evaluations", json=request).json()["id"]
+        identity = submit(client, captions=_captions("w5 w6 w7"), **ASKED)
         place = f"/v1/evaluations/{identity}"
         changed = _change(client, place, note="still going", labels={"a": "b"})
         assert changed.json()["status"] in ("queued", "running")
     ended = until_ended(client, identity, 60)
-    assert (ended["status"], ended["note"], ended["labels"]) == (
-        *("succeeded", "still going"),
-        {"a": "b"},
-    )
+    told = ended["status"], ended["note"], ended["labels"]
+    assert told == ("succeeded", "still going", {"a": "b"})
 
 
 def test_the_stream_of_an_ended_evaluation_is_over_after_a_change(client, place):
@@ -140,7 +123,7 @@ def test_if_match_lets_nobody_change_what_he_has_not_seen(client, place):
 
 
 def test_runs_without_labels_take_a_note_alone(client, place):
-    other = evaluate(client, "w2 w9")
+    other = _evaluated(client, "w2 w9")
     asked = {"a": place.rsplit("/", 1)[1], "b": other}
     comparison = client.post("/v1/comparisons", json=asked).json()["id"]
     at = f"/v1/comparisons/{comparison}"
@@ -170,12 +153,6 @@ def test_what_could_not_be_submitted_cannot_be_set(client, place, wanted, pointe
     assert client.get(place).json() == before
 
 
-def test_a_run_of_another_kind_or_of_none_is_not_found(client, place):
-    identity = place.rsplit("/", 1)[1]
-    _change(client, f"/v1/comparisons/{identity}", 404, note="x")
-    _change(client, "/v1/evaluations/ev_no", 404, note="x")
-
-
 def test_a_change_is_noted_with_what_was_there_before(client, place):
     identity = place.rsplit("/", 1)[1]
     _change(client, place, labels={"branch": "main", "new": "one"}, note="n")
@@ -195,3 +172,23 @@ def test_labels_set_later_are_found_in_the_order_of_submission(client, service, 
     with service.records.reading() as connection:
         times = sa.select(labels.c.created_at).where(labels.c.run_id == identity).distinct()
         assert len(connection.execute(times).all()) == 1
+
+
+def test_a_new_version_of_a_dataset_is_noted_once(client):
+    sent = bundle(7)
+    version = client.put("/v1/datasets/noted", content=sent).json()
+    client.put("/v1/datasets/noted", content=sent)
+    (entry,) = client.get("/v1/audit?object=noted@v1").json()["items"]
+    assert (entry["action"], entry["detail"]) == (
+        "dataset.published",
+        {"digest": version["digest"]},
+    )
+    assert (entry["team"], entry["key"], entry["address"]) == ("local", None, "127.0.0.1")
+
+
+def test_changes_come_in_pages(client):
+    for number in range(3):
+        client.put(f"/v1/datasets/paged{number}", content=bundle(5 + number))
+    first = client.get("/v1/audit?limit=2").json()
+    second = client.get(f"/v1/audit?limit=1&cursor={first['next']}").json()
+    assert first["items"] + second["items"] == client.get("/v1/audit?limit=3").json()["items"]

@@ -5,15 +5,14 @@ brought by `prescore.Recorder`, have the scores that the checkpoint has.
 import asyncio
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
-import commanding
 import prescore
-from columns_files import (
+from helpers.columns_files import (
     IMAGES,
     LOGP,
     RANK,
@@ -24,8 +23,9 @@ from columns_files import (
     changed,
     columns,
 )
-from contract_files import line, tar, tar_entry
-from fleet import bundle, checkpoint, digest, upload
+from helpers.contract_files import line, tar, tar_entry
+from helpers.fleet import bundle, checkpoint, digest, upload
+from helpers.submissions import evaluate, refuse, run_command
 from service.contract.formats import bundles
 from service.stored import garbage
 from workers.inference import checkpoints, features, vocabulary
@@ -34,24 +34,15 @@ from workers.inference.packing import batch_captions, pack_captions
 MODEL, DATA = checkpoint(seed=11), bundle(20, seed=3)
 
 
+def store(client, content):
+    """Send columns that an earlier test may have sent."""
+    answer = client.put(f"/v1/columns/{digest(content)}", content=content)
+    assert answer.is_success, answer.text
+
+
 def send(client, content, status=201):
     answer = client.put(f"/v1/columns/{digest(content)}", content=content)
     assert answer.status_code == status, answer.text
-    return answer.json()
-
-
-def evaluated(client, **asked):
-    request = {"dataset": "tiny/test", **asked}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code in (201, 202), answer.text
-    found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
-    assert found["status"] == "succeeded", found["tasks"]
-    return found
-
-
-def refused(client, **asked):
-    answer = client.post("/v1/evaluations", json={"dataset": "tiny/test", **asked})
-    assert answer.status_code == 422, answer.text
     return answer.json()
 
 
@@ -100,8 +91,7 @@ def recorded(items, folder, **options):
 @pytest.fixture
 def brought(items, tmp_path, client):
     content = recorded(items, tmp_path, model="mine", entropy=True)
-    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
-        send(client, content)
+    store(client, content)
     return digest(content)
 
 
@@ -152,19 +142,10 @@ def test_wrong_columns_are_refused_and_not_stored(content, told, client):
     assert client.head(f"/v1/columns/{digest(content)}").status_code == 404
 
 
-def test_a_body_of_another_digest_is_refused(client):
-    answer = client.put(f"/v1/columns/{digest(b'other')}", content=columns())
-    assert answer.json()["code"] == "digest_mismatch"
-    known = columns(metadata={"model": "stored"})
-    send(client, known)
-    again = client.put(f"/v1/columns/{digest(known)}", content=columns())
-    assert (again.status_code, again.json()["code"]) == (422, "digest_mismatch")
-
-
 @pytest.mark.long
 def test_columns_of_a_checkpoint_have_its_scores(client, brought):
-    own = evaluated(client, checkpoint=digest(MODEL), postgen=[])
-    found = evaluated(client, columns=brought)
+    own = evaluate(client, checkpoint=digest(MODEL), postgen=[])
+    found = evaluate(client, columns=brought)
     assert (found["checkpoint"], found["columns"]) == (None, brought)
     assert own["columns"] is None
     assert list(found["scores"]) == list(own["scores"])
@@ -180,29 +161,9 @@ def test_columns_of_a_checkpoint_have_its_scores(client, brought):
         assert (score["interval"] is None) == (theirs[name]["interval"] is None), name
 
 
-def test_evaluations_of_columns_and_captions_are_studied(client, items, tmp_path):
-    for number in range(3):
-        content = recorded(items, tmp_path, tokenizer="studied", model=str(number))
-        send(client, content)
-        captions = [
-            {"image": item.image, "caption": item.references[number % len(item.references)][:9]}
-            for item in items[1]
-        ]
-        evaluated(client, columns=digest(content), captions=captions, postgen=["cider_d"])
-    for idf in ("dataset", "stratum"):
-        answer = client.post("/v1/studies", json={"dataset": "tiny/test", "idf": idf})
-        assert answer.status_code in (201, 202), answer.text
-        found = client.get(answer.headers["location"]).json()
-        assert found["status"] == "succeeded", found["tasks"]
-        assert len(found["study"]["evaluations"]) == 3
-        assert found["study"]["rows"] == 45
-
-
 def test_its_tokens_are_those_of_the_checkpoint(client, brought, items, tmp_path):
-    own = evaluated(
-        client, checkpoint=digest(MODEL), postgen=[], tokens={"top": 1, "entropy": True}
-    )
-    found = evaluated(client, columns=brought)
+    own = evaluate(client, checkpoint=digest(MODEL), postgen=[], tokens={"top": 1, "entropy": True})
+    found = evaluate(client, columns=brought)
     image = items[1][3].image
     theirs, ours = (
         client.get(f"/v1/evaluations/{each['id']}/tokens/{image}").json() for each in (own, found)
@@ -219,33 +180,17 @@ def test_its_tokens_are_those_of_the_checkpoint(client, brought, items, tmp_path
 @pytest.mark.long
 def test_captions_beside_columns_are_scored_too(client, brought, captions):
     asked = {"columns": brought, "captions": captions, "postgen": ["bleu_4", "cider_d"]}
-    found = evaluated(client, **asked, gates=["perplexity <= 1000000", "bleu_4 >= 0.5"])
-    alone = evaluated(client, captions=captions, postgen=["bleu_4", "cider_d"])
+    found = evaluate(client, **asked, gates=["perplexity <= 1000000", "bleu_4 >= 0.5"])
+    alone = evaluate(client, captions=captions, postgen=["bleu_4", "cider_d"])
     assert {"bleu_4", "cider_d", "perplexity"} <= set(found["scores"])
     assert found["scores"]["cider_d"] == alone["scores"]["cider_d"]
     assert found["verdict"] == "passed"
     assert "of other columns on this split" in found["forecast"]["none_because"]
 
 
-def test_two_evaluations_of_columns_are_compared(client, brought, items, tmp_path):
-    other = recorded(items, tmp_path, tokenizer="another")
-    send(client, other)
-    ids = [evaluated(client, columns=each)["id"] for each in (brought, digest(other))]
-    name = "mean_mean_normcount_none"
-    request = {"a": ids[0], "b": ids[0], "metrics": [name]}
-    answer = client.post("/v1/comparisons", json=request)
-    found = client.get(answer.headers["location"]).json()
-    assert found["scores"][name]["difference"] == 0
-    answer = client.post("/v1/comparisons", json={**request, "b": ids[1]})
-    assert answer.status_code == 422  # other tokens, other signature
-    request = {"a": ids[0], "b": evaluated(client, checkpoint=digest(MODEL), postgen=[])["id"]}
-    assert client.post("/v1/comparisons", json={**request, "metrics": [name]}).status_code == 422
-
-
 @pytest.mark.parametrize(
     ("asked", "pointer"),
     [
-        ({"columns": digest(b"none")}, None),
         ({"checkpoint": digest(MODEL)}, ""),
         ({"postgen": ["cider_d"]}, "/postgen"),
         ({"gates": ["cider_d >= 0.1"]}, "/gates/0"),
@@ -255,21 +200,14 @@ def test_two_evaluations_of_columns_are_compared(client, brought, items, tmp_pat
     ],
 )
 def test_what_columns_cannot_answer_is_refused(asked, pointer, client, brought):
-    answer = client.post(
-        "/v1/evaluations", json={"columns": brought, "dataset": "tiny/test", **asked}
-    )
-    if pointer is None:
-        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-        return
-    assert answer.status_code == 422
-    assert [one["pointer"] for one in answer.json()["errors"]] == [pointer]
+    problem = refuse(client, **{"columns": brought, **asked})
+    assert [one["pointer"] for one in problem["errors"]] == [pointer]
 
 
 def test_columns_of_another_split_are_refused_with_the_first_image(client):
     content = columns()
-    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
-        send(client, content)
-    found = refused(client, columns=digest(content))
+    store(client, content)
+    found = refuse(client, columns=digest(content))
     assert found["errors"][0]["pointer"] == "/columns"
     assert "images[0]: the split has" in found["detail"]
     assert "'a.jpg'" in found["detail"]
@@ -293,9 +231,8 @@ def small(client):
     ],
 )
 def test_words_are_shown_where_the_file_tells_them(content, words, tops, client, small):
-    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
-        send(client, content)
-    found = evaluated(client, columns=digest(content), dataset=small)
+    store(client, content)
+    found = evaluate(client, columns=digest(content), dataset=small)
     answer = client.get(f"/v1/evaluations/{found['id']}/tokens/{IMAGES[0]}").json()
     tokens = answer["captions"][0]["tokens"]
     assert [token["word"] for token in tokens] == words
@@ -310,8 +247,7 @@ def pieces(client, tokenizer="karpathy"):
     content = tar(tar_entry(b"captions.jsonl", text))
     assert client.put("/v1/datasets/pieces", content=content).status_code in (200, 201)
     content = columns(metadata={"tokenizer": tokenizer}, base=WITH_PIECES)
-    if client.head(f"/v1/columns/{digest(content)}").status_code != 200:
-        send(client, content)
+    store(client, content)
     return {"columns": digest(content), "dataset": "pieces/test"}
 
 
@@ -336,7 +272,7 @@ def tokens_of(client, found):
 
 @pytest.mark.parametrize("asked", [{}, {"units": "words"}])
 def test_pieces_are_scored_as_words(asked, client):
-    found = evaluated(client, **pieces(client), **asked)
+    found = evaluate(client, **pieces(client), **asked)
     tokens = tokens_of(client, found)
     assert [token["rank"] for token in tokens] == WORD_RANK
     assert [token["logp"] for token in tokens] == pytest.approx(WORD_LOGP)
@@ -365,11 +301,11 @@ def corpus_perplexity(logps):
 def test_corpus_perplexity_is_computed_where_it_is_asked_for(units, logps, client):
     """What is stored of an earlier evaluation is without it."""
     sent = {**pieces(client), "units": units}
-    before = evaluated(client, **sent)
+    before = evaluate(client, **sent)
     assert CORPUS not in before["scores"]
     place = f"/v1/evaluations/{before['id']}/pregen"
     assert CORPUS not in client.get(place).json()["scores"]
-    found = evaluated(client, **sent, pregen=["perplexity", CORPUS])
+    found = evaluate(client, **sent, pregen=["perplexity", CORPUS])
     assert list(found["scores"]) == ["perplexity", CORPUS]
     score = found["scores"][CORPUS]
     assert score["value"] == corpus_perplexity(logps)
@@ -386,12 +322,12 @@ def test_corpus_perplexity_is_computed_where_it_is_asked_for(units, logps, clien
 
 
 def test_corpus_perplexity_gates_ranks_and_compares(client, brought):
-    model = evaluated(client, checkpoint=digest(MODEL), postgen=[], gates=[f"{CORPUS} >= 1"])
+    model = evaluate(client, checkpoint=digest(MODEL), postgen=[], gates=[f"{CORPUS} >= 1"])
     assert model["verdict"] == "passed"
     assert list(model["scores"])[-1] == CORPUS
-    past = evaluated(client, columns=brought, pregen=[CORPUS])
+    past = evaluate(client, columns=brought, pregen=[CORPUS])
     gates = [f"{CORPUS} <= baseline", f"no_significant_drop({CORPUS})"]
-    found = evaluated(client, columns=brought, gates=gates, baseline=past["id"])
+    found = evaluate(client, columns=brought, gates=gates, baseline=past["id"])
     assert [gate["verdict"] for gate in found["gates"]] == ["passed", "passed"]
     listed = client.get(f"/v1/datasets/tiny/leaderboard?split=test&metric={CORPUS}").json()
     assert past["id"] in {item["evaluation"] for item in listed["items"]}
@@ -399,13 +335,13 @@ def test_corpus_perplexity_gates_ranks_and_compares(client, brought):
     answer = client.post("/v1/comparisons", json=request)
     compared = client.get(answer.headers["location"]).json()
     assert compared["scores"][CORPUS]["difference"] == 0
-    plain = evaluated(client, columns=brought)
+    plain = evaluate(client, columns=brought)
     answer = client.post("/v1/comparisons", json={**request, "b": plain["id"]})
     assert "it was not asked for" in answer.json()["detail"]
 
 
 def test_pieces_are_scored_as_they_are_where_that_is_asked_for(client):
-    found = evaluated(client, **pieces(client), units="pieces")
+    found = evaluate(client, **pieces(client), units="pieces")
     tokens = tokens_of(client, found)
     assert [token["rank"] for token in tokens] == RANK
     assert [token["word"] for token in tokens][:3] == ["a", "cat", "<end>"]
@@ -417,27 +353,15 @@ def test_pieces_are_scored_as_they_are_where_that_is_asked_for(client):
     assert (described["tokens"], described["words"], described["pieces"]) == (9, 7, "bpe")
 
 
-def test_the_library_tells_words_and_pieces(service, client):
-    with prescore.Client(service.url) as library:
-        found = library.columns(pieces(client)["columns"])
-    assert (found.tokens, found.words, found.pieces) == (9, 7, "bpe")
-
-
 def test_words_of_a_tokenizer_that_prescore_does_not_know_have_no_names(client):
-    tokens = tokens_of(client, evaluated(client, **pieces(client, "jieba")))
+    tokens = tokens_of(client, evaluate(client, **pieces(client, "jieba")))
     assert [token["word"] for token in tokens][:2] == [None, "<end>"]
 
 
-def test_words_and_pieces_are_not_compared(client):
-    ids = [evaluated(client, **pieces(client), units=units)["id"] for units in ("words", "pieces")]
-    request = {"a": ids[0], "b": ids[1], "metrics": ["mean_mean_normcount_none"]}
-    assert client.post("/v1/comparisons", json=request).status_code == 422
-
-
 def test_pieces_of_columns_without_them_are_refused(client, brought):
-    found = refused(client, columns=brought, units="pieces")
+    found = refuse(client, columns=brought, units="pieces")
     assert [one["pointer"] for one in found["errors"]] == ["/units"]
-    found = refused(client, checkpoint=digest(MODEL), units="pieces")
+    found = refuse(client, checkpoint=digest(MODEL), units="pieces")
     assert [one["pointer"] for one in found["errors"]] == ["/units"]
 
 
@@ -451,13 +375,7 @@ def test_stored_columns_are_no_garbage(service, client):
 
 @pytest.fixture
 def command(service):
-    def run(*arguments, code=0):
-        given = [*map(str, arguments), "--url", service.url, "--patience", "0"]
-        told = CliRunner().invoke(commanding.prescore(), given)
-        assert told.exit_code == code, told.output
-        return told
-
-    return run
+    return partial(run_command, service)
 
 
 def test_the_library_sends_columns_once_and_submits_them(service, items, tmp_path, captions):
@@ -551,35 +469,12 @@ def test_a_gate_holds_columns_and_captions(command, items, tmp_path, captions):
     assert {"bleu_4", "perplexity"} <= set(found["scores"])
 
 
-def test_captions_alone_may_be_named_as_an_option(command, tmp_path, captions):
-    (tmp_path / "said.json").write_text(json.dumps(captions))
-    given = ("--captions", tmp_path / "said.json", "--dataset", "tiny/test", "--postgen", "bleu_4")
-    found = json.loads(command("submit", *given, "--wait", "--json").stdout)
-    assert (found["columns"], found["checkpoint"]) == (None, None)
-    assert "bleu_4" in found["scores"]
-
-
-def test_a_file_that_cannot_be_columns_is_not_sent(command, tmp_path, captions):
-    (tmp_path / "said.json").write_text(json.dumps(captions))
-    told = command(
-        *("submit", "--columns", tmp_path / "said.json", "--dataset", "tiny/test"), code=2
-    )
-    assert "expected columns, a safetensors file that prescore.Recorder wrote, found" in told.stderr
-
-
-def test_the_command_says_what_is_wrong_with_columns(command, tmp_path):
-    path = tmp_path / "columns.safetensors"
-    path.write_bytes(columns(changed("logp", 8, 0.5)))
-    told = command("submit", "--columns", path, "--dataset", "tiny/test", code=2)
-    assert "image 'b.jpg', references[0], tokens[3]" in told.stderr
-
-
 @pytest.mark.parametrize(("ids", "is_told"), [([2, 1, 0, 4, 0, 2, 3, 1, 0], True), (None, False)])
 def test_references_that_mostly_hold_unknown_words_are_warned_of(ids, is_told, client, small):
     changes = {} if ids is None else {"ids": ("U16", (9,), ids)}
     content = columns(changes, {"model": f"unknown {is_told}"}, base=WITH_WORDS)
     send(client, content)
-    found = evaluated(client, columns=digest(content), dataset=small)
+    found = evaluate(client, columns=digest(content), dataset=small)
     told = [one["detail"] for one in found["warnings"] if one["code"] == "many_unknown_words"]
     assert len(told) == is_told
     assert all(each.startswith("2 of 3 references hold UNK") for each in told)

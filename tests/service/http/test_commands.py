@@ -7,13 +7,12 @@ import csv
 import json
 import re
 import shlex
-import tarfile
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-import commanding
-from fleet import bundle_of, checkpoint, until_ended, upload
+from helpers.fleet import bundle_of, checkpoint, upload
+from helpers.submissions import evaluate, run_command
 from prescore import Client
 
 IMAGES = [str(900 + number) for number in range(40)]
@@ -40,20 +39,13 @@ def runs(service):
         for name, asked in ASKED.items():
             source = {"checkpoint": digest} if "checkpoint" in asked else {}
             request = {**asked, **source, "labels": {"system": name, "branch": "main"}}
-            ids[name] = client.post("/v1/evaluations", json=request).json()["id"]
-            assert until_ended(client, ids[name], 60)["status"] == "succeeded"
+            ids[name] = evaluate(client, **request)["id"]
     return ids
 
 
 @pytest.fixture
 def prescore(service, runs):
-    def run(*arguments, code=0):
-        command = [*map(str, arguments), "--url", service.url, "--patience", "0"]
-        told = CliRunner().invoke(commanding.prescore(), command)
-        assert told.exit_code == code, told.output
-        return told
-
-    return run
+    return partial(run_command, service)
 
 
 @pytest.mark.long
@@ -69,10 +61,8 @@ def test_runs_are_listed_the_latest_first(prescore, runs, tmp_path):
     on = json.loads(prescore("list", "--dataset", "tiny/test", "--json").stdout)
     assert [each["id"] for each in on] == [runs["model"], runs["outputs"]]
     nobody = prescore("list", "--dataset", "tiny/other")
-    assert (nobody.stdout, nobody.stderr) == (
-        "",
-        "no run matches\nother: no such split; there is test\n",
-    )
+    told = "no run matches\nother: no such split; there is test\n"
+    assert (nobody.stdout, nobody.stderr) == ("", told)
 
 
 @pytest.mark.long
@@ -124,10 +114,8 @@ def test_health_and_probes_are_computed_when_asked_and_shown_in_the_board(presco
     prescore("health", "tiny/test", code=3)  # these were not all the usual ones
     prescore("probe", "tiny/test", "--metrics", "cider_d", "--tokenizer", "none")
     assert set(json.loads(prescore("health", "tiny/test", "--json").stdout)) == {"cider_d"}
-    assert prescore("health", "tiny/test").stdout.splitlines()[1].split()[:2] == [
-        "metric",
-        "people",
-    ]
+    heading = prescore("health", "tiny/test").stdout.splitlines()[1]
+    assert heading.split()[:2] == ["metric", "people"]
     board = prescore("leaderboard", "tiny/test", "--metric", "cider_d,bleu_1").stdout
     facts = dict(line.split(maxsplit=1) for line in board.split("\n\n")[0].splitlines())
     assert facts["health"].startswith("people score ")
@@ -159,8 +147,7 @@ def test_a_board_says_which_command_shows_the_runs_that_it_leaves_out(service, p
         client.put("/v1/datasets/boarded", content=bundle_of(people)).raise_for_status()
         asked = {"dataset": "boarded/test", "captions": said, "postgen": ["bleu_1"]}
         for tokenizer in ("none", "ptb"):
-            answer = client.post("/v1/evaluations", json={**asked, "tokenizer": tokenizer})
-            ids[tokenizer] = until_ended(client, answer.json()["id"], 60)["id"]
+            ids[tokenizer] = evaluate(client, **asked, tokenizer=tokenizer)["id"]
     for history in ([], ["--history"]):
         told = prescore("leaderboard", "boarded", "--metric", "bleu_1", *history).stdout
         assert ids["ptb"] in told
@@ -170,39 +157,9 @@ def test_a_board_says_which_command_shows_the_runs_that_it_leaves_out(service, p
         shown = prescore(*shlex.split(line.removeprefix("show them"))[1:]).stdout
         assert ids["none"] in shown
         assert ids["ptb"] not in shown
-    assert (
-        "no score of bleu_1 has this signature"
-        in prescore(
-            "leaderboard", "boarded", "--metric", "bleu_1", "--signature", "bleu_1|of:another"
-        ).stderr
-    )
-
-
-def test_a_bundle_is_sent_only_where_its_content_is_new(service, tmp_path):
-    """The service says itself whether it would have been the same version."""
-    folder = tmp_path / "bundle"
-    (folder / "images" / "b").mkdir(parents=True)
-    (folder / "images" / "b" / "1.jpg").write_bytes(b"\xff\xd8\xff as JPEG begins")
-    line = {"image": "b/1.jpg", "split": "test", "references": ["a dog"]}
-    (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
-    sent = []
-
-    def add(bundle):
-        sent.clear()
-        found = client.add_dataset("sent", bundle, lambda *told: sent.append(told))
-        return found.version, bool(sent)
-
-    with Client(service.url) as client:
-        found = [add(folder), add(folder)]
-        other = tmp_path / "other.tar"  # the same files, with other times and another owner
-        with tarfile.open(other, "w") as archive:
-            for name in ("images/b/1.jpg", "captions.jsonl"):
-                archive.add(folder / name, name)
-        found += [add(other), add(folder)]
-        line["references"] = ["a cat"]
-        (folder / "captions.jsonl").write_text(json.dumps(line) + "\n")
-        found += [add(folder)]
-    assert found == [("v1", True), ("v1", False), ("v1", True), ("v1", False), ("v2", True)]
+    other = ("--metric", "bleu_1", "--signature", "bleu_1|of:another")
+    told = prescore("leaderboard", "boarded", *other).stderr
+    assert "no score of bleu_1 has this signature" in told
 
 
 def test_a_split_that_was_not_studied_says_why(prescore):

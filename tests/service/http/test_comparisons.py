@@ -10,15 +10,14 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import commanding
 import prescore
-from builders import captions_with_references
-from documents import fenced, read
-from fleet import bundle, bundle_of, checkpoint, until, until_ended, upload
+from helpers.builders import captions_with_references
+from helpers.documents import fenced, read
+from helpers.fleet import bundle, bundle_of, checkpoint, upload
+from helpers.submissions import evaluate, finish, run_command, serve_datasets
 from prescore.models.comparisons import Compared
-from workers.analysis import comparison, resamples
+from workers.analysis import comparison
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
 
@@ -35,11 +34,7 @@ REQUEST = {
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        with service.client() as client:
-            assert client.put("/v1/datasets/tiny", content=bundle_of(IMAGES)).status_code == 201
-            assert client.put("/v1/datasets/seen", content=bundle(40)).status_code == 201
-        yield service
+    yield from serve_datasets(serve_here, tmp_path_factory, tiny=bundle_of(IMAGES), seen=bundle(40))
 
 
 def _given(captions, part=slice(None)):
@@ -48,12 +43,7 @@ def _given(captions, part=slice(None)):
 
 
 def _evaluate(client, captions, part=slice(None), **change):
-    request = {**REQUEST, "captions": _given(captions, part), **change}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    found = until_ended(client, answer.json()["id"], 60)
-    assert found["status"] == "succeeded", found["error"]
-    return found
+    return evaluate(client, **{**REQUEST, "captions": _given(captions, part), **change})
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +58,7 @@ def _compare(client, a, b, **more):
 
 def _ended(client, answer):
     assert answer.status_code == 202, answer.text
-
-    def over():
-        found = client.get(f"/v1/comparisons/{answer.json()['id']}").json()
-        return found if found["status"] in ("succeeded", "failed", "canceled") else None
-
-    return until(over, 60, "the comparison's end")
+    return finish(client, answer.headers["Location"])
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +75,7 @@ def expected():
         ]
 
 
-PAGE = "deploy/guide/comparisons-and-intervals.md"
+PAGE = "deploy/guide/comparisons.md"
 
 
 @pytest.mark.long
@@ -152,15 +137,6 @@ def test_two_evaluations_are_compared_image_by_image(service, two, expected):
     assert {item["id"][:3] for item in listed} == {"ev_"}
 
 
-def test_scores_have_the_intervals_of_their_statistics(two, expected):
-    for shown, scored in zip(two, expected, strict=True):
-        for scores in scored:
-            for name, interval in resamples.compute_intervals(scores).items():
-                assert shown["scores"][name]["interval"] == pytest.approx(interval)
-        assert shown["scores"]["caption_length"]["interval"] is not None
-        assert shown["scores"]["words_used"]["interval"] is None
-
-
 def test_the_images_that_moved_most_are_shown_with_both_captions(service, two, expected):
     with service.client() as client:
         found = _ended(client, _compare(client, *two, metrics=["cider_d"]))
@@ -191,9 +167,7 @@ def test_checkpoints_are_compared_by_what_they_think_of_peoples_captions(service
         found = []
         for seed in (1, 2):
             digest = upload(client, checkpoint(seed))
-            request = {"checkpoint": digest, "dataset": "seen/test", "postgen": []}
-            identity = client.post("/v1/evaluations", json=request).json()["id"]
-            found.append(until_ended(client, identity, 60))
+            found.append(evaluate(client, checkpoint=digest, dataset="seen/test", postgen=[]))
         compared = _ended(client, _compare(client, *found, metrics=names))
         usual = _ended(client, _compare(client, *found))
         answer = _compare(client, *found, metrics=["perplexity", "max_max_prob_none"])
@@ -244,9 +218,6 @@ def test_what_was_not_scored_alike_is_refused_and_the_field_named(service, two):
         ({"a": "ev_nobody"}, 404),
         ({"b": "pb_nobody"}, 404),
         ({"metrics": []}, 422),
-        ({"metrics": ["blue"]}, 422),
-        ({"c": "ev_x"}, 422),
-        ({"a": None}, 422),
     ],
 )
 def test_what_is_no_comparison_is_refused(service, two, change, status):
@@ -255,28 +226,6 @@ def test_what_is_no_comparison_is_refused(service, two, change, status):
         assert client.post("/v1/comparisons", json=request).status_code == status
         assert client.get("/v1/comparisons/cp_nobody").status_code == 404
         assert client.get("/v1/comparisons/ev_nobody").status_code == 404
-
-
-def test_a_cancel_cancels(service, two):
-    """Before its task begins: once it is over there is nothing to cancel, and what was computed is
-    kept.
-    """
-    with service.client() as client:
-        slow = [_evaluate(client, captions, postgen=["rouge_l"]) for captions in (SAID, OTHERS)]
-        with service.held():
-            identity = _compare(client, *slow).json()["id"]
-            canceled = client.post(f"/v1/comparisons/{identity}/cancel")
-        later = client.get(f"/v1/comparisons/{identity}").json()["status"]
-        over = _ended(client, _compare(client, *two))
-        again = client.post(f"/v1/comparisons/{over['id']}/cancel")
-    assert canceled.status_code == 202
-    assert (canceled.json()["status"], later) == ("canceled", "canceled")
-    assert again.json()["status"] == "succeeded"
-
-
-def _command(service, *arguments):
-    asked = ["compare", *arguments, "--url", service.url]
-    return CliRunner().invoke(commanding.prescore(), asked, catch_exceptions=False)
 
 
 @pytest.mark.long
@@ -289,24 +238,23 @@ def test_the_client_waits_for_it_and_the_command_shows_it(service, two, tmp_path
             client.compare(*ids, metrics=["spice"])
     assert found.ended
     assert found.scores["cider_d"].p is not None
-    done = _command(service, *ids, "--metrics", "bleu_4, cider_d", "--csv", str(tmp_path / "f.csv"))
-    assert done.exit_code == 0, done.output
+    command = ("compare", *ids, "--metrics")
+    done = run_command(service, *command, "bleu_4, cider_d", "--csv", tmp_path / "f.csv")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["a", "b", "on", "a", "bleu_4", "cider_d"]
     assert f"{found.scores['cider_d'].difference:+#.4g}" in lines[-1]
     with (tmp_path / "f.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["p"]) for row in rows] == [each.p for each in found.scores.values()]
-    asked = ("--metrics", "bleu_4,cider_d", "--json")
-    assert json.loads(_command(service, *ids, *asked).stdout)["scores"] == {
+    told = run_command(service, *command, "bleu_4,cider_d", "--json").stdout
+    assert json.loads(told)["scores"] == {
         name: each.model_dump(mode="json") for name, each in found.scores.items()
     }
-    moved = _command(service, *ids, "--metrics", "cider_d", "--images", "2").stdout
+    moved = run_command(service, *command, "cider_d", "--images", 2).stdout
     assert moved.count("\n  a  ") == moved.count("\n  b  ") == 2
 
 
 def test_the_command_says_what_it_cannot_compare(service, two):
-    done = _command(service, two[0]["id"], "ev_nobody")
-    assert done.exit_code == 2
+    done = run_command(service, "compare", two[0]["id"], "ev_nobody", code=2)
     assert "no evaluation 'ev_nobody'" in done.stderr
-    assert _command(service, two[0]["id"]).exit_code == 2
+    run_command(service, "compare", two[0]["id"], code=2)

@@ -10,7 +10,7 @@ import time
 import pytest
 import uvicorn
 
-from fleet import until
+from helpers.fleet import until
 from service.contract import limits
 from service.http.middleware import connections
 from service.http.middleware.connections import BoundedConnection
@@ -141,14 +141,9 @@ def _sent_slowly(connection, pieces):
 
 
 @pytest.mark.long
-def test_a_header_that_never_ends_is_refused(connect):
-    header = _sent_slowly(connect(b"GET /read HTTP/1.1\r\nA: "), itertools.repeat(b"a"))
-    assert b" 408 " in header
-
-
-@pytest.mark.long
-def test_a_body_that_is_too_slow_is_refused(connect):
-    assert b" 408 " in _sent_slowly(connect(POST), itertools.repeat(b"a"))
+@pytest.mark.parametrize("first", [b"GET /read HTTP/1.1\r\nA: ", POST], ids=["header", "body"])
+def test_who_goes_on_too_slowly_is_refused(connect, first):
+    assert b" 408 " in _sent_slowly(connect(first), itertools.repeat(b"a"))
 
 
 @pytest.mark.long

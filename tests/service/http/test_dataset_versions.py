@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from fleet import bundle_of, checkpoint, digest, until_ended, upload
+from helpers.fleet import bundle_of, checkpoint, digest, upload
+from helpers.submissions import evaluate
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import task_rows
 
@@ -21,7 +22,6 @@ VGG, CLIP = (
 )
 IMAGES = [f"{at}.jpg" for at in range(9)]
 ROWS = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
-TOKENS = {"split": "test", "tokenizer": "none"}
 FAST = {"beam": 1, "min_words": 1, "max_words": 4}
 _NAMES = count()
 
@@ -62,12 +62,8 @@ def _put(client, name, tar, status=201):
 
 
 def _evaluate(client, dataset, **asked):
-    request = {"dataset": dataset, "tokenizer": "none", "postgen": ["cider_d"], **asked}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    found = until_ended(client, answer.json()["id"], 60)
-    assert found["status"] == "succeeded", found["error"]
-    return found
+    request = {"tokenizer": "none", "postgen": ["cider_d"], **asked}
+    return evaluate(client, dataset=dataset, **request)
 
 
 def _said(text="w2 w3 w4"):
@@ -116,16 +112,6 @@ def test_the_same_files_in_another_tar_are_the_same_version_and_the_board_stays(
     assert client.get(f"/v1/datasets/{name}").json() == first
 
 
-def test_other_content_is_another_version(client, name, people):
-    other = people | {"2.jpg": ["w2"]}
-    tars = [_with(VGG, people), _with(CLIP, people), _with(VGG, people, ROWS + 1)]
-    found = [_put(client, name, tar) for tar in [*tars, _with(VGG, other)]]
-    assert [each["version"] for each in found] == ["v1", "v2", "v3", "v4"]
-    assert len({each["content"] for each in found}) == 4
-    first = found[0]["captions"]
-    assert [each["captions"] == first for each in found] == [True, True, True, False]
-
-
 def test_two_feature_sets_share_references_scores_and_boards(client, service, name, people):
     for encoder in (VGG, CLIP):
         _put(client, name, _with(encoder, people))
@@ -162,30 +148,6 @@ def test_models_of_two_encoders_take_their_features_and_compare(client, service,
         answer = client.post("/v1/comparisons", json=asked)
         assert answer.status_code == 202, answer.text
         assert answer.json()["scores"].keys() == {*(metrics or ["cider_d"])}
-
-
-def test_an_older_version_with_other_captions_is_never_taken_for_its_features(client, name, people):
-    _put(client, name, _with(VGG, people))
-    _put(client, name, _with(CLIP, people | {"2.jpg": ["w2"]}))
-    asked = {"dataset": f"{name}/test", "tokenizer": "none", **_by(client, VGG)}
-    refused = client.post("/v1/evaluations", json=asked)
-    assert refused.status_code == 422
-    assert "features of vgg" in refused.json()["detail"]
-    assert _evaluate(client, f"{name}@v1/test", **_by(client, VGG))["dataset"]["version"] == "v1"
-
-
-def test_a_gate_names_the_version_and_the_label_of_its_baseline(client, name, people):
-    gated = {"gates": ["cider_d >= baseline"], "baseline": "branch=main"}
-    _put(client, name, _with(VGG, people))
-    main = _evaluate(client, f"{name}/test", captions=_said(), labels={"branch": "main"})
-    _put(client, name, _with(CLIP, people))
-    (gate,) = _evaluate(client, f"{name}/test", captions=_said(), **gated)["gates"]
-    assert gate["verdict"] == "passed"
-    assert f"({main['id']} of {name}@v1/test, branch=main)" in gate["detail"]
-    _put(client, name, _with(VGG, people | {"2.jpg": ["w2"]}))
-    (gate,) = _evaluate(client, f"{name}/test", captions=_said(), **gated)["gates"]
-    assert (gate["verdict"], gate["no_baseline"]) == ("not_comparable", False)
-    assert f"{name}@v1/test, which has other captions, has {main['id']}" in gate["detail"]
 
 
 def test_the_captions_are_sent_as_they_came(client, name, people):

@@ -5,30 +5,22 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from fleet import bundle, checkpoint, until_ended, upload
-from service.engine import loose_tasks, tables
+from helpers.fleet import bundle, checkpoint, until_ended, upload
+from helpers.submissions import submit
+from service.engine import tables
 
 
-def _evaluate(client, text="w2 w3", dataset="tiny/test", images=40, **more):
-    request = {
-        "captions": [{"image": str(900 + n), "caption": text} for n in range(images)],
-        "dataset": dataset,
-        "postgen": ["bleu_1"],
-        "tokenizer": "none",
-        **more,
-    }
-    if "checkpoint" in more or "columns" in more:
-        del request["captions"], request["tokenizer"], request["postgen"]
-        request |= {"postgen": []}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
+def _evaluate(client, text="w2 w3", images=40, **more):
+    if "checkpoint" in more:
+        return submit(client, postgen=[], **more)
+    captions = [{"image": str(900 + n), "caption": text} for n in range(images)]
+    asked = {"captions": captions, "postgen": ["bleu_1"], "tokenizer": "none", **more}
+    return submit(client, **asked)
 
 
 def _ended(client, *asked, **more):
     identity = _evaluate(client, *asked, **more)
-    ended = until_ended(client, identity, 60)
-    assert ended["status"] == "succeeded", ended["error"]
+    assert until_ended(client, identity, 60)["status"] == "succeeded"
     return identity
 
 
@@ -154,34 +146,6 @@ def test_a_key_of_a_deleted_run_begins_another_one(client):
     assert again.json()["id"] != first
 
 
-def test_tasks_that_others_need_stay_and_the_others_go(client, service):
-    """By the tasks' keys: a second evaluation of the same captions shares them all."""
-    one, same, other = _ended(client, "w7 w7"), _ended(client, "w7 w7"), _ended(client, "w7 w2")
-    keys = {identity: _keys(service, identity) for identity in (one, same, other)}
-    assert keys[one] == keys[same]
-    alone = keys[other] - keys[one]
-    _delete(client, f"evaluations/{one}")
-    _delete(client, f"evaluations/{other}")
-    loose_tasks.delete_loose_tasks(service.records)
-    assert _there(service, keys[one] | alone) == keys[one]
-    assert client.get(f"/v1/evaluations/{same}/captions").json()["items"]
-    _delete(client, f"evaluations/{same}")
-    loose_tasks.delete_loose_tasks(service.records)
-    assert _there(service, keys[one]) & alone == set()
-
-
-def _keys(service, identity):
-    of_run = sa.select(tables.run_tasks.c.task_key).where(tables.run_tasks.c.run_id == identity)
-    with service.records.reading() as connection:
-        return set(connection.execute(of_run).scalars())
-
-
-def _there(service, keys):
-    query = sa.select(tables.task_rows.c.key).where(tables.task_rows.c.key.in_(keys))
-    with service.records.reading() as connection:
-        return set(connection.execute(query).scalars())
-
-
 def test_a_checkpoint_goes_when_its_runs_have_ended_and_their_scores_stay(client, service):
     digest = upload(client, checkpoint(seed=4711))
     with service.held():
@@ -225,9 +189,8 @@ def test_all_versions_of_a_name_go_and_their_numbers_do_not_come_again(client):
     fourth = client.put("/v1/datasets/numbered", content=bundle(42, seed=3)).json()
     assert fourth["version"] == "v4"
     noted = client.get("/v1/audit?action=dataset.deleted").json()["items"]
-    assert [each["object"] for each in noted[:3]] == [
-        *("numbered@v3", "numbered@v1", "numbered@v2")
-    ]
+    told = [each["object"] for each in noted[:3]]
+    assert told == ["numbered@v3", "numbered@v1", "numbered@v2"]
 
 
 @pytest.mark.parametrize("path", ["checkpoints", "columns"])

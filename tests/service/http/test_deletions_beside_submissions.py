@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from fleet import bundle, checkpoint, digest, until_ended
+from helpers.fleet import bundle, checkpoint, digest, until_ended
 from service.engine import tables
 from service.stored import garbage
 

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from fleet import tus_creation, tus_part
+from helpers.fleet import tus_creation, tus_part
 from prescore.files import tars
 from service.stored import judge_process, judges
 
@@ -22,7 +22,7 @@ def _package(folder, **files):
         (folder / f"{name}.json").write_text(content)
     with (folder / "model.safetensors").open("wb") as weights:
         weights.truncate(MEGABYTES * 1_000_000)
-    return tars.body({path.name: path for path in folder.iterdir()})
+    return tars.build_body({path.name: path for path in folder.iterdir()})
 
 
 def _beginning(body):

@@ -3,14 +3,15 @@
 import httpx
 import pytest
 
+from helpers.submissions import submit
+
 SAID = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
-ASKED = {"dataset": "tiny/test", "captions": SAID, "postgen": ["bleu"], "tokenizer": "none"}
 
 
 @pytest.fixture(scope="module")
 def evaluation(service):
     with service.client() as client:
-        return client.post("/v1/evaluations", json=ASKED).json()["id"]
+        return submit(client, captions=SAID, postgen=["bleu"], tokenizer="none")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ that stands before the captions.
 import pytest
 
 import prescore
-import trained
-from fleet import bundle, checkpoint, until_ended, upload
+from helpers import shape_trainings
+from helpers.fleet import bundle, checkpoint, until_ended, upload
 from workers.lab import shapes
 
 FEWEST = 8
@@ -43,13 +43,6 @@ def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client)
     assert again["forecast"] == early["forecast"]
 
 
-def test_captions_that_were_sent_have_no_forecast(client):
-    given = [{"image": f"{at}.jpg", "caption": "w3 w4"} for at in range(40)]
-    request = {"captions": given, "dataset": "tiny/test", "postgen": ["bleu"], "tokenizer": "none"}
-    found = client.post("/v1/evaluations", json=request).json()
-    assert found["forecast"] is None
-
-
 @pytest.mark.slow
 def test_a_training_run_is_forecast_from_those_before_it(service, client, tmp_path):
     """Captioners trained on shapes: every checkpoint of the last run, before it was decoded."""
@@ -59,7 +52,7 @@ def test_a_training_run_is_forecast_from_those_before_it(service, client, tmp_pa
         library.add_dataset("shapes", folder)
     outcomes = []
     for run in range(5):
-        for path in trained.checkpoints(folder, run):
+        for path in shape_trainings.checkpoints(folder, run):
             labels = {"run": str(run)}
             asked = {"dataset": "shapes/test", "postgen": ["cider_d"], "labels": labels}
             early = _submit(client, path.read_bytes(), **asked)

@@ -5,7 +5,8 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from fleet import bundle
+from helpers.fleet import bundle
+from helpers.submissions import client_of_team
 from service.access import keys
 from service.contract.askers import Scope
 from service.engine.tables import labels, runs
@@ -81,9 +82,8 @@ def test_a_label_that_was_changed_is_listed_as_it_is(client):
 
 def test_labels_of_other_teams_are_not_listed(service, client):
     _submitted(client, branch="secret")
-    _, text = keys.create_key(service.records, "blue", Scope.READ)
-    found = client.get("/v1/labels", headers={"Authorization": f"Bearer {text}"}).json()
-    assert found == {"items": [], "more_names": False}
+    with client_of_team(service, "blue") as other:
+        assert other.get("/v1/labels").json() == {"items": [], "more_names": False}
 
 
 def _copies(service, client, many, marked):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from builders import model, tensors
-from fleet import checkpoint, upload
+from helpers.builders import model, tensors
+from helpers.fleet import checkpoint, upload
+from helpers.submissions import submit
 from workers.inference import checkpoints
 
 SAID = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
@@ -12,10 +13,7 @@ QUICK = {"beam": 1, "min_words": 1, "max_words": 3}
 
 
 def _evaluated(client, **asked):
-    asked = {"dataset": "tiny/test", "tokenizer": "none", "decoding": QUICK, **asked}
-    answer = client.post("/v1/evaluations", json=asked)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
+    return submit(client, **{"tokenizer": "none", "decoding": QUICK, **asked})
 
 
 def _lacks(client, identity, of):

@@ -14,17 +14,11 @@ import pytest
 import safetensors
 from typer.testing import CliRunner
 
-import commanding
-from builders import sentence
-from fleet import bundle_of, until, until_ended
+from helpers import command_app
+from helpers.builders import sentence
+from helpers.fleet import bundle_of, until_ended
+from helpers.submissions import finish, refuse, run_command, serve_datasets, submit
 from service.contract.assets import AssetFolders
-from service.contract.plan import planning
-from service.contract.plan.planning import TrainingCaptioner
-from service.contract.plan.tasks import Blob
-from service.engine.tables import task_rows
-from service.runs import run_store
-from service.runs.run_store import NewRun
-from service.stored import datasets
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import nneval
@@ -62,13 +56,9 @@ SMALL = {"dataset": "tiny/test", "features": FEATURES, "tokenizer": "none", "epo
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        with service.client() as client:
-            data = bundle_of(PEOPLE, training=["a man runs"])
-            assert client.put("/v1/datasets/tiny", content=data).status_code == 201
-            theirs = bundle_of({"5_z.jpg": ["a"]})
-            assert client.put("/v1/datasets/theirs", content=theirs).status_code == 201
-        yield service
+    tiny = bundle_of(PEOPLE, training=["a man runs"])
+    theirs = bundle_of({"5_z.jpg": ["a"]})
+    yield from serve_datasets(serve_here, tmp_path_factory, tiny=tiny, theirs=theirs)
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +80,7 @@ def _submitted(client, **more):
 
 
 def _ended(client, identity):
-    def over():
-        found = client.get(f"/v1/learned/{identity}").json()
-        return found if found["status"] in ("succeeded", "failed", "canceled") else None
-
-    return until(over, 60, "the training's end")
+    return finish(client, f"/v1/learned/{identity}")
 
 
 def _trained(client, **more):
@@ -111,8 +97,7 @@ def _fetched(client, identity, path):
 
 
 def _evaluate(client, said=SAID[0], **more):
-    request = {"captions": said, "dataset": "tiny/test", "tokenizer": "none", **more}
-    return until_ended(client, client.post("/v1/evaluations", json=request).json()["id"], 60)
+    return until_ended(client, submit(client, captions=said, tokenizer="none", **more), 60)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +169,7 @@ def test_the_command_trains_the_same_here(client, first, tmp_path):
         arguments += ["--outputs", f"m{at}={tmp_path}/m{at}.json"]
     place = ["--home", str(tmp_path / "home"), "--out", str(tmp_path / "ours"), "--json"]
     command = ["learned", "train", *arguments, *place]
-    done = CliRunner().invoke(commanding.prescore(), command)
+    done = CliRunner().invoke(command_app.prescore(), command)
     assert done.exit_code == 0, done.output
     ours = json.loads(done.stdout)["model"]
     for fact in ("kendall_c", "epochs", "best_epoch"):
@@ -212,10 +197,7 @@ def test_the_clients_commands_train_show_and_fetch(service, client, second, tmp_
         ["show", second["id"], "--out", str(out), "--json"],
         ["list", "tiny", "--json"],
     ):
-        command = ["learned", *arguments, "--url", service.url]
-        done = CliRunner().invoke(commanding.prescore(), command)
-        assert done.exit_code == 0, done.output
-        found = json.loads(done.stdout)
+        found = json.loads(run_command(service, "learned", *arguments).stdout)
         if arguments[0] == "train":
             assert (found["status"], found["model"]["epochs"]) == ("succeeded", 5)
         elif arguments[0] == "show":
@@ -258,9 +240,9 @@ def test_a_model_that_is_registered_is_asked_for_by_its_name_too(
     monkeypatch.setenv("PRESCORE_HOME", str(service.home))
     asked = ["score", f"{tmp_path}/said.json", "--dataset", f"{tmp_path}/tiny.tar"]
     asked += ["--tokenizer", "none", "--json", "--metrics"]
-    done = CliRunner().invoke(commanding.prescore(), [*asked, name])
+    done = CliRunner().invoke(command_app.prescore(), [*asked, name])
     assert json.loads(done.stdout)["scores"][name] == found[name]
-    refused = CliRunner().invoke(commanding.prescore(), [*asked, own.name])
+    refused = CliRunner().invoke(command_app.prescore(), [*asked, own.name])
     assert refused.exit_code == 2
     assert f"no model of {own.name} here" in refused.stderr
 
@@ -274,31 +256,11 @@ def test_the_same_again_computes_nothing(client, second):
     assert other["metric"] != second["metric"]
 
 
-def test_it_is_polled_as_an_evaluation_is(client, second):
-    url = f"/v1/learned/{second['id']}"
-    answer = client.get(url)
-    same = client.get(url, headers={"If-None-Match": answer.headers["ETag"]})
-    assert same.status_code == 304
-    assert client.get(f"/v1/evaluations/{second['id']}").status_code == 404
-    assert {item["id"][:3] for item in client.get("/v1/evaluations").json()["items"]} <= {"ev_"}
-    with client.stream(
-        "POST",
-        "/v1/learned",
-        headers={"Prefer": "wait=60"},
-        json={"captioners": _captioners(), **SMALL, "seed": 7},
-    ) as held:
-        assert held.status_code == 201
-        (task,) = json.loads(held.read())["tasks"]
-    assert task["progress"]["done"] <= task["progress"]["total"]
-
-
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"captioners": _captioners(trained_on="theirs/test")}, "'m0' was not trained on, found 1"),
         ({"captioners": _captioners(trained_on="tiny/test")}, "'m0' was not trained on, found 48"),
         ({"stopping": [RATED[0] | {"image": "7_y.jpg"}, *RATED[1:]]}, "no photo in common"),
-        ({"captioners": _captioners(captions=SAID[0][:59])}, "expected at least 3 captioners'"),
     ],
 )
 def test_photos_that_are_known_already_are_refused(client, change, complaint):
@@ -310,27 +272,11 @@ def test_photos_that_are_known_already_are_refused(client, change, complaint):
     assert client.get(f"/v1/learned/{found['id']}/model").status_code == 409
 
 
-def test_a_model_that_says_nothing_of_captions_fails_with_the_figures(client):
-    found = _ended(client, _submitted(client, beta=100.0, epochs=60))
-    assert (found["status"], found["error"]["code"]) == ("failed", "metric_failed")
-    assert "says nothing of captions: expected " in found["error"]["detail"]
-    assert ", found 0." in found["error"]["detail"]
-    assert (found["metric"], found["model"]) == (None, None)
-
-
-def test_rated_photos_are_left_out_where_that_is_asked(client):
-    rated = [RATED[0] | {"image": "7_y.jpg"}, *RATED[1:]]
-    found = _trained(client, stopping=rated, leave_out_rated=True)
-    assert found["model"]["training"]["images"] == len(IMAGES) - 1 - 6
-
-
 @pytest.mark.parametrize(
     ("change", "status", "pointer"),
     [
         ({"captioners": _captioners()[:2]}, 422, "/captioners"),
         ({"captioners": _captioners(name="m1")}, 422, ""),
-        ({"captioners": _captioners(evaluation="ev_x")}, 422, "/captioners/0"),
-        ({"captioners": [*_captioners(), {"name": "m3"}]}, 422, "/captioners/3"),
         (
             {"captioners": _captioners(captions=[{"image": "x", "caption": "a"}])},
             422,
@@ -339,11 +285,7 @@ def test_rated_photos_are_left_out_where_that_is_asked(client):
         ({"captioners": [*_captioners(), {"name": "m3", "evaluation": "ev_nobody"}]}, 404, None),
         ({"captioners": _captioners(trained_on="nowhere/train")}, 404, None),
         ({"features": ["rouge_l"]}, 422, "/features/0"),
-        ({"features": ["bleu_1", "bleu_1"]}, 422, ""),
         ({"features": ["bleu_1", "spice"]}, 422, "/features/1"),
-        ({"stopping": [{**RATED[0], "ratings": []}]}, 422, "/stopping/0/ratings"),
-        ({"learner": "network"}, 422, "/learner"),
-        ({"dataset": "nowhere/test"}, 404, None),
     ],
 )
 def test_what_cannot_be_trained_is_refused_with_its_place(client, change, status, pointer):
@@ -362,74 +304,11 @@ def test_an_evaluation_of_another_split_lends_no_captions(client):
     assert answer.json()["errors"][0]["pointer"] == "/captioners/3/evaluation"
 
 
-@pytest.mark.long
-def test_a_feature_of_word_vectors_takes_those_that_are_registered(service, client, tmp_path):
-    """With others a score of the same model is refused, rather than another number."""
-    asked = {"features": ["bleu_1", "wmd"], "learning_rate": 0.25}
-    scored = []
-    for power in (1, 2):
-        lines = [f"{word} {index**power} {index % 3}" for index, word in enumerate(WORDS, 1)]
-        (tmp_path / "vectors.txt").write_text("\n".join([f"{len(lines)} 2", *lines, ""]))
-        assets.add_asset("word-vectors", tmp_path / "vectors.txt", AssetFolders(service.home))
-        found = _trained(client, **asked)
-        assert "vectors:" in found["model"]["features"]["wmd"]
-        scored.append(found["metric"])
-    assert scored[0] != scored[1]
-    evaluation = _evaluate(client, SAID[1], postgen=scored)
-    assert list(evaluation["scores"]) == scored[1:]
-    assert evaluation["error"]["code"] == "metric_failed"
-    assert "another score altogether" in evaluation["error"]["detail"]
-
-
-def test_a_cancel_cancels(service, client):
-    with service.held():
-        identity = _submitted(client, features=["meteor"], tokenizer="ptb")
-        canceled = client.post(f"/v1/learned/{identity}/cancel")
-    assert canceled.status_code == 202
-    assert canceled.json()["status"] == "canceled"
-    assert canceled.json()["metric"] is None
-
-
-def _plant(service, digests):
-    """Trainings that brought these, in the record alone."""
-    pinned = datasets.pin_split(service.records, "tiny/test")
-    for at, digest in enumerate(digests):
-        captioners = [TrainingCaptioner(f"c{at}", Blob(digest))]
-        plan = planning.plan_learned(pinned.digest, "test", captioners, None, {})
-        with service.records.transaction() as connection:
-            run_store.insert_run(
-                connection,
-                service.records,
-                NewRun(f"ln_{at}", "training", {}, pinned, plan, [], 60),
-            )
-            connection.execute(
-                task_rows.update()
-                .where(task_rows.c.key == plan.named["model"].key)
-                .values(status="done", result=digest)
-            )
-
-
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("nneval@" + "0" * 12, "there is no model of nneval@000000000000 here"),
-        ("nneval@0123456789abc", "give more digits"),
-        ("nneval@0123", "the first 12 or more hex digits"),
-        ("nneval@", "the first 12 or more hex digits"),
-        ("bleu_1@0123456789ab", "no metric is called"),
-    ],
-)
-def test_a_name_that_says_no_model_is_refused(service, client, second, name, complaint):
-    if "more digits" in complaint:
-        _plant(service, [f"sha256:{'0123456789abc':{end}<64}" for end in "de"])
-    request = {"captions": SAID[0], "dataset": "tiny/test", "postgen": ["bleu", name]}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 422
-    assert answer.json()["code"] == "unknown_metric"
-    assert complaint in answer.json()["detail"]
-    if "no model" in complaint:
-        assert second["metric"] in answer.json()["detail"]
-        assert answer.json()["errors"][0]["pointer"] == "/postgen/1"
+def test_a_name_that_says_no_model_is_refused_with_those_there_are(client, second):
+    problem = refuse(client, captions=SAID[0], postgen=["bleu", "nneval@" + "0" * 12])
+    assert (problem["code"], problem["errors"][0]["pointer"]) == ("unknown_metric", "/postgen/1")
+    assert "there is no model of nneval@000000000000 here" in problem["detail"]
+    assert second["metric"] in problem["detail"]
 
 
 @pytest.mark.long
@@ -444,10 +323,9 @@ def test_a_model_gates_by_any_of_its_names(client, second):
     found = _evaluate(client, gates=gates, baseline=past["id"], postgen=[])
     assert [gate["verdict"] for gate in found["gates"]] == ["passed", "passed"]
     assert found["gates"][1]["scores"][whole[:30]]["p"] == 1
-    request = {"captions": SAID[0], "dataset": "tiny/test", "gates": [f"nneval@{'0' * 12} > 0"]}
-    refused = client.post("/v1/evaluations", json=request)
-    assert refused.json()["errors"][0]["pointer"] == "/gates/0"
-    assert shown in refused.json()["detail"]
+    problem = refuse(client, captions=SAID[0], gates=[f"nneval@{'0' * 12} > 0"])
+    assert problem["errors"][0]["pointer"] == "/gates/0"
+    assert shown in problem["detail"]
 
 
 def test_a_model_is_probed_by_its_name(client, second):

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from builders import model, tensors
-from fleet import upload
+from helpers.builders import model, tensors
+from helpers.fleet import until_ended, upload
+from helpers.submissions import submit
 from service.runs import evaluations
 from workers.inference import checkpoints
 
@@ -23,10 +24,7 @@ def wordy(client, tmp_path):
 
 
 def _evaluated(client, **asked):
-    request = {"dataset": "tiny/test", "postgen": ["bleu"], **asked}
-    answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
-    assert answer.status_code in (201, 202), answer.text
-    return client.get(answer.headers["Location"]).json()
+    return until_ended(client, submit(client, postgen=["bleu"], **asked), 60)
 
 
 @pytest.mark.parametrize(("words", "status"), [(30, "succeeded"), (60, "failed")])

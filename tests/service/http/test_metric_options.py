@@ -7,9 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import commanding
-from fleet import bundle, checkpoint, until_ended
-from prescore.cli import nearly
+from helpers import command_app
+from helpers.fleet import bundle, checkpoint
+from helpers.submissions import evaluate
+from prescore.cli import suggestions
 from service.contract.metrics import catalogue
 
 WRONG = "cidr_d"
@@ -27,7 +28,7 @@ def _commands(group, *names):
 
 OF_METRICS = {
     (" ".join(names), each.name)
-    for names, command in _commands(typer.main.get_command(commanding.prescore()))
+    for names, command in _commands(typer.main.get_command(command_app.prescore()))
     for each in command.params
     if each.name in NAMING and not each.is_flag
 }
@@ -59,10 +60,8 @@ for _name in ("submit", "gate"):
 
 @pytest.fixture(scope="module")
 def run(service):
-    captions = {"dataset": "tiny/test", "captions": SAID, "tokenizer": "none"}
     with service.client() as client:
-        identity = client.post("/v1/evaluations", json={**captions, "postgen": ["bleu"]}).json()
-        return until_ended(client, identity["id"], 60)["id"]
+        return evaluate(client, captions=SAID, tokenizer="none", postgen=["bleu"])["id"]
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def prescore(service, run, tmp_path, monkeypatch):
     (tmp_path / "tiny.tar").write_bytes(bundle(40))
     (tmp_path / "model.safetensors").write_bytes(checkpoint(0))
     (tmp_path / JUDGED).write_text(RATED + "\n" + RATED + "\n")
-    app = commanding.prescore()
+    app = command_app.prescore()
 
     def invoke(*arguments):
         given = [one.replace("EV", run) for one in arguments]
@@ -146,7 +145,7 @@ def test_files_are_compared_after_they_are_submitted(prescore):
 
 
 def test_the_commands_know_the_names_that_stand_for_several_metrics():
-    assert set(nearly.GROUPS) == set(catalogue.GROUPS)
+    assert set(suggestions.GROUPS) == set(catalogue.GROUPS)
 
 
 @pytest.mark.parametrize("command", ["submit", "gate"])
@@ -176,13 +175,3 @@ def test_metrics_are_named_in_one_way(prescore, command, given, said):
     told = prescore(*asked, *given)
     assert told.exit_code == 2
     assert said in told.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    [("score",), ("judge",), ("leaderboard",), ("compare",), ("submit",)],
-)
-def test_help_shows_one_spelling(prescore, command):
-    shown = prescore(*command, "--help").stdout
-    assert "--metrics" in shown
-    assert "--metric " not in shown

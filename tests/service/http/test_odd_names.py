@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-import onnx_bundle_files as onnx_files
-import plugin_packages
-import torch_captioners as of_torch
-from fleet import bundle_of, checkpoint, digest
-from hostile_text import HOSTILE, check_plain
+from helpers import onnx_bundle_files as onnx_files
+from helpers import plugin_packages
+from helpers import torch_captioners as of_torch
+from helpers.fleet import bundle_of, checkpoint, digest
+from helpers.hostile_text import HOSTILE, check_plain
 from service.contract.formats.checkpoint_header import FeatureEncoder
 
 ODD = [

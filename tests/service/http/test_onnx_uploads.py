@@ -7,31 +7,21 @@ import numpy as np
 import pytest
 from onnx import helper
 
-import contract_files
-import onnx_bundle_files as files
-import seen_pictures
-import tokenizer_files
-from fleet import bundle_of, digest
-from prescore.files import models
+from helpers import contract_files, synthetic_pictures, tokenizer_files
+from helpers import onnx_bundle_files as files
+from helpers.fleet import bundle_of, digest
 from service.contract.metrics import catalogue
 from workers.analysis.pregen_intervals import PregenColumns
 from workers.inference import columns, scoring
 from workers.inference.onnx import captioner
-from workers.sandbox import confinement
 
-pytestmark = [pytest.mark.processes]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("sandbox")]
 
 IMAGES = 6
 ROWS = np.random.default_rng(3).normal(size=(IMAGES, files.FEATURES)).astype(np.float32)
 PREPROCESSING = {"size": {"height": 8, "width": 6}, "resample": 2}
 TOP = {"tokens": {"top": 5}}
 PEOPLE = {f"{at}.jpg": ["a dog runs fast", "a red dog", "zebra"] for at in range(IMAGES)}
-
-
-@pytest.fixture(autouse=True)
-def needs_sandbox():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -120,7 +110,7 @@ def test_a_bundle_that_does_not_run_is_invalid_and_no_evaluation_begins(client, 
 def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, postgen, tmp_path):
     folder, bundle = tmp_path / "mine", tmp_path / "bundle"
     bundle.mkdir()
-    names = seen_pictures.write_dataset(bundle, IMAGES)
+    names = synthetic_pictures.write_dataset(bundle, IMAGES)
     answer = client.put("/v1/datasets/pictures", content=_packed(bundle))
     assert answer.status_code in (200, 201), answer.text
     files.of_pixels(folder, tokenizer_files.byte_pieces(), PREPROCESSING, (3, 8, 6))
@@ -130,7 +120,7 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
     assert (found["format"], found["state"], found["problem"]) == ("onnx", "ready", None)
     assert (found["inputs"], found["units"], found["encoder"]) == ("pixels", "pieces", None)
     one = captioner.read_onnx_captioner(folder)
-    encoded = one.tokens.encode(seen_pictures.sentences(IMAGES))
+    encoded = one.tokens.encode(synthetic_pictures.sentences(IMAGES))
     own = scoring.compute_columns(one, one.inputs(bundle, names), encoded)
     one.close()
     if units == "words":
@@ -146,7 +136,7 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
     assert f"units:{units}" in scores["sum_sum_prob_none"]["signature"]
     shown = client.get(f"{place}/tokens/{names[0]}").json()["captions"][0]["tokens"]
     said = [each["word"] for each in shown]
-    words = [*seen_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
+    words = [*synthetic_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
     assert said == words if units == "words" else said[-1] == "<end>"
     for changes, pointer in (({"dataset": "graphs/test"}, "/dataset"), (TOP, "/tokens/top")):
         answer = client.post("/v1/evaluations", json={**request, **changes})
@@ -162,23 +152,3 @@ def _packed(folder):
             for path in paths
         )
     )
-
-
-def test_a_dataset_of_other_features_is_refused_before_anything_is_computed(client, tmp_path):
-    rows = np.ones((IMAGES, 3), np.float32)
-    assert client.put("/v1/datasets/narrow", content=bundle_of(PEOPLE, rows)).status_code == 201
-    content = tar(files.write(tmp_path / "mine"))
-    put(client, content)
-    request = {"dataset": "narrow/test", "checkpoint": digest(content)}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 422, answer.text
-
-
-def test_the_client_sends_a_folder_as_a_tar_with_its_graphs(tmp_path):
-    folder = files.write(tmp_path / "mine")
-    (folder / "notes.txt").write_text("x")
-    assert models.is_package(folder)
-    content = b"".join(models.body(folder).chunks())
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        names = sorted(archive.getnames())
-    assert names == ["look.onnx", "prescore.json", "step.onnx", "vocabulary.json"]

@@ -2,21 +2,17 @@
 it, and what it asks for is computed before the answer comes.
 """
 
-import io
 import json
-import tarfile
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from safetensors import safe_open
 
-from builders import model, tensors
-from fleet import bundle, bundle_of, checkpoint, digest, upload
-from oracles import captioner as oracle
+from helpers.builders import model, tensors
+from helpers.fleet import bundle, bundle_of, checkpoint, digest, upload
+from helpers.submissions import evaluate, refuse, serve_datasets
 from service.engine.tables import task_rows
 from workers.inference import checkpoints
-from workers.inference.vocabulary import UNK
 
 MODEL, DATA = checkpoint(seed=11), bundle(20, seed=3)
 HEADLINE = ("mean_max_normcount_prefix0", "perplexity", "mean_join_normcount_filter0")
@@ -25,12 +21,7 @@ INSTANT = HEADLINE[0]  # from the prefix walk, which has no precision
 
 def _evaluated(client, **asked):
     """An evaluation of the checkpoint, which has succeeded."""
-    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "postgen": [], **asked}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code in (201, 202), answer.text
-    found = client.get(f"/v1/evaluations/{answer.json()['id']}").json()
-    assert found["status"] == "succeeded", found["tasks"]
-    return found
+    return evaluate(client, **{"checkpoint": digest(MODEL), "postgen": [], **asked})
 
 
 def _tokens(client, evaluation):
@@ -48,63 +39,16 @@ def _tasks(service, kind):
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        _furnish(service)
+    for service in serve_datasets(serve_here, tmp_path_factory, tiny=DATA):
+        with service.client() as client:
+            upload(client, MODEL)
         yield service
-
-
-def _furnish(service):
-    with service.client() as client:
-        assert client.put("/v1/datasets/tiny", content=DATA).status_code == 201
-        upload(client, MODEL)
 
 
 @pytest.fixture
 def plain(client):
     """As it is without options."""
     return _evaluated(client)
-
-
-@pytest.fixture(scope="module")
-def logps(tmp_path_factory):
-    """What the oracle makes of a caption of image 7: float64 log-probabilities, a row a token."""
-    path = tmp_path_factory.mktemp("oracle")
-    (path / "model").write_bytes(MODEL)
-    (path / "features").write_bytes(_member("features.safetensors"))
-    with safe_open(path / "model", "numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        words = json.loads(file.metadata()["vocabulary"])
-    with safe_open(path / "features", "numpy") as file:
-        row = json.loads(file.metadata()["ids"]).index("7.jpg")
-        features = file.get_tensor("features")[row].astype(np.float64)
-
-    def of(text):
-        ids = [words.index(word) if word in words else UNK for word in text.split()]
-        logits = oracle.forward("merge", "gru", tensors, features, ids)
-        return words, logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-
-    return of
-
-
-def _member(name):
-    with tarfile.open(fileobj=io.BytesIO(DATA)) as archive:
-        return archive.extractfile(name).read()
-
-
-@pytest.mark.long
-def test_the_likeliest_words_and_the_entropy_are_those_of_a_float64_softmax(client, logps):
-    for caption in _tokens(client, _evaluated(client, tokens={"top": 5, "entropy": True})):
-        words, logp = logps(caption["text"])
-        assert len(caption["tokens"]) == len(logp)
-        for token, row in zip(caption["tokens"], logp, strict=True):
-            order = np.argsort(-row)[:5]
-            names = ["<end>" if word == 0 else words[word] for word in order]
-            assert [top["word"] for top in token["tops"]] == names
-            found = [top["logp"] for top in token["tops"]]
-            np.testing.assert_allclose(found, row[order], atol=1e-5)
-            assert token["entropy"] == pytest.approx(-(np.exp(row) * row).sum(), abs=1e-5)
-            assert token["top"] == names[0]
-            assert token["top_logp"] == found[0]
 
 
 def test_tokens_that_were_not_asked_for_more_have_one_word_and_no_entropy(client, plain):
@@ -222,36 +166,18 @@ def test_captions_in_cocos_results_format_are_the_same_captions(client, place, t
     assert all(task["cached"] for task in answer.json()["tasks"])
 
 
-REFUSED = [
-    ({"precision": "fp16"}, "/precision"),
-    ({"tokens": {"top": 0}}, "/tokens/top"),
-    ({"tokens": {"top": 21}}, "/tokens/top"),
-    ({"tokens": {"entropy": 1}}, "/tokens/entropy"),
-    ({"tokens": {"tops": 2}}, "/tokens/tops"),
-    ({"decoding": {"length_power": -0.1}}, "/decoding/length_power"),
-    ({"decoding": {"length_power": 5.1}}, "/decoding/length_power"),
-    ({"decoding": {"length_power": "1"}}, "/decoding/length_power"),
-    ({"checkpoint": None, "captions": CAPTIONS, "precision": "bf16"}, "/precision"),
-    ({"checkpoint": None, "captions": CAPTIONS, "tokens": {}}, "/tokens"),
-]
-
-
-@pytest.mark.parametrize(("asked", "pointer"), REFUSED)
+@pytest.mark.parametrize(
+    ("asked", "pointer"),
+    [
+        ({"tokens": {"tops": 2}}, "/tokens/tops"),
+        ({"decoding": {"length_power": 5.1}}, "/decoding/length_power"),
+        ({"checkpoint": None, "captions": CAPTIONS, "precision": "bf16"}, "/precision"),
+        ({"checkpoint": None, "captions": CAPTIONS, "tokens": {}}, "/tokens"),
+    ],
+)
 def test_what_no_engine_could_do_is_refused_with_its_place(client, asked, pointer):
-    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "postgen": [], **asked}
-    refused = client.post("/v1/evaluations", json=request)
-    assert refused.status_code == 422
-    assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
-def test_a_length_power_is_a_number(client, number):
-    request = {"checkpoint": digest(MODEL), "dataset": "tiny/test", "decoding": {"length_power": 0}}
-    text = json.dumps(request).replace(": 0}", f": {number}}}")
-    refused = client.post(
-        "/v1/evaluations", content=text, headers={"Content-Type": "application/json"}
-    )
-    assert refused.json()["code"] == "malformed_json"
+    problem = refuse(client, **{"checkpoint": digest(MODEL), "postgen": [], **asked})
+    assert [error["pointer"] for error in problem["errors"]] == [pointer]
 
 
 def test_probes_swap_the_words_that_a_request_pairs(service, client):
@@ -266,11 +192,3 @@ def test_probes_swap_the_words_that_a_request_pairs(service, client):
     assert found["status"] == "succeeded"
     assert _tasks(service, "probe")[-1]["options"] == {"swaps": [["man", "woman"]]}
     assert found["probes"]["swap"]
-
-
-@pytest.mark.parametrize("pair", [["man"], ["man", "woman", "child"], ["man", 1], "mw", {"a": 1}])
-def test_a_swap_is_a_pair_of_words(client, pair):
-    asked = {"dataset": "tiny/test", "options": {"swaps": [pair]}}
-    refused = client.post("/v1/probes", json=asked)
-    assert refused.status_code == 422
-    assert refused.json()["errors"][0]["pointer"].startswith("/options/swaps/0")

@@ -5,17 +5,16 @@ import json
 import numpy as np
 import pytest
 
-import image_encoders
-from contract_files import line, tar, tar_entry
-from fleet import ENCODER, bundle_of, checkpoint, upload
+from helpers import image_encoders
+from helpers.contract_files import line, tar, tar_entry
+from helpers.fleet import ENCODER, bundle_of, checkpoint, upload
+from helpers.service_here import service_here
 from prescore import Client, InvalidArgument
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
-from service_here import service_here
 from workers.offline import assets
 
 pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
-from picture_files import GREYS, MOVING, RIGHT, WRONG
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 
@@ -41,12 +40,6 @@ def encoder(home, service):
     path = image_encoders.write(home / "e.safetensors")
     found = assets.add_asset("image-encoder", path, AssetFolders(home))["image-encoder"]
     return FeatureEncoder(name="random 0", digest=f"sha256:{found.sha256}")
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
 
 
 def _added(client, name, pictures, captions=CAPTIONS):
@@ -171,33 +164,6 @@ def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shi
     named = [(each["code"], each["image"]) for each in found["warnings"]]
     assert named == [("undecoded", None), ("undecoded", "1.jpg"), ("undecoded", "3.jpg")]
     assert found["warnings"][0]["detail"] == "2 of 5 pictures cannot be decoded"
-
-
-def test_of_pictures_of_every_kind_those_that_cannot_be_decoded_are_counted_and_named(
-    client, encoder
-):
-    wrong = {name: content for name, (content, _) in WRONG.items()} | MOVING
-    right = {**RIGHT, **GREYS}
-    mixed = dict(pair for both in zip(right.items(), wrong.items(), strict=False) for pair in both)
-    lines = b"".join(line(name, references=["w2 w3"]) for name in mixed | right)
-    _added(client, "kinds", mixed | right, lines)
-    model = upload(client, checkpoint(features=1280, encoder=encoder))
-    found = _submitted(client, model, "kinds/test").json()
-    assert found["status"] == "failed"
-    assert _tasks(found)["features"]["status"] == "done"
-    counted, *named = found["warnings"]
-    every = len(wrong) + len(right)
-    assert counted["detail"] == f"{len(wrong)} of {every} pictures cannot be decoded"
-    reasons = {each["image"]: each["detail"] for each in named}
-    said = {name: why for name, (_, why) in WRONG.items()} | dict.fromkeys(MOVING, "animated")
-    assert reasons.keys() == said.keys()
-    assert all(why in reasons[name] for name, why in said.items())
-    told = _tasks(found)["prefix"]["error"]["detail"]
-    assert all(repr(name) in told for name in wrong)
-    assert not any(repr(name) in told for name in right)
-    lines = b"".join(line(name, references=["w2 w3"]) for name in right)
-    _added(client, "right", right, lines)
-    assert _submitted(client, model, "right/test").json()["status"] == "succeeded"
 
 
 def test_where_pictures_or_the_encoder_are_missing_the_request_is_refused(client, encoder):

@@ -5,11 +5,11 @@ not fit.
 import numpy as np
 import pytest
 
-import attending_models as small
-from fleet import bundle_of, checkpoint, upload
+from helpers import attending_models as small
+from helpers.fleet import bundle_of, upload
+from helpers.service_here import service_here
 from oracles import attention as oracle
-from service_here import service_here
-from workers import checkpoints
+from workers.inference import checkpoints
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 
@@ -21,12 +21,6 @@ GRID = small.regions([4] * len(PEOPLE), seed=7)
 def service(tmp_path_factory):
     with service_here(tmp_path_factory.mktemp("places") / "home") as found:
         yield found
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +41,7 @@ def datasets(service):
 
 def _uploaded(client, tmp_path, of):
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, small.model(of, small.arrays(of)))
+    checkpoints.write_checkpoint(path, small.model(of, small.arrays(of)))
     return upload(client, path.read_bytes())
 
 
@@ -108,23 +102,3 @@ def test_a_dataset_of_another_kind_is_refused_at_once(
     assert answer.status_code == 422, answer.text
     assert words in answer.json()["detail"]
     assert answer.json()["errors"][0]["pointer"] == "/dataset"
-
-
-def test_a_checkpoint_of_vectors_does_not_take_places(client, datasets):
-    model = upload(client, checkpoint(features=5))
-    answer = _submitted(client, model, "grid/test")
-    assert answer.status_code == 422
-    assert (
-        "takes one vector of each image, and the dataset has features of a"
-        in (answer.json()["detail"])
-    )
-
-
-def test_the_latest_version_with_features_of_the_right_kind_is_taken(client, tmp_path):
-    """By a dataset without a version, as for features of another encoder."""
-    for content in (bundle_of(PEOPLE, GRID), bundle_of(PEOPLE, GRID[:, 0])):
-        assert client.put("/v1/datasets/both", content=content).status_code == 201
-    of = small.description("adaptive_attention", inputs="grid")
-    model = _uploaded(client, tmp_path, of)
-    scored = _submitted(client, model, "both/test").json()
-    assert (scored["status"], scored["dataset"]["version"]) == ("succeeded", "v1")

@@ -2,22 +2,18 @@
 network in Prescore's own form, and never mixed with what another version has computed.
 """
 
-import json
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import commanding
-import plugin_packages as packages
-from fleet import bundle, bundle_of, digest
+from helpers import plugin_packages as packages
+from helpers.fleet import bundle, bundle_of, digest
+from helpers.submissions import store_checkpoint, submit
 from service.engine import fleet_status
-from workers.inference.plugins import registry
 from workers.runtime.worker import record_plugins
-from workers.sandbox import confinement
 
 IMAGES = 8
 NEVER_ENDS = packages.changed(
@@ -62,12 +58,6 @@ def forgotten(service):
         connection.execute(fleet_status.plugins.delete())
 
 
-def _put(client, content):
-    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
-    assert answer.status_code in (200, 201), answer.text
-    return client.get(f"/v1/checkpoints/{digest(content)}").json()
-
-
 def _evaluated(client, content, **asked):
     request = {
         "dataset": "seen/test",
@@ -77,9 +67,7 @@ def _evaluated(client, content, **asked):
         "tokenizer": "none",
         **asked,
     }
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code in (201, 202), answer.text
-    return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+    return client.get(f"/v1/evaluations/{submit(client, **request)}").json()
 
 
 def _pregen(client, run):
@@ -92,7 +80,7 @@ def _pregen(client, run):
 def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, started):
     started("1.0")
     content, arrays = packages.checkpoint(note="a")
-    found = _put(client, content)
+    found = store_checkpoint(client, content)
     assert (found["format"], found["state"], found["problem"]) == ("plugin", "ready", None)
     assert found["plugin"] == {
         "name": "show-and-tell",
@@ -103,7 +91,7 @@ def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, s
     assert (found["units"], found["vocabulary_size"], found["config"]) == ("words", 50, None)
     assert found["parameters"] == sum(each.size for each in arrays.values())
     ours = packages.canonical(arrays)
-    _put(client, ours)
+    store_checkpoint(client, ours)
     runs = [_evaluated(client, each, tokens={"top": 3}) for each in (content, ours)]
     assert [run["status"] for run in runs] == ["succeeded"] * 2, runs[0]["tasks"]
     (theirs, signatures), (expected, _) = (_pregen(client, run) for run in runs)
@@ -135,12 +123,12 @@ def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, s
 
 def test_without_the_plug_in_it_is_invalid_and_says_which_there_are(client, started, service):
     content, _ = packages.checkpoint(prescore_plugin="other")
-    found = _put(client, content)
+    found = store_checkpoint(client, content)
     assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_unavailable")
     assert "'other'" in found["problem"]["detail"]
     assert "plug-ins there: none" in found["problem"]["detail"]
     started("1.0")
-    detail = _put(client, content)["problem"]["detail"]
+    detail = store_checkpoint(client, content)["problem"]["detail"]
     assert "show-and-tell (acme-captioners 1.0)" in detail
     request = {"dataset": "seen/test", "checkpoint": digest(content)}
     answer = client.post("/v1/evaluations", json=request)
@@ -149,19 +137,10 @@ def test_without_the_plug_in_it_is_invalid_and_says_which_there_are(client, star
     assert "'other'" in answer.json()["detail"]
 
 
-def test_a_worker_that_starts_without_it_has_it_no_longer(client, started, service):
-    started("1.0")
-    content, _ = packages.checkpoint(note="gone")
-    assert _put(client, content)["state"] == "ready"
-    fleet_status.store_plugins(service.records, [])
-    found = _put(client, content)
-    assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_unavailable")
-
-
 def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, started):
     content, _ = packages.checkpoint(note="versions")
     started("1.0")
-    _put(client, content)
+    store_checkpoint(client, content)
     first = _evaluated(client, content)
     again = _evaluated(client, content)
     started(
@@ -185,57 +164,13 @@ def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, s
     assert (found["state"], found["plugin"]["version"]) == ("ready", "2.0")
 
 
-def test_a_worker_with_another_version_fails_the_work_and_names_both(client, started, service):
-    """The one that started last has told of 2.0; the one that gets the task still has 1.0."""
-    content, _ = packages.checkpoint(note="mixed")
-    started("1.0")
-    _put(client, content)
-    fleet_status.store_plugins(
-        service.records, [registry.InstalledPlugin("show-and-tell", "acme-captioners", "2.0")]
-    )
-    run = _evaluated(client, content)
-    assert run["status"] == "failed"
-    tasks = {task["name"]: task for task in run["tasks"]}
-    error = tasks["checkpoint"]["error"]
-    assert error["code"] == "plugin_unavailable"
-    assert "acme-captioners 2.0" in error["detail"]
-    assert "acme-captioners 1.0" in error["detail"]
-    assert tasks["columns"]["status"] != "done"
-
-
-def test_what_the_plug_in_refuses_is_invalid_for_good(client, started):
-    started("1.0")
-    content, _ = packages.checkpoint(config={"feature_size": 5, "size": 9})
-    found = _put(client, content)
-    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
-    assert (
-        "show-and-tell (acme-captioners 1.0) refused it: config or tensors"
-        in found["problem"]["detail"]
-    )
-
-
-def test_what_a_plug_in_raises_fails_the_task_and_the_next_one_is_done(client, started):
-    content, _ = packages.checkpoint(note="raises")
-    started(
-        "3.0", packages.changed("return images", "raise OSError('\\x1b[31mno\\n' + 'x' * 9999)")
-    )
-    found = _put(client, content)
-    assert (found["state"], found["problem"]["code"]) == ("invalid", "plugin_failed")
-    detail = found["problem"]["detail"]
-    assert "show-and-tell (acme-captioners 3.0) failed in hidden: OSError" in detail
-    assert detail.isprintable()
-    assert len(detail) < 700
-    started("3.1")
-    assert _put(client, content)["state"] == "ready"
-
-
 def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(client, started):
     started("1.0", NEVER_ENDS)
     letters = {f"{at}.jpg": ["ab c", "b ca"] for at in range(3)}
     rows = np.random.default_rng(2).normal(size=(3, 5)).astype(np.float32)
     assert client.put("/v1/datasets/letters", content=bundle_of(letters, rows)).status_code == 201
     content = packages.of_pieces()
-    found = _put(client, content)
+    found = store_checkpoint(client, content)
     assert (found["state"], found["units"], found["vocabulary_size"]) == ("ready", "pieces", 6)
     for units, tokens in (("words", ["ab", "c", "<end>"]), ("pieces", [None] * 3 + ["<end>"])):
         run = _evaluated(client, content, dataset="letters/test", units=units)
@@ -253,15 +188,6 @@ def test_pieces_are_scored_as_words_unless_asked_and_captions_fit_the_model(clie
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/decoding/max_words"
-
-
-def test_a_tokenizer_that_the_library_refuses_makes_the_checkpoint_invalid(client, started):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
-    started()
-    found = _put(client, packages.of_pieces(**{"tokenizer.json": '{"model": {}}'}))
-    assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
-    assert found["problem"]["detail"].startswith("tokenizer.json describes no tokenizer: ")
 
 
 @pytest.mark.slow
@@ -286,22 +212,8 @@ def test_the_package_of_the_page_is_built_by_pip_and_its_file_is_scored(
         record_plugins(service.records)
         exec(compile(packages.writing(), packages.PAGE, "exec"), {})  # noqa: S102  our own page
         content = (tmp_path / "model.safetensors").read_bytes()
-        found = _put(client, content)
+        found = store_checkpoint(client, content)
         assert (found["state"], found["problem"]) == ("ready", None)
         assert found["plugin"]["version"] == "1.0"
         run = _evaluated(client, content)
         assert run["status"] == "succeeded", run["tasks"]
-
-
-@pytest.mark.slow
-def test_a_file_is_checked_and_submitted_by_the_commands(service, started, tmp_path):
-    started("1.0")
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(packages.checkpoint(note="by commands")[0])
-    told = CliRunner().invoke(commanding.prescore(), ["check", str(path)])
-    assert told.exit_code == 0, told.output
-    assert "show-and-tell (acme-captioners 1.0)" in told.stdout
-    asked = ["submit", str(path), "--dataset", "seen/test", "--postgen", "none", "--json", "--wait"]
-    done = CliRunner().invoke(commanding.prescore(), [*asked, "--url", service.url])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["status"] == "succeeded"

@@ -1,20 +1,17 @@
 """What goes wrong on our side, in process: the record away, and a defect of ours."""
 
-import asyncio
 import io
 import tarfile
 from pathlib import Path
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-import empty_record
-import interface
-import outside
-from fleet import free_port
+from helpers import outside, stored_records
+from helpers.fleet import free_port
+from helpers.submissions import ask_application
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
@@ -24,8 +21,6 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import datasets
 from service.engine.task_queue import RedisQueue, connect_redis
-from service.http import app
-from service.http.dependencies import AppParts
 from service.runs import run_lists
 
 
@@ -34,17 +29,9 @@ def _get(engine, tmp_path, path):
 
 
 def _ask(engine, blobs, method, path, content=None):
-    records = Records(engine)
     queue = RedisQueue(connect_redis("unix:///nowhere/redis"))
-    parts = AppParts.on(ServiceParts(records, blobs, queue, AssetFolders(Path("/nowhere"))))
-    transport = httpx.ASGITransport(app.create_app(parts), raise_app_exceptions=False)
-
-    async def ask():
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            return await client.request(method, path, content=content)
-
-    answer = asyncio.run(ask())
-    interface.check(answer)
+    parts = ServiceParts(Records(engine), blobs, queue, AssetFolders(Path("/nowhere")))
+    answer = ask_application(parts, method, path, content)
     engine.dispose()
     return answer
 
@@ -64,7 +51,7 @@ def test_a_record_that_is_away_is_503_and_a_time_to_come_back(tmp_path, path):
 
 
 def test_a_record_whose_connections_are_all_in_use_is_503_and_a_time_to_come_back(tmp_path):
-    url = empty_record.at(tmp_path).url
+    url = stored_records.open_empty_record(tmp_path).url
     engine = sa.create_engine(url, pool_size=1, max_overflow=0, pool_timeout=0.05)
     with engine.connect():
         answer = _get(engine, tmp_path, "/v1/evaluations")
@@ -104,7 +91,7 @@ def test_a_store_that_is_away_is_503_and_a_time_to_come_back(tmp_path, monkeypat
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     blobs = open_blobs("s3://bucket", tmp_path)
     answer = _ask(engine, blobs, "PUT", "/v1/datasets/captions", _captions(tmp_path))
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
@@ -121,7 +108,7 @@ def _captions(tmp_path):
 
 
 def test_a_defect_is_a_problem_that_tells_its_number_and_nothing_else(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     row = {"name": "d", "version": 1, "splits": "secret", "created_at": 0.0, "bytes": 0}
     row |= dict.fromkeys(("digest", "captions", "content"), "")
     with engine.begin() as connection:

@@ -6,10 +6,10 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-from fleet import bundle
+from helpers import command_app
+from helpers.fleet import bundle
+from helpers.service_here import service_here
 from prescore import Client
-from service_here import service_here
 
 PAGES = "https://scores.example.org"
 SAID = [{"image": f"{place}.jpg", "caption": "a w1"} for place in range(3)]
@@ -40,9 +40,9 @@ def test_the_client_and_its_commands_link_the_page(told, tmp_path, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     asked = [str(said), "--dataset", "three/test", "--url", service.url, "--postgen", "bleu"]
-    submitted = CliRunner().invoke(commanding.prescore(), ["submit", *asked])
+    submitted = CliRunner().invoke(command_app.prescore(), ["submit", *asked])
     assert f"{pages}/ui/evaluations/{submitted.stdout.strip()}" in submitted.stderr.splitlines()
-    gated = CliRunner().invoke(commanding.prescore(), ["gate", *asked, "--gate", "bleu_1 > 0.9"])
+    gated = CliRunner().invoke(command_app.prescore(), ["gate", *asked, "--gate", "bleu_1 > 0.9"])
     assert gated.exit_code == 1, gated.output
     identity = gated.stdout.split()[0]
     page = f"{pages}/ui/evaluations/{identity}"

@@ -7,7 +7,7 @@ import pytest
 import redis
 import sqlalchemy as sa
 
-from fleet import bundle, checkpoint, upload
+from helpers.fleet import bundle, checkpoint, upload
 from service.access import keys
 from service.contract.askers import Scope
 from service.engine import leases

@@ -3,12 +3,10 @@
 import errno
 from contextlib import contextmanager
 
-import httpx
 import pytest
 
-from fleet import bundle, checkpoint, digest, tus_creation, tus_part
-from service.access import keys
-from service.contract.askers import Scope
+from helpers.fleet import bundle, checkpoint, digest, tus_creation, tus_part
+from helpers.submissions import client_of_team
 from service.contract.quotas import Quotas, QuotaTable
 
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
@@ -21,22 +19,13 @@ def limited(serve_here, tmp_path):
 
     @contextmanager
     def serving(**quotas):
-        allowed = QuotaTable(Quotas(), {"red": Quotas(**quotas)})
+        allowed = QuotaTable(default=Quotas(), teams={"red": Quotas(**quotas)})
         with serve_here(tmp_path, allowed=allowed) as service:
-            red, blue = (
-                _client(service, keys.create_key(service.records, team, Scope.ADMIN)[1])
-                for team in ("red", "blue")
-            )
+            red, blue = (client_of_team(service, team) for team in ("red", "blue"))
             with red, blue:
                 yield red, blue, service
 
     return serving
-
-
-def _client(service, text):
-    return httpx.Client(
-        base_url=service.url, headers={"Authorization": f"Bearer {text}"}, timeout=60
-    )
 
 
 def _refused(answer, seconds):

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-import redis_server
+from helpers import redis_server
 from service.engine import task_queue
 from service.engine.task_queue import RedisQueue
 from service.http.middleware.rate_limits import RateLimiter

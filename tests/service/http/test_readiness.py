@@ -1,18 +1,16 @@
 """/readyz: 200 where the API takes requests, also without Redis; 503 where it cannot keep them."""
 
-import asyncio
 import sqlite3
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 import redis
 import sqlalchemy as sa
 
-import empty_record
-import interface
-from redis_server import Server
+from helpers import stored_records
+from helpers.redis_server import Server
+from helpers.submissions import ask_application
 from service.contract.assets import AssetFolders
 from service.engine import database
 from service.engine.blobs import FileBlobs
@@ -29,8 +27,6 @@ from service.engine.tables import (
     task_rows,
 )
 from service.engine.task_queue import RedisQueue, connect_redis
-from service.http import app
-from service.http.dependencies import AppParts
 
 pytestmark = pytest.mark.processes
 
@@ -48,15 +44,7 @@ def server(tmp_path_factory):
 def _ready(engine, folder, redis_url):
     queue = RedisQueue(connect_redis(redis_url))
     parts = ServiceParts(Records(engine), FileBlobs(folder), queue, AssetFolders(Path("/nowhere")))
-    transport = httpx.ASGITransport(app.create_app(AppParts.on(parts)), raise_app_exceptions=False)
-
-    async def ask():
-        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            return await client.get("/readyz")
-
-    answer = asyncio.run(ask())
-    interface.check(answer)
-    return answer
+    return ask_application(parts, "GET", "/readyz")
 
 
 @pytest.fixture
@@ -64,7 +52,7 @@ def ready(tmp_path, server):
     """Of a record and objects in these folders, with a worker."""
 
     def ask(record=tmp_path, objects=tmp_path):
-        engine = empty_record.at(record)
+        engine = stored_records.open_empty_record(record)
         try:
             return _ready(engine, objects, server.url)
         finally:
@@ -85,7 +73,7 @@ def test_without_redis_it_is_ready_and_says_so(tmp_path):
     server = Server(tmp_path)
     server.start()
     server.kill()
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     answer = _ready(engine, tmp_path, server.url)
     engine.dispose()
     assert (answer.status_code, answer.json()["workers"]) == (200, {})
@@ -141,7 +129,7 @@ def _damage(folder, name):
 
 
 def test_a_page_in_the_middle_of_a_large_table_is_seen_while_the_service_runs(tmp_path, server):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     with engine.begin() as connection:
         rows = [{"digest": f"{at:064}", "at": 1.0} for at in range(20_000)]
         connection.execute(deleted_objects.insert(), rows)
@@ -162,7 +150,7 @@ def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(database, "_LEAST_SECONDS", 0.0)
     monkeypatch.setattr(database, "_WAIT_SECONDS", 60.0)
     monkeypatch.setattr(database, "_SHARE", 0.0)
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     pages = SqlitePageCheck(engine)
     assert pages.findings() == []
     engine.dispose()
@@ -180,14 +168,14 @@ def test_on_a_record_that_is_damaged_it_is_not_ready(ready, tmp_path, table):
 
 
 def test_a_writer_at_work_does_not_make_it_unready(ready, tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     with engine.begin():  # holds SQLite's only place for a writer
         assert ready().status_code == 200
     engine.dispose()
 
 
 def test_a_record_that_cannot_be_written_is_not_ready(tmp_path, server):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     sa.event.listen(engine, "connect", lambda each, _: each.execute("PRAGMA query_only = ON"))
     answer = _ready(engine, tmp_path, server.url)
     engine.dispose()
@@ -197,7 +185,7 @@ def test_a_record_that_cannot_be_written_is_not_ready(tmp_path, server):
 
 def test_it_leaves_nothing_in_the_record(ready, tmp_path):
     ready()
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     with engine.connect() as connection:
         many = [
             connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract_files import line, tar, tar_entry
+from helpers.contract_files import line, tar, tar_entry
 
 PICTURE = b"\x89PNG\r\n\x1a\n, or what is called so"
 NAMES = {  # an image's name -> its references
@@ -26,12 +26,6 @@ def service(serve_here, tmp_path_factory):
             _added(client, "tiny", lines, [])
             _added(client, "tiny", [_line("0.jpg", ["another version"])], [])
         yield service
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
 
 
 def _added(client, name, lines, pictures):

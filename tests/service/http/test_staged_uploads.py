@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import os
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
 
@@ -14,9 +13,9 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-import outside
-from fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
-from service.access import keys
+from helpers import outside
+from helpers.fleet import bundle, checkpoint, digest, tus_creation, tus_part, until
+from helpers.submissions import client_of_team
 from service.contract.askers import Scope
 from service.contract.errors import StoreUnavailable, UploadComplete
 from service.contract.quotas import Quotas, QuotaTable
@@ -54,12 +53,6 @@ def store(record, s3_server, monkeypatch):
 def service(serve_here, tmp_path, store):
     with serve_here(tmp_path, **store) as service:
         yield service
-
-
-@pytest.fixture
-def client(service):
-    with service.client() as client:
-        yield client
 
 
 @pytest.fixture
@@ -156,13 +149,6 @@ def test_no_more_than_sixteen_are_told_at_once(client, data, monkeypatch):
     assert _ask(client, place)["parts"][0]["number"] == 17
     _send(client, place, data)
     assert _became(client, place)["location"]
-
-
-def test_a_dataset_too(client):
-    data = bundle(30, seed=next(SEEDS))
-    place = _begin(client, data, kind="dataset", name="parted", digest=digest(data))
-    _send(client, place, data)
-    assert _became(client, place)["location"] == "/v1/datasets/parted@v1"
 
 
 def test_two_who_begin_at_once_send_parts_of_one_file(service, client, data, monkeypatch):
@@ -344,34 +330,22 @@ def test_where_the_store_is_not_offered_the_service_gets_the_bytes(serve_here, t
         assert "append with PATCH" in refused.json()["detail"]
 
 
-@contextmanager
-def _team(service, team, scope=Scope.SUBMIT):
-    key = keys.create_key(service.records, team, scope)[1]
-    with httpx.Client(
-        base_url=service.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
-    ) as client:
-        yield client
-
-
-def test_other_teams_get_no_url(service, data):
-    with _team(service, "red") as red, _team(service, "blue") as blue:
-        place = _begin(red, data)
-        assert blue.post(f"{place}/parts").status_code == 404
-        _send(red, place, data)
-        assert _became(red, place)["location"]
-        assert blue.get(f"/v1/checkpoints/{digest(data)}").status_code == 404
-
-
 def test_a_dataset_is_published_by_who_may(service):
     data = bundle(5)
-    with _team(service, "red", Scope.PUBLISH) as red, _team(service, "red") as other:
+    with (
+        client_of_team(service, "red", Scope.PUBLISH) as red,
+        client_of_team(service, "red", Scope.SUBMIT) as other,
+    ):
         place = _begin(red, data, kind="dataset", name="parted")
         assert other.post(f"{place}/parts").status_code == 403
 
 
 def test_parts_count_among_the_bytes_that_a_team_may_send(serve_here, tmp_path, store, data):
-    allowed = QuotaTable(Quotas(), {"red": Quotas(upload_bytes=len(data) + 100)})
-    with serve_here(tmp_path, **store, allowed=allowed) as service, _team(service, "red") as red:
+    allowed = QuotaTable(default=Quotas(), teams={"red": Quotas(upload_bytes=len(data) + 100)})
+    with (
+        serve_here(tmp_path, **store, allowed=allowed) as service,
+        client_of_team(service, "red", Scope.SUBMIT) as red,
+    ):
         place = _begin(red, data)
 
         def used():

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families as families
 
-import empty_record
-import statements
-from documents import section, table
-from fleet import bundle_of
+from helpers import statements, stored_records
+from helpers.documents import section, table
+from helpers.fleet import bundle_of
+from helpers.stored_records import take_task
 from service.contract.plan.tasks import Blob, Task
 from service.engine import fleet_status, intake, leases
 from service.engine.records import Records
@@ -21,7 +21,6 @@ from service.engine.tables import deliveries, task_rows, webhooks
 from service.engine.task_queue import InProcessQueue
 from service.http import telemetry
 from service.http.telemetry import Telemetry
-from taking import take
 
 LATER = 1e12
 ALL_QUEUES = ["inference", "inference-now", "metrics", "parsing"]
@@ -52,7 +51,7 @@ def records(engine, monkeypatch):
 
 
 def test_counting_takes_a_small_part_of_the_time_however_often_it_is_asked(tmp_path, monkeypatch):
-    records, queue = Records(empty_record.at(tmp_path)), LongQueue()
+    records, queue = Records(stored_records.open_empty_record(tmp_path)), LongQueue()
     told = Telemetry(records, queue)
     with ThreadPoolExecutor(4) as pool:
         pages = set(pool.map(lambda _: _counts(told), range(20)))
@@ -99,7 +98,7 @@ def test_tasks_are_told_by_queue_and_state_and_the_longest_ready_one_by_its_age(
         long_ago = task_rows.update().where(task_rows.c.key == old.key)
         connection.execute(long_ago.values(ready_at=time.time() - 100))
         connection.execute(task_rows.update().values(created_at=5.0))  # that is not asked
-    assert take(records, other.key, "w") is not None
+    assert take_task(records, other.key, "w") is not None
     found = _numbers(records)
     assert found["prescore_queue_tasks", "inference-now", "ready"] == 2
     assert found["prescore_queue_tasks", "inference-now", "running"] == 1
@@ -113,7 +112,7 @@ def test_a_task_that_killed_its_process_is_quarantined_and_one_with_errors_faile
     _add(records, killer, wrong)
     error = {"code": "internal", "detail": "x"}
     for task, deaths in ((killer, leases.MAX_DEATHS), (wrong, 0)):
-        while (lease := take(records, task.key, "w")) is not None:
+        while (lease := take_task(records, task.key, "w")) is not None:
             leases.fail_attempt(records, lease, error, death=bool(deaths), retry=True)
     found = _numbers(records)
     assert found["prescore_queue_tasks", "inference-now", "failed"] == 2
@@ -181,7 +180,7 @@ def test_what_does_not_answer_is_down_and_the_rest_is_told(tmp_path, records):
 
 def test_no_number_reads_the_rows_of_tasks_or_attempts(tmp_path):
     """What is asked of a large record is in its indexes: the first of those that are ready, too."""
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     records = Records(engine)
     with statements.watched(engine) as found, records.reading() as connection:
         list(telemetry.collect_numbers(connection, time.time()))

@@ -10,16 +10,15 @@ import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-import commanding
-import image_encoders
-from contract_files import line, tar, tar_entry
+from helpers import command_app, image_encoders
+from helpers.contract_files import line, tar, tar_entry
 from prescore import Client, Refused
 from service.contract.plan import planning
 from service.engine.tables import attempts, datasets, task_rows, thumbnail_rows
 from service.stored import garbage, thumbnails
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
-from picture_files import (  # noqa: E402
+from helpers.picture_files import (  # noqa: E402
     BLUE,
     GREEN,
     GREYS,
@@ -200,20 +199,6 @@ def test_a_picture_that_cannot_be_decoded_is_told_by_name_and_the_others_are_sho
     assert all(_get(client, "mixed", name).status_code == 200 for name in right)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("empty.jpg", b""), ("other.jpg", saved(quarters(), "GIF"))]
-)
-def test_a_file_that_is_no_picture_by_its_first_bytes_is_refused_with_its_dataset(
-    client, name, content
-):
-    line_of = line(name, references=["w2"])
-    data = tar(tar_entry(b"captions.jsonl", line_of), tar_entry(f"images/{name}".encode(), content))
-    answer = client.put("/v1/datasets/refused", content=data)
-    assert answer.status_code == 422
-    assert f"line 1, 'images/{name}'" in answer.json()["detail"]
-    assert "expected a picture in JPEG, PNG or WebP" in answer.json()["detail"]
-
-
 def test_equal_pictures_are_made_small_once_whatever_dataset_has_them(client, service):
     same = image_encoders.photo(40)
     other = {"x.jpg": image_encoders.photo(41), "y.jpg": same}
@@ -363,7 +348,7 @@ def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
     monkeypatch.setenv("PRESCORE_URL", service.url)
     _added(client, "commanded", {}, more=["a.jpg"], shown=False)
     (tmp_path / "a.jpg").write_bytes(image_encoders.photo(81))
-    app = commanding.prescore()
+    app = command_app.prescore()
 
     def run(*words):
         return CliRunner().invoke(app, ["datasets", "images", *map(str, words)])
@@ -380,10 +365,3 @@ def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
     _missing(_get(client, "commanded", "a.jpg"), "not shown")
     assert run("commanded").exit_code == 2
     assert "no pictures to show" in run("commanded@v1", "--show").stderr
-
-
-def test_an_empty_name_is_no_path_of_the_interface(client):
-    answer = client.get("/v1/datasets/none/images/?size=large")
-    assert answer.status_code == 404
-    assert "pointer" not in answer.json()
-    assert "no path '/v1/datasets/none/images/'" in answer.json()["detail"]

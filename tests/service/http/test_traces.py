@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from fleet import bundle, checkpoint, until, upload
+from helpers.fleet import bundle, checkpoint, until, upload
+from helpers.span_recorder import keeping
 from service.engine.tables import task_rows
 from service.engine.tracing import contexts
-from spans_kept import keeping
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 WORDS = "w2 w3 secretword"

@@ -2,30 +2,20 @@
 pictures as the engine and the library themselves do.
 """
 
-import json
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import commanding
-import huggingface_folders as folders
-import seen_pictures
-from contract_files import tar, tar_entry
-from fleet import digest
+from helpers import huggingface_folders as folders
+from helpers import synthetic_pictures
+from helpers.contract_files import tar, tar_entry
+from helpers.fleet import digest
+from helpers.submissions import store_checkpoint, submit
 from workers.inference import checkpoints, columns, scoring
 from workers.metrics import pregen
-from workers.sandbox import confinement
 
-pytestmark = [pytest.mark.processes, pytest.mark.long]
+pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.usefixtures("sandbox")]
 
 IMAGES = 9
-
-
-@pytest.fixture(autouse=True)
-def needs_sandbox():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +26,7 @@ def saved(tmp_path_factory):
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle")
-    seen_pictures.write_dataset(folder, IMAGES)
+    synthetic_pictures.write_dataset(folder, IMAGES)
     return folder
 
 
@@ -55,29 +45,21 @@ def _packed(folder):
     )
 
 
-def _put(client, content):
-    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
-    assert answer.status_code == 201, answer.text
-    return client.get(f"/v1/checkpoints/{digest(content)}").json()
-
-
 def _evaluated(client, checkpoint, **asked):
     request = {"dataset": "seen/test", "checkpoint": checkpoint, "postgen": ["bleu_1"], **asked}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code in (201, 202), answer.text
-    return client.get(f"/v1/evaluations/{answer.json()['id']}").json()
+    return client.get(f"/v1/evaluations/{submit(client, **request)}").json()
 
 
 @pytest.mark.slow  # packages are verified and scored in test_packages.py
 def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle):
     content = _packed(saved.folder)
-    found = _put(client, content)
+    found = store_checkpoint(client, content)
     assert (found["format"], found["state"], found["problem"]) == ("huggingface", "ready", None)
     assert (found["inputs"], found["units"]) == ("pixels", "pieces")
     assert (found["encoder"], found["config"]) == (None, None)
     model = checkpoints.open_captioner(saved.folder)
     names = [f"{place:04}.png" for place in range(IMAGES)]
-    encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
+    encoded = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
     pieces = scoring.compute_columns(model, model.inputs(bundle, names), encoded)
     expected = {"pieces": pieces, "words": columns.merge_word_pieces(pieces, encoded.word_offsets)}
     for units, own in expected.items():
@@ -91,17 +73,17 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
         shown = client.get(f"/v1/evaluations/{run['id']}/tokens/{names[0]}").json()["captions"][0]
         words = [token["word"] for token in shown["tokens"]]
         if units == "words":
-            assert words == [*seen_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
+            assert words == [*synthetic_pictures.sentences(IMAGES)[0][0].split(), "<end>"]
 
 
 @pytest.mark.slow
 def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
     content = _packed(saved.folder)
-    rows = list(seen_pictures.pictures(IMAGES))
+    rows = list(synthetic_pictures.pictures(IMAGES))
     pixels = folders.processor(saved.kind)(rows, return_tensors="pt")["pixel_values"]
     model = checkpoints.open_captioner(saved.folder)
     for asked, how in (({}, {}), ({"beam": 3}, {"num_beams": 3})):
-        _put_again(client, content)
+        store_checkpoint(client, content)
         run = _evaluated(client, digest(content), decoding=asked, pregen=[])
         assert run["status"] == "succeeded", run["tasks"]
         items = client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
@@ -109,24 +91,6 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
             model.tokens.text(ids) for ids in saved.generated(pixels, max_new_tokens=20, **how)
         ]
         assert [item["caption"] for item in items] == expected
-
-
-def _put_again(client, content):
-    answer = client.put(f"/v1/checkpoints/{digest(content)}", content=content)
-    assert answer.status_code in (200, 201), answer.text
-
-
-def test_what_it_cannot_do_is_refused_at_once(client, saved, tmp_path):
-    content = _packed(saved.folder)
-    _put_again(client, content)
-    for asked, pointer in (
-        ({"dataset": "tiny/test"}, "/dataset"),
-        ({"tokens": {"top": 5}}, "/tokens/top"),
-    ):
-        request = {"dataset": "seen/test", "checkpoint": digest(content), **asked}
-        answer = client.post("/v1/evaluations", json=request)
-        assert answer.status_code == 422, answer.text
-        assert answer.json()["errors"][0]["pointer"] == pointer
 
 
 def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_path):
@@ -140,16 +104,5 @@ def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_pa
     name = next(iter(tensors))
     tensors[name].view(-1)[0] = np.nan
     save_file(tensors, broken / "model.safetensors", {"format": "pt"})
-    found = _put(client, _packed(broken))
+    found = store_checkpoint(client, _packed(broken))
     assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
-
-
-@pytest.mark.slow
-def test_a_folder_is_checked_and_submitted_by_the_commands(service, saved):
-    told = CliRunner().invoke(commanding.prescore(), ["check", str(saved.folder)])
-    assert told.exit_code == 0, told.output
-    assert "format:            huggingface" in told.stdout
-    asked = ["submit", str(saved.folder), "--dataset", "seen/test", "--postgen", "none", "--json"]
-    done = CliRunner().invoke(commanding.prescore(), [*asked, "--wait", "--url", service.url])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["status"] == "succeeded"

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
-from fleet import digest
 from fuzz.harnesses import CORPUS
 from fuzz.uploads import Uploads, right
+from helpers.fleet import digest
 
 SECONDS = float(os.environ.get("PRESCORE_FUZZ_SECONDS", "600"))
 STORIES = DirectoryBasedExampleDatabase(CORPUS / "uploads")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from fleet import checkpoint, upload
+from helpers.fleet import checkpoint, upload
 
 SEEDS = itertools.count(3000)
 

@@ -3,23 +3,21 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import httpx
 import pytest
 import redis
 import sqlalchemy as sa
 
-import ci_tokens
-import empty_record
-import next_revision
-import outside
-from fleet import Fleet, free_port, until
-from redis_server import Server
+from helpers import ci_tokens, outside, stored_records
+from helpers.fleet import Fleet, free_port
+from helpers.redis_server import Server
 from service.contract import findings
 from service.contract.findings import Finding
 from service.contract.metrics import catalogue
@@ -36,8 +34,12 @@ SECRET = "hush-hush"
 
 
 def _doctor(*options, **environment):
+    return _service("doctor", *options, **environment)
+
+
+def _service(*words, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "service", "doctor", *map(str, options)],
+        [sys.executable, "-m", "service", *map(str, words)],
         cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
@@ -125,11 +127,9 @@ def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(broken):
     assert result.returncode == 1
     assert "Traceback" not in result.stdout + result.stderr
     rows = _rows(result)
-    assert rows["torch"]["status"] == "unavailable"
-    assert "libtorch_cpu.so" in rows["torch"]["found"]
-    assert rows["Java"]["status"] == "unavailable"
-    assert "/nowhere/java" in rows["Java"]["found"]
-    assert rows["meteor"]["status"] == "unavailable"
+    for name, told in (("torch", "libtorch_cpu.so"), ("Java", "/nowhere/java"), ("meteor", "")):
+        assert rows[name]["status"] == "unavailable"
+        assert told in rows[name]["found"]
     assert rows["bleu"]["status"] == "warning"
     assert '"tokenizer": "none"' in rows["bleu"]["advice"]
     assert rows["home"]["status"] == rows["Redis"]["status"] == "ok"
@@ -190,16 +190,9 @@ def test_a_package_that_is_missing_is_a_row(tmp_path):
         assert f"No module named {module}" in rows[name]["found"]
 
 
-def test_a_setting_that_is_wrong_is_a_matter_of_usage(tmp_path):
-    result = _doctor("--home", tmp_path, PRESCORE_DEVICE="gpu")
-    assert result.returncode == 2
-    assert "PRESCORE_DEVICE" in result.stderr
-
-
 def test_a_file_where_home_should_be_is_told(tmp_path):
     (tmp_path / "home").write_text("")
-    (found,) = _probe("home", tmp_path / "home")
-    assert (found.status, found.needed) == ("unavailable", True)
+    found = _unavailable("home", tmp_path / "home")
     assert "Not a directory" in found.found
     assert "PRESCORE_HOME" in found.advice
 
@@ -210,6 +203,12 @@ def _probe(name, home, **settings):
     return findings.run_checks([probe for probe in probes if probe.name == name])
 
 
+def _unavailable(name, home, **settings):
+    (found,) = _probe(name, home, **settings)
+    assert (found.status, found.needed) == ("unavailable", True)
+    return found
+
+
 def test_what_looks_at_a_home_does_not_make_it(tmp_path):
     for name in ("home", "record", "blobs"):
         assert _probe(name, tmp_path / "home")
@@ -218,8 +217,7 @@ def test_what_looks_at_a_home_does_not_make_it(tmp_path):
 
 def test_a_redis_that_nobody_answers_for_is_told_without_its_password(tmp_path):
     url = f"redis://:{SECRET}@127.0.0.1:{free_port()}/0"
-    (found,) = _probe("Redis", tmp_path, redis_url=url)
-    assert (found.status, found.needed) == ("unavailable", True)
+    found = _unavailable("Redis", tmp_path, redis_url=url)
     assert "refused" in found.found
     assert SECRET not in str(found)
 
@@ -230,9 +228,8 @@ def test_a_redis_that_may_forget_is_unavailable(server, tmp_path):
     assert "version 6" in found.found
     with redis.Redis.from_url(server.url) as connection:
         connection.config_set("maxmemory-policy", "allkeys-lru")
-    (found,) = _probe("Redis", tmp_path, redis_url=server.url)
-    assert (found.status, found.needed) == ("unavailable", True)
-    assert "allkeys-lru, expected noeviction" in found.found
+    told = _unavailable("Redis", tmp_path, redis_url=server.url).found
+    assert "allkeys-lru, expected noeviction" in told
 
 
 def test_a_database_that_refuses_us_is_told_without_its_password(broken):
@@ -257,8 +254,7 @@ def test_a_database_that_refuses_us_is_told_without_its_password(broken):
     ],
 )
 def test_no_piece_of_a_password_is_shown_however_odd_the_url(tmp_path, url):
-    (found,) = _probe("record", tmp_path, database_url=url.format(port=free_port()))
-    assert (found.status, found.needed) == ("unavailable", True)
+    found = _unavailable("record", tmp_path, database_url=url.format(port=free_port()))
     if url != f"postgresql://{SECRET}":  # a host, by all that one can tell
         assert "hush" not in str(found)
 
@@ -286,16 +282,6 @@ def test_a_place_is_shown_without_user_password_and_options():
     assert doctor._place("sqlite:////srv/a@b/record.sqlite") == "sqlite:////srv/a@b/record.sqlite"
 
 
-def test_an_empty_record_is_migrated_by_serve(tmp_path):
-    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE something (id INTEGER)"))
-    engine.dispose()
-    (found,) = _probe("record", tmp_path)
-    assert found.status == "warning"
-    assert "at revision None" in found.found
-
-
 def _record_at(folder, revision):
     engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
     database.migrate_database(engine)
@@ -305,18 +291,22 @@ def _record_at(folder, revision):
     engine.dispose()
 
 
-def test_a_record_of_an_earlier_version_is_migrated_by_serve(tmp_path, monkeypatch):
-    _record_at(tmp_path, "0001")
-    next_revision.add(tmp_path / "migrations", "0001", monkeypatch)
+def test_a_record_of_an_earlier_version_or_none_is_migrated_by_serve(tmp_path, monkeypatch):
+    engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE something (id INTEGER)"))
+    engine.dispose()
     (found,) = _probe("record", tmp_path)
-    assert found.status == "warning"
-    assert "migrates by itself" in found.advice
+    assert (found.status, "at revision None" in found.found) == ("warning", True)
+    _record_at(tmp_path, "0001")
+    stored_records.add_revision(tmp_path / "migrations", "0001", monkeypatch)
+    (found,) = _probe("record", tmp_path)
+    assert (found.status, "migrates by itself" in found.advice) == ("warning", True)
 
 
 def test_a_record_of_a_later_version_is_unavailable(tmp_path):
     _record_at(tmp_path, "9999")
-    (found,) = _probe("record", tmp_path)
-    assert (found.status, found.needed) == ("unavailable", True)
+    found = _unavailable("record", tmp_path)
     assert "at revision 9999, this version's is 0" in found.found
     assert "later version" in found.advice
 
@@ -324,7 +314,7 @@ def test_a_record_of_a_later_version_is_unavailable(tmp_path):
 def test_a_record_that_is_damaged_where_nobody_reads_is_told(tmp_path):
     """An index of a table without rows, which `/readyz` does not read."""
     path = tmp_path / "record.sqlite"
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     (found,) = _probe("record's pages", tmp_path)
     assert found.status == "ok"
     with engine.connect() as connection:
@@ -335,25 +325,19 @@ def test_a_record_that_is_damaged_where_nobody_reads_is_told(tmp_path):
     with path.open("r+b") as stream:
         stream.seek((page - 1) * size)
         stream.write(b"\xa5" * size)
-    (found,) = _probe("record's pages", tmp_path)
-    assert (found.status, found.needed) == ("unavailable", True)
-    assert "damaged: " in found.found
+    assert "damaged: " in _unavailable("record's pages", tmp_path).found
     Records(database.open_database(f"sqlite:///{path}")).check()  # sees nothing
 
 
 def test_a_record_that_is_none_is_unavailable(tmp_path):
     (tmp_path / "record.sqlite").write_text("this is no database, and long enough to be seen")
-    (found,) = _probe("record", tmp_path)
-    assert found.status == "unavailable"
-    assert "not a database" in found.found
+    assert "not a database" in _unavailable("record", tmp_path).found
 
 
 def test_a_blob_store_that_cannot_be_written_is_unavailable(tmp_path):
     (tmp_path / "blobs").mkdir()
     (tmp_path / "blobs" / "objects").write_text("")
-    (found,) = _probe("blobs", tmp_path)
-    assert (found.status, found.needed) == ("unavailable", True)
-    assert "objects" in found.found
+    assert "objects" in _unavailable("blobs", tmp_path).found
 
 
 def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
@@ -363,26 +347,29 @@ def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
     (tmp_path / "blobs").mkdir()
     with tempfile.TemporaryDirectory(dir=elsewhere) as folder:
         (tmp_path / "blobs" / "objects").symlink_to(folder)
-        (found,) = _probe("blobs", tmp_path)
-    assert (found.status, found.needed) == ("unavailable", True)
+        found = _unavailable("blobs", tmp_path)
     assert "cross-device" in found.found
     assert "on the same file system" in found.advice
 
 
-def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, monkeypatch, s3_server):
+@pytest.fixture
+def bucket(monkeypatch, s3_server):
     url, environment = outside.new_bucket(s3_server)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    return url
+
+
+def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, bucket):
+    url = bucket
     (found,) = _probe("blobs", tmp_path / "home", blob_url=url)
     assert (found.status, found.found) == ("ok", f"{url}: objects can be written, read and deleted")
     assert not list(open_blobs(url, tmp_path / "copies").old(before=float("inf")))
     assert not (tmp_path / "home").exists()
 
 
-def test_the_store_is_asked_as_clients_will_ask_it(tmp_path, monkeypatch, s3_server):
-    url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+def test_the_store_is_asked_as_clients_will_ask_it(tmp_path, bucket, s3_server):
+    url = bucket
     (found,) = _probe("parts", tmp_path, blob_url=url, blob_public_url=s3_server)
     assert found.status == "ok"
     assert found.found.startswith(f"{s3_server}: clients can send parts of files")
@@ -400,8 +387,7 @@ def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monk
     for name, value in outside.CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
-    (found,) = _probe("blobs", tmp_path, blob_url="s3://bucket")
-    assert (found.status, found.needed) == ("unavailable", True)
+    found = _unavailable("blobs", tmp_path, blob_url="s3://bucket")
     assert outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(found)
     assert "AWS_" in found.advice
 
@@ -412,20 +398,12 @@ def test_a_service_that_is_not_there_is_no_reason_to_fail(tmp_path):
     assert "no answer from http://127.0.0.1:9" in found.found
 
 
-def test_something_else_at_the_services_address_is_told(tmp_path):
-    command = [sys.executable, "-m", "http.server", "--directory", tmp_path, "--bind", "127.0.0.1"]
-    port = free_port()
-    other = subprocess.Popen(
-        [*command, str(port)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
-    try:
-        _until_it_listens(port)
-        (found,) = doctor._service(f"http://user:{SECRET}@127.0.0.1:{port}")
-    finally:
-        other.terminate()
-        other.wait()
-    assert found.status == "warning"
-    assert "/livez says 404" in found.found
+def test_something_else_at_the_services_address_is_told():
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        Thread(target=other.serve_forever, daemon=True).start()
+        (found,) = doctor._service(f"http://user:{SECRET}@127.0.0.1:{other.server_port}")
+        other.shutdown()
+    assert (found.status, "/livez says 501" in found.found) == ("warning", True)
     assert SECRET not in str(found)
 
 
@@ -436,14 +414,6 @@ def test_what_a_ready_service_finds_wrong_is_told():
     with httpx.Client(transport=answers, base_url="http://here") as client:
         found = doctor._answering("here", client)
     assert (found.status, "Redis does not answer" in found.found) == ("warning", True)
-
-
-def _until_it_listens(port):
-    def listens():
-        with socket.socket() as caller:
-            return caller.connect_ex(("127.0.0.1", port)) == 0
-
-    until(listens, 10, "a server")
 
 
 def test_what_is_told_at_once_is_one_plain_line_on_a_terminal_alone(capsys, monkeypatch):
@@ -457,13 +427,10 @@ def test_what_is_told_at_once_is_one_plain_line_on_a_terminal_alone(capsys, monk
 
 
 def test_with_another_port_the_line_for_other_terminals_is_printed():
-    assert commands.format_greeting("http://127.0.0.1:8000", 8000) == (
-        "Prescore is ready at http://127.0.0.1:8000\n"
-    )
-    assert commands.format_greeting("http://127.0.0.1:8123", 8123).splitlines() == [
-        "Prescore is ready at http://127.0.0.1:8123",
-        "export PRESCORE_URL=http://127.0.0.1:8123",
-    ]
+    ready = "Prescore is ready at http://here"
+    assert commands.format_greeting("http://here", 8000) == f"{ready}\n"
+    other = f"{ready}\nexport PRESCORE_URL=http://here\n"
+    assert commands.format_greeting("http://here", 8123) == other
 
 
 def test_others_words_cannot_steer_the_terminal(capsys):
@@ -491,13 +458,15 @@ def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_pat
 
 @pytest.mark.parametrize("command", ["serve", "api"])
 def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(tmp_path, command):
-    path = tmp_path / "oidc.toml"
+    path, home = tmp_path / "oidc.toml", tmp_path / "home"
     path.write_text("[[issuers]]")
-    chosen = {"PRESCORE_OIDC": str(path), "PRESCORE_HOME": str(tmp_path / "home")}
-    words = [sys.executable, "-m", "service", command, "--port", str(free_port())]
-    result = subprocess.run(  # logs are set up for a whole process
-        words, cwd=ROOT, env={**os.environ, **chosen}, capture_output=True, text=True, check=False
-    )
+    chosen = {"PRESCORE_OIDC": str(path), "PRESCORE_HOME": str(home)}
+    result = _service(command, "--port", free_port(), **chosen)
     assert result.returncode == 2
     assert f"PRESCORE_OIDC: {path}: issuers[0].kind: expected a value" in result.stderr
-    assert not (tmp_path / "home").exists()
+    assert not home.exists()
+
+
+def test_a_setting_that_is_wrong_is_a_matter_of_usage(tmp_path):
+    result = _doctor("--home", tmp_path, PRESCORE_DEVICE="gpu")
+    assert (result.returncode, "PRESCORE_DEVICE" in result.stderr) == (2, True)

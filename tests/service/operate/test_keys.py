@@ -6,8 +6,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-import empty_record
+from helpers import command_app, stored_records
 from service.access import keys
 from service.engine.records import Records
 
@@ -16,20 +15,20 @@ KEY = re.compile(r"psk_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 @pytest.fixture
 def home(tmp_path):
-    empty_record.at(tmp_path).dispose()
+    stored_records.open_empty_record(tmp_path).dispose()
     return tmp_path
 
 
 @pytest.fixture
 def records(home):
-    made = Records(empty_record.at(home))
+    made = Records(stored_records.open_empty_record(home))
     yield made
     made.engine.dispose()
 
 
 def _keys(home, *words):
     """Its exit code, its output and its errors."""
-    result = CliRunner().invoke(commanding.prescore(), ["keys", *words, "--home", str(home)])
+    result = CliRunner().invoke(command_app.prescore(), ["keys", *words, "--home", str(home)])
     return result.exit_code, result.stdout, result.stderr
 
 

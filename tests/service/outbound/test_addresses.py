@@ -28,19 +28,18 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("address", PUBLIC)
-def test_what_is_public_may_be_connected_to(address):
-    assert classify_address(address) is AddressStanding.PUBLIC
+STANDINGS = {
+    AddressStanding.PUBLIC: PUBLIC,
+    AddressStanding.INTERNAL: INTERNAL,  # for hosts that an operator names, alone
+    AddressStanding.NEVER: [each for group in NEVER.values() for each in group],
+}
 
 
-@pytest.mark.parametrize("address", INTERNAL)
-def test_what_is_inside_is_for_named_hosts_alone(address):
-    assert classify_address(address) is AddressStanding.INTERNAL
-
-
-@pytest.mark.parametrize("address", [each for group in NEVER.values() for each in group])
-def test_what_means_something_else_is_never_connected_to(address):
-    assert classify_address(address) is AddressStanding.NEVER
+@pytest.mark.parametrize(
+    ("address", "standing"), [(at, standing) for standing, some in STANDINGS.items() for at in some]
+)
+def test_an_address_is_public_or_internal_or_never_connected_to(address, standing):
+    assert classify_address(address) is standing
 
 
 @pytest.mark.parametrize("text", ["localhost", "127.1", "0x7f.0.0.1", "2130706433", "", "[::1]"])

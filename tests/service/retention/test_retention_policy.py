@@ -6,8 +6,8 @@ import time
 import pytest
 import sqlalchemy as sa
 
-import stored_versions
-from in_process import enter_scores, on_split
+from helpers import stored_records
+from helpers.stored_records import enter_scores, on_split
 from service.engine import history, summaries
 from service.engine.records import Records
 from service.engine.tables import (
@@ -31,8 +31,12 @@ POLICY = RetentionPolicy(keep_days=30, protected=frozenset({"branch=main"}))
 def records(engine):
     found = Records(engine)
     facts = {"splits": {"test": {"images": 4, "references": 8}}, "features": None}
-    stored_versions.add(found, "tiny", f"sha256:{'a' * 64}", facts)
+    stored_records.add_version(found, "tiny", f"sha256:{'a' * 64}", facts)
     return found
+
+
+def _expire(records, policy=POLICY):
+    return retention_policy.apply_policy(records, policy)["expired"]
 
 
 def _run(records, identity, *, days, score=None, kind="evaluation", ended=True, **marks):
@@ -66,18 +70,17 @@ def _there(records):
         return set(connection.execute(sa.select(runs.c.id)).scalars())
 
 
-def test_what_ended_too_long_ago_goes_and_the_rest_stays(records):
+def test_what_ended_too_long_ago_goes_as_the_services_doing_and_the_rest_stays(records):
     _run(records, "ev_old", days=31)
     _run(records, "ev_new", days=29)
     _run(records, "ev_going", days=31, ended=False)
-    assert retention_policy.apply_policy(records, POLICY)["expired"] == 1
+    assert _expire(records, RetentionPolicy()) == 0
+    assert _expire(records) == 1
     assert _there(records) == {"ev_new", "ev_going"}
-
-
-def test_nothing_goes_where_nobody_said_how_long(records):
-    _run(records, "ev_old", days=9999)
-    assert retention_policy.apply_policy(records, RetentionPolicy())["expired"] == 0
-    assert _there(records) == {"ev_old"}
+    with records.reading() as connection:
+        found = connection.execute(sa.select(audit).where(audit.c.action == "run.expired")).one()
+    assert (found.object, found.address, found.key) == ("ev_old", "", None)
+    assert json.loads(found.detail) == {"days": 30}
 
 
 def test_protected_labels_the_best_and_what_is_needed_stay(records):
@@ -89,7 +92,7 @@ def test_protected_labels_the_best_and_what_is_needed_stay(records):
     _run(records, "ev_going", days=1, ended=False)
     with records.transaction() as connection:
         connection.execute(run_names.insert().values(run_id="ev_going", name="ev_baseline"))
-    assert retention_policy.apply_policy(records, POLICY)["expired"] == 2
+    assert _expire(records) == 2
     assert _there(records) == {"ev_main", "ev_best", "ev_baseline", "ev_going"}
     with records.reading() as connection:
         assert set(connection.execute(sa.select(score_rows.c.run_id)).scalars()) == {
@@ -101,17 +104,8 @@ def test_probes_trainings_and_studies_stay(records):
     for prefix, kind in (("pb", "probes"), ("ln", "training"), ("st", "study")):
         _run(records, f"{prefix}_1", days=999, kind=kind)
     _run(records, "cp_1", days=999, kind="comparison")
-    assert retention_policy.apply_policy(records, POLICY)["expired"] == 1
+    assert _expire(records) == 1
     assert len(_there(records)) == 3
-
-
-def test_each_run_that_goes_is_noted_as_done_by_the_service(records):
-    _run(records, "ev_old", days=31)
-    retention_policy.apply_policy(records, POLICY)
-    with records.reading() as connection:
-        found = connection.execute(sa.select(audit).where(audit.c.action == "run.expired")).one()
-    assert (found.object, found.address, found.key) == ("ev_old", "", None)
-    assert json.loads(found.detail) == {"days": 30}
 
 
 def test_a_transaction_takes_few_runs_and_a_round_goes_on_with_the_rest(records, monkeypatch):
@@ -120,7 +114,7 @@ def test_a_transaction_takes_few_runs_and_a_round_goes_on_with_the_rest(records,
         _run(records, f"ev_{number}", days=40 + number)
     assert retention_policy._expire(records, POLICY, time.time()) == 2
     assert _there(records) == {f"ev_{number}" for number in range(5)}, "the oldest go first"
-    assert retention_policy.apply_policy(records, POLICY)["expired"] == 5
+    assert _expire(records) == 5
 
 
 def test_attempts_of_long_ago_are_only_counted(records):

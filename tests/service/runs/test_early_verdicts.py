@@ -6,8 +6,9 @@ import time
 import pytest
 import sqlalchemy as sa
 
-import empty_record
-from estimated_plans import with_estimate
+from helpers import stored_records
+from helpers.estimated_plans import with_estimate
+from helpers.stored_records import take_task
 from service.contract.plan import estimates
 from service.contract.plan.planning import CheckpointPlanner, Plan
 from service.contract.plan.postgen import PostgenRequest
@@ -22,7 +23,6 @@ from service.engine.tables import (
     task_rows,
 )
 from service.runs import verdicts
-from taking import take
 
 SIGNATURE = {"cider_d": "cider_d|refs:5|df:corpus(n=1000)|v:2"}
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50}
@@ -31,7 +31,7 @@ PREGEN = {"mean_max_normcount_prefix0": 0.3, "geomean_join_pplx_none": 20.0}
 
 @pytest.fixture
 def records(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield Records(engine)
     engine.dispose()
 
@@ -77,7 +77,7 @@ def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 
 
 
 def _do(records, task, summary=None):
-    lease = take(records, task.key, "w")
+    lease = take_task(records, task.key, "w")
     assert lease is not None, (task.kind, task.parameters)
     return leases.finish_attempt(records, lease, f"sha256:{task.key}", summary or {})
 
@@ -138,7 +138,7 @@ def test_what_is_left_is_not_decoded(records):
     _insert(records, plan)
     _begin(records, plan)
     third = plan.named["captions"].parts[2]
-    begun = take(records, third.key, "w")
+    begun = take_task(records, third.key, "w")
     _look(records, plan, 0, 0.2, 0.3)
     rest = plan.named["captions"].parts[1:]
     assert _statuses(records, *rest, plan.named["captions"], plan.named["spice"]) == {"canceled"}
@@ -207,7 +207,7 @@ def test_after_a_failure_it_ends_with_its_tasks(records):
     plan = _plan()
     _insert(records, plan)
     _begin(records, plan)
-    lease = take(records, plan.named["prefix"].key, "w")
+    lease = take_task(records, plan.named["prefix"].key, "w")
     leases.fail_attempt(records, lease, {"code": "x", "detail": "y"}, death=False, retry=False)
     _look(records, plan, 0, 0.5, 0.6)
     assert _evaluation(records)[0] == "running"
@@ -261,7 +261,7 @@ def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
         _do(records, part)
     _do(records, plan.named["captions"])
     _insert(records, other, "ev_2", until="done")
-    lease = take(records, other.named["estimate"].parts[0].key, "w")
+    lease = take_task(records, other.named["estimate"].parts[0].key, "w")
     assert lease.inputs["captions0"] == f"sha256:{plan.named['captions'].parts[0].key}"
     assert _statuses(records, *plan.named["captions"].parts) == {"done"}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-import empty_record
+from helpers import stored_records
+from helpers.statements import watched
 from service.contract.api.analyses import ProbesRequest
 from service.engine.records import Records
 from service.engine.tables import labels, runs
 from service.runs import probes
 from service.stored.datasets import PinnedSplit
-from statements import watched
 
 SPLIT = PinnedSplit("d", 1, "sha256:d", "sha256:c", "test", ("test",), 10, None)
 ROW = {
@@ -27,7 +27,7 @@ ROW = {
 
 @pytest.fixture
 def records(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield Records(engine)
     engine.dispose()
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-import stored_versions
-from in_process import enter_scores, on_split, parts_on
+from helpers import stored_records
+from helpers.stored_records import enter_scores, on_split, parts_on
 from service.contract.errors import InvalidCursor, InvalidRequest, NotFound, UnknownMetric
 from service.engine.records import Records
 from service.engine.tables import labels, runs
@@ -22,7 +22,7 @@ FACTS = {"splits": {"test": {"images": 9, "references": 45}}, "features": None}
 @pytest.fixture
 def records(engine):
     records = Records(engine)
-    stored_versions.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "a" * 64, FACTS)
     return records
 
 
@@ -178,14 +178,16 @@ def test_a_sheet_says_what_the_page_says(records):
 
 def test_the_split_is_the_only_one_or_test(records):
     splits = {name: {"images": 1, "references": 1} for name in ("val", "dev")}
-    stored_versions.add(records, "two", "sha256:" + "b" * 64, {"splits": splits, "features": None})
+    stored_records.add_version(
+        records, "two", "sha256:" + "b" * 64, {"splits": splits, "features": None}
+    )
     _ended(records, 1, 0.5, dataset="two/val")
     with pytest.raises(InvalidRequest, match="dev, val"):
         leaderboard.build_leaderboard(parts_on(records), _asked("two"))
     assert len(leaderboard.build_leaderboard(parts_on(records), _asked("two", "val")).items) == 1
     with pytest.raises(NotFound, match="no split"):
         leaderboard.build_leaderboard(parts_on(records), _asked("coco", "val"))
-    stored_versions.add(records, "coco", "sha256:" + "d" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "d" * 64, FACTS)
     assert leaderboard.build_leaderboard(parts_on(records), _asked()).dataset.version == "v2"
     assert (
         leaderboard.build_leaderboard(parts_on(records), _asked("coco@v1")).dataset.version == "v1"

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fleet import bundle
+from helpers.fleet import bundle
 from prescore.models import runs
 from prescore.models.identifiers import Timestamp
 from prescore.models.runs import DatasetPinned, Oddity, Run

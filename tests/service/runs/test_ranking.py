@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import stored_versions
-from in_process import enter_scores, on_split, parts_on
+from helpers import stored_records
+from helpers.stored_records import enter_scores, on_split, parts_on
 from service.contract.metrics import catalogue
 from service.contract.metrics.draws import DRAWS
 from service.engine.records import Records
@@ -27,7 +27,7 @@ WEIGHTS = np.random.default_rng(1).multinomial(IMAGES, np.full(IMAGES, 1 / IMAGE
 @pytest.fixture
 def records(engine):
     records = Records(engine)
-    stored_versions.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "a" * 64, FACTS)
     return records
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-import stored_versions
+from helpers import stored_records
 from service.contract.api.analyses import StudyRequest
 from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidRequest, NotFound
@@ -48,7 +48,7 @@ def _add(records, name, images):
     splits = {"test": {"images": images, "references": 45}}
     digest = _digest(name)
     features = {"encoder": {"name": "e", "digest": "none"}, "size": 5}
-    stored_versions.add(records, name, digest, {"splits": splits, "features": features})
+    stored_records.add_version(records, name, digest, {"splits": splits, "features": features})
 
 
 def _digest(text):
@@ -460,6 +460,8 @@ def test_the_split_is_asked_for_as_for_a_board(parts):
     with pytest.raises(NotFound, match="has no split 'val'"):
         _told(parts, split="val")
     splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
-    stored_versions.add(parts.records, "two", _digest("two"), {"splits": splits, "features": None})
+    stored_records.add_version(
+        parts.records, "two", _digest("two"), {"splits": splits, "features": None}
+    )
     with pytest.raises(InvalidRequest, match="has the splits train, val"):
         correlations.find_correlations(parts, CorrelationsQuery("two"))

@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-import in_process
-import stored_versions
+from helpers import stored_records
 from service.contract.plan import planning
 from service.engine.records import Records
 from service.stored import checkpoints
@@ -28,7 +27,9 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
     """
     records = Records(engine)
     splits = {f"split {at}": {"images": 1, "references": 1} for at in range(70_000)}
-    stored_versions.add(records, "many", f"sha256:{1:064}", {"splits": splits, "features": None})
+    stored_records.add_version(
+        records, "many", f"sha256:{1:064}", {"splits": splits, "features": None}
+    )
     checkpoints.add(records, ONE, 10, FACTS)
     began = time.process_time()
     found = checkpoints.get(records, ONE)
@@ -37,7 +38,7 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
 
 
 def test_a_bundle_is_converting_until_its_task_has_verified_it(engine):
-    records, parts = Records(engine), in_process.parts_on(Records(engine))
+    records, parts = Records(engine), stored_records.parts_on(Records(engine))
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
     checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
     checkpoints.prepare_checkpoint(parts, TWO)

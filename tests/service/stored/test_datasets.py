@@ -2,8 +2,8 @@
 
 import pytest
 
-import stored_versions
-from contract_files import line, tar, tar_entry
+from helpers import stored_records
+from helpers.contract_files import line, tar, tar_entry
 from service.engine.records import Records
 from service.stored import datasets
 
@@ -16,7 +16,9 @@ def records(engine):
 def test_pages_of_datasets_neither_repeat_nor_skip(records):
     names = ["b", "a", "a.c", "a", "b", "A", "b"]
     for at, name in enumerate(names):
-        stored_versions.add(records, name, f"sha256:{at:064}", {"splits": {}, "features": None})
+        stored_records.add_version(
+            records, name, f"sha256:{at:064}", {"splits": {}, "features": None}
+        )
     whole, more = datasets.list_versions(records, 100)
     assert not more
     assert len(whole) == len(names)
@@ -38,7 +40,7 @@ def test_what_was_stored_without_a_file_of_its_images_is_read_all_the_same(recor
     lines = [line(f"{at}.jpg", references=["a cat"] * 200, id=at) for at in range(3)]
     digest = blobs.put(tar(tar_entry(b"captions.jsonl", b"".join(lines))))
     facts = {"splits": {"test": {"images": 3, "references": 600}}, "features": None}
-    stored_versions.add(records, "old", digest, facts)
+    stored_records.add_version(records, "old", digest, facts)
     for _ in range(2):
         split = datasets.open_pinned_split(blobs, datasets.pin_split(records, "old/test"))
         assert [item.image for item in split.items] == ["0.jpg", "1.jpg", "2.jpg"]

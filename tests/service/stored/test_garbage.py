@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-import stored_versions
+from helpers import stored_records
+from helpers.stored_records import take_task
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases
 from service.engine.records import Records
 from service.stored import checkpoints, garbage
-from taking import take
 
 NAMED = ("checkpoint", "dataset", "captions", "result", "sent")
 OLD = -60.0  # a grace period that ends a minute from now: everything is old
@@ -25,31 +25,20 @@ def _add(records, *tasks):
         intake.add_tasks(records, connection, tasks, deadline=1e12)
 
 
-def test_what_a_row_names_stays_and_the_rest_goes(records, blobs):
+def test_what_a_row_names_or_is_young_stays_and_the_rest_goes(records, blobs, monkeypatch):
+    monkeypatch.setattr(garbage, "_BATCH", 3)
     kept = {name: blobs.put(name.encode()) for name in NAMED}
     lost = [blobs.put(b"came too late"), blobs.put(b"never recorded")]
     checkpoints.add(records, kept["checkpoint"], 10, {})
     facts = {"splits": {}, "features": None}
-    stored_versions.add(records, "d", kept["dataset"], facts, kept["captions"])
+    stored_records.add_version(records, "d", kept["dataset"], facts, kept["captions"])
     task = Task("bleu", {"captions": Blob(kept["sent"])}, {})
     _add(records, task)
-    leases.finish_attempt(records, take(records, task.key, "w"), kept["result"], {})
+    leases.finish_attempt(records, take_task(records, task.key, "w"), kept["result"], {})
+    assert garbage.collect_garbage(records, blobs, grace=60) == 0
     assert garbage.collect_garbage(records, blobs, OLD) == 2
     assert all(blobs.has(digest) for digest in kept.values())
     assert not any(blobs.has(digest) for digest in lost)
-
-
-def test_what_is_young_stays(records, blobs):
-    digest = blobs.put(b"on its way into the record")
-    assert garbage.collect_garbage(records, blobs, grace=60) == 0
-    assert blobs.has(digest)
-
-
-def test_more_than_a_batch_is_collected(records, blobs, monkeypatch):
-    monkeypatch.setattr(garbage, "_BATCH", 3)
-    for at in range(8):
-        blobs.put(bytes([at]))
-    assert garbage.collect_garbage(records, blobs, OLD) == 8
 
 
 @pytest.mark.long

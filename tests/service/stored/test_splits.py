@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contract_files import line, tar, tar_entry
+from helpers.contract_files import line, tar, tar_entry
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
 from service.stored import judge_process, splits
@@ -46,9 +46,11 @@ def test_every_image_is_found_by_place_and_by_name(tmp_path_factory, lines, data
     ]
     path = _bundle(folder, [f"{each}\n".encode() for each in made])
     facts = _written(path, folder / "images")["facts"]
-    assert facts["splits"] == bundles.count_splits(path)
-    for name in facts["splits"]:
+    assert list(facts["splits"]) == bundles.list_splits(path)
+    for name, counts in facts["splits"].items():
         items = bundles.read_split(path, name)
+        references = sum(len(item.references) for item in items)
+        assert counts == {"images": len(items), "references": references}
         found = splits.open_split(folder / "images", name)
         assert list(found.items) == items
         with found.places() as places:

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from contract_files import line, tar, tar_entry
+from helpers.contract_files import line, tar, tar_entry
 from service.contract.formats.bundles.files import compute_content_digests
 from service.engine.records import Records
 from service.stored import dataset_versions, datasets
@@ -28,7 +28,6 @@ def put(records, blobs, tmp_path):
         images.write_bytes(b"")
         with blobs.upload() as upload:
             upload.write(data)
-            upload.flush()
             with captions.open("wb") as copy:
                 content = compute_content_digests(upload.path, copy)
             arrived = dataset_versions.JudgedBundle(upload, FACTS, content, captions, images)
@@ -56,13 +55,9 @@ def test_a_version_is_its_content(put, blobs):
 def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs, records):
     files = _files("captions.jsonl", "images/a")
     first, _ = put(files)
-    for digest in (first.digest, first.captions):
-        _lose(blobs, digest)
+    _lose(blobs, first.digest, first.captions)
     assert put(files) == (first, False)
-    assert blobs.has(first.digest)
-    assert blobs.has(first.captions)
-    for digest in (first.digest, first.captions):
-        _lose(blobs, digest)
+    _lose(blobs, first.digest, first.captions)
     again, is_new = put(dict(reversed(files.items())))
     assert is_new
     assert again.content == first.content
@@ -85,18 +80,12 @@ def test_two_that_come_at_once_are_one_version(records, tmp_path):
 
 
 def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
-    def add(at, captions, encoder):
-        features = encoder and _features(encoder)
-        content = dataset_versions.ContentDigests(
-            _digest(f"{at}".encode()), _digest(captions.encode())
-        )
-        facts = FACTS | {"features": features}
+    versions = [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
+    for at, (captions, encoder) in enumerate(versions):
+        digests = _digest(f"{at}".encode()), _digest(captions.encode())
+        content = dataset_versions.ContentDigests(*digests)
+        facts = FACTS | {"features": encoder and _features(encoder)}
         dataset_versions.add_dataset_version(records, "d", f"sha256:{at:064}", facts, content)
-
-    for at, (captions, encoder) in enumerate(
-        [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
-    ):
-        add(at, captions, encoder)
     latest = datasets.pin_split(records, "d/test")
     wanted = {"vgg": 3, "clip": 4, "other": 5}
     for encoder, version in wanted.items():
@@ -117,5 +106,6 @@ def _digest(data):
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _lose(blobs, digest):
-    assert blobs.delete_old(digest, float("inf"))
+def _lose(blobs, *digests):
+    for digest in digests:
+        assert blobs.delete_old(digest, float("inf"))

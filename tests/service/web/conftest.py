@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import page_runs
-from fleet import bundle
+from helpers import page_runs
+from helpers.fleet import bundle
 
 
 class Browser:

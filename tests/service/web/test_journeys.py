@@ -2,9 +2,9 @@
 
 import pytest
 
-from contract_files import line, tar, tar_entry
-from fleet import checkpoint, upload
-from page_runs import submitted
+from helpers.contract_files import line, tar, tar_entry
+from helpers.fleet import checkpoint, upload
+from helpers.page_runs import submitted
 
 pytestmark = pytest.mark.processes
 
@@ -101,7 +101,7 @@ def test_a_failed_evaluation_says_why(window, service):
 def pictured(service) -> str:
     """An evaluation on a dataset whose pictures are shown; that of 2.png cannot be decoded."""
     pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
-    from picture_files import quarters, saved
+    from helpers.picture_files import quarters, saved
 
     lines = b"".join(line(f"{at}.png", references=["w2 w3", "w5"]) for at in range(3))
     contents = [saved(quarters(), "PNG")] * 2 + [saved(quarters(), "PNG")[:60]]

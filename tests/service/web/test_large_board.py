@@ -2,9 +2,8 @@
 
 import pytest
 
-import page_runs
-import seeding
-from fleet import bundle
+from helpers import page_runs, seeding
+from helpers.fleet import bundle
 from service.engine.tables import runs
 
 pytestmark = pytest.mark.processes
@@ -39,7 +38,7 @@ def large(serve_here, many, tmp_path_factory):
         with service.client() as client:
             assert client.put("/v1/datasets/tiny", content=bundle(40)).status_code == 201
             page_runs.training(client)
-        seeding.fill(service.records, many)
+        seeding.multiply(service.records, many // 3 + 1, at=61)  # of three evaluations
         with (
             service.records.engine.begin() as connection
         ):  # copies have times that are still to come

@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from page_runs import submitted
+from helpers.page_runs import submitted
 from service.access import keys
 from service.contract.askers import Scope
 

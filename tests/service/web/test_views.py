@@ -5,11 +5,10 @@ from statistics import median
 
 import pytest
 
-import page_runs
 import prescore
-import trained
-from fleet import Fleet, bundle, upload
-from page_runs import IMAGES, submitted
+from helpers import page_runs, shape_trainings
+from helpers.fleet import Fleet, bundle, upload
+from helpers.page_runs import IMAGES, submitted
 from workers.lab import shapes
 
 pytestmark = pytest.mark.processes
@@ -465,7 +464,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     with prescore.Client(service.url) as library:
         library.add_dataset("past", folder)
     with service.client() as client:
-        paths = (path for seed in range(3) for path in trained.checkpoints(folder, seed))
+        paths = (path for seed in range(3) for path in shape_trainings.checkpoints(folder, seed))
         for number, path in enumerate(paths):
             submitted(
                 client,

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-import empty_record
+from helpers import stored_records
 from service.contract import limits
 from service.contract.api.urls import TEST_EVENT, WebhookRequest
 from service.contract.errors import Conflict, NotFound
@@ -23,7 +23,7 @@ DAY = 86400.0
 
 @pytest.fixture
 def records(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield Records(engine)
     engine.dispose()
 
@@ -42,6 +42,19 @@ def _first_at(records):
         return connection.execute(sa.select(sa.func.min(rows.c.next_at))).scalar_one()
 
 
+@pytest.fixture
+def waiting(records):
+    """A webhook for which a message waits, and since when."""
+    made = _made(records)
+    _added(records, made)
+    return made, _first_at(records)
+
+
+def _of_others(records):
+    asked = WebhookRequest(url="https://o.example/")
+    return registry.create_webhook(records.of("other"), asked, "http://here")
+
+
 def _try(records, now, outcome, most=8):
     """One attempt of all that is due; retries exactly at their delays."""
     taken = deliveries.take_due_messages(records, now, most)
@@ -50,10 +63,8 @@ def _try(records, now, outcome, most=8):
     return taken
 
 
-def test_what_has_arrived_is_forgotten(records):
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
+def test_what_has_arrived_is_forgotten(records, waiting):
+    made, now = waiting
     (taken,) = _try(records, now, DeliveryOutcome())
     assert (taken.url, taken.event, taken.body) == ("https://hooks.example/a", "run.failed", "{}")
     assert taken.secrets == (made.secret,)
@@ -63,10 +74,9 @@ def test_what_has_arrived_is_forgotten(records):
     assert found.delivered_at is not None
 
 
-def test_what_does_not_arrive_is_tried_again_with_the_same_id_for_three_days(records):
-    made = _made(records)
-    _added(records, made)
-    begun = now = _first_at(records)
+def test_what_does_not_arrive_is_tried_again_with_the_same_id_for_three_days(records, waiting):
+    made, now = waiting
+    begun = now
     tries = []
     for _ in range(100):
         tries += [(now - begun, taken.id) for taken in _try(records, now, WRONG)]
@@ -85,10 +95,8 @@ def test_what_does_not_arrive_is_tried_again_with_the_same_id_for_three_days(rec
     assert [each.detail for each in found.errors] == [WRONG.error] * 5
 
 
-def test_retries_of_many_are_apart(records):
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
+def test_retries_of_many_are_apart(records, waiting):
+    _, now = waiting
     nexts = []
     for share in (0.0, 1.0):
         (taken,) = deliveries.take_due_messages(records, now, 8)
@@ -124,21 +132,14 @@ def test_a_webhook_that_fails_is_asked_less_and_less_often(records):
     assert tries < 15
 
 
-def test_a_receiver_that_asks_to_wait_is_not_asked_before(records):
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
-    _try(records, now, DeliveryOutcome("expected the status 2xx, found 429", pause=1000.0))
-    assert deliveries.take_due_messages(records, now + 999, 8) == []
-    assert len(deliveries.take_due_messages(records, now + 1001, 8)) == 1
-
-
-def test_a_receiver_cannot_ask_for_more_than_a_day(records):
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
-    _try(records, now, DeliveryOutcome("expected the status 2xx, found 503", pause=1e12))
-    assert len(deliveries.take_due_messages(records, now + DAY + 1, 8)) == 1
+@pytest.mark.parametrize(("pause", "kept"), [(1000.0, 1000), (1e12, DAY)])
+def test_a_receiver_that_asks_to_wait_is_not_asked_before_but_within_a_day(
+    records, waiting, pause, kept
+):
+    _, now = waiting
+    _try(records, now, DeliveryOutcome("expected the status 2xx, found 429", pause=pause))
+    assert deliveries.take_due_messages(records, now + kept - 1, 8) == []
+    assert len(deliveries.take_due_messages(records, now + kept + 1, 8)) == 1
 
 
 def test_gone_disables_at_once(records):
@@ -165,11 +166,9 @@ def test_a_test_is_tried_once_and_makes_a_disabled_webhook_active_again_if_it_ar
     assert registry.read_webhook(records, made.id).status == "active"
 
 
-def test_what_is_being_sent_is_taken_by_nobody_else_until_its_time_is_over(records):
+def test_what_is_being_sent_is_taken_by_nobody_else_until_its_time_is_over(records, waiting):
     """Who dies while it sends loses nothing: another sends the same message."""
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
+    _, now = waiting
     (first,) = deliveries.take_due_messages(records, now, 8)
     assert deliveries.take_due_messages(records, now + deliveries.TAKEN_SECONDS - 1, 8) == []
     (again,) = deliveries.take_due_messages(records, now + deliveries.TAKEN_SECONDS + 1, 8)
@@ -178,9 +177,7 @@ def test_what_is_being_sent_is_taken_by_nobody_else_until_its_time_is_over(recor
 
 def test_slow_receivers_of_one_team_do_not_hold_up_another(records):
     mine = [_made(records, f"https://hooks.example/{number}") for number in range(8)]
-    other = registry.create_webhook(
-        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
-    )
+    other = _of_others(records)
     for made in mine:
         _added(records, made)
     _added(records, other, team="other")
@@ -199,9 +196,7 @@ def test_messages_that_are_too_many_are_lost_and_counted(records, monkeypatch):
     found = registry.read_webhook(records, made.id)
     assert (found.waiting, found.lost) == (3, 2)
     monkeypatch.setattr(deliveries, "_TEAMS", 1)
-    other = registry.create_webhook(
-        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
-    )
+    other = _of_others(records)
     _added(records, other, team="other")
     assert registry.read_webhook(records, other.id).lost == 1
 
@@ -212,9 +207,7 @@ def test_a_team_has_so_many_webhooks_at_most(records, monkeypatch):
     _made(records)
     with pytest.raises(Conflict, match="as many as may be"):
         _made(records)
-    assert registry.create_webhook(
-        records.of("other"), WebhookRequest(url="https://o.example/"), "http://here"
-    )
+    assert _of_others(records)
 
 
 def test_another_teams_webhook_looks_absent(records):
@@ -248,10 +241,8 @@ def test_a_slack_webhook_has_no_secret(records):
         registry.rotate_secret(records, made.id)
 
 
-def test_what_is_deleted_is_not_sent_and_not_missed(records):
-    made = _made(records)
-    _added(records, made)
-    now = _first_at(records)
+def test_what_is_deleted_is_not_sent_and_not_missed(records, waiting):
+    made, now = waiting
     (taken,) = deliveries.take_due_messages(records, now, 8)
     registry.delete_webhook(records, made.id)
     deliveries.end_attempt(records, taken, WRONG, now)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from hostile_text import HOSTILE
+from helpers.hostile_text import HOSTILE
 from service.contract import limits
 from service.webhooks import messages
 from service.webhooks.messages import EndedRun
@@ -31,8 +31,16 @@ def _with(**changed):
     return EndedRun(**{**RUN.__dict__, **changed})
 
 
+def _standard(run, event="run.succeeded"):
+    return messages.format_standard_message(run, event, PLACE, PAGES)
+
+
+def _slack(run, event="run.succeeded"):
+    return json.loads(messages.format_slack_message(run, event, PLACE, PAGES))["text"]
+
+
 def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
-    assert json.loads(messages.format_standard_message(RUN, "run.succeeded", PLACE, PAGES)) == {
+    assert json.loads(_standard(RUN)) == {
         "type": "run.succeeded",
         "timestamp": "1970-01-01T00:00:00.000Z",
         "data": {
@@ -54,18 +62,18 @@ def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
 
 
 def test_slack_is_told_in_one_line():
-    assert json.loads(messages.format_slack_message(RUN, "verdict.failed", PLACE, PAGES)) == {
-        "text": "evaluation ev_1 on flickr8k v1/test: failed; "
+    assert _slack(RUN, "verdict.failed") == (
+        "evaluation ev_1 on flickr8k v1/test: failed; "
         "not passed: cider_d &gt;= baseline - 0.01; cider_d 0.4123; branch main; commit abc123 "
         "<https://scores.example/ui/evaluations/ev_1|open>"
-    }
+    )
 
 
 def test_a_run_that_the_page_does_not_show_has_its_address_alone():
     run = _with(id="cmp_1", kind="comparison", path="/v1/comparisons/cmp_1")
-    data = json.loads(messages.format_standard_message(run, "run.succeeded", PLACE, PAGES))["data"]
+    data = json.loads(_standard(run))["data"]
     assert (data["page"], data["url"]) == (None, f"{PLACE}/v1/comparisons/cmp_1")
-    line = json.loads(messages.format_slack_message(run, "run.succeeded", PLACE, PAGES))["text"]
+    line = _slack(run)
     assert line.endswith(f" <{PLACE}/v1/comparisons/cmp_1|open>")
 
 
@@ -96,7 +104,7 @@ POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069
 @pytest.mark.parametrize("field", ["branch", "gate"])
 def test_other_peoples_text_in_slack_is_plain(text, field):
     run = _with(labels={"branch": text}) if field == "branch" else _with(gates=[(text, "failed")])
-    line = json.loads(messages.format_slack_message(run, "run.succeeded", PLACE, PAGES))["text"]
+    line = _slack(run)
     told = line.removesuffix(f"; branch main; commit abc123 <{PAGE}|open>")
     told = told.removesuffix(f" <{PAGE}|open>")
     before = "evaluation ev_1 on flickr8k v1/test: succeeded; "
@@ -112,9 +120,7 @@ def test_letters_of_all_alphabets_stay():
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_json_is_ascii_on_one_line(text):
-    written = messages.format_standard_message(
-        _with(labels={"branch": text}), "run.succeeded", PLACE, PAGES
-    )
+    written = _standard(_with(labels={"branch": text}))
     assert written.isascii()
     assert "\n" not in written
     assert json.loads(written)["data"]["labels"] == {"branch": text}
@@ -127,8 +133,6 @@ def test_the_largest_message_is_small():
         scores={f"{'s' * 90}{n}": 0.12345678901234567 for n in range(messages._SCORES)},
         labels={f"{'l' * 98}{n:02}": "v" * messages._LABEL for n in range(messages._LABELS)},
     )
-    assert (
-        len(messages.format_standard_message(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
-    )
-    assert len(messages.format_slack_message(run, "verdict.not_comparable", PLACE, PAGES)) < 20_000
+    assert len(_standard(run, "verdict.not_comparable")) < 20_000
+    assert len(_slack(run, "verdict.not_comparable")) < 20_000
     assert limits.LABELS > messages._LABELS

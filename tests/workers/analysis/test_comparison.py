@@ -11,8 +11,8 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from scipy import stats
 
-from builders import sentence
-from made_up import FAMILIES, scores, statistics
+from helpers.builders import sentence
+from helpers.random_statistics import FAMILIES, scores, statistics
 from service.contract.errors import MetricUnavailable
 from workers.analysis import comparison, resamples
 from workers.analysis.comparison import compare_scores
@@ -69,16 +69,6 @@ def test_of_means_it_is_students_paired_test():
     assert found.minimum_detectable == pytest.approx((1.95996 + 0.84162) * error, rel=0.08)
 
 
-def test_they_are_resampled_together():
-    """Alone each has an interval as wide as images differ; what they differ by is constant."""
-    values = np.random.default_rng(1).random(300)
-    pair = scores("rouge_l", {"rouge_l": values + 0.25}), scores("rouge_l", {"rouge_l": values})
-    found = compare_scores(*pair)["rouge_l"]
-    assert found.interval == pytest.approx((0.25, 0.25), abs=1e-12)
-    assert found.minimum_detectable == pytest.approx(0.0, abs=1e-12)
-    assert found.p == 1 / 10_001
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_system_beside_itself_and_turned_round(family):
@@ -131,23 +121,6 @@ def test_what_was_not_computed_alike_or_of_other_images_is_not_compared():
         compare_scores(ours, theirs)
     with pytest.raises(MetricUnavailable, match="30 captions and 29"):
         compare_scores(scores("cider_d", kept), scores("cider_d", statistics("cider_d", 29)))
-
-
-@pytest.mark.slow
-def test_chance_is_taken_for_a_difference_in_5_of_100_experiments():
-    """And a difference as large as is said to be detectable is found in 80 of 100."""
-    found = [_compared(_two(60, 0.0, seed)) for seed in range(1000)]
-    false = np.mean([each.p < 0.05 for each in found])
-    outside = np.mean([not each.interval[0] <= 0 <= each.interval[1] for each in found])
-    assert false == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 1000))
-    assert outside == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 1000))
-    gap = np.mean([each.minimum_detectable for each in found])
-    power = np.mean([_compared(_two(60, gap, seed)).p < 0.05 for seed in range(1000)])
-    assert power == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 1000))
-
-
-def _compared(pair):
-    return compare_scores(*pair, trials=1000)["rouge_l"]
 
 
 @pytest.mark.long

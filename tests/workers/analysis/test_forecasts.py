@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from histories import HITS, PREFIX, evaluation, pregen, training
+from helpers.histories import HITS, PREFIX, evaluation, pregen, training
 from workers.analysis.forecasts import forecast_metrics
 
 
@@ -35,28 +35,7 @@ def test_training_runs_that_agree_give_a_forecast_and_its_card():
     assert card["error"] < 0.2 * card["error_without"]
 
 
-LONGER = [pytest.param(*at, marks=pytest.mark.slow) for at in ((3, 6), (5, 5), (12, 2))]
 OTHERS = [pytest.param(*at, marks=pytest.mark.slow) for at in ((30, 1), (4, 2), (6, 8))]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("runs", "each"), [(2, 8), *LONGER])
-def test_intervals_cover_a_run_that_nobody_has_seen(runs, each):
-    """By the model that the data are drawn from: 95 % of new runs, less three standard errors of
-    what is tried here.
-    """
-    rng = np.random.default_rng(runs)
-    covered = []
-    for _ in range(150):
-        history = training(rng, runs + 1, each, run_sd=0.02)
-        new = [one for one in history if one.run == str(runs)]
-        one = new[rng.integers(len(new))]
-        found = _cider([other for other in history if other.run != str(runs)], one)
-        if found["value"] is not None:
-            low, high = found["interval"]
-            covered.append(low <= one.scores["cider_d"] <= high)
-    assert len(covered) > 60
-    assert np.mean(covered) >= 0.95 - 3 * (0.95 * 0.05 / len(covered)) ** 0.5
 
 
 @pytest.mark.long

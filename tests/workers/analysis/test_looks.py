@@ -95,15 +95,6 @@ def test_a_baseline_that_is_nearly_the_same_leaves_nearly_nothing_open(drawn, sc
             assert alone[name]["interval"][1] - alone[name]["interval"][0] > 100 * (high - low)
 
 
-def test_another_look_widens_the_interval(drawn, scored, known):
-    once, twice = (
-        looks.estimate_from_looks(_looks(drawn, scored, ends), known, {})["cider_d"]["interval"]
-        for ends in ([256], [128, 256])
-    )
-    assert once[0] > twice[0]
-    assert once[1] < twice[1]
-
-
 def test_what_looks_gathered_is_read_as_it_was_written(drawn, scored, known, tmp_path):
     seen = _looks(drawn, scored, [128, 256])
     looks.write_looks(tmp_path / "look", seen)

@@ -29,11 +29,8 @@ def test_both_kinds_may_stand_in_one_file(tmp_path):
 
 def test_rated_captions_are_read_with_their_images(tmp_path):
     named = RATED | {"image": "7.jpg"}
-    ((image, rated),) = judgements.read_image_ratings(_file(tmp_path, named))
-    assert (image, rated) == (
-        "7.jpg",
-        RatedCaption("a cat", tuple(RATED["references"]), (3, 4, 4), image),
-    )
+    (rated,) = judgements.read_image_ratings(_file(tmp_path, named))
+    assert rated == RatedCaption("a cat", tuple(RATED["references"]), (3, 4, 4), "7.jpg")
     for other, said in (
         (PAIR, "line 2: expected a rated caption, found a pair"),
         (RATED, "line 2, image: expected the name of the image as a text, found none"),

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-import tarfile
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-import onnx_bundle_files as files
-import plugin_packages
-import tokenizer_files
-from builders import ENCODER
+from helpers import onnx_bundle_files as files
+from helpers import plugin_packages, tokenizer_files
+from helpers.builders import ENCODER
+from helpers.contract_files import tar, tar_entry
 from service.contract.limits import CAPTION
 from workers.cli.check import check
 from workers.inference import features
@@ -106,19 +105,8 @@ def test_captions_of_a_part_are_right_if_a_part_is_meant(checked):
     assert json.loads(done.stdout)["images"] == "1 of 2 of mine/test"
 
 
-def test_a_broken_line_is_named(checked):
-    done = checked("a.jsonl", a=json.dumps(TWO[0]) + '\n{"image": "2.jpg"\n')
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "a.jsonl, line 2 is not JSON" in done.stderr
-
-
 def _tar(name):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(PEOPLE)
-        archive.addfile(member, io.BytesIO(PEOPLE.encode()))
-    return out.getvalue()
+    return tar(tar_entry(name.encode(), PEOPLE.encode()))
 
 
 @pytest.mark.parametrize(
@@ -126,6 +114,7 @@ def _tar(name):
     [
         ("a.tgz", gzip.compress(_tar("captions.jsonl")), "packed by gzip: unpack it by `gunzip`"),
         ("a.tar", _tar("shapes/captions.jsonl"), "in the folder 'shapes': `tar -cf bundle.tar -C"),
+        ("a.jsonl", json.dumps(TWO[0]) + '\n{"image": "2.jpg"\n', "a.jsonl, line 2 is not JSON"),
         ("empty", "", "found an empty file"),
         ("mine/captions.jsonl", PEOPLE, "has the references of a dataset bundle: check its folder"),
         ("model.bin", "\0\1", "found a file of no known format"),
@@ -166,11 +155,7 @@ SIX = [f"{n}.jpg" for n in (4, 2, 6, 1, 3, 5)]
     ("names", "wrong", "said"),
     [
         (SIX, {}, None),
-        (
-            SIX[1:],
-            {},
-            "test: 1 of 6 images without features: '4.jpg'",
-        ),
+        (SIX[1:], {}, "test: 1 of 6 images without features: '4.jpg'"),
         (
             SIX,
             {"2.jpg": np.nan, "5.jpg": -np.inf},
@@ -202,7 +187,9 @@ def test_a_split_with_no_features_at_all_is_no_error_and_is_told(checked, tmp_pa
     _with_features(tmp_path / "mine", SIX[:4], splits={3: "train", 5: "train"})
     done = checked("mine", "--json")
     assert done.exit_code == 0
-    (said,) = json.loads(done.stdout)["warnings"]
+    facts = json.loads(done.stdout)
+    assert (facts["splits"]["train"]["images"], facts["features"]["size"]) == (2, 4)
+    (said,) = facts["warnings"]
     assert said.startswith("no features: train: no image of it has features")
 
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import commanding
+from helpers import command_app
 
 READ = {  # parameters that are paths of what a command reads
     *("bundle", "captions", "captions_file", "checkpoint", "dataset", "file", "files", "folder"),
@@ -40,7 +40,7 @@ def _is_path(hint):
     return hint is Path or Path in typing.get_args(hint)
 
 
-PRESCORE = commanding.prescore()
+PRESCORE = command_app.prescore()
 
 
 def _written():

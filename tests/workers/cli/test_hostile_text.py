@@ -7,9 +7,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-from contract_files import checkpoint
-from hostile_text import HOSTILE, REAL, check_plain, check_table
+from helpers import command_app
+from helpers.contract_files import checkpoint
+from helpers.hostile_text import HOSTILE, REAL, check_plain, check_table
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 
@@ -27,7 +27,7 @@ def prescore(tmp_path, monkeypatch):
     ):
         monkeypatch.setenv(f"PRESCORE_{name}", value)
     monkeypatch.chdir(tmp_path)
-    app = commanding.prescore()
+    app = command_app.prescore()
 
     def run(*arguments, code=0):
         result = CliRunner().invoke(app, list(map(str, arguments)))

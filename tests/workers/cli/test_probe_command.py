@@ -8,9 +8,8 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-import learned_models
-from builders import captions_with_references
+from helpers import command_app, learned_models
+from helpers.builders import captions_with_references
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
@@ -48,7 +47,7 @@ def _run(home, monkeypatch, *arguments):
     monkeypatch.setenv("PRESCORE_HOME", str(home))
     monkeypatch.delenv("PRESCORE_URL", raising=False)
     monkeypatch.setenv("PRESCORE_ASSETS", "")
-    return CliRunner().invoke(commanding.prescore(), ["probe", *arguments])
+    return CliRunner().invoke(command_app.prescore(), ["probe", *arguments])
 
 
 def test_every_probe_has_its_table_and_every_metric_its_health(home, folder, monkeypatch, tmp_path):

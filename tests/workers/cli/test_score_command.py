@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import commanding
-import encoders
-from builders import captions_with_references
-from fleet import bundle_of, until_ended
+from helpers import command_app, encoders
+from helpers.builders import captions_with_references
+from helpers.fleet import bundle_of, until_ended
 from service.contract.assets import AssetFolders
 from workers.offline import assets
 
@@ -123,7 +122,7 @@ def _invoke(home, folder, monkeypatch, *arguments, file="out puts.json"):
     monkeypatch.setenv("PRESCORE_HOME", str(home))
     monkeypatch.delenv("PRESCORE_URL", raising=False)
     command = ["score", file, *arguments]
-    return CliRunner().invoke(commanding.prescore(), command, catch_exceptions=False)
+    return CliRunner().invoke(command_app.prescore(), command, catch_exceptions=False)
 
 
 def _installed():
@@ -172,27 +171,6 @@ def test_an_error_says_what_was_expected_and_its_code_which_kind(
     assert done.exit_code == code
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert ("bleu_1" in done.stdout) == (code == 3)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("{", "is not JSON"),
-        ('{"0.jpg": ["a dog", "a cat"]}', "image '0.jpg': expected one caption, found 2"),
-        ('[{"image": "0.jpg"}]', 'item 1: expected "caption", a text, found nothing'),
-        ('[{"image": "x", "caption": "a"}]', "item 1, image: 'x' is not an image of tiny@v1/test"),
-        ('[{"image_id": 900, "caption": "a"}]', "59 of 60 images have no caption, the first is"),
-    ],
-)
-def test_outputs_that_do_not_fit_are_refused_with_their_place(
-    home, folder, monkeypatch, content, said
-):
-    other = folder / "other"
-    other.mkdir(exist_ok=True)
-    (other / "out puts.json").write_text(content)
-    done = _invoke(home, other, monkeypatch, "--dataset", "../tiny.tar")
-    assert done.exit_code == 2
-    assert said in done.stderr.replace("../", "")
 
 
 @pytest.mark.processes

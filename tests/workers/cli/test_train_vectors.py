@@ -6,7 +6,7 @@ import signal
 import pytest
 from typer.testing import CliRunner
 
-import commanding
+from helpers import command_app
 from prescore import exit_codes
 from service.contract.assets import AssetFolders, locate_asset, read_register
 from service.contract.formats import bundles
@@ -38,7 +38,7 @@ def _write(folder, splits):
 
 
 def _run(*arguments, code=0):
-    result = CliRunner().invoke(commanding.prescore(), list(map(str, arguments)))
+    result = CliRunner().invoke(command_app.prescore(), list(map(str, arguments)))
     assert result.exit_code == code, result.output
     return result
 
@@ -93,17 +93,11 @@ def test_vectors_are_learned_from_the_training_split_from_a_named_one_or_from_al
     assert len(list((home / "assets").glob("word-vectors-*"))) == 1
 
 
-def test_trained_again_the_file_has_the_same_digest(bundle, tmp_path):
-    first = _train(bundle, "--home", tmp_path / "a").stdout
-    second = _train(bundle, "--home", tmp_path / "b").stdout
-    assert first.replace(str(tmp_path / "a"), str(tmp_path / "b")) == second
-    assert "16 words of 8 numbers; signatures say vectors:" in first
-
-
-def test_progress_is_told_in_lines_where_there_is_no_terminal(bundle, tmp_path):
-    said = _train(bundle).stderr.splitlines()
-    assert [line.partition(":")[0] for line in said[:2]] == ["captions", "epochs"]
-    assert said[-1].startswith(f"added to the home {tmp_path / 'home'}: services of another")
+def test_what_is_registered_is_told_with_its_home(bundle, tmp_path):
+    trained = _train(bundle)
+    assert "16 words of 8 numbers; signatures say vectors:" in trained.stdout
+    said = f"added to the home {tmp_path / 'home'}: services of another one need it too"
+    assert trained.stderr.startswith(said)
 
 
 def test_what_cannot_be_learned_from_is_refused_and_registers_nothing(bundle, tmp_path):

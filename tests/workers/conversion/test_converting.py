@@ -4,7 +4,6 @@ is the model itself, run by torch.
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,17 +12,10 @@ from safetensors.torch import save_file
 from torch import nn
 from typer.testing import CliRunner
 
-from builders import ENCODER, encoded
-from service.contract.errors import RequestRefused
-from service.contract.formats import (
-    architectures,
-    bundles,
-    checkpoint_header,
-    map_files,
-    state_dicts,
-)
-from service.contract.formats.bundles import BundleItem
-from torch_captioners import (
+from helpers import documents
+from helpers.builders import ENCODER
+from helpers.conversions import ours, theirs
+from helpers.torch_captioners import (
     FEATURES,
     LAYERS,
     STATE,
@@ -34,29 +26,18 @@ from torch_captioners import (
     map_of,
     with_encoder,
 )
+from service.contract.errors import RequestRefused
+from service.contract.formats import (
+    architectures,
+    bundles,
+    checkpoint_header,
+    map_files,
+    state_dicts,
+)
+from service.contract.formats.bundles import BundleItem
 from workers.cli.convert import convert as command
 from workers.conversion import canonical_checkpoints, proposal
-from workers.inference import checkpoints, features, scoring
-from workers.sandbox import confinement
-
-CAPTIONS = [["a", "dog", "runs"], [], ["a", "zebra", "runs", "fast"], ["red"]]
-
-
-def _theirs(model, features):
-    ids = {word: at for at, word in enumerate(WORDS)}
-    with torch.no_grad():
-        for row in features:
-            for caption in CAPTIONS:
-                words = [ids.get(word, ids["<unk>"]) for word in caption]
-                logp = model(row, [ids["<start>"], *words])
-                yield from logp[range(len(words) + 1), [*words, ids["<end>"]]].tolist()
-
-
-def _ours(path, features):
-    model = checkpoints.read_checkpoint(path)
-    ids = {word: at for at, word in enumerate(model.description.vocabulary)}
-    references = [[[ids.get(word, 1) for word in each] for each in CAPTIONS] for _ in features]
-    return scoring.compute_columns(model, features.numpy(), encoded(references)).logp
+from workers.inference import features
 
 
 def _run(*arguments):
@@ -72,13 +53,8 @@ def files(tmp_path):
         write(model.state_dict(), tmp_path / name)
         (tmp_path / "words.json").write_text(json.dumps(WORDS))
         (tmp_path / "names.toml").write_text(with_encoder(given))
-        return [
-            tmp_path / name,
-            "--vocabulary",
-            tmp_path / "words.json",
-            "--map",
-            tmp_path / "names.toml",
-        ]
+        words, names = tmp_path / "words.json", tmp_path / "names.toml"
+        return [tmp_path / name, "--vocabulary", words, "--map", names]
 
     return written
 
@@ -91,14 +67,13 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
     done = _run(*files(model, map_of(architecture, between)), "--out", out)
     assert done.exit_code == 0, done.output
     features = torch.randn(3, FEATURES, generator=torch.Generator().manual_seed(1))
-    np.testing.assert_allclose(_ours(out, features), [*_theirs(model, features)], atol=2e-6)
+    expected = [*theirs(model, features, WORDS)]
+    np.testing.assert_allclose(ours(out, features), expected, atol=2e-6)
     assert checkpoint_header.read_checkpoint_header(out).description.encoder == ENCODER
 
 
 @pytest.mark.processes
-def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_what_torch_saved_becomes_the_same_checkpoint(needs_sandbox, files, tmp_path):
     model, written = made("init", "lstm", between=True), []
     for name in ("model.pt", "model.safetensors"):
         out = tmp_path / f"{name}.checkpoint"
@@ -112,19 +87,11 @@ def test_what_torch_saved_becomes_the_same_checkpoint(files, tmp_path):
 @pytest.mark.parametrize("architecture", architectures.RECURRENT)
 def test_a_proposal_names_the_layers_and_where_the_image_enters(architecture, cell):
     text = proposal.propose_map(arrays(made(architecture, cell)), WORDS)
-    for line in (
-        f'architecture = "{architecture}"',
-        'image = "look.0"',
-        'embedding = "embed"',
-        'cell = "rnn"',
-        'output = "out"',
-        'start = "<start>"',
-        'end = "<end>"',
-        'unknown = "<unk>"',
-    ):
-        assert f"\n{line}" in text
-    for question in ('normalize = "?"', 'tokenizer = "?"'):  # left to a person
-        assert question in text
+    layers = {"image": "look.0", "embedding": "embed", "cell": "rnn", "output": "out"}
+    words = {"start": "<start>", "end": "<end>", "unknown": "<unk>"}
+    asked = {"normalize": "?", "tokenizer": "?"}  # left to a person
+    for name, value in {"architecture": architecture, **layers, **words, **asked}.items():
+        assert f'\n{name} = "{value}"' in text
     with pytest.raises(RequestRefused, match=r"map, (normalize|tokenizer)"):
         map_files.parse_map(text)
     given = text.replace('normalize = "?"', 'normalize = "l2"').replace('= "?"', '= "karpathy"')
@@ -149,20 +116,17 @@ def test_a_tokenizer_that_leaves_more_words_unknown_is_told(files, tmp_path, tok
 
 
 @pytest.mark.parametrize(
-    ("rows", "code", "said"),
+    ("shape", "code", "said"),
     [
-        (np.ones((1, FEATURES), np.float32), 0, ""),
-        (
-            np.ones((1, 9), np.float32),
-            2,
-            "the checkpoint expects image features of size 7, the dataset's have 9",
-        ),
-        (np.ones((1, 3, FEATURES), np.float32), 2, "the dataset has features of a grid's places"),
+        ((1, FEATURES), 0, ""),
+        ((1, 9), 2, "the checkpoint expects image features of size 7, the dataset's have 9"),
+        ((1, 3, FEATURES), 2, "the dataset has features of a grid's places"),
     ],
 )
 def test_features_of_another_size_or_kind_than_the_model_reads_are_refused(
-    files, tmp_path, rows, code, said
+    files, tmp_path, shape, code, said
 ):
+    rows = np.ones(shape, np.float32)
     bundles.write_bundle_folder(tmp_path / "bundle", [BundleItem("1.jpg", "test", ("a dog",))])
     features.write_features(tmp_path / "bundle" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
     asked = files(made("init", "lstm"), map_of("init"))
@@ -211,10 +175,7 @@ def test_a_start_that_is_the_end_is_one_word():
         (('cell = "rnn"', 'cell = "rn"'), r"no tensor 'rn.weight_ih'"),
         (('image = "look.0"', 'image = "look.1"'), r"no tensor 'look.1.weight'; did you mean look"),
         (('output = "out"', 'output = "look.0"'), r"layers.output: is for 4 words, .* has 9"),
-        (
-            ('image = "look.0"', 'image = ["look.0", "out"]'),
-            r"init: image.weight would be \[7, 9\]",
-        ),
+        (('image = "look.0"', 'image = ["look.0", "out"]'), r"init: image.weight would be \[7, 9"),
         (('image = "look.0"', 'image = ["look.0", "look.0"]'), r"takes 7 numbers, .* gives 4"),
         (('"<end>"', '"<ende>"'), r"words.end: .* no word '<ende>'; did you mean <end>\?"),
         (('unknown = "<unk>"', 'unknown = "<end>"'), r"unknown: is also the start or the end"),
@@ -222,7 +183,7 @@ def test_a_start_that_is_the_end_is_one_word():
         (('"none"', '"?"'), r"map, normalize"),
         (("[layers]", 'embeding = "x"\n[layers]'), r"map, words.embeding: unknown field"),
         (("[layers]", "[layers"), r"expected TOML"),
-        (('"state", "image"', '"state", "state"'), r"map, order: 'state' cannot stand in both"),
+        (('"state", "image"', '"state", "state"'), "order: expected each of image, state once"),
     ],
 )
 def test_what_does_not_fit_is_named(change, told):
@@ -285,12 +246,12 @@ def test_a_vocabulary_that_is_none_is_refused(text, told):
         state_dicts.parse_words(text)
 
 
-def test_the_pages_maps_are_ones():
-    page = (Path(__file__).parents[3] / "deploy/guide/converting.md").read_text("utf-8")
-    texts = [
-        text
-        for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-        if text.startswith("architecture")
+def test_the_guides_maps_are_ones():
+    tomls = documents.fenced(documents.read("deploy/guide/bring-a-model.md"), "toml")
+    texts = [text for text in tomls if text.startswith("architecture")]
+    texts += [
+        documents.read(f"deploy/guide/maps/{name}.toml")
+        for name in ("soft_attention", "bottom_up_top_down", "adaptive_attention", "transformer")
     ]
     given = [map_files.parse_map(text) for text in texts]
     assert given[0].images == ["linear", "bn"]
@@ -307,9 +268,7 @@ def test_the_pages_maps_are_ones():
 
 
 @pytest.mark.long
-def test_a_whole_module_that_was_pickled_is_refused_as_a_wrong_file(tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_a_whole_module_that_was_pickled_is_refused_as_a_wrong_file(needs_sandbox, tmp_path):
     torch.save(nn.Linear(2, 3), tmp_path / "model.pt")
     (tmp_path / "words.json").write_text(json.dumps(WORDS))
     done = _run(tmp_path / "model.pt", "--vocabulary", tmp_path / "words.json")

@@ -105,5 +105,5 @@ def test_another_file_is_told_what_an_encoder_is_made_of(tmp_path, content, foun
     assert told.exit_code == 2
     assert "expected the state dict of a MobileNetV2 of width 1" in told.stderr
     assert "torchvision" in told.stderr
-    assert told.stderr.endswith(f"(deploy/guide/pictures.md), found {found}\n")
+    assert told.stderr.endswith(f"(deploy/guide/datasets.md), found {found}\n")
     assert "checkpoint" not in told.stderr

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import malicious_pickles
-import unpickling
-from workers.sandbox import confinement, operations
+from helpers import malicious_pickles, unpickling
+from workers.sandbox import operations
 from workers.sandbox.confinement import MECHANISMS
 from workers.sandbox.limits import ChildLimits
 
-pytestmark = [pytest.mark.processes, pytest.mark.long]
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.long,
+    pytest.mark.usefixtures("needs_sandbox"),
+]
 LIMITS = ChildLimits(seconds=100, memory=1_000_000_000, file_size=100_000_000)
 # What is called by its name alone (os.system) does not remember that it ran.
 CODE = """
@@ -49,9 +52,6 @@ class Canary:
 
 
 def _open(how, files, folder, limits=LIMITS, **options):
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
     (folder / "inputs").mkdir()
     for number, content in enumerate(files.values()):
         (folder / "inputs" / f"{number}").write_bytes(content)

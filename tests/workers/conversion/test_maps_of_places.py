@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-import attending_models as small
-from builders import encoded
+from helpers import attending_models as small
+from helpers.builders import encoded
 from service.contract.errors import RequestRefused
 from service.contract.formats import map_files
 from workers.conversion import canonical_checkpoints

@@ -20,12 +20,6 @@ def box():
     return ConversionLimits(memory=1_000_000_000)
 
 
-@pytest.fixture
-def needs_sandbox():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
-
-
 def _state():
     weight = torch.arange(6.0).reshape(2, 3)
     return {
@@ -57,18 +51,10 @@ def test_tensors_keep_their_names_and_values(needs_sandbox, tmp_path, box):
 
 
 @pytest.mark.long
-def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, box):
-    source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
-    torch.save([1, 2], source)
-    with pytest.raises(UnusableCheckpoint, match=r"found a list; save the tensors alone"):
-        foreign_files.extract_tensors(source, target, box)
-    assert not target.exists()
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
+        ([1, 2], r"found a list; save the tensors alone"),
         (
             {"weight": torch.ones(1).expand(5000, 5000)},
             r"'weight' has 25,000,000 elements, and the file stores 1 of them.*\.contiguous\(\)",
@@ -82,9 +68,11 @@ def test_what_is_no_state_dict_leaves_no_file(needs_sandbox, tmp_path, box):
             r"its tensors have 3,600,000 bytes.*clone\(\)",
         ),
     ],
-    ids=["expanded", "overlapping", "one under many names"],
+    ids=["no state dict", "expanded", "overlapping", "one under many names"],
 )
-def test_no_more_is_written_than_a_file_stores(needs_sandbox, tmp_path, box, entries, said):
+def test_what_is_no_state_dict_or_more_than_its_file_stores_leaves_no_file(
+    needs_sandbox, tmp_path, box, entries, said
+):
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save(entries, source)
     with pytest.raises(UnusableCheckpoint, match=said):
@@ -92,41 +80,25 @@ def test_no_more_is_written_than_a_file_stores(needs_sandbox, tmp_path, box, ent
     assert not target.exists()
 
 
-def test_where_there_is_no_sandbox_the_format_is_unavailable(tmp_path, box, monkeypatch):
-    monkeypatch.setattr(
-        confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
-    )
-    source = tmp_path / "model.pt"
-    torch.save(_state(), source)
-    with pytest.raises(
-        SandboxUnavailable, match=r"this kernel has no Landlock; .*PRESCORE_SANDBOX"
-    ):
-        foreign_files.extract_tensors(source, tmp_path / "out", box)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.long
-def test_only_the_operators_setting_opens_it_without_one(tmp_path, box, monkeypatch):
+def test_where_there_is_no_sandbox_only_the_operators_setting_opens_it(tmp_path, box, monkeypatch):
     monkeypatch.setattr(
         confinement, "explain_missing_sandbox", lambda: "this kernel has no Landlock"
     )
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     torch.save({"weight": torch.ones(2)}, source)
+    lacking = r"this kernel has no Landlock; .*PRESCORE_SANDBOX"
+    with pytest.raises(SandboxUnavailable, match=lacking):
+        foreign_files.extract_tensors(source, target, box)
+    assert not target.exists()
     foreign_files.extract_tensors(source, target, replace(box, sandbox="off"))
     assert torch.equal(load_file(target)["weight"], torch.ones(2))
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (b"", "what was made of it is wrong"),
-        (struct.pack("<Q", 1 << 60) + b"{}", "what was made of it is wrong"),
-        (struct.pack("<Q", 2) + b"[]", "what was made of it is wrong"),
-    ],
+    "made", [b"", struct.pack("<Q", 1 << 60) + b"{}", struct.pack("<Q", 2) + b"[]"]
 )
-def test_what_a_child_has_written_is_judged_as_a_strangers_file(
-    tmp_path, box, monkeypatch, made, said
-):
+def test_what_a_child_has_written_is_judged_as_a_strangers_file(tmp_path, box, monkeypatch, made):
     """Whoever breaks out of the reader writes what they like, and answers what they like."""
 
     def broken(operation, inputs, outputs, parameters, **options):
@@ -136,7 +108,7 @@ def test_what_a_child_has_written_is_judged_as_a_strangers_file(
     monkeypatch.setattr(operations, "run_operation", broken)
     source, target = tmp_path / "model.pt", tmp_path / "model.safetensors"
     source.write_bytes(b"x")
-    with pytest.raises(UnusableCheckpoint, match=said):
+    with pytest.raises(UnusableCheckpoint, match="what was made of it is wrong"):
         foreign_files.extract_tensors(source, target, box)
     assert not target.exists()
 

@@ -6,32 +6,40 @@ from math import inf
 
 import pytest
 
-import onnx_bundle_files as files
-import plugin_packages
-import tokenizer_files
+from helpers import onnx_bundle_files as files
+from helpers import plugin_packages, tokenizer_files
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import plugins
 from workers.conversion import foreign_files
 from workers.conversion.foreign_files import ConversionLimits
-from workers.sandbox import confinement
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def _bundle(folder, parts):
+    """An ONNX bundle whose tokenizer.json has these parts changed."""
     preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
-    files.of_pixels(
-        tmp_path / "mine", tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6), seed=1
-    )
-    return tmp_path / "mine"
-
-
-def _change(folder, **parts):
+    files.of_pixels(folder, tokenizer_files.byte_pieces(), preprocessing, (3, 5, 6), seed=1)
     path = folder / "tokenizer.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **parts}))
+
+
+def _plugin(path, parts):
+    """A plug-in's checkpoint of pieces, changed likewise."""
+    header = plugins.parse_plugin_header(io.BytesIO(plugin_packages.of_pieces()), inf)
+    changed = json.dumps({**json.loads(header.tokenizer_json), **parts})
+    path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": changed}))
+
+
+@pytest.fixture(params=[_bundle, _plugin])
+def checked(request, tmp_path):
+    """Checks the tokenizer of a file whose parts are these."""
+
+    def check(limits=ConversionLimits(), **parts):
+        request.param(tmp_path / "model", parts)
+        foreign_files.check_tokenizer(tmp_path / "model", limits)
+
+    return check
 
 
 def _doubling(times):
@@ -40,51 +48,16 @@ def _doubling(times):
     return {"type": "Sequence", "normalizers": [step] * times}
 
 
-def test_a_tokenizer_that_opens_and_makes_pieces_is_accepted(folder):
-    _change(folder, normalizer=_doubling(2))
-    foreign_files.check_tokenizer(folder, ConversionLimits())
+def test_a_tokenizer_that_opens_and_makes_pieces_is_accepted(checked):
+    checked(normalizer=_doubling(2))
 
 
 @pytest.mark.slow
-def test_one_that_takes_all_memory_ends_its_own_process_alone(folder):
-    _change(folder, normalizer=_doubling(40))
+def test_one_that_takes_all_memory_ends_its_own_process_alone(checked):
     with pytest.raises(UnusableCheckpoint, match=r"it cannot be opened: the process|more memory"):
-        foreign_files.check_tokenizer(folder, ConversionLimits(memory=300_000_000))
+        checked(ConversionLimits(memory=300_000_000), normalizer=_doubling(40))
 
 
-def test_one_that_is_none_is_refused_with_a_sentence(folder):
-    _change(folder, model={"type": "Mine"})
+def test_one_that_is_none_is_refused_with_a_sentence(checked):
     with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
-        foreign_files.check_tokenizer(folder, ConversionLimits())
-
-
-@pytest.fixture
-def of_plugin(tmp_path):
-    """Writes a plug-in's checkpoint of pieces, whose tokenizer.json has these parts changed."""
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
-    whole = json.loads(
-        plugins.parse_plugin_header(io.BytesIO(plugin_packages.of_pieces()), inf).tokenizer_json
-    )
-
-    def write(**parts):
-        path = tmp_path / "model.safetensors"
-        changed = json.dumps({**whole, **parts})
-        path.write_bytes(plugin_packages.of_pieces(**{"tokenizer.json": changed}))
-        return path
-
-    return write
-
-
-def test_that_of_a_plug_ins_checkpoint_is_opened_as_that_of_a_bundle(of_plugin):
-    foreign_files.check_tokenizer(of_plugin(normalizer=_doubling(2)), ConversionLimits())
-    with pytest.raises(UnusableCheckpoint, match=r"tokenizer\.json describes no tokenizer: "):
-        foreign_files.check_tokenizer(of_plugin(model={"type": "Mine"}), ConversionLimits())
-
-
-@pytest.mark.slow
-def test_that_of_a_plug_in_which_takes_all_memory_ends_its_own_process_alone(of_plugin):
-    with pytest.raises(UnusableCheckpoint, match=r"it cannot be opened: the process|more memory"):
-        foreign_files.check_tokenizer(
-            of_plugin(normalizer=_doubling(40)), ConversionLimits(memory=300_000_000)
-        )
+        checked(model={"type": "Mine"})

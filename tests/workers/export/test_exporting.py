@@ -13,12 +13,10 @@ import typer
 from torch import nn
 from typer.testing import CliRunner
 
-import documents
-import exported_networks as networks
-import seen_pictures
-import tokenizer_files
-from builders import ENCODER
-from exported_networks import END, UNKNOWN, WORDS
+from helpers import documents, plain_search, synthetic_pictures, tokenizer_files
+from helpers import exported_networks as networks
+from helpers.builders import ENCODER
+from helpers.exported_networks import END, UNKNOWN, WORDS
 from service.contract.errors import RequestRefused
 from service.contract.formats import bundles, onnx_bundles, packages
 from service.contract.formats.bundles import BundleItem
@@ -27,42 +25,30 @@ from workers.cli.export import export
 from workers.export import bundle_writer, modules
 from workers.inference import decoding, features, scoring
 from workers.inference.onnx import captioner
-from workers.sandbox import confinement
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 
 FEATURES = 7
+KINDS = ["lstm", pytest.param("attention", marks=pytest.mark.slow)]
+PAGE = "deploy/guide/bring-a-model.md"
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def exported(needs_sandbox, tmp_path_factory):
     """A network, and its bundle opened in the sandbox; each is exported once."""
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     opened = {}
 
-    def find(kind, trained=False):
-        if (kind, trained) not in opened:
+    def find(kind):
+        if kind not in opened:
             whole = networks.made(kind)
-            if trained:
-                rows, captions = _taught()
-                before, after = networks.train(whole, rows, captions, 60)
-                assert after < 0.6 * before
             folder = tmp_path_factory.mktemp(kind) / "bundle"
             bundle_writer.write_bundle(folder, networks.described(kind, whole))
-            opened[kind, trained] = whole, captioner.read_onnx_captioner(folder), folder
-        return opened[kind, trained]
+            opened[kind] = whole, captioner.read_onnx_captioner(folder), folder
+        return opened[kind]
 
     yield find
     for _, each, _ in opened.values():
         each.close()
-
-
-def _taught():
-    rng = np.random.default_rng(5)
-    rows = rng.normal(size=(40, FEATURES)).astype(np.float32)
-    said = [[2, 8, 3, 5], [2, 10, 9, 2, 3], [2, 3, 5, 7]]
-    return rows, [said[int(row[0] > 0) + int(row[1] > 0)] for row in rows]
 
 
 def _references(images, seed):
@@ -78,18 +64,10 @@ def _ids(caption):
     return [WORDS.index(word) if word in WORDS else UNKNOWN for word in caption.split()]
 
 
-CASES = [
-    ("lstm", False),
-    pytest.param("lstm", True, marks=pytest.mark.slow),
-    pytest.param("attention", False, marks=pytest.mark.slow),
-    pytest.param("attention", True, marks=pytest.mark.slow),
-]
-
-
 @pytest.mark.parametrize("images", [1, 7, 64])
-@pytest.mark.parametrize(("kind", "trained"), CASES)
-def test_columns_are_the_modules_own_loss_of_each_token(kind, trained, images, exported):
-    whole, ours, _ = exported(kind, trained)
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_the_modules_own_loss_of_each_token(kind, images, exported):
+    whole, ours, _ = exported(kind)
     rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
     references = _references(images, images)
     found = scoring.compute_columns(ours, rows, ours.tokens.encode(references))
@@ -107,26 +85,22 @@ def test_columns_are_the_modules_own_loss_of_each_token(kind, trained, images, e
 
 
 @pytest.mark.parametrize("images", [1, 7, 64])
-@pytest.mark.parametrize(("kind", "trained"), CASES)
-def test_a_greedy_caption_is_what_the_module_would_say(kind, trained, images, exported):
-    whole, ours, _ = exported(kind, trained)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_greedy_caption_is_what_the_module_would_say(kind, images, exported):
+    whole, ours, _ = exported(kind)
     rows = np.random.default_rng(images).normal(size=(images, FEATURES)).astype(np.float32)
     options = decoding.DecodingOptions(beam=1, min_words=2, max_words=7)
     for row, caption in zip(rows, decoding.decode_captions(ours, rows, options), strict=True):
-        words = []
-        while len(words) < 7:
-            last = networks.logits(whole, row, words)[-1]
-            last[UNKNOWN] = -torch.inf
-            if len(words) < 2:
-                last[END] = -torch.inf
-            if int(last.argmax()) == END:
-                break
-            words.append(int(last.argmax()))
-        assert list(caption.words) == words
+
+        def logits(words, row=row):
+            return networks.logits(whole, row, words)[-1].detach().numpy()
+
+        expected = plain_search.greedy(logits, END, least=2, most=7, never=[UNKNOWN])
+        assert list(caption.words) == expected
 
 
 class _Shared(nn.Module):
-    """What it looks at is the state and the cell's memory, as one tensor."""
+    """Gives one tensor for the state and the cell's memory."""
 
     def __init__(self, whole):
         super().__init__()
@@ -202,15 +176,16 @@ def _rows_second(words, state):
     return torch.zeros(len(words), len(WORDS)), tuple(each[None] for each in state)
 
 
+def _without_state(words, state):
+    return torch.zeros(len(words), len(WORDS)), ()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"step": _Wrong(lambda words, state: (words, state))}, r"found shape \[3\]"),
         ({"step": _Wrong(_rows_second)}, r"torch's LSTM and GRU have rows second: give h\[0\]"),
-        (
-            {"step": _Wrong(lambda words, _: (torch.zeros(len(words), 11), ()))},
-            "as many tensors of state as look gives, 2, found 0",
-        ),
+        ({"step": _Wrong(_without_state)}, "as many tensors of state as look gives, 2, found 0"),
         ({"look": nn.Linear(FEATURES, 3)}, "look: expected two results, images and state"),
         ({"start": "<begin>"}, "start: the words have no '<begin>'"),
         ({"encoder": None}, "expected --dataset with the bundle whose features"),
@@ -258,8 +233,14 @@ def _run(command, *arguments):
     [
         ("nothing", "expected MODULE:FUNCTION, found 'nothing'"),
         ("no_such_module:f", "expected a module 'no_such_module' in this folder"),
-        ("exported_networks:nothing", "exported_networks: expected a function 'nothing'"),
-        ("exported_networks:WORDS", "exported_networks: expected a function 'WORDS'"),
+        (
+            "helpers.exported_networks:nothing",
+            "helpers.exported_networks: expected a function 'nothing'",
+        ),
+        (
+            "helpers.exported_networks:WORDS",
+            "helpers.exported_networks: expected a function 'WORDS'",
+        ),
     ],
 )
 def test_the_command_says_what_it_did_not_find(asked, said, tmp_path):
@@ -270,7 +251,7 @@ def test_the_command_says_what_it_did_not_find(asked, said, tmp_path):
 
 def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatch, exported):
     (tmp_path / "mine.py").write_text(
-        "import exported_networks as networks\n"
+        "from helpers import exported_networks as networks\n"
         "def captioner():\n"
         "    return networks.described('lstm', networks.made('lstm'))\n"
     )
@@ -294,7 +275,7 @@ def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_i
     tmp_path, monkeypatch
 ):
     (tmp_path / "other.py").write_text(
-        "import exported_networks as networks\n"
+        "from helpers import exported_networks as networks\n"
         "def captioner():\n"
         "    return networks.described('lstm', networks.made('lstm'))\n"
     )
@@ -318,8 +299,8 @@ def _copy(folder, out):
 def test_the_captioner_of_the_guide_is_exported(tmp_path):
     """A newcomer copies it. `Look` gives one tensor for two states."""
     scope = {}
-    text, _ = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
-    exec(compile(text, "onnx.md", "exec"), scope)  # noqa: S102  our own document
+    (text,) = documents.fenced(documents.read(PAGE), "python")
+    exec(compile(text, PAGE, "exec"), scope)  # noqa: S102  our own document
     assert len([line for line in text.splitlines() if line]) <= 40
     given = dataclasses.replace(scope["captioner"](), encoder=networks.ENCODER)
     bundle = bundle_writer.write_bundle(tmp_path / "bundle", given)
@@ -331,11 +312,11 @@ def test_the_captioner_of_the_guide_is_exported(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path, monkeypatch):
+def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(
+    needs_sandbox, tmp_path, monkeypatch
+):
     """By the command, as a newcomer does it; what is written opens, and captions pictures."""
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
-    _, text = documents.fenced(documents.read("deploy/guide/onnx.md"), "python")
+    text = documents.read("deploy/guide/export_pictures.py")
     (tmp_path / "pictured.py").write_text(text)
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_pieces().to_str())
     monkeypatch.chdir(tmp_path)
@@ -346,7 +327,7 @@ def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path,
     found = json.loads(done.stdout)
     assert (found["inputs"], found["units"], found["pictures"]) == ("pixels", "pieces", "224 x 224")
     (tmp_path / "data").mkdir()
-    names = seen_pictures.write_dataset(tmp_path / "data", 3)
+    names = synthetic_pictures.write_dataset(tmp_path / "data", 3)
     one = captioner.read_onnx_captioner(tmp_path / "bundle")
     try:
         inputs = one.inputs(tmp_path / "data", names)
@@ -354,7 +335,7 @@ def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(tmp_path,
             one, inputs, decoding.DecodingOptions(beam=2, max_words=5)
         )
         columns = scoring.compute_columns(
-            one, inputs, one.tokens.encode(seen_pictures.sentences(3))
+            one, inputs, one.tokens.encode(synthetic_pictures.sentences(3))
         )
     finally:
         one.close()

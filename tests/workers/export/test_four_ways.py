@@ -1,5 +1,5 @@
 """T53: one trained network by four ways: a canonical checkpoint, a state dict with a map, an ONNX
-bundle, columns that its own code gave. The table of deploy/guide/onnx.md is what this prints
+bundle, columns that its own code gave. This prints the table of deploy/guide/bring-a-model.md
 (`-s`).
 """
 
@@ -12,8 +12,8 @@ import typer
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
-import exported_networks as networks
 import prescore
+from helpers import exported_networks as networks
 from service.contract.formats import bundles
 from service.contract.formats.architectures import RecurrentConfig
 from service.contract.formats.checkpoint_header import CheckpointDescription
@@ -25,7 +25,6 @@ from workers.inference import checkpoints, columns, decoding, scoring
 from workers.inference.captioners import ARCHITECTURES
 from workers.inference.onnx import captioner
 from workers.lab import shapes, training_runs
-from workers.sandbox import confinement
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -139,7 +138,7 @@ def _exported(run, network, folder):
 
 
 def _recorded(run, network, data, folder):
-    """What its own code gives to each reference."""
+    """Columns that its own code gives to each reference."""
     items, given = bundles.read_split(data, "test"), run.validation
     tokens, offsets = given.captions.tokens, given.captions.caption_offsets
     with prescore.Recorder(data, split="test", tokenizer="karpathy") as recorder:
@@ -154,9 +153,7 @@ def _recorded(run, network, data, folder):
     return columns.read_uploaded_columns(folder / "columns.safetensors")[0]
 
 
-def test_a_network_has_the_same_scores_by_four_ways(run, network, data, tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_a_network_has_the_same_scores_by_four_ways(needs_sandbox, run, network, data, tmp_path):
     models = {
         "canonical checkpoint": _canonical(run, network),
         "state dict with a map": _converted(run, network, data, tmp_path),

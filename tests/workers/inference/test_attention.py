@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-import attending_models as small
-from builders import encoded, random_references
+from helpers import attending_models as small
+from helpers.builders import encoded, random_references
 from oracles import attention as oracle
 from workers.inference import decoding, prefix, scoring
 from workers.inference.captioners import ARCHITECTURES, attention
@@ -61,21 +61,6 @@ def test_what_stands_in_place_of_a_region_that_is_not_there_has_no_influence(of)
     narrow, wide = (scoring.compute_columns(model, each, references) for each in (rows, wider))
     np.testing.assert_allclose(wide.logp, narrow.logp, atol=2e-6)
     np.testing.assert_array_equal(wide.rank, narrow.rank)
-
-
-def test_an_image_is_scored_alike_beside_any_others(of):
-    model = small.model(of, small.arrays(of))
-    rows = small.regions(small.REGIONS)
-    captions = random_references(len(rows), small.WORDS, np.random.default_rng(4))
-    together = scoring.compute_columns(model, rows, encoded(captions))
-    alone = [
-        scoring.compute_columns(model, rows[at : at + 1], encoded(captions[at : at + 1]))
-        for at in range(len(rows))
-    ]
-    np.testing.assert_allclose(
-        together.logp, np.concatenate([each.logp for each in alone]), atol=2e-6
-    )
-    np.testing.assert_array_equal(together.rank, np.concatenate([each.rank for each in alone]))
 
 
 @pytest.mark.parametrize("width", [1, 3])

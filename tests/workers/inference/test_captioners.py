@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from builders import KINDS, TORCH_GRUS, encoded, model, random_references, tensors
+from helpers.builders import KINDS, TORCH_GRUS, encoded, model, random_references, tensors
 from oracles import captioner as oracle
 from service.contract.formats.architectures import RecurrentConfig, list_tensor_shapes
-from workers.inference.captioners.cells import CELLS
 from workers.inference.packing import batch_captions, pack_captions
 from workers.inference.vocabulary import EncodedCaptions
 
@@ -37,49 +36,6 @@ def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell, 
         model(architecture, cell, arrays), torch.from_numpy(features), encoded(references)
     )
     np.testing.assert_allclose(found, expected, atol=2e-6)
-
-
-@pytest.mark.parametrize(("cell", "layer"), [("torch_gru", "GRU"), ("lstm", "LSTM")])
-def test_cells_are_those_of_torch(cell, layer):
-    """With its matrices transposed, those of the input above those of the state."""
-    theirs = getattr(torch.nn, layer)(6, 8, batch_first=True)
-    given, state, given_bias, state_bias = (each.detach() for each in theirs.parameters())
-    rows = torch.cat([given.T, state.T])
-    if cell == "lstm":
-        tensors = {"gates.weight": rows, "gates.bias": given_bias + state_bias}
-    else:
-        tensors = {
-            "gates.weight": rows[:, :16],
-            "gates.bias": (given_bias + state_bias)[:16],
-            "candidate.weight": rows[:, 16:],
-            "candidate.bias": given_bias[16:],
-            "candidate.state_bias": state_bias[16:],
-        }
-    ours = CELLS[cell](tensors, 6)
-    inputs = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(0))
-    found, at = [], ours.start(torch.zeros(3, 8))
-    for step in inputs.unbind(1):
-        at = ours.step(step @ ours.input_weight + ours.input_bias, at)
-        found.append(at[:, :8])
-    torch.testing.assert_close(torch.stack(found, 1), theirs(inputs)[0].detach())
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("init", "torch_gru")])
-def test_steps_with_a_state_give_what_teacher_forcing_gives(architecture, cell):
-    arrays = tensors(architecture, cell)
-    captioner = model(architecture, cell, arrays)
-    features = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
-    images = captioner.look(features)
-    words = [0, 7, 9, 11]
-    state = captioner.begin(images)
-    stepped = []
-    for word in words:
-        hidden, state = captioner.step(state, torch.full((3,), word))
-        stepped.append(hidden)
-    references = encoded([[words[1:]]] * 3)
-    packed = pack_captions(references, np.arange(3), torch.device("cpu"))
-    torch.testing.assert_close(torch.cat(stepped), captioner.hidden(images, packed))
 
 
 @pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("init", "torch_gru")])

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from service.contract.errors import InvalidColumns
 from workers.inference import columns
@@ -42,26 +42,16 @@ def test_columns_survive_a_file_to_the_bit(tmp_path, entropy):
     assert [path.name for path in tmp_path.iterdir()] == ["c"]
 
 
-def test_parts_are_joined_with_their_offsets():
-    first, second = _columns(5, 2), _columns(7, 3)
-    joined = columns.concatenate_columns([first, second])
-    assert joined.caption_offsets.tolist() == [
-        *first.caption_offsets,
-        *(second.caption_offsets[1:] + first.caption_offsets[-1]),
-    ]
-    assert joined.image_offsets.tolist() == [*first.image_offsets, *(second.image_offsets[1:] + 5)]
-    np.testing.assert_array_equal(joined.logp, np.concatenate([first.logp, second.logp]))
-
-
-def test_a_file_without_a_column_is_refused_by_its_name(tmp_path):
-    save_file({"logp": np.zeros(2, np.float32)}, tmp_path / "c")
-    with pytest.raises(InvalidColumns, match="rank"):
-        columns.read_columns(tmp_path / "c")
-
-
-def test_what_is_no_safetensors_file_is_refused(tmp_path):
-    (tmp_path / "c").write_bytes(b"\x80\x04nonsense")
-    with pytest.raises(InvalidColumns):
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (save({"logp": np.zeros(2, np.float32)}), "missing: .*rank"),
+        (b"\x80\x04nonsense", "not a columns file"),
+    ],
+)
+def test_a_file_without_a_column_or_of_another_kind_is_refused(tmp_path, content, told):
+    (tmp_path / "c").write_bytes(content)
+    with pytest.raises(InvalidColumns, match=told):
         columns.read_columns(tmp_path / "c")
 
 

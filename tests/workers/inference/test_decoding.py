@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-import ending
-from builders import KINDS, model, tensors
+from helpers import interruptions
+from helpers.builders import KINDS, model, tensors
 from oracles import captioner as oracle
 from service.contract.errors import CheckpointMismatch, RunCanceled, UnusableCheckpoint
 from workers.inference import decoding
@@ -114,7 +114,7 @@ def test_progress_is_told_after_every_block_and_may_end_it():
     )
     assert told == [(128, 200), (200, 200)]
     with pytest.raises(RunCanceled, match="128 of 200"):
-        decoding.decode_captions(captioner, features, DecodingOptions(beam=1), ending.ends)
+        decoding.decode_captions(captioner, features, DecodingOptions(beam=1), interruptions.ends)
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"min_words": 5, "max_words": 4}, {"max_words": 0}])

@@ -1,10 +1,8 @@
-import io
-import tarfile
-
 import numpy as np
 import pytest
 
-from builders import ENCODER
+from helpers.builders import ENCODER
+from helpers.torch_captioners import packed
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
@@ -15,27 +13,20 @@ IDS = ["a.jpg", "b.jpg", "ç.jpg"]
 ROWS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
 
 
-def _bundle(folder, rows=ROWS):
+def _bundle(folder, rows=ROWS, counts=None, *, as_tar=False):
     bundles.write_bundle_folder(folder, [BundleItem(name, "test", ("a cat",)) for name in IDS])
-    features.write_features(folder / "features.safetensors", IDS, rows, ENCODER)
-    return folder
-
-
-def _tar(folder, path):
-    with tarfile.open(path, "w") as archive:
-        for file in sorted(folder.iterdir()):
-            member = tarfile.TarInfo(file.name)
-            member.size = file.stat().st_size
-            archive.addfile(member, io.BytesIO(file.read_bytes()))
+    features.write_features(folder / "features.safetensors", IDS, rows, ENCODER, counts)
+    if not as_tar:
+        return folder
+    path = folder.with_suffix(".tar")
+    path.write_bytes(packed({each.name: each.read_bytes() for each in folder.iterdir()}))
     return path
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("as_tar", [False, True])
 def test_rows_come_in_the_order_asked_for(tmp_path, dtype, as_tar):
-    bundle = _bundle(tmp_path / "b", ROWS.astype(dtype))
-    if as_tar:
-        bundle = _tar(bundle, tmp_path / "b.tar")
+    bundle = _bundle(tmp_path / "b", ROWS.astype(dtype), as_tar=as_tar)
     found = features.read_features(bundle, ["ç.jpg", "a.jpg", "ç.jpg"], ENCODER)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, ROWS.astype(dtype)[[2, 0, 2]].astype(np.float32))
@@ -68,10 +59,8 @@ PLACES = np.random.default_rng(1).normal(size=(3, 4, 2)).astype(np.float32)
 COUNTS = np.array([4, 0, 2])
 
 
-def _of_places(folder, rows=PLACES, counts=COUNTS):
-    bundles.write_bundle_folder(folder, [BundleItem(name, "test", ("a cat",)) for name in IDS])
-    features.write_features(folder / "features.safetensors", IDS, rows, ENCODER, counts)
-    return folder
+def _of_places(folder, rows=PLACES, counts=COUNTS, **how):
+    return _bundle(folder, rows, counts, **how)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -79,9 +68,8 @@ def _of_places(folder, rows=PLACES, counts=COUNTS):
 @pytest.mark.parametrize("kind", ["grid", "regions"])
 def test_places_come_in_the_order_asked_for_when_they_are_asked_for(tmp_path, dtype, as_tar, kind):
     rows = PLACES.astype(dtype)
-    bundle = _of_places(tmp_path / "b", rows, COUNTS if kind == "regions" else None)
-    if as_tar:
-        bundle = _tar(bundle, tmp_path / "b.tar")
+    counts = COUNTS if kind == "regions" else None
+    bundle = _of_places(tmp_path / "b", rows, counts, as_tar=as_tar)
     found = features.read_features(bundle, ["ç.jpg", "a.jpg", "b.jpg", "ç.jpg"], ENCODER, kind)
     expected = rows.astype(np.float32)[[2, 0, 1, 2]]
     if kind == "regions":

@@ -3,7 +3,7 @@ worker lives.
 """
 
 import os
-import tarfile
+from functools import partial
 
 import numpy as np
 import psutil
@@ -11,53 +11,35 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-import onnx_bundle_files as files
-from onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
+from helpers import onnx_bundle_files as files
+from helpers import plain_search
+from helpers.onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
+from helpers.torch_captioners import packed
 from service.contract.assets import AssetFolders
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
 from service.contract.formats import bundles
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from workers.inference import columns, decoding, features, prefix, scoring
-from workers.inference.onnx import captioner
 from workers.jobs import inference
 from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
-from workers.sandbox import confinement
 
-pytestmark = pytest.mark.processes
-
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 REFERENCES = [["a dog runs", "red"], ["a zebra runs fast"], ["", "fast a dog"]]
 
 
-@pytest.fixture(autouse=True)
-def sandbox():
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
-
-
 @pytest.fixture
-def opened(tmp_path):
-    """Opens bundles, and ends their processes."""
-    found = []
-
-    def read(path=None, **options):
-        path = path or files.write(tmp_path / f"bundle{len(found)}")
-        found.append(captioner.read_onnx_captioner(path, **options))
-        return found[-1]
-
-    yield read
-    for each in found:
-        each.close()
+def folder(tmp_path):
+    return files.write(tmp_path / "bundle")
 
 
 def rows(images, seed=0):
     return np.random.default_rng(seed).normal(size=(images, FEATURES)).astype(np.float32)
 
 
-def test_columns_and_prefixes_follow_the_definition(opened):
-    one, given = opened(), rows(3)
+def test_columns_and_prefixes_follow_the_definition(opened, folder):
+    one, given = opened(folder), rows(3)
     encoded = one.tokens.encode(REFERENCES)
     found = scoring.compute_columns(
         one, given, encoded, scoring.ScoringOptions(top=2, entropy=True)
@@ -81,34 +63,34 @@ def test_columns_and_prefixes_follow_the_definition(opened):
 
 
 @pytest.mark.parametrize("images", [1, 7, 64])
-def test_a_caption_is_what_the_definition_writes_greedily(images, opened):
-    one, given = opened(), rows(images, seed=images)
+def test_a_caption_is_what_the_definition_writes_greedily(images, opened, folder):
+    one, given = opened(folder), rows(images, seed=images)
     found = decoding.decode_captions(one, given, decoding.DecodingOptions(beam=1, max_words=6))
     assert len(found) == images
     for row, caption in zip(given, found, strict=True):
-        words = []
-        while len(words) < 6:
-            table = files.definition(files.arrays(), row, words)[-1]
-            table[4] = -np.inf  # the unknown word
-            table[6] = table[6] if len(words) >= 4 else -np.inf
-            if table.argmax() == 6:
-                break
-            words.append(int(table.argmax()))
-        assert list(caption.words) == words
+        logits = partial(_last_logits, row)
+        expected = plain_search.greedy(
+            logits, WORDS.index("<end>"), least=4, most=6, never=[WORDS.index("<unk>")]
+        )
+        assert list(caption.words) == expected
 
 
-def test_what_does_not_fit_into_shared_memory_goes_in_parts(opened, monkeypatch):
-    one, given = opened(), rows(20)
+def _last_logits(row, words):
+    return files.definition(files.arrays(), row, words)[-1]
+
+
+def test_what_does_not_fit_into_shared_memory_goes_in_parts(opened, folder, monkeypatch):
+    one, given = opened(folder), rows(20)
     encoded = one.tokens.encode(REFERENCES[:1] * 20)
     expected = scoring.compute_columns(one, given, encoded)
     monkeypatch.setattr("workers.inference.onnx.graphs.SHARED_BYTES", 1016)
-    parts = opened()
+    parts = opened(folder)
     np.testing.assert_array_equal(
         scoring.compute_columns(parts, given, encoded).logp, expected.logp
     )
 
 
-def test_tensors_that_nobody_names_are_forgotten(opened):
+def test_tensors_that_nobody_names_are_forgotten(opened, folder):
     """Or a search would keep the state of every step. The child's memory is a limit for it."""
     width = 1_000_000
     wide = model(
@@ -126,10 +108,9 @@ def test_tensors_that_nobody_names_are_forgotten(opened):
         values(scores=("n", len(WORDS)), h1=("n", width)),
         [tensor("E", np.eye(9, dtype=np.float32)), tensor("one", np.float32(1))],
     )
-    path = opened().bundle.places["look"].path.parent
-    (path / "look.onnx").write_bytes(wide.SerializeToString())
-    (path / "step.onnx").write_bytes(step.SerializeToString())
-    one = opened(path, memory=700_000_000)
+    (folder / "look.onnx").write_bytes(wide.SerializeToString())
+    (folder / "step.onnx").write_bytes(step.SerializeToString())
+    one = opened(folder, memory=700_000_000)
     state = one.begin(one.look(torch.zeros(2, FEATURES)))
     for _ in range(100):  # 8 MB each
         _, state = one.step(state, torch.tensor([2, 3]))
@@ -161,28 +142,20 @@ def _loop():
     return helper.make_node("Loop", ["", "yes", "zero"], ["bomb"], body=body)
 
 
+def _huge(operator, inputs, **initializers):
+    """One node makes something large of these tensors."""
+    nodes = [node(operator, inputs, "big"), node("ReduceSum", "big", "bomb")]
+    return lambda: _bomb(nodes, *(tensor(name, each) for name, each in initializers.items()))
+
+
 HUGE = np.array([1 << 20, 1 << 20])
+ZERO = np.float32([0])
+RANGE = {"zero": np.float32(0), "one": np.float32(1), "end": np.float32(1e12)}
 BOMBS = {
-    "ConstantOfShape": lambda: _bomb(
-        [node("ConstantOfShape", "shape", "big"), node("ReduceSum", "big", "bomb")],
-        tensor("shape", HUGE),
-    ),
-    "Expand": lambda: _bomb(
-        [node("Expand", "zero shape", "big"), node("ReduceSum", "big", "bomb")],
-        tensor("shape", HUGE),
-        tensor("zero", np.float32([0])),
-    ),
-    "Tile": lambda: _bomb(
-        [node("Tile", "zero shape", "big"), node("ReduceSum", "big", "bomb")],
-        tensor("shape", np.array([1 << 40])),
-        tensor("zero", np.float32([0])),
-    ),
-    "Range": lambda: _bomb(
-        [node("Range", "zero end one", "big"), node("ReduceSum", "big", "bomb")],
-        tensor("zero", np.float32(0)),
-        tensor("one", np.float32(1)),
-        tensor("end", np.float32(1e12)),
-    ),
+    "ConstantOfShape": _huge("ConstantOfShape", "shape", shape=HUGE),
+    "Expand": _huge("Expand", "zero shape", shape=HUGE, zero=ZERO),
+    "Tile": _huge("Tile", "zero shape", shape=np.array([1 << 40]), zero=ZERO),
+    "Range": _huge("Range", "zero end one", **RANGE),
     "a graph that doubles what it has 40 times": lambda: _bomb(
         [
             *(node("Concat", f"x{at} x{at}", f"x{at + 1}", axis=0) for at in range(40)),
@@ -233,20 +206,16 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     assert _children() == []
 
 
-def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path):
+def test_features_that_a_registered_encoder_made_are_looked_at(opened, folder, tmp_path):
     """Of a dataset that has pictures alone: another task has made a file of features."""
-    one, given = opened(), rows(2)
+    one, given = opened(folder), rows(2)
     bundle, computed = tmp_path / "data", tmp_path / "computed"
     items = [bundles.BundleItem(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
     bundles.write_bundle_folder(bundle, items)
     names = tuple(each.image for each in items)
     encoder = FeatureEncoder(name="random", digest="none")
     features.write_features_file(computed, features.ComputedFeatures(names, given, encoder, {}))
-    inputs = {
-        "checkpoint": one.bundle.places["look"].path.parent,
-        "dataset": bundle,
-        "features": computed,
-    }
+    inputs = {"checkpoint": folder, "dataset": bundle, "features": computed}
     toolbox = Toolbox("cpu", AssetFolders(tmp_path))
     request = JobRequest(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
     try:
@@ -261,9 +230,7 @@ def test_features_that_a_registered_encoder_made_are_looked_at(opened, tmp_path)
 
 def _tar(folder):
     path = folder.with_suffix(".tar")
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
-        for each in sorted(folder.iterdir()):
-            archive.add(each, each.name)
+    path.write_bytes(packed({each.name: each.read_bytes() for each in folder.iterdir()}))
     return path
 
 
@@ -292,13 +259,13 @@ def test_logits_of_another_shape_are_refused(opened, tmp_path):
         opened(path)
 
 
-def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, tmp_path):
+def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, folder):
     with pytest.raises(OutOfMemory, match="takes about 400 MB, and a task may take 100 MB"):
-        opened(memory=100_000_000)
+        opened(folder, memory=100_000_000)
 
 
-def test_after_its_process_has_ended_the_next_look_starts_another_one(opened):
-    one, given = opened(), rows(2)
+def test_after_its_process_has_ended_the_next_look_starts_another_one(opened, folder):
+    one, given = opened(folder), rows(2)
     encoded = one.tokens.encode(REFERENCES[:2])
     before = scoring.compute_columns(one, given, encoded).logp
     os.kill(one.graphs.pid, 9)

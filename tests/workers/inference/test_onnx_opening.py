@@ -1,4 +1,4 @@
-"""What is found where an ONNX bundle is opened for the first time: a tokenizer that is none or
+"""Faults that the first opening of an ONNX bundle finds: a tokenizer that is none or
 another network's, graphs that give no numbers, or other shapes from call to call.
 """
 
@@ -9,37 +9,15 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-import onnx_bundle_files as files
-import tokenizer_files
-from onnx_bundle_files import STATE, model, node, tensor, values
+from helpers import onnx_bundle_files as files
+from helpers import tokenizer_files
+from helpers.onnx_bundle_files import STATE, model, node, tensor, values
 from service.contract.errors import InvalidCheckpoint, InvalidPackage, UnusableCheckpoint
-from workers.inference.onnx import captioner
-from workers.sandbox import confinement
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 
 HEIGHT, WIDTH = 5, 6
 PREPROCESSING = {"size": {"height": HEIGHT, "width": WIDTH}, "resample": 3}
-
-
-@pytest.fixture(autouse=True)
-def sandbox():
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
-
-
-@pytest.fixture
-def opened():
-    found = []
-
-    def read(folder):
-        found.append(captioner.read_onnx_captioner(folder))
-        return found[-1]
-
-    yield read
-    for each in found:
-        each.close()
 
 
 def _change(folder, **changes):
@@ -76,20 +54,20 @@ TOKENIZERS = {
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_a_tokenizer_that_does_not_fit_is_refused(name, folder):
+def test_a_tokenizer_that_does_not_fit_is_refused(name, folder, opened):
     content, said = TOKENIZERS[name]
     (folder / "tokenizer.json").write_text(content)
     with pytest.raises(InvalidPackage, match=said) as told:
-        captioner.read_onnx_captioner(folder)
+        opened(folder)
     assert told.value.pointer == "/tokenizer.json"
     assert "root:" not in told.value.detail
 
 
-def test_other_logits_than_the_manifest_says_are_refused_before_anything_runs(folder):
+def test_other_logits_than_the_manifest_says_are_refused_before_anything_runs(folder, opened):
     size = json.loads((folder / "prescore.json").read_text())["pieces"]["size"]
     _change(folder, pieces__size=size + 1)
     with pytest.raises(InvalidCheckpoint, match=rf"'scores': expected float32 \[\?, {size + 1}\]"):
-        captioner.read_onnx_captioner(folder)
+        opened(folder)
 
 
 def _step(*nodes, more=()):
@@ -148,20 +126,20 @@ FIRST_RUN = {
 
 
 @pytest.mark.parametrize("name", FIRST_RUN)
-def test_what_only_running_shows_is_found_when_a_bundle_is_opened(name, tmp_path):
+def test_what_only_running_shows_is_found_when_a_bundle_is_opened(name, tmp_path, opened):
     graphs, changes, said = FIRST_RUN[name]
     folder = files.write(tmp_path / "mine", manifest={**files.MANIFEST, **changes}, **graphs)
     with pytest.raises(UnusableCheckpoint, match=said):
-        captioner.read_onnx_captioner(folder)
+        opened(folder)
 
 
-def test_a_word_that_is_never_said_is_no_fault(tmp_path):
+def test_a_word_that_is_never_said_is_no_fault(tmp_path, opened):
     never = np.zeros(len(files.WORDS), np.float32)
     never[0] = -np.inf
-    captioner.read_onnx_captioner(files.write(tmp_path / "mine", step=_logits(never))).close()
+    opened(files.write(tmp_path / "mine", step=_logits(never)))
 
 
-def test_a_score_that_gives_no_numbers_is_found_too(tmp_path):
+def test_a_score_that_gives_no_numbers_is_found_too(tmp_path, opened):
     score = model(
         [node("Gather", "E ids", "scores")],
         values(ids=["n", "l"]),
@@ -174,11 +152,11 @@ def test_a_score_that_gives_no_numbers_is_found_too(tmp_path):
     }
     folder = files.write(tmp_path / "mine", manifest=manifest, score=score)
     with pytest.raises(UnusableCheckpoint, match="score: expected numbers as logits"):
-        captioner.read_onnx_captioner(folder)
+        opened(folder)
 
 
 def test_pictures_that_become_different_shapes_are_refused(folder, opened):
-    """What `look` gives must be rows of one shape, also where it is asked for several times."""
+    """Rows that `look` gives have one shape, also where it is asked for several times."""
     look = model(
         [
             node("Flatten", "pixels", "flat"),

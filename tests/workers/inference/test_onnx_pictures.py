@@ -7,15 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-import onnx_bundle_files as files
-import seen_pictures
-import tokenizer_files
+from helpers import onnx_bundle_files as files
+from helpers import plain_search, synthetic_pictures, tokenizer_files
 from service.contract.errors import CheckpointMismatch
 from workers.inference import columns, decoding, prefix, scoring
-from workers.inference.onnx import captioner
-from workers.sandbox import confinement
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 
 HEIGHT, WIDTH = 5, 6
 PREPROCESSING = {
@@ -28,33 +25,18 @@ PREPROCESSING = {
 }
 
 
-@pytest.fixture(autouse=True)
-def sandbox():
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
-
-
 @pytest.fixture
-def made(tmp_path):
-    """Writes and opens bundles, and ends their processes."""
-    found = []
+def made(tmp_path, opened):
+    """Writes and opens a bundle."""
 
     def make(kind="bytes", channels="rgb", **said):
-        folder = tmp_path / f"bundle{len(found)}"
-        weights = files.of_pixels(
-            folder,
-            tokenizer_files.KINDS[kind](),
-            {**PREPROCESSING, "channels": channels},
-            (3, HEIGHT, WIDTH),
-            **said,
-        )
-        found.append(captioner.read_onnx_captioner(folder))
-        return found[-1], weights
+        preprocessing = {**PREPROCESSING, "channels": channels}
+        tokenizer = tokenizer_files.KINDS[kind]()
+        shape = (3, HEIGHT, WIDTH)
+        weights = files.of_pixels(tmp_path / "bundle", tokenizer, preprocessing, shape, **said)
+        return opened(tmp_path / "bundle"), weights
 
-    yield make
-    for each in found:
-        each.close()
+    return make
 
 
 def _rows(pictures, channels="rgb"):
@@ -75,7 +57,7 @@ def dataset(tmp_path):
     def write(one, images):
         folder = tmp_path / f"pictures{images}"
         folder.mkdir()
-        return one.inputs(folder, seen_pictures.write_dataset(folder, images))[:]
+        return one.inputs(folder, synthetic_pictures.write_dataset(folder, images))[:]
 
     return write
 
@@ -87,8 +69,8 @@ def test_columns_are_the_definitions_of_each_piece_and_words_are_their_pieces(
     images = 20  # more than are looked at in one call
     one, weights = made(channels=channels)
     given = dataset(one, images)
-    rows = _rows(seen_pictures.pictures(images), channels)
-    encoded = one.tokens.encode(seen_pictures.sentences(images))
+    rows = _rows(synthetic_pictures.pictures(images), channels)
+    encoded = one.tokens.encode(synthetic_pictures.sentences(images))
     found = scoring.compute_columns(one, given, encoded)
     logp, rank = [], []
     start = one.tokens.start
@@ -116,14 +98,12 @@ def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
     options = decoding.DecodingOptions(beam=1, min_words=2, max_words=6)
     found = decoding.decode_captions(one, dataset(one, images), options)
     assert len(found) == images
-    for row, caption in zip(_rows(seen_pictures.pictures(images)), found, strict=True):
-        ids = []
-        while len(ids) < 6:
-            table = files.definition(weights, row, ids, end)[-1]
-            table[end] = table[end] if len(ids) >= 2 else -np.inf
-            if table.argmax() == end:
-                break
-            ids.append(int(table.argmax()))
+    for row, caption in zip(_rows(synthetic_pictures.pictures(images)), found, strict=True):
+
+        def logits(words, row=row):
+            return files.definition(weights, row, words, end)[-1]
+
+        ids = plain_search.greedy(logits, end, least=2, most=6)
         assert list(caption.words) == ids
         assert decoding.detokenize_caption(one, caption) == one.tokens.tokenizer.decode(ids).strip()
 
@@ -150,7 +130,7 @@ def test_captions_end_where_the_network_reads_no_further(made, dataset):
 def test_what_was_left_off_is_no_part_of_what_is_looked_at_next(made, dataset, monkeypatch):
     one, _ = made()
     given = torch.tensor(dataset(one, 20))
-    texts = one.tokens.encode(seen_pictures.sentences(20))
+    texts = one.tokens.encode(synthetic_pictures.sentences(20))
     expected = scoring.compute_columns(one, given.numpy(), texts).logp
     ready = [one.preparation.normalised(given[:16])]  # and not the other four
     with monkeypatch.context() as patch:
@@ -158,9 +138,3 @@ def test_what_was_left_off_is_no_part_of_what_is_looked_at_next(made, dataset, m
         with pytest.raises(IndexError):
             one.look(given)
     np.testing.assert_array_equal(scoring.compute_columns(one, given.numpy(), texts).logp, expected)
-
-
-def test_features_are_no_pictures(made):
-    one, _ = made()
-    with pytest.raises(CheckpointMismatch, match=r"expects pictures of shape \[5, 6, 3\]"):
-        one.check(np.zeros((2, 7), np.float32))

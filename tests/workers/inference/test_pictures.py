@@ -1,12 +1,11 @@
 """Pictures of a bundle as pixels: right ones, or a named error, and never another image's."""
 
-import io
 import re
-import tarfile
 
 import numpy as np
 import pytest
 
+from helpers.torch_captioners import packed
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from workers.inference import pictures
@@ -14,15 +13,9 @@ from workers.inference.pictures import PictureDecodingFailure, PictureFit, child
 from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
-from picture_files import noise, png, quarters, saved, turned  # noqa: E402  it needs Pillow, too
+from helpers.picture_files import noise, png, quarters, saved, turned  # noqa: E402  it needs Pillow, too
 
-pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(autouse=True)
-def needs_sandbox():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 
 
 QUARTERS = np.asarray(quarters())
@@ -36,11 +29,7 @@ def _folder(path, files):
 
 
 def _tar(path, files):
-    with tarfile.open(path, "w") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"images/{name}")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    path.write_bytes(packed({f"images/{name}": content for name, content in files.items()}))
     return path
 
 

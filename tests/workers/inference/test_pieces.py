@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import tokenizer_files
-from hostile_text import HOSTILE, REAL
+from helpers import tokenizer_files
+from helpers.hostile_text import HOSTILE, REAL
 from service.contract.errors import CheckpointMismatch
 from workers.inference.pieces import PieceTokens
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-import plugin_packages as packages
-from builders import ENCODER
+from helpers import plugin_packages as packages
 from service.contract.errors import (
     CheckpointMismatch,
     InvalidCheckpoint,
@@ -54,16 +53,19 @@ def _encoded(model, images=9):
     return model.tokens.encode(captions)
 
 
+def _captions(model, rows):
+    options = decoding.DecodingOptions(beam=3, min_words=1, max_words=9)
+    return [each.words for each in decoding.decode_captions(model, rows, options)]
+
+
 def test_it_computes_what_the_same_network_computes_in_our_own_form(opened, tmp_path):
     model = opened()
     (tmp_path / "ours.safetensors").write_bytes(packages.canonical(packages.checkpoint()[1]))
     ours = checkpoints.read_checkpoint(tmp_path / "ours.safetensors")
     rows, encoded = _rows(), _encoded(model)
-    found = scoring.compute_columns(
-        model, rows, encoded, scoring.ScoringOptions(top=4, entropy=True)
-    )
-    expected = scoring.compute_columns(
-        ours, rows, encoded, scoring.ScoringOptions(top=4, entropy=True)
+    options = scoring.ScoringOptions(top=4, entropy=True)
+    found, expected = (
+        scoring.compute_columns(each, rows, encoded, options) for each in (model, ours)
     )
     np.testing.assert_allclose(found.logp, expected.logp, atol=1e-5)
     np.testing.assert_allclose(found.entropy, expected.entropy, atol=1e-5)
@@ -72,12 +74,7 @@ def test_it_computes_what_the_same_network_computes_in_our_own_form(opened, tmp_
     np.testing.assert_array_equal(
         prefix.walk_prefixes(model, rows, encoded), prefix.walk_prefixes(ours, rows, encoded)
     )
-    options = decoding.DecodingOptions(beam=3, min_words=1, max_words=9)
-    words = [
-        [each.words for each in decoding.decode_captions(one, rows, options)]
-        for one in (model, ours)
-    ]
-    assert words[0] == words[1]
+    assert _captions(model, rows) == _captions(ours, rows)
 
 
 LOGITS = (
@@ -98,19 +95,14 @@ def test_a_network_may_give_logits_and_have_a_state_of_parts(opened):
     rows, encoded = _rows(), _encoded(model)
     found, expected = (scoring.compute_columns(each, rows, encoded) for each in (model, usual))
     np.testing.assert_allclose(found.logp, expected.logp, atol=1e-5)
-    options = decoding.DecodingOptions(beam=2, min_words=0, max_words=6)
-    words = [
-        [each.words for each in decoding.decode_captions(one, rows, options)]
-        for one in (model, usual)
-    ]
-    assert words[0] == words[1]
+    assert _captions(model, rows) == _captions(usual, rows)
 
 
 HIDDEN = """    def hidden(self, images, captions):
         return super().hidden(images.flip(0), captions)
 
     def step"""
-STEP = "return state, state"
+STEP, LOOK = "return state, state", "return self.network.image(inputs)"
 WRONG = {
     "raises": (STEP, "raise ValueError('no')", "failed in hidden: ValueError: no"),
     "exits": (STEP, "raise SystemExit(3)", "failed in hidden: SystemExit"),
@@ -118,17 +110,9 @@ WRONG = {
     "few rows": (STEP, "return state[1:], state", "of `hidden`"),
     "three dimensions": (STEP, "return state[:, None], state", "expected two dimensions"),
     "no numbers": (STEP, "return state * float('nan'), state", "expected finite numbers"),
-    "no tensor": (
-        "return self.network.image(inputs)",
-        "return None",
-        "expected a tensor of `look`",
-    ),
-    "few images": ("return self.network.image(inputs)", "return inputs[:1]", "expected 2 rows"),
-    "whole numbers": (
-        "return self.network.image(inputs)",
-        "return inputs.long()",
-        "floating point",
-    ),
+    "no tensor": (LOOK, "return None", "expected a tensor of `look`"),
+    "few images": (LOOK, "return inputs[:1]", "expected 2 rows"),
+    "whole numbers": (LOOK, "return inputs.long()", "floating point"),
     "other words": (
         "network.words.weight.t(), network.words.bias",
         "network.words.weight.t()[:, 1:].contiguous()",
@@ -137,16 +121,8 @@ WRONG = {
     "odd attribute": ("    def look", "    batch_tokens = 0\n\n    def look", "`batch_tokens`"),
     "no captioner": ("return ShowAndTell(network, description)", "return None", "failed in"),
     "no import": ("from torch import nn", "import not_there", "failed in importing it: ModuleNot"),
-    "no factory": (
-        "def build(config, tensors, description):",
-        "build = 3\ndef other(*_):",
-        "factory",
-    ),
-    "other teacher forcing": (
-        "    def step",
-        HIDDEN,
-        "expected `hidden` to give the probabilities",
-    ),
+    "no factory": ("def build(config, tensors, description):", "build = 3\ndef f(*_):", "factory"),
+    "other teacher forcing": ("    def step", HIDDEN, "expected `hidden` to give the prob"),
     "rows of others": (
         "    def step",
         "    def select(self, state, rows):\n        return state[rows].roll(1, 0)\n\n    def step",
@@ -299,10 +275,6 @@ def test_a_version_that_is_installed_over_an_imported_one_is_not_taken_for_it(tm
         registry.check_plugin(InstalledPlugin("show-and-tell", "acme-captioners", "1.0"))
         with pytest.raises(PluginUnavailable, match=r"2\.0\), this worker has .* 1\.0\)"):
             registry.check_plugin(InstalledPlugin("show-and-tell", "acme-captioners", "2.0"))
-
-
-def test_its_encoder_is_the_files(opened):
-    assert opened()._own.description.encoder == ENCODER
 
 
 def test_a_tokenizer_that_is_none_or_makes_other_ids_is_refused(opened):

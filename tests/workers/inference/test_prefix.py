@@ -3,9 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import ending
-from builders import KINDS, agreeing_references, encoded, model, random_references, tensors
-from oracles import captioner as oracle
+from helpers import interruptions
+from helpers.builders import KINDS, agreeing_references, encoded, model, random_references, tensors
 from service.contract.errors import RunCanceled
 from service.contract.metrics import catalogue
 from workers.inference import prefix, scoring
@@ -23,17 +22,6 @@ def _prefixes(rank, offsets):
     return result
 
 
-def _common(words, greedy, max_words):
-    """Tokens that a reference (with END) shares with a greedy caption (with END where it ended)."""
-    ended = [*greedy, 0] if len(greedy) < max_words else greedy
-    length = 0
-    for mine, theirs in zip([*words, 0], ended, strict=False):
-        if mine != theirs:
-            break
-        length += 1
-    return length
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
 def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
@@ -46,21 +34,6 @@ def test_the_walk_answers_as_columns_do_in_every_caption(architecture, cell):
     columns = scoring.compute_columns(captioner, features, encoded(references))
     assert found.tolist() == _prefixes(columns.rank, columns.caption_offsets)
     assert found.mean() > 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
-def test_a_prefix_is_what_a_reference_shares_with_the_greedy_caption(architecture, cell):
-    rng = np.random.default_rng(5)
-    arrays = tensors(architecture, cell, words=30, scale=1.0)
-    features = rng.normal(size=(15, 5)).astype(np.float32)
-    references = agreeing_references(architecture, cell, arrays, features, rng)
-    found = prefix.walk_prefixes(model(architecture, cell, arrays), features, encoded(references))
-    expected = []
-    for row, captions in zip(features, references, strict=True):
-        greedy = oracle.greedy(architecture, cell, arrays, row, max_words=20)
-        expected += [_common(words, greedy, 20) for words in captions]
-    assert found.tolist() == expected
 
 
 def test_where_words_tie_the_walk_follows_every_reference():
@@ -122,4 +95,4 @@ def test_progress_is_told_and_may_end_it():
     prefix.walk_prefixes(captioner, features, references, progress=lambda *at: told.append(at))
     assert told == [(1024, 1100), (1100, 1100)]
     with pytest.raises(RunCanceled):
-        prefix.walk_prefixes(captioner, features, references, progress=ending.ends)
+        prefix.walk_prefixes(captioner, features, references, progress=interruptions.ends)

@@ -9,10 +9,9 @@ import pytest
 
 from service.contract.formats import thumbnails as files
 from workers.inference.pictures import PictureDecodingFailure, children, thumbnails
-from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
-from picture_files import noise, quarters, saved, turned  # noqa: E402
+from helpers.picture_files import noise, quarters, saved, turned  # noqa: E402
 
 pytestmark = pytest.mark.processes
 FORM = saved(quarters(), "WEBP")
@@ -27,12 +26,6 @@ def bundle(tmp_path):
     (tmp_path / "b" / "images" / "a.png").write_bytes(saved(noise(), "PNG"))
     (tmp_path / "b" / "images" / "c.png").write_bytes(saved(quarters(), "PNG"))
     return tmp_path / "b"
-
-
-@pytest.fixture
-def needs_sandbox():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
 
 
 IMAGES = ["a.png", "b.png", "c.png"]
@@ -88,25 +81,28 @@ HOSTILE = {
 }
 
 
+@pytest.fixture
+def written(bundle, monkeypatch):
+    """Forms of a picture of which the child has written this, and told that."""
+
+    def take(content, line):
+        def write(operation, inputs, outputs, asked, **limits):
+            outputs[0].write_bytes(content)
+            outputs[1].write_text(f"{line}\n")
+
+        monkeypatch.setattr(children.operations, "run_operation", write)
+        (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
+        return made.forms
+
+    return take
+
+
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_a_hostile_child_writes_is_no_form(bundle, monkeypatch, what):
-    content, line = HOSTILE[what]
-
-    def written(operation, inputs, outputs, asked, **limits):
-        outputs[0].write_bytes(content)
-        outputs[1].write_text(f"{line}\n")
-
-    monkeypatch.setattr(children.operations, "run_operation", written)
-    (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
-    assert isinstance(made.forms, PictureDecodingFailure)
-    assert "wrote something else than was asked" in made.forms.reason
+def test_what_a_hostile_child_writes_is_no_form(written, what):
+    found = written(*HOSTILE[what])
+    assert isinstance(found, PictureDecodingFailure)
+    assert "wrote something else than was asked" in found.reason
 
 
-def test_the_same_child_may_write_what_is_asked(bundle, monkeypatch):
-    def written(operation, inputs, outputs, asked, **limits):
-        outputs[0].write_bytes(FORM * 2)
-        outputs[1].write_text(f"[{len(FORM)}, {len(FORM)}]\n")
-
-    monkeypatch.setattr(children.operations, "run_operation", written)
-    (made,) = thumbnails.make_thumbnails(bundle, ["a.png"])
-    assert made.forms == {320: FORM, 960: FORM}
+def test_the_same_child_may_write_what_is_asked(written):
+    assert written(FORM * 2, f"[{len(FORM)}, {len(FORM)}]") == {320: FORM, 960: FORM}

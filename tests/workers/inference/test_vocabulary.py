@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from builders import encoded, random_references
+from helpers.builders import encoded, random_references
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from workers.inference import vocabulary
 from workers.inference.vocabulary import EncodedCaptions

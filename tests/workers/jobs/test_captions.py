@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from tokenizers import decoders
 
-import tokenizer_files
+from helpers import tokenizer_files
 from service.contract.errors import UnusableCheckpoint
 from workers.inference.decoding import DecodedCaption
 from workers.inference.pieces import PieceTokens

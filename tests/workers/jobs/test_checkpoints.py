@@ -2,8 +2,8 @@
 
 import pytest
 
-import onnx_bundle_files as files
-import tokenizer_files
+from helpers import onnx_bundle_files as files
+from helpers import tokenizer_files
 from service.contract.assets import AssetFolders
 from service.contract.errors import UnusableCheckpoint
 from workers.inference import pieces

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import image_encoders
+from helpers import image_encoders
 from service.contract.assets import AssetFolders
 from service.contract.errors import CheckpointMismatch, MetricUnavailable, UnusableDataset
 from service.contract.formats import bundles

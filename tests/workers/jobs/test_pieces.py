@@ -1,12 +1,10 @@
 """The tasks of a model whose tokens are pieces of words, which looks at pictures."""
 
-import json
-
 import numpy as np
 import pytest
 
-import huggingface_folders as folders
-import seen_pictures
+from helpers import huggingface_folders as folders
+from helpers import synthetic_pictures
 from service.contract.assets import AssetFolders
 from workers import jobs
 from workers.inference import checkpoints, columns, scoring
@@ -19,7 +17,6 @@ from workers.progress import ignore_progress
 pytestmark = [pytest.mark.slow]
 
 IMAGES = 12
-DECODING = {"beam": 2, "min_words": 0, "max_words": 12, "length_power": 1.0, "unk": False}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +28,7 @@ def saved(tmp_path_factory):
 def bundle(tmp_path):
     folder = tmp_path / "bundle"
     folder.mkdir()
-    seen_pictures.write_dataset(folder, IMAGES)
+    synthetic_pictures.write_dataset(folder, IMAGES)
     return folder
 
 
@@ -59,7 +56,7 @@ def test_scores_are_of_words_unless_pieces_are_asked_for(units, saved, bundle, t
     _, path = _run("columns", saved, bundle, tmp_path, **asked)
     model = checkpoints.open_captioner(saved.folder, sandbox="off")
     names = [f"{place:04}.png" for place in range(IMAGES)]
-    encoded = model.tokens.encode(seen_pictures.sentences(IMAGES))
+    encoded = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
     expected = scoring.compute_columns(model, model.inputs(bundle, names), encoded)
     if units == "words":
         expected = columns.merge_word_pieces(expected, encoded.word_offsets)
@@ -84,14 +81,3 @@ def test_shards_of_columns_are_joined_with_what_they_are_of(saved, bundle, tmp_p
     np.testing.assert_allclose(
         columns.read_columns(joined)[0].logp, columns.read_columns(whole)[0].logp, atol=1e-5
     )
-
-
-def test_captions_are_those_of_generate_with_what_a_request_asks_for(saved, bundle, tmp_path):
-    _, path = _run("captions", saved, bundle, tmp_path, decoding=DECODING)
-    found = json.loads(path.read_text())
-    pixels = folders.processor("vit-gpt2")(
-        list(seen_pictures.pictures(IMAGES)), return_tensors="pt"
-    )
-    expected = saved.generated(pixels["pixel_values"], num_beams=2, max_new_tokens=12)
-    model = checkpoints.open_captioner(saved.folder)
-    assert found == [[place, model.tokens.text(ids)] for place, ids in enumerate(expected)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import listed_objects
+from helpers import object_list_files
 from service.contract.assets import AssetFolders
 from service.contract.errors import MetricUnavailable
 from workers.jobs.toolbox import Toolbox
@@ -43,10 +43,10 @@ def test_the_same_captions_by_another_tokeniser_are_other_tokens(tmp_path):
 
 def test_a_list_of_objects_is_the_one_that_the_service_planned_with(tmp_path):
     toolbox, places = Toolbox("cpu", AssetFolders(tmp_path)), AssetFolders(tmp_path)
-    given = listed_objects.write(tmp_path / "objects.txt", "dog\n")
+    given = object_list_files.write(tmp_path / "objects.txt", "dog\n")
     planned = assets.add_asset("objects", given, places)["objects"].sha256
     found = toolbox.bring("chair", {"objects": planned})["objects"]
     assert toolbox.bring("chair", {"objects": planned})["objects"] is found
-    assets.add_asset("objects", listed_objects.write(given, "cat\n"), places)
+    assets.add_asset("objects", object_list_files.write(given, "cat\n"), places)
     with pytest.raises(MetricUnavailable, match=f"the service was given {planned[:12]}"):
         toolbox.bring("chair", {"objects": planned})

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-import plugin_packages as packages
-from builders import ENCODER
+from helpers import plugin_packages as packages
+from helpers.builders import ENCODER
 from service.contract.assets import AssetFolders
 from service.contract.errors import PluginUnavailable, UnusableCheckpoint
 from service.contract.formats import bundles

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-import ending
-from builders import ENCODER, encoded
+from helpers import interruptions
+from helpers.builders import ENCODER, encoded
 from service.contract.errors import RunCanceled
 from service.contract.formats.architectures import RecurrentConfig
 from service.contract.formats.checkpoint_header import CheckpointDescription
@@ -100,7 +100,7 @@ def test_a_training_that_is_stopped_ends_at_a_batch():
     def progress(done, total):
         told.append((done, total))
         if len(told) == 3:
-            ending.ends(done, total)
+            interruptions.ends(done, total)
 
     epochs = training.train_captioner(
         _description(),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import ending
-from builders import captions_with_references, sentence
+from helpers import interruptions
+from helpers.builders import captions_with_references, sentence
 from oracles import coco_scorers
 from service.contract.errors import MetricFailed, RunCanceled, UnknownMetric
 from service.contract.metrics import catalogue, families
@@ -80,23 +80,6 @@ def test_a_part_is_scored_as_in_the_whole_and_parts_add_up(prepared, jvm, family
     assert together == pytest.approx(whole.corpus, rel=1e-14)
 
 
-def test_more_captions_than_images_are_scored_against_the_images_idf():
-    captions, people = _set(7, 3)
-    with Jvm() as unused:
-        refs = references.prepare_references(people, "none", unused)
-        once = _score("cider_d", captions, refs, unused)
-        rows = np.tile(np.arange(7), 4)
-        often = _score("cider_d", captions * 4, refs, unused, rows)
-    np.testing.assert_array_equal(often.captions["cider_d"], np.tile(once.captions["cider_d"], 4))
-
-
-def test_cider_of_a_subset_is_not_what_the_subset_alone_would_get(prepared, jvm):
-    captions, refs = prepared
-    part = _score("cider_d", captions[:3], refs, jvm, np.arange(3))
-    alone = coco_scorers.each(captions[:3], refs.captions[:3])["cider_d"][0]
-    assert part.corpus["cider_d"] != pytest.approx(alone, rel=0.01)
-
-
 @pytest.mark.parametrize("family", ["cider", "cider_d"])
 def test_on_request_a_subset_gets_what_it_alone_would_get_and_says_so(prepared, jvm, family):
     captions, refs = prepared
@@ -152,6 +135,9 @@ def test_a_caption_that_is_a_reference_scores_high_and_an_empty_one_0(prepared, 
     nothing = _score(family, [""] * 5, refs, jvm, range(5))
     for name, value in perfect.corpus.items():
         low, high = catalogue.find_metric(name).range
+        if catalogue.find_metric(name).higher_is_better is None:
+            assert low <= value <= high
+            continue
         if catalogue.find_metric(name).higher_is_better is False:
             of_nothing = high if name.endswith("_distance") else 0
             assert (value, nothing.corpus[name]) == (0, of_nothing)
@@ -198,11 +184,6 @@ def test_plain_captions_need_no_normalising_and_others_get_it(jvm):
         assert alone.captions["meteor"].tolist() == [score]
 
 
-def test_meteor_names_the_caption_that_fails(jvm):
-    with pytest.raises(MetricFailed, match="item 203:"):
-        jvm.call("meteor", [("a", ["a"])] * 203 + [("a", None)] + [("a", ["a"])] * 50)
-
-
 @pytest.mark.parametrize("family", SCORED)
 def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
     captions, refs = prepared
@@ -226,13 +207,6 @@ def test_what_is_written_is_read(prepared, jvm, family, tmp_path):
     assert postgen.compute_corpus_scores(family, found.statistics) == found.corpus
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
-def test_another_file_is_refused(tmp_path, content):
-    (tmp_path / "result").write_bytes(content)
-    with pytest.raises(MetricFailed, match="result"):
-        postgen.read_scores(tmp_path / "result")
-
-
 def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
     captions, _ = prepared
     refs = references.prepare_references([["a", "b c"]] * len(captions), "ptb", jvm)
@@ -240,7 +214,7 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
     for family in SCORED:
         said |= _score(family, captions, refs, jvm).signatures
     moved, rest = "refs:2|tok:ptb3.4.1|vectors:0123456789ab", "stop:nltk179|oov:dropped|v:1"
-    assert said == {
+    known = {
         "bleu_1": "bleu_1|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
         "bleu_2": "bleu_2|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
         "bleu_3": "bleu_3|refs:2|tok:ptb3.4.1|reflen:closest|v:1",
@@ -263,13 +237,8 @@ def test_a_signature_says_how_a_score_was_computed(prepared, jvm):
             "spider|refs:2|tok:ptb3.4.1|df:corpus(n=60)|parser:spice1.0+corenlp3.6.0|words:80|v:1"
         ),
     }
-
-
-def test_nothing_is_printed(prepared, jvm, capfd):
-    captions, refs = prepared
-    for family in SCORED:
-        _score(family, captions, refs, jvm)
-    assert capfd.readouterr() == ("", "")
+    assert known.items() <= said.items()
+    assert all(text.startswith(f"{name}|") for name, text in said.items())
 
 
 @pytest.mark.parametrize("family", SCORED)
@@ -281,7 +250,7 @@ def test_progress_is_told_and_may_end_it(jvm, family):
     assert told[-1] == (600, 600)
     assert len(told) > 1
     with Jvm() as cold, pytest.raises(RunCanceled):
-        _score(family, captions, refs, cold, progress=ending.ends)
+        _score(family, captions, refs, cold, progress=interruptions.ends)
 
 
 @pytest.mark.parametrize(
@@ -318,17 +287,3 @@ def test_the_catalogue_and_the_families_name_the_same_metrics(prepared, jvm):
         assert name in found[family].captions
     with pytest.raises(UnknownMetric, match="bleu, rouge_l, cider_d, cider, meteor"):
         _score("no_such", captions, refs, jvm)
-
-
-def test_bleu_stands_for_four_metrics_and_nothing_is_named_twice():
-    four = ["bleu_1", "bleu_2", "bleu_3", "bleu_4"]
-    assert catalogue.expand_groups(["bleu"]) == four
-    assert catalogue.expand_groups(["bleu_2", "cider_d", "bleu", "cider_d"]) == [
-        *("bleu_2", "cider_d", "bleu_1", "bleu_3", "bleu_4")
-    ]
-    assert catalogue.expand_groups(["perplexity"]) == ["perplexity"]
-    assert catalogue.expand_groups([]) == []
-    with pytest.raises(UnknownMetric, match="did you mean cider_d"):
-        catalogue.expand_groups(["bleu", "ciderd"])
-    with pytest.raises(UnknownMetric, match=r"did you mean .*bleu"):
-        catalogue.find_metric("bleu_5")

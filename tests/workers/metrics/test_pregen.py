@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import random_statistics
 from oracles import pregen as oracle
 from service.contract.errors import InvalidColumns, UnknownMetric
 from service.contract.metrics import catalogue
@@ -20,25 +21,13 @@ def _close(found, expected):
             assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-300), name
 
 
-def _ragged(images, seed, hits=0.5, zeros=0.0):
-    rng = np.random.default_rng(seed)
-    image_offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 8, images))])
-    lengths = rng.integers(1, 16, image_offsets[-1])
-    caption_offsets = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = caption_offsets[-1]
-    logp = -rng.exponential(2.0, tokens).astype(np.float32)
-    logp[rng.random(tokens) < zeros] = -np.inf
-    rank = np.where(rng.random(tokens) < hits, 0, rng.integers(1, 100, tokens))
-    return logp, rank, caption_offsets, image_offsets
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("hits", [0.0, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("zeros", [0.0, 0.02, 1.0])
 @pytest.mark.parametrize("images", [1, 2, 31])
 def test_all_672_are_those_of_the_definitions(images, hits, zeros):
     for seed in range(3):
-        columns = _ragged(images, seed, hits, zeros)
+        columns = random_statistics.columns(images, seed, hits, zeros)
         _close(pregen.scores(*columns), oracle.scores(*columns))
 
 
@@ -91,14 +80,8 @@ def test_the_papers_figure_2():
     np.testing.assert_allclose(images, [0.5, 2 / 7])
 
 
-def test_the_figure_of_the_proceedings():
-    columns = _figure([[(10, 8), (7, 2)], [(7, 2), (8, 2)]])
-    name = "mean_max_normcount_prefix0"
-    assert round(pregen.scores(*columns, names=[name])[name], 3) == 0.543
-
-
 def test_some_names_give_what_all_names_give():
-    columns = _ragged(9, 0, zeros=0.01)
+    columns = random_statistics.columns(9, 0, zeros=0.01)
     everything = pregen.scores(*columns)
     assert set(everything) == set(catalogue.PREGEN)
     some = ["median_join_prob_miss0", "max_geomean_pplx_none", "sum_median_count_prefix0"]
@@ -106,35 +89,20 @@ def test_some_names_give_what_all_names_give():
     assert pregen.scores(*columns, names=[]) == {}
 
 
-def test_perplexity_is_an_alias():
-    columns = _ragged(9, 0)
-    found = pregen.scores(*columns, names=["perplexity", "geomean_join_pplx_none"])
-    assert found["perplexity"] == found["geomean_join_pplx_none"]
-
-
 def test_every_score_lies_in_its_range():
     for seed in range(3):
-        for name, value in pregen.scores(*_ragged(20, seed, zeros=0.001)).items():
+        for name, value in pregen.scores(*random_statistics.columns(20, seed, zeros=0.001)).items():
             low, high = catalogue.find_metric(name).range
             assert low * (1 - 1e-12) <= value <= high * (1 + 1e-12), name
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16, np.uint64])
 def test_offsets_may_have_any_integer_type(dtype):
-    logp, rank, caption_offsets, image_offsets = _ragged(5, 0)
+    logp, rank, caption_offsets, image_offsets = random_statistics.columns(5, 0)
     expected = pregen.scores(logp, rank, caption_offsets, image_offsets)
     assert expected == pregen.scores(
         logp, rank.astype(dtype), caption_offsets.astype(dtype), image_offsets.astype(dtype)
     )
-
-
-def test_values_of_each_image_lead_to_the_datasets_score():
-    columns = _ragged(12, 1)
-    images = pregen.score_images(*columns)
-    assert len(images) == 96
-    everything = pregen.scores(*columns)
-    for name, values in images.items():
-        assert everything[f"max_{name}"] == values.max(), name
 
 
 @pytest.mark.parametrize(
@@ -162,20 +130,14 @@ def test_columns_that_contradict_themselves_are_refused(change, message):
         pregen.scores(**(columns | change))
 
 
-def test_no_captions_are_no_dataset():
-    nothing = np.zeros(0)
-    with pytest.raises(InvalidColumns):
-        pregen.scores(nothing, nothing, np.array([0]), np.array([0]))
-
-
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownMetric, match="mean_max_normcount_prefix0"):
-        pregen.scores(*_ragged(2, 0), names=["mean_max_normcount_prefix"])
+        pregen.scores(*random_statistics.columns(2, 0), names=["mean_max_normcount_prefix"])
 
 
 def test_a_post_gen_metric_is_not_computed_from_columns():
     with pytest.raises(UnknownMetric, match="bleu_4 is computed from captions"):
-        pregen.scores(*_ragged(2, 0), names=["perplexity", "bleu_4"])
+        pregen.scores(*random_statistics.columns(2, 0), names=["perplexity", "bleu_4"])
 
 
 def _corpus_perplexity(columns):
@@ -190,19 +152,10 @@ def _corpus_perplexity(columns):
 @pytest.mark.parametrize("images", [1, 2, 31])
 def test_corpus_perplexity_is_that_of_all_tokens_together(images, zeros):
     for seed in range(5):
-        columns = _ragged(images, seed, zeros=zeros)
+        columns = random_statistics.columns(images, seed, zeros=zeros)
         found = pregen.scores(*columns, names=["perplexity", "corpus_perplexity"])
         assert list(found) == ["perplexity", "corpus_perplexity"]
         assert found["corpus_perplexity"] == pytest.approx(_corpus_perplexity(columns), rel=1e-12)
-
-
-def test_corpus_perplexity_weighs_tokens_and_perplexity_weighs_captions():
-    """Captions of 1 and 3 tokens, of probabilities 1/2 and 1/4."""
-    logp = np.log([0.5, 0.25, 0.25, 0.25])
-    columns = logp, np.zeros(4, int), np.array([0, 1, 4]), np.array([0, 2])
-    found = pregen.scores(*columns, names=["perplexity", "corpus_perplexity"])
-    assert found["perplexity"] == pytest.approx(2**1.5)
-    assert found["corpus_perplexity"] == pytest.approx(2 ** (7 / 4))
 
 
 def test_corpus_perplexity_beyond_a_float_is_infinite():

@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 
 import numpy as np
@@ -7,7 +6,6 @@ from pycocoevalcap.cider.cider_scorer import precook
 
 from service.contract.errors import MetricFailed
 from workers.metrics import references
-from workers.metrics.tokens import SIGNATURES, tokenize
 
 RAW = [
     ["A dog runs.", "A dog, running"],
@@ -24,14 +22,6 @@ def test_references_are_tokenised_and_stay_with_their_image(jvm):
         ("a cat", "cat cat cat", "a cat"),
     )
     assert prepared.images == 3
-
-
-def test_an_n_gram_counts_once_for_each_image_that_has_it(jvm):
-    prepared = references.prepare_references(RAW, "ptb", jvm)
-    assert {ngram: n for ngram, n in _frequencies(prepared).items() if n > 1} == {
-        "a": 3, "cat": 2, "a cat": 2, "dog": 2, "runs": 2, "a dog": 2, "dog runs": 2,
-        "a dog runs": 2,
-    }  # fmt: skip
 
 
 def _frequencies(prepared):
@@ -95,44 +85,8 @@ def test_the_signature_says_how_many_there_are_and_how_they_were_tokenised(jvm, 
     assert references.prepare_references(RAW, "ptb", jvm).signature == "refs:2-3|tok:ptb3.4.1"
 
 
-@pytest.mark.parametrize("tokenizer", SIGNATURES)
-def test_tokens_that_were_made_before_are_prepared_as_texts_are(jvm, tokenizer):
-    texts = [*RAW, ["3 1/2 men", ""]]
-    flat = iter(tokenize([text for image in texts for text in image], tokenizer, jvm))
-    tokens = [[next(flat) for _ in image] for image in texts]
-    found = references.index_tokens(tokens, tokenizer)
-    expected = references.prepare_references(texts, tokenizer, jvm)
-    assert found.captions == expected.captions
-    assert found.signature == expected.signature
-    np.testing.assert_array_equal(found.word_counts, expected.word_counts)
-
-
 def test_an_image_without_references_is_an_error(jvm):
     with pytest.raises(MetricFailed, match="image 1: expected at least one reference"):
         references.prepare_references([["a"], []], "none", jvm)
     with pytest.raises(MetricFailed, match="image 0: expected at least one reference"):
         references.index_tokens([[]], "none")
-
-
-def _file(**metadata):
-    header = json.dumps({"__metadata__": metadata}).encode()
-    return len(header).to_bytes(8, "little") + header
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b"{}",
-        json.dumps({"prescore_references": 1, "tokenizer": "ptb"}).encode(),
-        _file(prescore_references="1", tokenizer="ptb"),
-        _file(prescore_references="2", tokenizer="bert"),
-        _file(prescore_references="2", tokenizer="ptb"),
-    ],
-)
-def test_another_file_is_refused(tmp_path, content):
-    (tmp_path / "file").write_bytes(content)
-    with pytest.raises(MetricFailed, match="file"):
-        references.read_references(tmp_path / "file")

@@ -4,12 +4,11 @@ import os
 import shutil
 import signal
 import sqlite3
-import threading
 from pathlib import Path
 
 import pytest
 
-import ending
+from helpers import interruptions
 from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
 from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics import spice_tuples
@@ -23,17 +22,7 @@ TUPLES = [  # as SPICE's own command finds them
     *(["man", "shirt", "in"], ["man", "house", "have"], ["horse", "two"]),
     *(["horse"], ["house"], ["man"], ["shirt"]),
 ]
-HOSTILE = [
-    "",
-    "...",
-    "\0",
-    "🐕 a dog",
-    "he sits",
-    "a," * 3000,
-    "SCORE ||| a",
-    "\ud800 dog",
-    "x" * 9999,
-]
+HOSTILE = ["", "...", "\0", "🐕 a dog", "he sits", "a," * 3000, "SCORE ||| a", "\ud800 dog"]
 
 
 @pytest.fixture
@@ -115,21 +104,6 @@ def test_a_locked_store_is_left_out(store, tmp_path, monkeypatch):
     assert store.get([CAPTION]) == {CAPTION: TUPLES}
 
 
-def test_two_workers_may_remember_at_once(tmp_path):
-    def put(start):
-        store = TupleStore(tmp_path / "tuples.sqlite", PARSER)
-        for index in range(start, start + 20):
-            store.put({f"caption {index}": [[str(index)]]})
-
-    threads = [threading.Thread(target=put, args=(start,)) for start in (0, 20, 40)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = TupleStore(tmp_path / "tuples.sqlite", PARSER).get([f"caption {n}" for n in range(60)])
-    assert len(found) == 60
-
-
 @pytest.mark.slow  # a killed Java by itself: tests/workers/metrics/java/test_jvm.py
 def test_a_killed_java_is_an_error_and_what_was_parsed_before_is_kept(
     spice_jars, store, monkeypatch
@@ -159,34 +133,13 @@ def test_a_java_without_memory_ends_and_says_so(spice_jars, monkeypatch):
     assert parser._jvm.pid is None
 
 
-@pytest.mark.slow
-def test_a_hung_java_is_killed_at_its_deadline(spice_jars, monkeypatch):
-    parser = TupleParser(spice_jars)
-    parser.parse(["a dog"])
-    monkeypatch.setattr("workers.metrics.spice_tuples._START_SECONDS", 0.5)
-    os.kill(parser._jvm.pid, signal.SIGSTOP)
-    with pytest.raises(JavaFailed, match="gave no answer within"):
-        parser.parse([CAPTION])
-    assert parser._jvm.pid is None
-
-
 def test_a_cancel_kills_java_while_it_reads_its_grammar(spice_jars):
     parser = TupleParser(spice_jars)
     with pytest.raises(RunCanceled):
-        parser.parse([CAPTION], progress=ending.ends_when(lambda _: parser._jvm.pid is not None))
+        parser.parse(
+            [CAPTION], progress=interruptions.ends_when(lambda _: parser._jvm.pid is not None)
+        )
     assert parser._jvm.pid is None
-
-
-@pytest.mark.slow
-def test_blanks_in_paths_and_other_locales_change_nothing(spice_jars, tmp_path, monkeypatch):
-    folder = tmp_path / "a folder with ä blanks"
-    folder.mkdir()
-    jars = [Path(shutil.copy(jar, folder)) for jar in spice_jars]
-    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    monkeypatch.setenv("LANG", "C")
-    parser = TupleParser(jars)
-    assert parser.parse([CAPTION]) == {CAPTION: TUPLES}
-    parser.close()
 
 
 def test_nothing_is_left_on_disk(parser, tmp_path, monkeypatch):
@@ -208,3 +161,15 @@ def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "result").write_text(content)
     with pytest.raises(MetricFailed, match="result"):
         spice_tuples.read_tuples(tmp_path / "result")
+
+
+@pytest.mark.slow
+def test_blanks_in_paths_and_other_locales_change_nothing(spice_jars, tmp_path, monkeypatch):
+    folder = tmp_path / "a folder with ä blanks"
+    folder.mkdir()
+    jars = [Path(shutil.copy(jar, folder)) for jar in spice_jars]
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("LANG", "C")
+    parser = TupleParser(jars)
+    assert parser.parse([CAPTION]) == {CAPTION: TUPLES}
+    parser.close()

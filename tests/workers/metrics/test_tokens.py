@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ending
+from helpers import interruptions
+from helpers.tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from service.contract.errors import MetricFailed, RunCanceled
-from tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.java.jvm_child import find_package_file
 from workers.metrics.tokens import tokenize
@@ -95,14 +95,6 @@ def test_an_odd_caption_shifts_no_other(jvm, name):
     assert not set("\n\r\v\f\u2028\u2029") & set(found[1])
 
 
-def test_all_odd_captions_together_shift_none(jvm):
-    odd = [text for text, _ in ODD.values()]
-    mixed = [text for index, text in enumerate(odd) for text in (text, f"cat{index}")]
-    found = tokenize(mixed, "ptb", jvm)
-    assert found[1::2] == [f"cat{index}" for index in range(len(odd))]
-    assert found[::2] == [tokenize([text], "ptb", jvm)[0] for text in odd]
-
-
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(
@@ -131,13 +123,6 @@ def test_half_a_character_is_an_error(jvm):
         tokenize(["a \ud83d cat"], "ptb", jvm)
 
 
-def test_none_splits_at_blanks_and_needs_no_java():
-    with Jvm() as java:
-        texts = ["A  man 's dog .", " a\tred\u2028ball\n", ""]
-        assert tokenize(texts, "none", java) == ["A man 's dog .", "a red ball", ""]
-        assert java.pid is None
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "text", "expected"),
     [
@@ -148,6 +133,8 @@ def test_none_splits_at_blanks_and_needs_no_java():
         ("character", "一只 猫。", "一 只 猫 。"),
         ("character", "Ab\u2028 c\u3000!", "A b c !"),
         ("character", "", ""),
+        ("none", "A  man 's dog .", "A man 's dog ."),
+        ("none", " a\tred\u2028ball\n", "a red ball"),
     ],
 )
 def test_other_languages_have_tokenisers_without_java(tokenizer, text, expected):
@@ -156,13 +143,9 @@ def test_other_languages_have_tokenisers_without_java(tokenizer, text, expected)
         assert java.pid is None
 
 
-def test_no_captions_give_no_tokens(jvm):
-    assert tokenize([], "ptb", jvm) == []
-
-
 def test_tokenising_can_be_stopped():
     with Jvm() as java, pytest.raises(RunCanceled):
-        tokenize(["a cat"], "ptb", java, progress=ending.ends)
+        tokenize(["a cat"], "ptb", java, progress=interruptions.ends)
 
 
 def test_scripts_are_read_as_the_warning_says(jvm):

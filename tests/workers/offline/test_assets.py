@@ -11,8 +11,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-import encoders
-import listed_objects
+from helpers import encoders, object_list_files
 from service.contract import assets as registry
 from service.contract.assets import Asset, AssetFolders
 from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
@@ -152,19 +151,19 @@ def test_word_vectors_become_a_file_of_ours(places, tmp_path):
 
 
 def test_a_list_of_objects_is_copied_and_known_by_its_content(places, tmp_path):
-    given = listed_objects.write(tmp_path / "synonyms.txt", ",")
+    given = object_list_files.write(tmp_path / "synonyms.txt", ",")
     with pytest.raises(MetricFailed, match=r"synonyms\.txt: expected an object in each line"):
         assets.add_asset("objects", given, places)
     with pytest.raises(AssetRefused, match="expected a list of objects, found no file"):
         assets.add_asset("objects", tmp_path / "nowhere", places)
-    listed_objects.write(given)
+    object_list_files.write(given)
     found = assets.add_asset("objects", given, places)["objects"]
     assert found.path.parent == places.own
     assert found.path.read_bytes() == given.read_bytes()
     assert found.sha256 == _digest(given.read_bytes())
     given.unlink()
     assert registry.list_asset_parameters("chair", places) == {"objects": found.sha256}
-    other = assets.add_asset("objects", listed_objects.write(given, "dog\n"), places)["objects"]
+    other = assets.add_asset("objects", object_list_files.write(given, "dog\n"), places)["objects"]
     assert other.sha256 != found.sha256
     assert _left(places) == [other.path.name, "registered.json"]
     other.path.unlink()

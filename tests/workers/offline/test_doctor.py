@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-import converters
-import plugin_packages
+from helpers import converters, plugin_packages
 from service.contract import settings
 from workers.offline import doctor
 from workers.sandbox import confinement, landlock, operations

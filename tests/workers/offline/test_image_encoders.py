@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import image_encoders
+from helpers import image_encoders
 from service.contract.assets import ASSETS, AssetFolders, find_image_encoder
 from service.contract.assets import list_image_encoders as registered
 from service.contract.errors import MetricUnavailable

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contract_files import refused
+from helpers.contract_files import refused
 from prescore.foreign import BUNDLE_LINE
 from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidBundle

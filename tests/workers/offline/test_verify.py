@@ -9,12 +9,11 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-import attending_models
-from builders import ENCODER, KINDS, model, tensors
-from documents import ROOT
-from workers import checkpoints
+from helpers import attending_models
+from helpers.builders import ENCODER, KINDS, model, tensors
+from helpers.documents import ROOT
 from workers.cli.verify import verify
-from workers.inference import features
+from workers.inference import checkpoints, features
 
 COMMAND = typer.Typer()
 COMMAND.command()(verify)
@@ -70,7 +69,7 @@ def test_the_pages_reader_computes_what_we_compute(
     path = tmp_path / "model.safetensors"
     arrays = tensors(architecture, cell, embedding=embedding)
     captioner = _changed(model(architecture, cell, arrays), normalize)
-    checkpoints.write(path, captioner, dtype)
+    checkpoints.write_checkpoint(path, captioner, dtype)
     expected = _expected(path, rows)
     found = _verify(path, expected, "--json")
     assert found.exit_code == 0, found.output
@@ -89,7 +88,7 @@ def test_the_pages_reader_computes_what_we_compute_of_places(
     path = tmp_path / "model.safetensors"
     more = attending_models.OPTIONS[architecture] if options else {}
     of = attending_models.description(architecture, normalize=normalize, **more)
-    checkpoints.write(path, attending_models.model(of, attending_models.arrays(of)))
+    checkpoints.write_checkpoint(path, attending_models.model(of, attending_models.arrays(of)))
     places = [
         row[:n] for row, n in zip(attending_models.regions([3, 3, 3]), (3, 1, 0), strict=True)
     ]
@@ -104,7 +103,7 @@ def test_the_pages_reader_computes_what_we_compute_of_places(
 def test_places_of_another_size_are_refused_with_the_example(tmp_path):
     path = tmp_path / "model.safetensors"
     of = attending_models.description("soft_attention")
-    checkpoints.write(path, attending_models.model(of, attending_models.arrays(of)))
+    checkpoints.write_checkpoint(path, attending_models.model(of, attending_models.arrays(of)))
     for wrong in ([1.0] * 5, [[1.0] * 4]):
         found = _verify(path, [{"features": wrong, "words": [], "logp": [-1.0]}])
         assert found.exit_code == 2
@@ -113,7 +112,7 @@ def test_places_of_another_size_are_refused_with_the_example(tmp_path):
 
 def test_a_zero_vector_stays_zero(tmp_path):
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, model("merge", "lstm", tensors("merge", "lstm")))
+    checkpoints.write_checkpoint(path, model("merge", "lstm", tensors("merge", "lstm")))
     assert _verify(path, _expected(path, np.zeros((len(WORDS), 5)))).exit_code == 0
 
 
@@ -146,8 +145,8 @@ def _state_first(arrays):
 def test_it_says_what_a_conversion_got_wrong(tmp_path, rows, cell, wrong, normalize, remedy):
     right, path = tmp_path / "right.safetensors", tmp_path / "model.safetensors"
     arrays = tensors("par", cell)
-    checkpoints.write(right, model("par", cell, arrays))
-    checkpoints.write(path, _changed(model("par", cell, wrong(arrays)), normalize))
+    checkpoints.write_checkpoint(right, model("par", cell, arrays))
+    checkpoints.write_checkpoint(path, _changed(model("par", cell, wrong(arrays)), normalize))
     found = _verify(path, _expected(right, rows))
     assert found.exit_code == 1
     assert "They do not agree: 10 log-probabilities are at most" in found.output
@@ -157,7 +156,7 @@ def test_it_says_what_a_conversion_got_wrong(tmp_path, rows, cell, wrong, normal
 
 def test_what_cannot_be_explained_is_shown(tmp_path, rows):
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, model("init", "gru", tensors("init", "gru")))
+    checkpoints.write_checkpoint(path, model("init", "gru", tensors("init", "gru")))
     expected = _expected(path, rows)
     expected[0]["logp"][1] -= 0.5
     found = _verify(path, expected)
@@ -170,7 +169,7 @@ def test_what_cannot_be_explained_is_shown(tmp_path, rows):
 def test_images_of_a_bundle(tmp_path, rows):
     path, bundle = tmp_path / "model.safetensors", tmp_path / "bundle"
     bundle.mkdir()
-    checkpoints.write(path, model("pre", "lstm", tensors("pre", "lstm")))
+    checkpoints.write_checkpoint(path, model("pre", "lstm", tensors("pre", "lstm")))
     features.write_features(bundle / "features.safetensors", ["a", "b", "c"], rows, ENCODER)
     expected = _expected(path, rows)
     for example, name in zip(expected, "abc", strict=True):
@@ -191,7 +190,7 @@ def test_images_of_a_bundle(tmp_path, rows):
 )
 def test_wrong_examples_are_refused(tmp_path, rows, change, told):
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, model("pre", "lstm", tensors("pre", "lstm")))
+    checkpoints.write_checkpoint(path, model("pre", "lstm", tensors("pre", "lstm")))
     expected = _expected(path, rows)
     expected[0].update(change)
     found = _verify(path, expected)

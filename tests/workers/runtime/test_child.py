@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import hostile_child
-from surrounded import surroundings
+from helpers import hostile_child
+from helpers.sandbox_surroundings import surroundings
 from workers.runtime import child
 from workers.runtime.warm_child import WarmChild
 from workers.sandbox import confinement, landlock

@@ -1,82 +1,181 @@
-"""A runner whose record cannot be written for a while."""
+"""A runner of tasks: spans of its attempts, and a record that cannot be written for a while."""
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-import empty_record
+from helpers import stored_records
+from helpers.executors import FakeExecutor
+from helpers.span_recorder import keeping
+from helpers.waits import until
 from service.contract.plan.tasks import Blob, Task
 from service.engine import database, intake, leases
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
 from service.engine.tables import attempts, task_rows
 from service.engine.task_queue import InProcessQueue
+from service.engine.tracing import contexts
+from workers.processes import ChildGone
 from workers.runtime import runner as runners
 from workers.runtime.attempt_files import AttemptFiles
 from workers.runtime.runner import TaskRunner
-from workers.runtime.warm_child import ChildAnswer, ChildExit, ExitCause
+from workers.runtime.warm_child import ChildAnswer
 
-ANSWER = ChildAnswer({"summary": {"scores": {}}})
-
-
-class WaitingExecutor:
-    """A fake of the warm child that computes until it is told to answer."""
-
-    peak_bytes = 0
-    last_output = ""
-
-    def __init__(self):
-        self.may_answer = threading.Event()
-        self.was_ended = False
-        self.result = None
-
-    def send(self, request):
-        self.result = request["result"]
-
-    def receive(self, seconds):
-        if not self.may_answer.wait(seconds):
-            return None
-        Path(self.result).write_text("{}")
-        return ANSWER
-
-    def memory(self):
-        return 0
-
-    def end(self):
-        self.was_ended = True
-        return ChildExit("it was ended", ExitCause.OUTSIDE)
-
-    def close(self):
-        pass
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+SECRET = "a man who holds a sign"
+ERROR = {"error": {"code": "internal", "detail": SECRET}}
 
 
 @pytest.fixture
-def record(tmp_path, monkeypatch):
+def records(tmp_path, monkeypatch):
     """A record on SQLite, whose writers wait for a short time."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
-    empty_record.at(tmp_path).dispose()
+    stored_records.open_empty_record(tmp_path).dispose()
     engine = database.open_database(f"sqlite:///{tmp_path / 'record.sqlite'}")
     yield Records(engine)
     engine.dispose()
 
 
 @pytest.fixture
-def begun(record, tmp_path, monkeypatch):
-    """A runner in a thread, which has begun a task; its child, and what it raises."""
+def prepare(records, tmp_path):
+    """Adds a task; returns a runner with this child, and the task."""
+
+    def prepared(child, price=0.0, **options):
+        blobs = open_blobs(None, tmp_path)
+        (tmp_path / "uploaded").write_bytes(b"x")
+        blob = Blob(blobs.put_file(tmp_path / "uploaded"))
+        task = Task("look", {"captions": blob}, {"text": SECRET}, price=price)
+        with records.transaction() as connection:
+            intake.add_tasks(records, connection, [task], 1e12)
+        files = AttemptFiles(blobs, tmp_path / "attempts")
+        queue = InProcessQueue(lambda _: None)
+        return TaskRunner(records, queue, files, "w", lambda: child, **options), task
+
+    return prepared
+
+
+@pytest.fixture
+def perform(records, prepare):
+    """Performs a task with a child that answers so; gives the span of its attempt."""
+    tracer, ended = keeping()
+
+    def performed(receive, parent=PARENT):
+        child = FakeExecutor(lambda _, __: receive(), last_output=SECRET)
+        with contexts.use_traceparent(parent):
+            runner, task = prepare(child, tracer=tracer)
+        with records.transaction() as connection:
+            connection.execute(task_rows.update().values(ready_at=time.time() - 7))
+        assert runner.run_first("metrics")
+        (span,) = ended()
+        return span, task
+
+    return performed
+
+
+def _check_no_secret(span):
+    assert SECRET not in span.to_json()
+    assert span.events == ()  # exceptions have texts
+
+
+def test_an_attempt_is_a_child_of_the_request_that_asked_and_says_how_long_it_waited(perform):
+    span, task = perform(lambda: ChildAnswer(ERROR))
+    parent = contexts.parse_traceparent(PARENT)
+    assert (span.parent.trace_id, span.parent.span_id) == (parent.trace, parent.span)
+    assert span.context.trace_id == parent.trace
+    assert span.name == "attempt look"
+    assert span.status.status_code.name == "ERROR"
+    waited = span.attributes["prescore.queue.wait_seconds"]
+    assert 7 <= waited < 60
+    assert {**span.attributes, "prescore.queue.wait_seconds": 7} == {
+        "prescore.task.kind": "look",
+        "prescore.task.key": task.key,
+        "prescore.task.attempt": 1,
+        "prescore.queue": "metrics",
+        "prescore.queue.wait_seconds": 7,
+        "error.type": "internal",
+    }
+    _check_no_secret(span)
+
+
+def test_a_child_that_dies_is_an_error_too(perform):
+    def die():
+        raise ChildGone
+
+    span, _ = perform(die)
+    assert span.status.status_code.name == "ERROR"
+    assert span.attributes["error.type"] == "worker_lost"
+    _check_no_secret(span)
+
+
+def test_what_nobody_foresaw_is_an_error_by_its_type():
+    tracer, ended = keeping()
+    with pytest.raises(ZeroDivisionError), tracer.attempt("attempt x", None, {}):
+        raise ZeroDivisionError(SECRET)
+    (span,) = ended()
+    assert span.attributes["error.type"] == "ZeroDivisionError"
+    _check_no_secret(span)
+
+
+def test_a_metric_that_is_unavailable_is_no_error(perform):
+    answer = {"error": {"code": "unavailable", "detail": SECRET}}
+    span, _ = perform(lambda: ChildAnswer(answer))
+    assert span.status.status_code.name == "UNSET"
+    assert span.attributes["prescore.outcome"] == "unavailable"
+    _check_no_secret(span)
+
+
+def test_an_attempt_that_is_canceled_is_given_up(perform, records, monkeypatch):
+    monkeypatch.setattr(runners, "BEAT_SECONDS", -1.0)
+
+    def canceled():
+        with records.transaction() as connection:
+            connection.execute(task_rows.update().values(status="canceled"))
+
+    span, _ = perform(canceled)
+    assert span.attributes["prescore.outcome"] == "given up"
+    assert span.status.status_code.name == "UNSET"
+
+
+@pytest.mark.parametrize(("price", "is_called"), [(0.5, False), (9.0, True)])
+def test_what_is_done_meanwhile_is_done_beside_a_long_task_alone(
+    records, prepare, monkeypatch, price, is_called
+):
+    monkeypatch.setattr(runners, "BEAT_SECONDS", -1.0)
+    calls = []
+
+    def cancel(*_):
+        with records.transaction() as connection:
+            connection.execute(task_rows.update().values(status="canceled"))
+
+    runner, _ = prepare(FakeExecutor(cancel), price, meanwhile=lambda: calls.append(1))
+    assert runner.run_first("metrics")
+    assert bool(calls) is is_called
+
+
+def test_a_task_that_nobody_traced_begins_a_trace_of_its_own(perform):
+    span, _ = perform(lambda: ChildAnswer(ERROR), parent=None)
+    assert span.parent is None
+
+
+@pytest.fixture
+def begin(prepare, monkeypatch):
+    """Begins a task in a thread; returns its child, the thread, what it raises, and the event at
+    which the child answers.
+    """
     monkeypatch.setattr(runners, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(runners, "POLL_SECONDS", 0.02)
-    blobs = open_blobs(None, tmp_path)
-    (tmp_path / "uploaded").write_bytes(b"x")
-    task = Task("look", {"captions": Blob(blobs.put_file(tmp_path / "uploaded"))}, {})
-    with record.transaction() as connection:
-        intake.add_tasks(record, connection, [task], 1e12)
-    child = WaitingExecutor()
-    workplace = AttemptFiles(blobs, tmp_path / "attempts")
-    runner = TaskRunner(record, InProcessQueue(lambda _: None), workplace, "w", lambda: child)
-    raised = []
+    may_answer, raised = threading.Event(), []
+
+    def receive(child, seconds):
+        if not may_answer.wait(seconds):
+            return None
+        child.result.write_text("{}")
+        return ChildAnswer({"summary": {"scores": {}}})
+
+    child = FakeExecutor(receive)
+    runner, _ = prepare(child)
 
     def run():
         try:
@@ -86,75 +185,64 @@ def begun(record, tmp_path, monkeypatch):
 
     thread = threading.Thread(target=run)
 
-    def begin():
+    def begun():
         thread.start()
-        _until(lambda: child.result is not None)
-        return child, thread, raised
+        until(lambda: child.result is not None, 60, "a task that is begun")
+        return child, thread, raised, may_answer
 
-    yield begin
-    child.may_answer.set()
+    yield begun
+    may_answer.set()
     thread.join(60)
 
 
-def _until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
-
-
-def _status(record):
-    with record.reading() as connection:
-        return connection.execute(sa.select(task_rows.c.status)).scalar_one()
-
-
-def _lease_until(record):
-    with record.reading() as connection:
-        return connection.execute(sa.select(task_rows.c.lease_until)).scalar_one()
-
-
-def _warnings(log):
-    return [line for line in log if "cannot be written" in line]
+def _read(records, column):
+    with records.reading() as connection:
+        return connection.execute(sa.select(column)).scalar_one()
 
 
 @pytest.fixture
-def log(monkeypatch):
+def warnings(monkeypatch):
+    """Warnings of a record that cannot be written."""
     lines = []
-    monkeypatch.setattr(
-        runners.log, "warning", lambda event, **told: lines.append(event), raising=False
-    )
+
+    def warn(event, **_):
+        if "cannot be written" in event:
+            lines.append(event)
+
+    monkeypatch.setattr(runners.log, "warning", warn, raising=False)
     return lines
 
 
-def test_a_beat_that_cannot_be_written_is_tried_again_and_ends_nothing(record, begun, log):
-    child, thread, raised = begun()
-    with record.transaction():
-        before = _lease_until(record)
-        _until(lambda: len(_warnings(log)) >= 2)
+def test_a_beat_that_cannot_be_written_is_tried_again_and_ends_nothing(records, begin, warnings):
+    child, thread, raised, may_answer = begin()
+    with records.transaction():
+        before = _read(records, task_rows.c.lease_until)
+        until(lambda: len(warnings) >= 2, 60, "two warnings")
         assert not child.was_ended
-    _until(lambda: _lease_until(record) > before)
-    child.may_answer.set()
+    until(lambda: _read(records, task_rows.c.lease_until) > before, 60, "a later lease")
+    may_answer.set()
     thread.join(60)
-    assert (raised, child.was_ended, _status(record)) == ([], False, "done")
-    with record.reading() as connection:
-        rows = connection.execute(sa.select(attempts.c.outcome)).scalars().all()
-    assert rows == ["done"]
+    assert (raised, child.was_ended) == ([], False)
+    assert _read(records, task_rows.c.status) == "done"
+    assert _read(records, attempts.c.outcome) == "done"
 
 
-def test_a_result_that_cannot_be_written_is_written_later(record, begun, log):
-    child, thread, raised = begun()
-    with record.transaction():
-        child.may_answer.set()
-        _until(lambda: len(_warnings(log)) >= 2)
+def test_a_result_that_cannot_be_written_is_written_later(records, begin, warnings):
+    child, thread, raised, may_answer = begin()
+    with records.transaction():
+        may_answer.set()
+        until(lambda: len(warnings) >= 2, 60, "two warnings")
         assert thread.is_alive()
     thread.join(60)
-    assert (raised, child.was_ended, _status(record)) == ([], False, "done")
+    assert (raised, child.was_ended) == ([], False)
+    assert _read(records, task_rows.c.status) == "done"
 
 
-def test_after_the_end_of_its_lease_the_attempt_ends(record, begun, log, monkeypatch):
+@pytest.mark.usefixtures("warnings")
+def test_after_the_end_of_its_lease_the_attempt_ends(records, begin, monkeypatch):
     monkeypatch.setattr(leases, "LEASE_SECONDS", 1.0)
-    child, thread, raised = begun()
-    with record.transaction():
+    child, thread, raised, _ = begin()
+    with records.transaction():
         thread.join(60)
         assert not thread.is_alive()
     assert child.was_ended

@@ -3,18 +3,13 @@ from pathlib import Path
 
 import pytest
 
-import hostile_child
-from workers.sandbox import confinement, operations
+from helpers import hostile_child
+from workers.sandbox import operations
 
 
 @pytest.fixture(scope="session")
-def hostile():
-    """Runs an operation of tests/helpers/hostile_child.py in the sandbox; skips where there is
-    none.
-    """
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
+def hostile(needs_sandbox):
+    """Runs an operation of tests/helpers/hostile_child.py in the sandbox."""
     run = functools.partial(operations.run_operation, modules=[Path(hostile_child.__file__).parent])
 
     def perform(name, parameters=None, *, inputs=(), outputs=(), **options):

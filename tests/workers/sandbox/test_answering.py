@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import staying_child
-from workers.sandbox import confinement
+from helpers import staying_child
 from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import ChildStopped, InputRefused, StayingChild
 
@@ -15,10 +14,7 @@ pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
-def staying():
-    lacking = confinement.explain_missing_sandbox()
-    if lacking is not None:
-        pytest.skip(lacking)
+def staying(needs_sandbox):
     started = []
     start = partial(StayingChild, shared=4096, modules=[Path(staying_child.__file__).parent])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from surrounded import surroundings
+from helpers.sandbox_surroundings import surroundings
 from workers.sandbox import landlock
 from workers.sandbox.confinement import MECHANISMS
 
@@ -81,7 +81,7 @@ SCOPED = ("connect to an abstract socket", "signal the parent")  # by later vers
 
 @pytest.fixture(scope="module")
 def found(hostile, tmp_path_factory):
-    """How each attempt ended: with all mechanisms, with none, and with each one alone."""
+    """The end of each attempt: with all mechanisms, with none, and with each one alone."""
     several = {"all": frozenset(), "none": MECHANISMS}
     several |= {name: MECHANISMS - {name} for name in MECHANISMS}
     answers = {}

@@ -11,17 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-import converters
+from helpers import converters
+from helpers.sandbox_surroundings import surroundings
+from helpers.waits import until
 from service.contract.errors import ConverterUnavailable, InvalidSetting
-from surrounded import surroundings
-from waiting import until
-from workers.sandbox import (
-    confinement,
-    converter_client,
-    converter_protocol,
-    converter_server,
-    operations,
-)
+from workers.sandbox import converter_client, converter_protocol, converter_server, operations
 from workers.sandbox.children import OperationCall
 from workers.sandbox.converter_client import ConverterChild
 from workers.sandbox.converter_protocol import OPERATIONS
@@ -34,18 +28,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
-def converter(tmp_path_factory):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def converter(needs_sandbox, tmp_path_factory):
     with converters.running(tmp_path_factory.mktemp("c"), hostile=True) as found:
         yield found
 
 
 @pytest.fixture
-def own(tmp_path):
+def own(needs_sandbox, tmp_path):
     """A converter that a test may kill."""
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     with converters.running(tmp_path, hostile=True) as found:
         yield found
 
@@ -89,24 +79,12 @@ def test_a_child_there_has_its_files_alone_and_no_environment(hostile, tmp_path,
 @pytest.mark.parametrize(
     ("operation", "asked", "limits", "raised", "said"),
     [
-        ("wait", {}, ChildLimits(seconds=0.5), ChildStopped, "took longer than 0.5 s"),
-        ("crash", {}, ChildLimits(), ChildStopped, "SIGSEGV"),
-        ("refuse", {"text": "a\x1b[2J"}, ChildLimits(), InputRefused, r"a\\x1b\[2J"),
-        (
-            "allocate",
-            {"bytes": 300_000_000},
-            ChildLimits(memory=200_000_000),
-            InputRefused,
-            "more memory",
-        ),
-        (
-            "allocate",
-            {"bytes": 3_000_000_000},
-            ChildLimits(memory=10**10),
-            InputRefused,
-            "more memory",
-        ),
-        ("be_killed", {}, ChildLimits(), ConverterUnavailable, "SIGKILL.*it is tried again"),
+        ("wait", {}, {"seconds": 0.5}, ChildStopped, "took longer than 0.5 s"),
+        ("crash", {}, {}, ChildStopped, "SIGSEGV"),
+        ("refuse", {"text": "a\x1b[2J"}, {}, InputRefused, r"a\\x1b\[2J"),
+        ("allocate", {"bytes": 3 * 10**8}, {"memory": 2 * 10**8}, InputRefused, "more memory"),
+        ("allocate", {"bytes": 3 * 10**9}, {"memory": 10**10}, InputRefused, "more memory"),
+        ("be_killed", {}, {}, ConverterUnavailable, "SIGKILL.*it is tried again"),
     ],
     ids=["time", "crash", "refusal", "memory", "memory of the converter", "killed from outside"],
 )
@@ -114,7 +92,7 @@ def test_how_a_child_ends_is_told_as_if_it_were_here(
     hostile, operation, asked, limits, raised, said
 ):
     with pytest.raises(raised, match=said):
-        hostile(operation, asked, limits=limits)
+        hostile(operation, asked, limits=ChildLimits(**limits))
 
 
 def test_who_leaves_ends_the_child(converter):
@@ -167,7 +145,7 @@ def _framed(message):
 
 
 def _said(converter, data, files=(), *, stays=False):
-    """What a client gets that sends this, and nothing more; None where the converter hangs up."""
+    """The answer to a client that sends this, and nothing more; None: the converter hangs up."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.connect(str(converter.socket))
         client.settimeout(5)
@@ -207,10 +185,6 @@ def test_rubbish_is_left_alone(converter, data):
     ("changed", "said"),
     [
         ({"operation": "os:system"}, "no operation of the name 'os:system'"),
-        (
-            {"operation": "subprocess:run", "parameters": {"args": "true"}},
-            "no operation of",
-        ),
         ({"inputs": 1}, "expected other files than the 0 that came"),
         ({"inputs": -1}, "inputs: "),
         ({"shared": 4096}, "expected shared memory of an operation that stays"),
@@ -299,12 +273,12 @@ def test_where_none_listens_a_worker_waits_for_it_and_then_says_so(tmp_path, mon
 
 def test_only_one_listens_at_a_place_and_for_its_user_alone(converter):
     assert converter.socket.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InvalidSetting, match="another converter listens at"):
-        converter_server.Converter(converter.socket, converter_server.ConverterBounds(1, 1)).serve()
-    with pytest.raises(InvalidSetting, match="expected a place for a socket at"):
-        converter_server.Converter(
-            Path("/nowhere/at/all"), converter_server.ConverterBounds(1, 1)
-        ).serve()
+    for path, told in (
+        (converter.socket, "another converter listens at"),
+        (Path("/nowhere/at/all"), "expected a place for a socket at"),
+    ):
+        with pytest.raises(InvalidSetting, match=told):
+            converter_server.Converter(path, converter_server.ConverterBounds(1, 1)).serve()
 
 
 def test_the_tasks_are_all_that_this_program_starts_and_each_is_there():

@@ -1,1 +1,1 @@
-"""Metrics judged by people: do their scores follow ratings, and prefer what people prefer?"""
+"""Agreement of metrics with people's judgements: with ratings, and with preferences in pairs."""

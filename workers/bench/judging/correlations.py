@@ -16,9 +16,7 @@ from workers.metrics.ngrams import Ints
 
 @dataclass(frozen=True)
 class RankedValues:
-    """One side of the observations: `codes` number its distinct values from the smallest on,
-    `sizes` says how many observations have each.
-    """
+    """One side of the observations: numbers of its distinct values, and how often each is."""
 
     codes: Ints
     sizes: Ints
@@ -40,18 +38,14 @@ class RankedValues:
         return self.doubled / (2 * len(self.codes)) - 0.5
 
     def above(self, values: Floats) -> Floats:
-        """For each observation, the sum of the values of larger ones, and half of those of equal
-        ones.
-        """
+        """Sum for each observation the values of larger ones, and half the values of equal ones."""
         sums = np.bincount(self.codes, values)
         above: Floats = (np.cumsum(sums[::-1])[::-1] - sums / 2)[self.codes]
         return above
 
 
 def compute_correlation_influences(scores: Floats, ratings: Floats) -> Mapping[str, Floats]:
-    """For each correlation, its derivative by the weight of each observation, times the number of
-    observations. The mean of each is 0. Neither side may be constant.
-    """
+    """Derivatives of correlations by each observation's weight, times the observations."""
     x, y = RankedValues.of(scores), RankedValues.of(ratings)
     dx, dy = scores - scores.mean(), ratings - ratings.mean()
     tau = count_net_agreements(x, y) / len(scores)
@@ -66,9 +60,9 @@ def compute_correlation_influences(scores: Floats, ratings: Floats) -> Mapping[s
 
 
 def count_net_agreements(x: RankedValues, y: RankedValues) -> Ints:
-    """For each observation, the number of other observations that lie on the same side of it in x
-    and in y, minus the number of those that do not. Kendall's tau is the mean of this, divided by
-    the number of pairs that an observation is in.
+    """Count for each observation the other observations that lie on the same side of it in x and in
+    y, minus those that do not. Kendall's tau is the mean of this, divided by the number of pairs
+    that an observation is in.
     """
     if len(y.sizes) > len(x.sizes):
         x, y = y, x
@@ -87,9 +81,9 @@ def count_net_agreements(x: RankedValues, y: RankedValues) -> Ints:
 
 
 def _below(x: Ints, y: Ints, weights: Ints) -> Ints:
-    """For each cell, the sum of the weights of the cells that are smaller on both sides. It goes
-    through the bits of y from the highest: a cell that has a 1 counts the cells before it that have
-    a 0 and the same higher bits.
+    """Sum for each cell the weights of the cells that are smaller on both sides. It goes through
+    the bits of y from the highest: a cell that has a 1 counts the cells before it that have a 0 and
+    the same higher bits.
     """
     order = np.lexsort((-y, x))  # if x is equal, the larger y comes first
     found = np.zeros(len(x), np.int64)

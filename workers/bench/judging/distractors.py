@@ -33,9 +33,7 @@ CATEGORIES = tuple(f"{rule}-{kind}" for rule in ("replace", "share", "just") for
 def make_distractors(
     reference_sets: Sequence[Sequence[str]], seed: int, names: Sequence[str] | None = None
 ) -> Iterator[JudgedPair]:
-    """Pair each caption with a distractor of every category that has one for it. `names`: of the
-    images.
-    """
+    """Pair captions with distractors of every category that has one. `names`: of the images."""
     images = [
         [
             _ParsedCaption(text, image, {kind: find(text) for kind, find in _KINDS.items()})
@@ -108,15 +106,12 @@ def _excluded(kind: str, captions: Sequence[_ParsedCaption]) -> frozenset[str]:
     """The groups that cannot be distractors for an image: those that its captions name. For people,
     these are also "anyone", and both sexes if no caption names one.
     """
+    named = frozenset().union(*(phrases.find_groups(each.text, kind) for each in captions))
     if kind == "scene":
-        return frozenset().union(*(phrases.find_scene_groups(each.text) for each in captions))
-    named = frozenset().union(*(phrases.find_people_groups(each.text) for each in captions))
+        return named
     return named | {"anyone"} if named & _SEXES else named | {"anyone"} | _SEXES
 
 
 def _replaced(text: str, phrase: CaptionPhrase, other: str) -> str:
-    if phrase.text[0].isupper():
-        other = other[0].upper() + other[1:]
-    else:
-        other = other[0].lower() + other[1:]
-    return text[: phrase.start] + other + text[phrase.end :]
+    first = other[0].upper() if phrase.text[0].isupper() else other[0].lower()
+    return text[: phrase.start] + first + other[1:] + text[phrase.end :]

@@ -1,4 +1,4 @@
-"""95 % intervals and p values from how much each observation moves a figure.
+"""Intervals (95 %) and p values from the influence of each observation on a figure.
 
 Lines of one image depend on each other, and so do the ratings of one line, so formulas for
 independent observations make intervals too narrow and p too small. Standard errors of Kendall's
@@ -61,7 +61,7 @@ class ObservationGroups:
         return math.sqrt(float((shifts**2).sum()) * self.many / (self.many - 1))
 
     def p(self, value: float, error: float) -> float:
-        """Of the hypothesis that the figure is 0."""
+        """Compute the p value of the hypothesis that the figure is 0."""
         if not error:
             return 0.0 if value else 1.0
         return 2 * float(stats.t.sf(abs(value) / error, self.many - 1))
@@ -70,9 +70,7 @@ class ObservationGroups:
 def compute_correlation_interval(
     value: float, shifts: Floats, groups: ObservationGroups
 ) -> tuple[Interval, float] | None:
-    """Interval and p on Fisher's scale, where bounds cannot leave [-1, 1]. None if the correlation
-    is perfect, or the groups are few.
-    """
+    """Interval and p on Fisher's scale; None if it is perfect, or the groups are few."""
     if groups.reason or abs(value) > _PERFECT:
         return None
     middle, error = math.atanh(value), groups.standard_error(shifts) / (1 - value**2)
@@ -94,9 +92,7 @@ def compute_difference_interval(
 def compute_share_interval(
     value: float, shifts: Floats, groups: ObservationGroups
 ) -> Interval | None:
-    """Wilson's interval, for as many independent pairs as would vary as much as the groups. Where
-    nothing varies, each group counts as one pair.
-    """
+    """Wilson's interval, for as many independent pairs as would vary as much as the groups."""
     if groups.reason:
         return None
     error = groups.standard_error(shifts)

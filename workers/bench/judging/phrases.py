@@ -92,9 +92,7 @@ class CaptionPhrase:
 
 
 class _PhraseWords:
-    """A caption's words in small letters; `adjacent(i)` is true if only blanks stand between words
-    i - 1 and i.
-    """
+    """A caption's words in small letters, and whether only blanks stand between two of them."""
 
     def __init__(self, caption: str) -> None:
         self._caption = caption
@@ -145,13 +143,11 @@ def find_scene(caption: str) -> CaptionPhrase | None:
     return None
 
 
-def find_people_groups(caption: str) -> frozenset[str]:
-    """The groups of all people's words in a caption."""
-    return _named(caption, _PEOPLE)
-
-
-def find_scene_groups(caption: str) -> frozenset[str]:
-    return _named(caption, _SCENES)
+def find_groups(caption: str, kind: str) -> frozenset[str]:
+    """The groups of all words for people (`person`) or for scenes (`scene`) in a caption."""
+    groups = _PEOPLE if kind == "person" else _SCENES
+    found = (groups.get(word, frozenset()) for word in _PhraseWords(caption).words)
+    return frozenset().union(*found)
 
 
 def _ends_there(found: _PhraseWords, first: int) -> bool:
@@ -167,8 +163,3 @@ def _goes_on(found: _PhraseWords, place: int) -> bool:
         return False
     word = found.words[place]
     return word == "climbing" or not (word in _CLOSED or word.endswith("ing"))
-
-
-def _named(caption: str, groups: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    found = (groups.get(word, frozenset()) for word in _PhraseWords(caption).words)
-    return frozenset().union(*found)

@@ -25,9 +25,7 @@ _SAME = 1e-10  # of the largest score of a pair in the file: smaller differences
 
 @dataclass(frozen=True, eq=False)
 class PreferenceFigure:
-    """The mean over the pairs of a category, or the unweighted mean of several categories' means.
-    `numbers` says which group each pair of the file is in.
-    """
+    """The mean over a category's pairs, or of categories' means; `numbers`: pairs' groups."""
 
     categories: Sequence[NDArray[np.bool_]]
     numbers: Ints
@@ -67,9 +65,7 @@ def define_figures(pairs: Sequence[JudgedPair], numbers: Ints) -> dict[str, Pref
 
 
 def measure_agreement(pairs: Sequence[JudgedPair], scores: Floats) -> dict[str, Floats]:
-    """Measure each pair's `accuracy`, `half` and `ties`. `scores` (pairs, 2) are those of a and
-    b. They tie if they differ by at most 1e-10 of the largest score of the file's pairs.
-    """
+    """Measure pairs' `accuracy`, `half`, `ties` by scores of a and b (pairs, 2)."""
     a, b = scores.T
     scale = np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):

@@ -12,67 +12,31 @@ _WORD = re.compile(r"[A-Za-z]+")
 _ARTICLE = re.compile(r"\b([Aa])n? $")
 _LEAST = 6  # words of a caption of which half says something
 
+
+def _split_groups(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(group.split()) for group in text.split(","))
+
+
 # Words that may stand for each other are in one group: none of them is a foil for another.
-_ANIMALS = (
-    ("dog", "puppy"),
-    ("cat", "kitten"),
-    ("horse", "pony"),
-    ("cow", "bull"),
-    ("bird", "parrot", "pigeon"),
-    ("sheep", "lamb"),
-    ("elephant",),
-    ("bear",),
-    ("zebra",),
-    ("giraffe",),
+_ANIMALS = _split_groups(
+    "dog puppy, cat kitten, horse pony, cow bull, bird parrot pigeon, sheep lamb, elephant, bear, "
+    "zebra, giraffe"
 )
-_THINGS = (
-    ("ball", "football", "basketball", "soccer"),
-    ("frisbee", "disc"),
-    ("kite",),
-    ("umbrella", "parasol"),
-    ("guitar", "instrument"),
-    ("laptop", "computer"),
-    ("phone", "cellphone"),
-    ("book",),
-    ("pizza",),
-    ("cake",),
-    ("sandwich",),
-    ("banana",),
-    ("bicycle", "bike"),
-    ("car", "taxi"),
-    ("truck",),
-    ("bus",),
-    ("train",),
-    ("boat", "canoe", "kayak", "ship"),
-    ("plane", "airplane", "jet"),
-    ("motorcycle", "motorbike"),
+_THINGS = _split_groups(
+    "ball football basketball soccer, frisbee disc, kite, umbrella parasol, guitar instrument, "
+    "laptop computer, phone cellphone, book, pizza, cake, sandwich, banana, bicycle bike, "
+    "car taxi, truck, bus, train, boat canoe kayak ship, plane airplane jet, motorcycle motorbike"
 )
-_COLOURS = (
-    ("red",),
-    ("blue",),
-    ("green",),
-    ("yellow",),
-    ("orange",),
-    ("purple", "pink"),
-    ("brown", "tan"),
-    ("black",),
-    ("white",),
-    ("gray", "grey"),
+_COLOURS = _split_groups(
+    "red, blue, green, yellow, orange, purple pink, brown tan, black, white, gray grey"
 )
-_NUMBERS = (("two", "couple", "pair"), ("three",), ("four",), ("five",), ("six",))
-_VERBS = (
-    ("sitting", "seated", "sits", "sit"),
-    ("standing", "stands", "stand"),
-    ("running", "runs", "run"),
-    ("walking", "walks", "walk"),
-    ("jumping", "jumps", "jump", "leaping", "leaps"),
-    ("sleeping", "sleeps", "sleep", "lying", "laying", "lies"),
-    ("swimming", "swims", "swim"),
-    ("climbing", "climbs", "climb"),
-    ("eating", "eats", "eat"),
-    ("dancing", "dances", "dance"),
+_NUMBERS = _split_groups("two couple pair, three, four, five, six")
+_VERBS = _split_groups(
+    "sitting seated sits sit, standing stands stand, running runs run, walking walks walk, "
+    "jumping jumps jump leaping leaps, sleeping sleeps sleep lying laying lies, "
+    "swimming swims swim, climbing climbs climb, eating eats eat, dancing dances dance"
 )
-_RELATIONS = (("under", "below", "beneath"), ("on", "above", "over", "atop"), ("behind",), ("in",))
+_RELATIONS = _split_groups("under below beneath, on above over atop, behind, in")
 
 Find = Callable[[str, Sequence[str], random.Random], str | None]
 
@@ -135,7 +99,7 @@ def _plural(word: str) -> str:
 
 
 def _ending(word: str) -> str:
-    """By which a form of a verb is told from others."""
+    """Return the ending that distinguishes the forms of a verb."""
     return "ing" if word.endswith("ing") else "s" if word.endswith("s") else ""
 
 
@@ -160,7 +124,7 @@ def _first_half(caption: str, _all: Sequence[str], _rng: random.Random) -> str |
 
 
 def _half_twice(caption: str, _all: Sequence[str], _rng: random.Random) -> str | None:
-    """As long as the caption, by saying its first half again."""
+    """Repeat the first half of the caption in place of its second half."""
     words = caption.split()
     if len(words) < _LEAST:
         return None
@@ -264,7 +228,7 @@ def pair_with_machines(judgements: Judgements) -> list[JudgedPair]:
 
 
 def _distracting(images: Sequence[ImageReferences], seed: int) -> Iterator[JudgedPair]:
-    """As `--distractors` makes them, one caption of an image for each kind."""
+    """Make the pairs of `--distractors`, one caption of an image for each kind."""
     seen = set()
     sets, names = [image.captions for image in images], [image.name for image in images]
     for pair in distractors.make_distractors(sets, seed, names):

@@ -31,9 +31,7 @@ FamilyProgress = Callable[[str], Progress]  # the name of a family -> what recei
 
 @dataclass(frozen=True, eq=False)
 class JudgedCaptions:
-    """The captions to score: `texts[i]` belongs to the reference set `rows[i]`. `rated` and `pairs`
-    (n, 2) say which texts each line of judgements means.
-    """
+    """Text i has the reference set rows[i]; `rated` and `pairs` (n, 2): texts of each line."""
 
     reference_sets: Sequence[tuple[str, ...]]
     texts: Sequence[str]
@@ -44,9 +42,7 @@ class JudgedCaptions:
 
 @dataclass(frozen=True)
 class JudgedScores:
-    """By metric: the scores of `Captions.texts`, and how they were computed. `missing` says why
-    other metrics have no scores.
-    """
+    """Scores of `JudgedCaptions.texts` by metric; `missing` says why others have none."""
 
     values: Mapping[str, Floats]
     signatures: Mapping[str, str]
@@ -54,9 +50,7 @@ class JudgedScores:
 
 
 def collect_captions(judgements: Judgements) -> JudgedCaptions:
-    """Collect the distinct captions and reference sets of judgements. Reference sets are equal if
-    they differ only in order.
-    """
+    """Collect distinct captions and reference sets; the order in a set does not matter."""
     sets: dict[tuple[str, ...], int] = {}
     first: list[tuple[str, ...]] = []
     places: dict[tuple[str, int], int] = {}
@@ -79,9 +73,7 @@ def collect_captions(judgements: Judgements) -> JudgedCaptions:
 
 
 def choose_metrics(names: Iterable[str]) -> list[str]:
-    """The names of metrics, each once; groups become their members, and `all` becomes all metrics.
-    Raises UnknownMetric if captions and references are not enough to compute a metric.
-    """
+    """Expand groups and `all`; UnknownMetric if a metric needs more than captions."""
     scored = [name for row in FAMILIES.values() if row.is_judged for name in row.names]
     found = catalogue.expand_groups(
         each for name in names for each in (scored if name == "all" else [name])
@@ -150,20 +142,20 @@ class _CaptionBench:
     frequencies: Sequence[Sequence[str]] | None
 
     def measured(self, name: str, needs: Mapping[str, Any], progress: Progress) -> FamilyScores:
-        family = find_family_name(name)
-        reads = FAMILIES[family].reads
-        task = self._texts if reads == "texts" else self._tokens
-        written = self._written if reads == "both" else {}
-        tools = {**task.tools, **written, **needs}
+        family, given = find_family_name(name), self.given
+        reads, written = FAMILIES[family].reads, {}
+        if reads != "tokens":
+            written = {"people": given.reference_sets, "texts": given.texts}
+        as_written = ScoringInput(given.texts, given.rows, None, self.jvm)
+        task = as_written if reads == "texts" else self.tokens
+        tools = {**written, **needs}
         return postgen.score_family(family, replace(task, tools=tools, progress=progress))
 
     def joined(self, family: str, parts: Mapping[str, FamilyScores]) -> FamilyScores:
         return postgen.join_scores(family, parts, self._prepared)
 
     def signed(self, signature: str) -> str:
-        """The signature with only the reference sets that captions belong to, without those that
-        only give document frequencies.
-        """
+        """The signature without reference sets that only give document frequencies."""
         if self.frequencies is None:
             return signature
         offsets = self._prepared.offsets[: len(self.given.reference_sets) + 1]
@@ -187,30 +179,14 @@ class _CaptionBench:
         people = [[self._known[text] for text in texts] for texts in self._people]
         return references.index_tokens(people, self.tokenizer)
 
-    @property
-    def _idf(self) -> Idf:
-        if self.frequencies is None:
-            return "dataset"
-        return IdfImages(np.arange(self._prepared.images) >= len(self.given.reference_sets))
-
     @cached_property
-    def _tokens(self) -> ScoringInput:
-        return ScoringInput(
-            [self._known[text] for text in self.given.texts],
-            self.given.rows,
-            self._prepared,
-            self.jvm,
-            self._idf,
-            tokenizer=self.tokenizer,
-        )
-
-    @property
-    def _texts(self) -> ScoringInput:
-        return ScoringInput(self.given.texts, self.given.rows, None, self.jvm, tools=self._written)
-
-    @property
-    def _written(self) -> Mapping[str, Any]:
-        return {"people": self.given.reference_sets, "texts": self.given.texts}
+    def tokens(self) -> ScoringInput:
+        idf: Idf = "dataset"
+        if self.frequencies is not None:
+            idf = IdfImages(np.arange(self._prepared.images) >= len(self.given.reference_sets))
+        captions = [self._known[text] for text in self.given.texts]
+        rows, tokenizer = self.given.rows, self.tokenizer
+        return ScoringInput(captions, rows, self._prepared, self.jvm, idf, tokenizer=tokenizer)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,4 @@
-"""Agreement over systems: do the systems whose captions a metric scores higher on average have
-higher ratings on average?
+"""Agreement over systems: correlation of systems' mean scores with their mean ratings.
 
 Intervals come from resampled images: they say how sure the figure is for these systems, not for
 others.
@@ -29,9 +28,7 @@ def correlate_systems(
     ratings: Floats,
     images: Ints,
 ) -> dict[str, Any]:
-    """By metric, correlations of the systems' mean scores with their mean ratings. All are given by
-    line; lines without a system do not count. Empty if no line has one.
-    """
+    """Correlate systems' mean scores with mean ratings, by metric; empty if no line names one."""
     names = list(dict.fromkeys(name for name in systems if name is not None))
     if not names:
         return {}
@@ -55,7 +52,7 @@ def correlate_systems(
 
 
 def _row(scores: Floats, ratings: Floats, groups: ObservationGroups) -> dict[str, Any]:
-    """Of means (1 + resamples, systems), the first of which are those of the file itself."""
+    """Correlate means (1 + resamples, systems), the first of which are those of the file itself."""
     reason = _undefined(scores[0], ratings[0])
     if reason is not None:
         return {**dict.fromkeys(NAMES), "intervals": dict.fromkeys(NAMES), "reason": reason}
@@ -106,7 +103,7 @@ def _means(values: Floats, systems: Ints, many: int, groups: ObservationGroups) 
 
 
 def _correlations(x: Floats, y: Floats) -> dict[str, Floats]:
-    """Of each row of x with the same row of y; nan where one of them is constant."""
+    """Correlations of each row of x with the same row of y; nan where one of them is constant."""
     x, y = ((side / np.abs(side).max()).round(_DIGITS) for side in (x, y))
     ranks = (stats.rankdata(side, axis=1) for side in (x, y))
     first, second = np.triu_indices(x.shape[1], 1)

@@ -20,17 +20,11 @@ from workers.metrics.ngrams import Ints
 Raters = Literal["flat", "mean", "mode"]
 
 
-def _mode(ratings: Sequence[float]) -> float:
-    """The most frequent rating; the lowest one if several are equally frequent, as in the published
-    figures.
-    """
-    return min(statistics.multimode(ratings))
-
-
 _RULES: Mapping[Raters, Callable[[Sequence[float]], Sequence[float]]] = {
     "flat": lambda ratings: ratings,
     "mean": lambda ratings: [statistics.fmean(ratings)],
-    "mode": lambda ratings: [_mode(ratings)],
+    # The lowest one if several are equally frequent, as in the published figures.
+    "mode": lambda ratings: [min(statistics.multimode(ratings))],
 }
 
 
@@ -50,9 +44,7 @@ def compare_correlations(
     groups: ObservationGroups,
     chosen: str | None,
 ) -> dict[str, Any]:
-    """By correlation. `signs`: -1 for distances, which agree with people if they fall as ratings
-    rise; differences are those of the agreement.
-    """
+    """Compare correlations. `signs`: -1 for distances, which agree with people if they fall."""
     found = {}
     for what in NAMES:
         known = {
@@ -69,7 +61,7 @@ def compare_preferences(
     agreed: Mapping[str, Mapping[str, Floats]],
     chosen: str | None,
 ) -> dict[str, Any]:
-    """By category, then by what a tie counts. `agreed`: by metric, what each pair adds."""
+    """Compare by category, then by the value of a tie. `agreed`: by metric, what each pair adds."""
     return {
         name: {
             kind: _compared(
@@ -119,9 +111,9 @@ def judge_metrics(
     images = cluster_lines(judgements, given)
     rated = _rated(judgements, given, scored, raters, images, chosen) if judgements.rated else {}
     pairs = _pairs(judgements, given, scored, images, chosen) if judgements.pairs else {}
+    kinds = {"rated": rated, "pairs": pairs}
     return {
-        "rated": rated.get("rows", {}),
-        "pairs": pairs.get("rows", {}),
+        **{kind: each.get("rows", {}) for kind, each in kinds.items()},
         "missing": {
             name: {"code": error.code, "detail": error.detail}
             for name, error in scored.missing.items()
@@ -129,10 +121,7 @@ def judge_metrics(
         "signatures": scored.signatures,
         "raters": raters,
         "reference_sets": len(given.reference_sets),
-        "comparisons": {
-            "rated": rated.get("comparisons", {}),
-            "pairs": pairs.get("comparisons", {}),
-        },
+        "comparisons": {kind: each.get("comparisons", {}) for kind, each in kinds.items()},
         "systems": rated.get("systems", {}),
         "lines": _lines(judgements, given, scored),
     }
@@ -197,16 +186,14 @@ def _pairs(
 
 
 def _lines(judgements: Judgements, given: JudgedCaptions, scored: JudgedScores) -> dict[str, Any]:
-    """Scores as the metrics give them, in the order of the lines whose numbers stand beside; of a
-    pair those of a and b.
-    """
+    """Scores as the metrics give them, by line; of a pair those of a and b."""
     places = {
         "rated": (given.rated, judgements.rated_lines),
         "pairs": (given.pairs, judgements.pair_lines),
     }
     return {
         kind: {
-            "line": list(_numbered(numbers, len(own))),
+            "line": list(numbers or range(1, len(own) + 1)),
             "scores": {
                 name: strict_json.replace_infinite(scores[own].tolist())
                 for name, scores in scored.values.items()
@@ -214,7 +201,3 @@ def _lines(judgements: Judgements, given: JudgedCaptions, scored: JudgedScores) 
         }
         for kind, (own, numbers) in places.items()
     }
-
-
-def _numbered(numbers: Sequence[int], many: int) -> Sequence[int]:
-    return numbers or range(1, many + 1)

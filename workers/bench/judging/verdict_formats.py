@@ -1,7 +1,7 @@
 """A verdict as text, CSV and SVG."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from typing import Any
@@ -22,8 +22,10 @@ TITLES = {
 }
 _COLUMNS = ("kind", "metric", "what", "n", "value", "low", "high", "p", "ties", "against", "line")
 _PAIRS = {"accuracy": "pairs", "half": "pairs-half"}  # kinds of rows
-_COUNTED = {"accuracy": "a tie is wrong", "half": "a tie is half"}
+TIES = {"accuracy": "a tie is wrong", "half": "a tie is half"}
 _SMALL_P = 0.001
+
+Cells = list[list[str]]  # the lines of a table, its heads first
 
 
 def format_verdict(verdict: Verdict) -> str:
@@ -48,17 +50,43 @@ def _reasons(verdict: Verdict) -> Iterator[str]:
             yield quoted(f"{name}, over systems: {row['reason']}")
 
 
+def make_figure_cells(metrics: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> Cells:
+    """A line for each metric, with its correlations of these names."""
+    cells = [["", *(TITLES[name] for name in names)]]
+    for metric, row in metrics.items():
+        figures = ((row[name], row["intervals"][name], row.get(P_VALUES[name])) for name in names)
+        cells.append([metric, *(format_figure(*figure) for figure in figures)])
+    return cells
+
+
+def list_comparisons(verdict: Verdict, kind: str) -> dict[str, Mapping[str, Any]]:
+    """Comparisons of `rated` lines or `pairs` by title; of all pairs, and on average."""
+    compared = verdict["comparisons"][kind]
+    if kind == "rated":
+        return {TITLES[name]: each for name, each in compared.items()}
+    return {
+        f"{name}, {TIES[tie]}": each
+        for name in (ALL, AVERAGE)
+        for tie, each in compared.get(name, {}).items()
+    }
+
+
+def make_difference_cells(
+    comparisons: Mapping[str, Mapping[str, Any]], metrics: Iterable[str], mark: str
+) -> Cells:
+    """Differences of metrics from the one that has the mark."""
+    compared = comparisons.values()
+    rows = ([metric, *(_difference(each, metric, mark) for each in compared)] for metric in metrics)
+    return [["", *comparisons], *rows]
+
+
 def _correlations(verdict: Verdict) -> str:
-    rows = verdict["rated"]
-    first = next(iter(rows.values()))
-    cells = [["", *TITLES.values()]]
-    cells += [
-        [metric, *(_correlation(row, name) for name in NAMES)] for metric, row in rows.items()
-    ]
+    first = next(iter(verdict["rated"].values()))
     return (
         f"{first['n']:,} rated lines, {first['observations']:,} ratings ({verdict['raters']}), "
         f"{verdict['reference_sets']:,} distinct reference sets, {first['clusters']:,} images; "
-        "p < .001 unless it is given beside the interval\n" + _aligned(cells)
+        "p < .001 unless it is given beside the interval\n"
+        + _aligned(make_figure_cells(verdict["rated"], NAMES))
     )
 
 
@@ -73,78 +101,59 @@ def _accuracies(metrics: Mapping[str, Mapping[str, Any]], kind: str) -> str:
         for metric, rows in metrics.items()
     ]
     ties = ", and in brackets the share of ties" if kind == "accuracy" else ""
-    return f"Pairs: accuracy where {_COUNTED[kind]}{ties}\n{_aligned(cells)}"
+    return f"Pairs: accuracy where {TIES[kind]}{ties}\n{_aligned(cells)}"
 
 
 def _differences(verdict: Verdict) -> str:
-    """On average over categories, or of all pairs; a spreadsheet has every category."""
-    found = dict(verdict["comparisons"]["rated"])
-    titles = dict(TITLES) if found else {}
-    by_category = verdict["comparisons"]["pairs"]
-    for name in (ALL, AVERAGE):
-        for kind, each in by_category.get(name, {}).items():
-            found[f"{name} {kind}"] = each
-            titles[f"{name} {kind}"] = f"{name}, {_COUNTED[kind]}"
+    """Table of differences, averaged over categories, or of all pairs; spreadsheets have
+    categories.
+    """
+    comparisons = list_comparisons(verdict, "rated") | list_comparisons(verdict, "pairs")
     metrics = dict.fromkeys((*verdict["rated"], *verdict["pairs"]))
-    cells = [["", *titles.values()]]
-    cells += [
-        [metric, *(_difference(found[name], metric) for name in titles)] for metric in metrics
-    ]
     return (
         "Differences from the metric marked *, on the same lines; p < .001 unless it is given "
-        "beside the interval\n" + _aligned(cells)
+        "beside the interval\n" + _aligned(make_difference_cells(comparisons, metrics, "*"))
     )
 
 
-def _difference(compared: Mapping[str, Any], metric: str) -> str:
+def _difference(compared: Mapping[str, Any], metric: str, mark: str) -> str:
     if metric == compared["against"]:
-        return "*"
+        return mark
     row = compared["metrics"].get(metric)
-    if row is None:
-        return "none"
-    return f"{row['difference']:+.3f}" + _sureness(row["interval"], row["p"])
+    return (
+        "none" if row is None else format_figure(row["difference"], row["interval"], row["p"], "+")
+    )
 
 
 def _systems(found: Mapping[str, Any]) -> str:
-    cells = [["", *(TITLES[name] for name in systems.NAMES)]]
-    cells += [
-        [
-            metric,
-            *(
-                "none"
-                if row[name] is None
-                else f"{row[name]:.3f}{_interval(row['intervals'][name])}"
-                for name in systems.NAMES
-            ),
-        ]
-        for metric, row in found["metrics"].items()
-    ]
     return (
         f"Means of {found['n']:,} systems over {found['lines']:,} lines; intervals by resampling "
-        f"{found['clusters']:,} images\n" + _aligned(cells)
+        f"{found['clusters']:,} images\n"
+        + _aligned(make_figure_cells(found["metrics"], systems.NAMES))
     )
 
 
 def format_verdict_csv(verdict: Verdict) -> str:
     """CSV: a row for each metric and correlation, metric and category, difference, score."""
     stream = StringIO()
-    rows = ([_cell(row.get(name)) for name in _COLUMNS] for row in list_verdict_rows(verdict))
+    table = list(_list_verdict_rows(verdict))
+    rows = (["" if row.get(name) is None else row[name] for name in _COLUMNS] for row in table)
     write_table(stream, [_COLUMNS, *rows], line_end="\n")
     return stream.getvalue()
 
 
-def _cell(value: Any) -> Any:
-    return "" if value is None else value
-
-
-def list_verdict_rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    yield from list_figures(verdict)
+def _list_verdict_rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    yield from _list_figures(verdict)
     for what, compared in verdict["comparisons"]["rated"].items():
         yield from _differing("rated-difference", what, compared)
     for what, kinds in verdict["comparisons"]["pairs"].items():
         for kind, compared in kinds.items():
             yield from _differing(f"{_PAIRS[kind]}-difference", what, compared)
-    yield from _over_systems(verdict)
+    found = verdict["systems"]
+    for metric, row in found["metrics"].items() if found else ():
+        for name in systems.NAMES:
+            known = {"n": found["n"], "value": row[name], **_ends(row["intervals"][name])}
+            yield {"kind": "systems", "metric": metric, "what": name, **known}
     for kind, sides in (("rated", ("candidate",)), ("pairs", ("a", "b"))):
         lines = verdict["lines"][kind]
         for metric, scores in lines["scores"].items():
@@ -155,8 +164,8 @@ def list_verdict_rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
                     yield {"kind": "score", "metric": metric, **score}
 
 
-def list_figures(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    """Of each metric alone."""
+def _list_figures(verdict: Verdict) -> Iterator[dict[str, Any]]:
+    """List the figures of each metric alone."""
     for metric, row in verdict["rated"].items():
         for name in NAMES:
             yield {
@@ -182,23 +191,9 @@ def _differing(kind: str, what: str, compared: Mapping[str, Any]) -> Iterator[di
         yield {"kind": kind, "metric": metric, "what": what, "value": row["difference"], **sure}
 
 
-def _over_systems(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    found = verdict["systems"]
-    for metric, row in found["metrics"].items() if found else ():
-        for name in systems.NAMES:
-            known = {"n": found["n"], "value": row[name], **_ends(row["intervals"][name])}
-            yield {"kind": "systems", "metric": metric, "what": name, **known}
-
-
 def _ends(interval: Sequence[float] | None) -> dict[str, float | None]:
     low, high = interval or (None, None)
     return {"low": low, "high": high}
-
-
-def _correlation(row: Mapping[str, Any], name: str) -> str:
-    if row[name] is None:
-        return "none"
-    return f"{row[name]:.3f}" + _sureness(row["intervals"][name], row[P_VALUES[name]])
 
 
 def _accuracy(row: Mapping[str, Any], kind: str) -> str:
@@ -206,16 +201,18 @@ def _accuracy(row: Mapping[str, Any], kind: str) -> str:
         return "none"
     which = row.get("category" if kind == "accuracy" else "half_category")
     ties = f" ({row['ties']:.3f})" if kind == "accuracy" else ""
-    shown = f"{row[kind]:.3f}{_interval(row[KINDS[kind]])}{ties}"
+    shown = f"{format_figure(row[kind], row[KINDS[kind]])}{ties}"
     return f"{shown} {which}" if which else shown
 
 
-def _sureness(interval: Sequence[float] | None, p: float | None) -> str:
-    return _interval(interval) + (f" p={p:.2g}" if p is not None and p >= _SMALL_P else "")
-
-
-def _interval(interval: Sequence[float] | None) -> str:
-    return f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else ""
+def format_figure(
+    value: float | None, interval: Sequence[float] | None, p: float | None = None, sign: str = ""
+) -> str:
+    """Format a figure with its interval, and its p where that is not small."""
+    if value is None:
+        return "none"
+    ends = f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else ""
+    return f"{value:{sign}.3f}{ends}" + (f" p={p:.2g}" if p is not None and p >= _SMALL_P else "")
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> str:
@@ -239,7 +236,7 @@ FigureRow = Mapping[str, Any]
 def draw_verdict(verdict: Verdict) -> str:
     """A dot for each number of the table, and its interval."""
     panels: dict[str, list[FigureRow]] = {}
-    for row in list_figures(verdict):
+    for row in _list_figures(verdict):
         if row["value"] is not None:
             title = TITLES.get(row["what"], row["what"]) + _KINDS[row["kind"]]
             panels.setdefault(title, []).append(row)

@@ -1,4 +1,4 @@
-"""Wrong captions for right ones: what the metric learns from, made of captions alone.
+"""Contrasts: wrong captions for right ones, made of captions alone, from which `accord` learns.
 
 Every kind changes a person's caption in one respect, or takes another image's. Words are sorted by
 small lists and by how the corpus uses them, so that a word takes the place of one like it.
@@ -35,9 +35,7 @@ _SMALL = 30  # words that are the most common ones: in any language they have li
 
 @dataclass(frozen=True)
 class Contrast:
-    """A right caption (tokens) of an image, one of a certain kind that is wrong, and the image's
-    other captions.
-    """
+    """A right caption (tokens), a wrong one of a kind, and the image's other captions."""
 
     kind: str
     right: str
@@ -47,9 +45,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class ContrastLexicon:
-    """The kind of each common word, and by kind the words with how often they occur. `stem` tells
-    forms of one word.
-    """
+    """The kind of each common word; by kind, words and counts. `stem` tells forms of a word."""
 
     kinds: Mapping[str, str]
     words: Mapping[str, tuple[Sequence[str], Sequence[int]]]
@@ -112,7 +108,7 @@ class ContrastCorpus:
 
 
 def _nearest(images: Sequence[Sequence[str]], stem: Callable[[str], str]) -> np.ndarray:
-    """By the cosine of the tf-idf vectors of all captions of an image together."""
+    """Find the nearest images by the cosine of tf-idf vectors of an image's joined captions."""
     numbers: dict[str, int] = {}
     rows, columns = [], []
     for row, image in enumerate(images):

@@ -1,4 +1,4 @@
-"""A model of `accord` from people's judgements: what they prefer above what they do not.
+"""Training of `accord` from people's judgements: preferred captions above the others.
 
 Photos are parted: what is tested with was not learned from, neither judgements nor captions.
 """
@@ -20,17 +20,16 @@ from workers.bench.judging import scoring
 from workers.bench.judging.scoring import cluster_lines
 from workers.bench.judging.verdict import judge_metrics
 from workers.bench.learned import accord_training
+from workers.bench.learned.accord_language import learn_language
 from workers.bench.learned.accord_training import (
     AccordTrainingOptions,
     CaptionsByImage,
     TokenizedImages,
 )
 from workers.bench.learned.training_sets import identify_photo, split_images
-from workers.metrics import references
-from workers.metrics.accord import caption_features, model
+from workers.metrics.accord import model
 from workers.metrics.accord.language import AccordLanguage
 from workers.metrics.accord.model import AccordWeights
-from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.learned import soundness
 from workers.progress import Progress
 
@@ -38,9 +37,7 @@ FEWEST = 40  # photos that people judged, a quarter of which is the test
 _SHARES = (3, 1)  # of photos to learn from and to test with
 _LINES, _EACH = 200, 100  # rated captions of a photo, and pairs of them, at most
 _BESIDE = (model.FAMILY, "cider_d")  # the shipped model, and the metric of words that is usual
-_OWN = catalogue.name_learned_metric(
-    model.FAMILY, "0" * 64
-)  # in a verdict, before the model has a file
+_OWN = catalogue.name_learned_metric(model.FAMILY, "0" * 64)  # before the model has a file
 THIS_MODEL = "this model"
 
 
@@ -66,7 +63,10 @@ def learn_from_judgements(
     better, worse, photos = find_preferences(parted.learned, given, asked.recipe.seed)
     if not len(better):
         raise RequestRefused("expected captions that people judged differently, found none")
-    measured = _features(given, known, asked)
+    said = asked.tokens([*given.texts, *(text for each in given.reference_sets for text in each)])
+    sets = [[said[text] for text in each] for each in given.reference_sets]
+    tokens = [said[text] for text in given.texts]
+    measured = accord_training.measure_tokens(tokens, given.rows, sets, known, asked)
     right, wrong = measured[better], measured[worse]
     weights, middle = accord_training.fit_weights_and_middle(
         right, wrong, photos, asked.recipe.beta
@@ -96,9 +96,8 @@ def split_judgements(judgements: Judgements, seed: int) -> JudgementParts:
             "them is kept for the test"
         )
     ours, theirs = split_images(distinct, _SHARES, seed, photo=str)
-    return JudgementParts(
-        _of(judgements, photos, ours), _of(judgements, photos, theirs), (ours, theirs)
-    )
+    learned, test = (_select_photos(judgements, photos, kept) for kept in (ours, theirs))
+    return JudgementParts(learned, test, (ours, theirs))
 
 
 def _photos(judgements: Judgements) -> tuple[list[str], list[str]]:
@@ -118,7 +117,7 @@ def _lines(judgements: Judgements) -> list[RatedCaption | JudgedPair]:
     return [*judgements.rated, *judgements.pairs]
 
 
-def _of(
+def _select_photos(
     judgements: Judgements, photos: tuple[Sequence[str], Sequence[str]], kept: frozenset[str]
 ) -> Judgements:
     rated, pairs = photos
@@ -131,9 +130,7 @@ def _of(
 def find_preferences(
     judgements: Judgements, given: scoring.JudgedCaptions, seed: int
 ) -> tuple[Sequence[int], Sequence[int], np.ndarray]:
-    """The captions (places in `given.texts`) that people put above others of the same photo,
-    these others, and the photo of each pair.
-    """
+    """Places of captions preferred to others of their photo, of these, and the photos."""
     rated, pairs = _photos(judgements)
     found = [
         ((a, b) if line.preferred == "a" else (b, a), photo)
@@ -158,9 +155,7 @@ def find_preferences(
 def _language(
     people: CaptionsByImage, parted: JudgementParts, asked: AccordTrainingOptions
 ) -> tuple[AccordLanguage, int]:
-    """The language, and of how many images; no photo of the test is among them, under whatever
-    name, nor with its captions.
-    """
+    """The language and its number of images, without photos or captions of the test."""
     if not people:
         shipped = model.load_shipped_accord().language
         counted = replace(shipped.frequencies, tokenizer=asked.tokenizer)
@@ -172,31 +167,14 @@ def _language(
         if identify_photo(image) not in parted.photos[1] and known.isdisjoint(said)
     }
     spoken = TokenizedImages.of(ours, asked)
-    return spoken.language(asked.tokenizer), len(spoken.images)
-
-
-def _features(
-    given: scoring.JudgedCaptions, known: AccordLanguage, asked: AccordTrainingOptions
-) -> Floats:
-    texts = [*given.texts, *(text for each in given.reference_sets for text in each)]
-    said = asked.tokens(texts)
-    people = [[said[text] for text in each] for each in given.reference_sets]
-    task = ScoringInput(
-        [said[text] for text in given.texts],
-        given.rows,
-        references.index_tokens(people, asked.tokenizer),
-        asked.jvm,
-        progress=partial(asked.report, "features"),
-        tokenizer=asked.tokenizer,
-        others=asked.score,
-    )
-    return caption_features.measure_features(task, known)
+    language = learn_language(spoken.images, asked.tokenizer, spoken.stems)
+    return language, len(spoken.images)
 
 
 def _agreement(
     own: AccordWeights, test: Judgements, asked: AccordTrainingOptions
 ) -> dict[str, Any]:
-    """With the people of the test, beside other metrics."""
+    """Agreement with the people of the test, beside other metrics."""
 
     def told(what: str) -> Progress:
         return partial(asked.report, f"test: {what}".replace(_OWN, THIS_MODEL))

@@ -40,9 +40,7 @@ def learn_language(
 def _vectors(
     images: Sequence[Sequence[Sequence[str]]], words: Sequence[str]
 ) -> NDArray[np.float16]:
-    """The strongest directions of positive pointwise mutual information: of words with their
-    neighbours and, in equal parts, with the words of the same image's captions.
-    """
+    """Directions of positive pointwise mutual information with neighbours and the same image."""
     places = {word: place for place, word in enumerate(words)}
     near = _neighbours(images, places)
     together = _together(images, places)
@@ -78,7 +76,7 @@ def _neighbours(
 def _together(
     images: Sequence[Sequence[Sequence[str]]], places: Mapping[str, int]
 ) -> sparse.csr_matrix:
-    """In how many images two different words are."""
+    """Count the images in which two different words occur together."""
     held = [sorted({w for said in image for w in said if w in places}) for image in images]
     columns = [places[word] for each in held for word in each]
     rows = np.repeat(np.arange(len(held)), [len(each) for each in held])

@@ -32,8 +32,9 @@ from workers.metrics.accord.stems import ENGLISH, choose_stems
 from workers.metrics.family import Floats, ScoreFamily, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import soundness
+from workers.metrics.ngrams import Ints
 from workers.metrics.tokens import Tokenizer, tokenize
-from workers.progress import Progress, ignore_progress
+from workers.metrics.vectors.sentences import list_distinct
 
 _NOTHING = 1e-6  # weights of less together are rounding
 
@@ -62,23 +63,16 @@ class LearnedAccord:
 def learn_accord(
     images: TokenizedCaptions,
     further: Iterable[Contrast],
-    jvm: Jvm,
-    recipe: AccordRecipe = AccordRecipe(),
+    asked: "AccordTrainingOptions",
     *,
-    score: ScoreFamily,
-    tokenizer: Tokenizer,
-    progress: Progress = ignore_progress,
     about: Mapping[str, Any] | None = None,
     stems: str = ENGLISH,
 ) -> LearnedAccord:
-    """Learn from images' captions, as tokens. `further` are contrasts that others made of them;
-    `score` scores captions by any family; `stems` is one of `words.STEMS`.
-    """
-    known = learn_language(images, tokenizer, stems)
+    """Learn from images' tokens, and from `further` contrasts that others made of them."""
+    recipe = asked.recipe
+    known = learn_language(images, asked.tokenizer, stems)
     found = choose_contrasts(images, further, recipe, stems)
-    right, wrong = measure_contrasts(
-        found, known, jvm, score=score, tokenizer=tokenizer, progress=progress
-    )
+    right, wrong = measure_contrasts(found, known, asked)
     kinds = np.array([each.kind for each in found])
     weights, middle = fit_weights_and_middle(right, wrong, kinds, recipe.beta)
     described = {"images": len(images), "contrasts": count_contrasts(found), "recipe": vars(recipe)}
@@ -89,9 +83,7 @@ def learn_accord(
 def fit_weights_and_middle(
     right: Floats, wrong: Floats, kinds: NDArray[Any], beta: float
 ) -> tuple[Floats, float]:
-    """The weights of features, and the sum of the features at which right and wrong captions are as
-    likely. Raises MetricFailed if no feature tells them apart.
-    """
+    """The weights, and the sum of features at which right and wrong captions are as likely."""
     weights = fit_weights(right - wrong, kinds, beta)
     if weights.sum() < _NOTHING:
         raise MetricFailed(
@@ -113,32 +105,39 @@ def choose_contrasts(
     stems: str = ENGLISH,
 ) -> list[Contrast]:
     """The contrasts that are learned from."""
-    made = accord_contrasts.make_contrasts(
-        accord_contrasts.ContrastCorpus.of(images, stems), recipe.seed
-    )
+    corpus = accord_contrasts.ContrastCorpus.of(images, stems)
+    made = accord_contrasts.make_contrasts(corpus, recipe.seed)
     return accord_contrasts.draw_contrasts([*made, *further], recipe.most, recipe.seed)
 
 
 def measure_contrasts(
-    given: Sequence[Contrast],
-    known: AccordLanguage,
-    jvm: Jvm,
-    *,
-    score: ScoreFamily,
-    tokenizer: Tokenizer,
-    progress: Progress = ignore_progress,
+    given: Sequence[Contrast], known: AccordLanguage, asked: "AccordTrainingOptions"
 ) -> tuple[Floats, Floats]:
     """The features of the right and of the wrong captions."""
     captions = [each.right for each in given] + [each.wrong for each in given]
-    sets = dict.fromkeys(each.references for each in given)
-    places = {each: place for place, each in enumerate(sets)}
-    rows = np.array([places[each.references] for each in given] * 2, np.int64)
-    prepared = references.index_tokens(list(sets), tokenizer)
-    task = ScoringInput(
-        captions, rows, prepared, jvm, progress=progress, tokenizer=tokenizer, others=score
-    )
-    found = caption_features.measure_features(task, known)
+    sets, rows = list_distinct([each.references for each in given])
+    found = measure_tokens(captions, np.tile(rows, 2), sets, known, asked)
     return found[: len(given)], found[len(given) :]
+
+
+def measure_tokens(
+    captions: Sequence[str],
+    rows: Ints,
+    reference_sets: Sequence[Sequence[str]],
+    known: AccordLanguage,
+    asked: "AccordTrainingOptions",
+) -> Floats:
+    """The features of captions, as tokens; rows[i] is the reference set of caption i."""
+    task = ScoringInput(
+        captions,
+        rows,
+        references.index_tokens(reference_sets, asked.tokenizer),
+        asked.jvm,
+        progress=partial(asked.report, "features"),
+        tokenizer=asked.tokenizer,
+        others=asked.score,
+    )
+    return caption_features.measure_features(task, known)
 
 
 def fit_weights(differences: Floats, kinds: NDArray[Any], beta: float) -> Floats:
@@ -209,9 +208,7 @@ class TokenizedImages:
 
     @classmethod
     def of(cls, people: CaptionsByImage, asked: AccordTrainingOptions) -> "TokenizedImages":
-        """Of so many images at most, drawn by their names. Raises RequestRefused if too few have
-        several captions.
-        """
+        """Tokenize MOST images, drawn by name. Raises RequestRefused if few have two captions."""
         texts = [tuple(said) for said in _few_enough(people, asked.recipe.seed).values()]
         several = sum(len(said) > 1 for said in texts)
         if several < FEWEST:
@@ -222,9 +219,6 @@ class TokenizedImages:
         said = asked.tokens(text for image in texts for text in image)
         images = [tuple(said[text] for text in image) for image in texts]
         return cls(texts, said, images, choose_stems(said.values()))
-
-    def language(self, tokenizer: Tokenizer) -> AccordLanguage:
-        return learn_language(self.images, tokenizer, self.stems)
 
 
 def _few_enough(people: CaptionsByImage, seed: int) -> CaptionsByImage:
@@ -246,18 +240,13 @@ def learn_from_captions(people: CaptionsByImage, asked: AccordTrainingOptions) -
     Canceled as metrics do.
     """
     spoken = TokenizedImages.of(people, asked)
-    pairs = (
-        make_distractor_pairs(spoken.texts, asked.recipe.seed) if spoken.stems == ENGLISH else []
-    )
+    in_english = spoken.texts if spoken.stems == ENGLISH else []
+    pairs = list(distractors.make_distractors(in_english, asked.recipe.seed))
     said = {**spoken.said, **asked.tokens(text for pair in pairs for text in (pair.a, pair.b))}
     learned = learn_accord(
         spoken.images,
         make_distractor_contrasts(pairs, said),
-        asked.jvm,
-        asked.recipe,
-        score=asked.score,
-        tokenizer=asked.tokenizer,
-        progress=partial(asked.report, "features"),
+        asked,
         stems=spoken.stems,
         about={"objective": CONTRAST, "inputs": dict(asked.inputs)},
     )
@@ -267,15 +256,10 @@ def learn_from_captions(people: CaptionsByImage, asked: AccordTrainingOptions) -
     return model
 
 
-def make_distractor_pairs(texts: Sequence[Sequence[str]], seed: int) -> list[JudgedPair]:
-    """The six tasks of `prescore judge`, made of these images; they are in English."""
-    return list(distractors.make_distractors(texts, seed))
-
-
 def make_distractor_contrasts(
-    pairs: Sequence[JudgedPair], said: Mapping[str, str]
+    pairs: Iterable[JudgedPair], said: Mapping[str, str]
 ) -> Iterator[Contrast]:
-    """Such tasks as contrasts; `said` has the tokens of all texts."""
+    """The tasks of `prescore judge` as contrasts; `said` has the tokens of all texts."""
     for pair in pairs:
         right, wrong = (pair.a, pair.b) if pair.preferred == "a" else (pair.b, pair.a)
         others = tuple(said[text] for text in pair.references)
@@ -283,7 +267,7 @@ def make_distractor_contrasts(
 
 
 def _right(learned: LearnedAccord) -> dict[str, float]:
-    """By kind, the share of the contrasts learned from that the model puts right; ties half."""
+    """Share by kind of the training contrasts that the model puts right; ties count half."""
     better, worse = learned.model(learned.right), learned.model(learned.wrong)
     solved = (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)
     kinds = np.array([each.kind for each in learned.contrasts])

@@ -52,9 +52,7 @@ class NetworkRecipe:
 
 
 class NetworkTraining:
-    """A network in training, and the watched captions that show how good it is. An epoch shows it
-    every caption once, in batches.
-    """
+    """A network in training, beside watched captions; an epoch shows it every caption once."""
 
     def __init__(
         self, values: Floats, by_people: NDArray[np.bool_], watched: Floats, recipe: NetworkRecipe
@@ -152,9 +150,7 @@ def _views(flat: Floats, weights: Sequence[Floats]) -> list[tuple[Floats, Floats
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """The best epoch's classifier; of all epochs, from 0 (untrained), their `qualities`, the
-    `losses` of training and those of captions that were `held_out`.
-    """
+    """The best epoch's classifier; of all epochs, from 0 (untrained), how good they were."""
 
     classifier: HumanClassifier
     best_epoch: int
@@ -206,7 +202,7 @@ def choose_epoch(qualities: Sequence[float], held_out: Sequence[float]) -> int:
 
 
 def compute_cross_entropy(scores: Floats, by_people: NDArray[np.bool_]) -> float:
-    """Of probabilities that people wrote the captions; `CHANCE` is that of a half for each."""
+    """Cross entropy of probabilities that people wrote the captions; `CHANCE`: all are a half."""
     likely = np.where(by_people, scores, 1 - scores)
     return float(-np.mean(np.log(np.maximum(likely, _LEAST))))
 
@@ -266,12 +262,8 @@ class FittedNetwork:
     stopping: float
     test: float
 
-    @property
-    def classifier(self) -> HumanClassifier:
-        return self.trained.classifier
-
     def __call__(self, values: Floats) -> Floats:
-        return self.classifier(self.scaling(values))
+        return self.trained.classifier(self.scaling(values))
 
 
 @dataclass(frozen=True)

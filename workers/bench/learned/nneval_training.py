@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from service.contract.errors import RequestRefused
 from service.contract.metrics import tokenizers
-from workers.bench import judgements
+from workers.bench.judgements import RatedCaption
+from workers.bench.judging.verdict import list_observations
 from workers.bench.learned import nneval_fitting, training_sets
 from workers.bench.learned.nneval_fitting import (
     AgreementRow,
@@ -22,53 +22,13 @@ from workers.bench.learned.nneval_fitting import (
 )
 from workers.bench.learned.training_sets import CaptionerOutputs, NNEvalExamples
 from workers.metrics import frequencies, references
-from workers.metrics.family import Floats, ScoreFamily
+from workers.metrics.family import ScoreFamily
 from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.learned import features, soundness
 from workers.metrics.learned.features import FeatureTools, FeatureValues
 from workers.metrics.learned.nneval import NNEvalModel
-from workers.metrics.ngrams import Ints
 from workers.metrics.tokens import Tokenizer
-
-
-@dataclass(frozen=True)
-class ImageRatings:
-    """Rated captions. Caption i is of images[i]; ratings[i] has a number from each rater."""
-
-    images: Sequence[str]
-    captions: Sequence[str]
-    reference_sets: Sequence[tuple[str, ...]]
-    ratings: Sequence[tuple[float, ...]]
-
-    def of(self, images: frozenset[str]) -> "ImageRatings":
-        kept = [place for place, image in enumerate(self.images) if image in images]
-        return ImageRatings(
-            [self.images[place] for place in kept],
-            [self.captions[place] for place in kept],
-            [self.reference_sets[place] for place in kept],
-            [self.ratings[place] for place in kept],
-        )
-
-    @property
-    def observations(self) -> tuple[Ints, Floats]:
-        """Every single rating: the caption that it is of, and its number."""
-        captions = np.repeat(np.arange(len(self.ratings)), [len(each) for each in self.ratings])
-        return captions, np.array([rating for each in self.ratings for rating in each])
-
-
-def read_ratings(path: Path) -> ImageRatings:
-    """Read ratings. Raises RequestRefused at the first line that is not a rated caption of a named
-    image.
-    """
-    found = judgements.read_image_ratings(path)
-    return ImageRatings(
-        [image for image, _ in found],
-        [each.candidate for _, each in found],
-        [each.references for _, each in found],
-        [each.ratings for _, each in found],
-    )
-
 
 _SHARES = (8, 1, 1)  # of images to train on, to stop at and to test on, if there are no ratings
 _APART = (9, 1)  # of images to train on and to hold out, if there are ratings
@@ -78,15 +38,16 @@ _HELD_OUT = "held-out images"
 
 @dataclass(frozen=True)
 class NNEvalMaterial:
-    """Images with their references, captioners' captions of them, and people's ratings. Half of the
-    rated images decide when training stops, the other half is the test. Without ratings, parts of
-    the images are used for both, by how well people and machines are told apart. `further`
-    references count in document frequencies; `inputs` are digests, for the record.
+    """Images with their references, captioners' captions of them, and captions that people rated,
+    each with its image. Half of the rated images decide when training stops, the other half is the
+    test. Without ratings, parts of the images are used for both, by how well people and machines
+    are told apart. `further` references count in document frequencies; `inputs` are digests, for
+    the record.
     """
 
     people: Mapping[str, Sequence[str]]
     captioners: Sequence[CaptionerOutputs]
-    rated: ImageRatings | None = None
+    rated: Sequence[RatedCaption] | None = None
     further: Sequence[Sequence[str]] = ()
     inputs: Mapping[str, str] = field(default_factory=dict)
 
@@ -144,8 +105,15 @@ def train_nneval(
         *nneval_fitting.rate_single_features(task),
         *nneval_fitting.rate_left_out_features(task, recipe, report=report),
     ]
-    about = _about(material, recipe, examples, counted, fitted, rows)
-    found = _model(names, measured, tokenizer, fitted, counted, about)
+    found = NNEvalModel(
+        features=tuple(names),
+        recipes=measured.recipes,
+        tokenizer=tokenizer,
+        scaling=fitted.scaling,
+        classifier=fitted.trained.classifier,
+        frequencies=counted,
+        about=_about(material, recipe, examples, counted, fitted, rows),
+    )
     soundness.check_model(found, score)
     return NNEvalOutcome(found, rows)
 
@@ -155,16 +123,15 @@ def _features_of(what: str) -> str:
 
 
 def _parts(material: NNEvalMaterial, seed: int) -> list[frozenset[str]]:
-    """Images to train on, to stop at, to test on, and to hold out: those to stop at if there are no
-    ratings. No photo is in two of them.
-    """
+    """Images to train on, to stop at, to test on and to hold out, which share no photo."""
     if material.rated is None:
         training, stopping, test = training_sets.split_images(material.people, _SHARES, seed)
         held_out: frozenset[str] = stopping
         found = {_TRAINING: training, _STOPPING: stopping, _TEST: test}
     else:
         training, held_out = training_sets.split_images(material.people, _APART, seed)
-        stopping, test = training_sets.split_images(material.rated.images, (1, 1), seed)
+        rated_images = [str(line.image) for line in material.rated]
+        stopping, test = training_sets.split_images(rated_images, (1, 1), seed)
         found = {_TRAINING: training, _STOPPING: stopping, _TEST: test, _HELD_OUT: held_out}
     for what, images in found.items():
         if not images:
@@ -198,37 +165,21 @@ class _FeatureBench:
         return apart, stopping
 
     def watched(
-        self, what: str, images: frozenset[str], rated: ImageRatings | None
+        self, what: str, images: frozenset[str], rated: Sequence[RatedCaption] | None
     ) -> WatchedCaptions:
         """Rated captions of the images; if nobody rated them, who wrote them."""
         if rated is not None:
-            kept = rated.of(images)
-            found = self.measure(what, kept.captions, kept.reference_sets)
-            return WatchedCaptions(found.values, *kept.observations)
+            kept = [line for line in rated if line.image in images]
+            found = self.measure(
+                what, [line.candidate for line in kept], [line.references for line in kept]
+            )
+            ratings, captions = list_observations([line.ratings for line in kept], "flat")
+            return WatchedCaptions(found.values, captions, ratings)
         people = self.material.of(images).people
         examples = training_sets.build_examples(people, self.material.captioners, self.seed)
         found = self.measure(what, examples.captions, examples.reference_sets)
         places = np.arange(len(examples.captions))
         return WatchedCaptions(found.values, places, examples.human.astype(np.float64))
-
-
-def _model(
-    names: Sequence[str],
-    measured: FeatureValues,
-    tokenizer: Tokenizer,
-    fitted: FittedNetwork,
-    counted: DocumentFrequencies,
-    about: Mapping[str, Any],
-) -> NNEvalModel:
-    return NNEvalModel(
-        features=tuple(names),
-        recipes=measured.recipes,
-        tokenizer=tokenizer,
-        scaling=fitted.scaling,
-        classifier=fitted.classifier,
-        frequencies=counted,
-        about=about,
-    )
 
 
 def _about(

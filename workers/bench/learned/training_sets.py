@@ -21,8 +21,6 @@ EACH = 3  # captions of people, and of machines, for each image
 _REFERENCES = 5
 _NAME = re.compile(r"(?:COCO_[a-z]+[0-9]{4}_)?([0-9]+)(?:_.*)?")
 
-Photo = Callable[[str], str]  # an image's name -> what is the same for all names of one photo
-
 
 def identify_photo(image: str) -> str:
     """Flickr30k's `123.jpg` and Flickr8k's `123_abc.jpg` are one photo, `123`; so are COCO's
@@ -44,9 +42,7 @@ class CaptionerOutputs:
 
 @dataclass(frozen=True)
 class NNEvalExamples:
-    """Caption i is of images[i] and is scored against reference_sets[i]; a person wrote it if
-    human[i].
-    """
+    """Captions, their images and reference sets; `human`: whether a person wrote it."""
 
     images: Sequence[str]
     captions: Sequence[str]
@@ -58,14 +54,11 @@ def build_examples(
     people: Mapping[str, Sequence[str]],
     captioners: Sequence[CaptionerOutputs],
     seed: int,
-    photo: Photo = identify_photo,
 ) -> NNEvalExamples:
-    """Examples from images' references by name. Raises RequestRefused if a captioner was trained on
-    a photo, or if an image has too few captions of either kind.
-    """
-    check_disjoint({"the images": people}, photo)
+    """Examples from images' references; RequestRefused at photos that a captioner knew."""
+    check_disjoint({"the images": people})
     for captioner in captioners:
-        _check_unseen(captioner, people, photo)
+        _check_unseen(captioner, people)
     rows: list[tuple[str, str, tuple[str, ...], bool]] = []
     for image, references in people.items():
         said = [each.captions[image] for each in captioners if image in each.captions]
@@ -74,24 +67,23 @@ def build_examples(
                 raise RequestRefused(
                     f"expected at least {EACH} {what} of {image!r:.100}, found {len(found)}"
                 )
-        rows += ((image, *row) for row in _rows(references, said, _generator(seed, photo(image))))
+        rng = np.random.default_rng(list(_digest(seed, identify_photo(image))))
+        rows += ((image, *row) for row in _rows(references, said, rng))
     images, captions, reference_sets, human = zip(*rows, strict=True)
     return NNEvalExamples(images, captions, reference_sets, np.array(human))
 
 
 def leave_out_photos(
-    people: Mapping[str, Sequence[str]], others: Iterable[str], photo: Photo = identify_photo
+    people: Mapping[str, Sequence[str]], others: Iterable[str]
 ) -> dict[str, Sequence[str]]:
     """The images that do not show a photo of the others."""
-    photos = {photo(image) for image in others}
-    return {image: said for image, said in people.items() if photo(image) not in photos}
+    photos = set(map(identify_photo, others))
+    return {image: said for image, said in people.items() if identify_photo(image) not in photos}
 
 
-def check_disjoint(sets: Mapping[str, Iterable[str]], photo: Photo = identify_photo) -> None:
-    """Check sets of images. Raises RequestRefused if a photo is in two of them, or twice in one,
-    under whatever names.
-    """
-    by_photo = {what: _by_photo(what, images, photo) for what, images in sets.items()}
+def check_disjoint(sets: Mapping[str, Iterable[str]]) -> None:
+    """Raise RequestRefused if a photo is in two of these sets, or twice in one, by any names."""
+    by_photo = {what: _by_photo(what, images) for what, images in sets.items()}
     for (first, ours), (second, theirs) in combinations(by_photo.items(), 2):
         both = sorted(ours.keys() & theirs.keys())
         if both:
@@ -103,7 +95,10 @@ def check_disjoint(sets: Mapping[str, Iterable[str]], photo: Photo = identify_ph
 
 
 def split_images(
-    images: Iterable[str], shares: Sequence[int], seed: int, photo: Photo = identify_photo
+    images: Iterable[str],
+    shares: Sequence[int],
+    seed: int,
+    photo: Callable[[str], str] = identify_photo,
 ) -> list[frozenset[str]]:
     """All images in parts of these shares, in an order of photos that the seed decides."""
     ordered = sorted(set(images), key=lambda image: (_digest(seed, photo(image)), image))
@@ -111,10 +106,10 @@ def split_images(
     return [frozenset(ordered[start:end]) for start, end in pairwise([0, *ends])]
 
 
-def _by_photo(what: str, images: Iterable[str], photo: Photo) -> dict[str, str]:
+def _by_photo(what: str, images: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for image in dict.fromkeys(images):
-        other = found.setdefault(photo(image), image)
+        other = found.setdefault(identify_photo(image), image)
         if other != image:
             raise RequestRefused(
                 f"expected every photo once in {what}, found {other!r:.100} and {image!r:.100}"
@@ -122,9 +117,10 @@ def _by_photo(what: str, images: Iterable[str], photo: Photo) -> dict[str, str]:
     return found
 
 
-def _check_unseen(captioner: CaptionerOutputs, images: Iterable[str], photo: Photo) -> None:
-    known = {photo(image) for image in captioner.trained_on or ()}
-    seen = [image for image in images if image in captioner.captions and photo(image) in known]
+def _check_unseen(captioner: CaptionerOutputs, images: Iterable[str]) -> None:
+    known = set(map(identify_photo, captioner.trained_on or ()))
+    scored = [image for image in images if image in captioner.captions]
+    seen = [image for image in scored if identify_photo(image) in known]
     if seen:
         raise RequestRefused(
             f"expected captions of photos that {captioner.name!r:.100} was not trained on, found "
@@ -146,10 +142,6 @@ def _rows(
 def _draw(rng: np.random.Generator, of: int, many: int) -> list[int]:
     drawn: list[int] = rng.permutation(of)[:many].tolist()
     return drawn
-
-
-def _generator(seed: int, photo: str) -> np.random.Generator:
-    return np.random.default_rng(list(_digest(seed, photo)))
 
 
 def _digest(seed: int, photo: str) -> bytes:

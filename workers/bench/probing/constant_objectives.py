@@ -19,9 +19,7 @@ SLACK = 1 + 1e-9  # factor of a bound: sums in another order differ by less
 
 
 class NumberedSentences:
-    """Sentences (tokens joined by blanks) as numbers: the references' words keep their numbers, and
-    other words get the numbers after those.
-    """
+    """Sentences (tokens) as numbers; words that references lack get the numbers after theirs."""
 
     def __init__(self, texts: Sequence[str], references: PreparedReferences) -> None:
         self.texts = texts
@@ -116,7 +114,7 @@ class ConstantBleu:
         return [bleu.corpus(row)[self._name] for row in rows]
 
     def _statistics(self, places: Ints) -> dict[str, Floats]:
-        """For each sentence, the sums over all images that the metric needs."""
+        """Sum over all images, for each sentence, the statistics that the metric needs."""
         images, lengths = self._references.images, self._sentences.word_counts[places]
         matches = np.empty((len(places), LONGEST))
         for place, found in enumerate(self._sentences.ngrams(places)):
@@ -144,9 +142,7 @@ class ConstantBleu:
 
 @dataclass(frozen=True)
 class _ReferenceWeights:
-    """N-grams of one length: what each entry in the references adds, without the factors that
-    depend on the sentence.
-    """
+    """Weights of one length's n-gram entries, without factors that depend on the sentence."""
 
     stairs: NgramStairs
     owners: NDArray[np.integer[Any]]
@@ -188,7 +184,7 @@ class ConstantCiderD:
         tasks = (
             ScoringInput([text] * len(images), images, self._references, Jvm()) for text in texts
         )
-        return [cider.corpus_d(cider.measure_d(task).statistics)["cider_d"] for task in tasks]
+        return [float(np.mean(cider.measure_d(task).captions["cider_d"])) for task in tasks]
 
     def _sums(self, length: int, places: Ints) -> Floats:
         if length != self._length:
@@ -253,9 +249,7 @@ class ConstantRougeL:
 
 
 def _stairs(references: PreparedReferences) -> tuple[NgramStairs, Ints]:
-    """An entry for each image and token: how often one of the image's references holds the token at
-    most, and the length of the shortest reference that holds it.
-    """
+    """Stairs by image and token: highest count in one reference; the shortest such reference."""
     sizes = references.token_counts
     owners = np.repeat(np.arange(len(sizes)), sizes)
     held, counts = np.unique(ngrams.pair_numbers(owners, references.tokens), return_counts=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -36,9 +36,7 @@ _KEPT = 4096  # sentences scored between two writes of the state
 
 
 class ConstantObjective(Protocol):
-    """A metric that is searched for. A bound is cheap and never below the score; a score equals the
-    metric's own, digit by digit.
-    """
+    """A metric that is searched for. A bound is never below the score, which has all digits."""
 
     batch: int  # sentences to score at once
 
@@ -56,9 +54,7 @@ OBJECTIVES: Mapping[str, Callable[[NumberedSentences, PreparedReferences], Const
 
 @dataclass(frozen=True)
 class BestSentence:
-    """`place` is the place of the sentence among those given; `scored` of the `different` sentences
-    had to be scored.
-    """
+    """The best sentence, its place; `scored` of the `different` sentences had to be scored."""
 
     place: int
     text: str
@@ -69,9 +65,7 @@ class BestSentence:
 
 @dataclass
 class _SearchState:
-    """`bounds` are those of the first sentences; when all have one, `scored` says how many have
-    been scored, in the order of their bounds.
-    """
+    """`bounds` of the first sentences; when all have one, `scored` counts those with a score."""
 
     bounds: Floats
     scored: int = 0
@@ -142,7 +136,7 @@ class _SentenceSearch:
         while len(hopeful := self._hopeful(order[state.scored :][: self._objective.batch])):
             self._pause(total + state.scored)
             for place, score in zip(hopeful, self._objective.scores(hopeful), strict=True):
-                if self._is_better(score, place):
+                if self._beats(score, place):
                     state.place, state.score = int(place), score
             state.scored += len(hopeful)
             if state.scored - kept >= _KEPT:
@@ -151,18 +145,15 @@ class _SentenceSearch:
         self._write()
 
     def _hopeful(self, places: Ints) -> Ints:
-        """The sentences whose bound allows a better score, or an equal score of an earlier
-        sentence.
-        """
-        bounds, state = self._state.bounds[places], self._state
-        earlier = self._places[places] < self._places[state.place]
-        hopeful: Ints = places[(bounds > state.score) | ((bounds == state.score) & earlier)]
+        """Sentences whose bound allows a better score, or an equal one of an earlier sentence."""
+        hopeful: Ints = places[self._beats(self._state.bounds[places], places)]
         return hopeful
 
-    def _is_better(self, score: float, place: int) -> bool:
+    def _beats(self, score: Any, place: Any) -> Any:
+        """True, of each score, if it is better than the best, or equal and of an earlier place."""
         state = self._state
         earlier = self._places[place] < self._places[state.place]
-        return bool(score > state.score or (score == state.score and earlier))
+        return (score > state.score) | ((score == state.score) & earlier)
 
     def _pause(self, done: int) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Health of metrics on a dataset: how far each can be trusted, by its probes' rows."""
+"""Health of metrics on a dataset: the reliability of each, by its probes' rows."""
 
 import math
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -17,27 +17,22 @@ from workers.metrics.tokens import Tokenizer, tokenize
 from workers.progress import Progress
 
 
+@dataclass(eq=False)
 class ProbeMaterial:
-    """Captions as tokens joined by blanks: people's captions image by image, a system's caption of
-    each image, training captions in any order. Reference sets are prepared once.
-    """
+    """Tokens of people's captions by image, of a system's, and of training captions."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        references: Sequence[Sequence[str]],
-        outputs: Sequence[str] | None = None,
-        training: Sequence[str] | None = None,
-    ) -> None:
-        if outputs is not None and len(outputs) != len(references):
+    tokenizer: Tokenizer
+    references: Sequence[Sequence[str]]
+    outputs: Sequence[str] | None = None
+    training: Sequence[str] | None = None
+    _rest: dict[int, PreparedReferences] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        images = len(self.references)
+        if self.outputs is not None and len(self.outputs) != images:
             raise MetricFailed(
-                f"expected a caption for each of {len(references)} images, found {len(outputs)}"
+                f"expected a caption for each of {images} images, found {len(self.outputs)}"
             )
-        self.tokenizer = tokenizer
-        self.references = references
-        self.outputs = outputs
-        self.training = training
-        self._rest: dict[int, PreparedReferences] = {}
 
     @cached_property
     def several(self) -> list[int]:
@@ -147,9 +142,7 @@ def make_probe_row(
     text: str = "",
     note: str = "",
 ) -> ProbeTableRow:
-    """Make a row: the mean of the scores, their deviation if there are several, and the drop from
-    the table's first row.
-    """
+    """Make a row: means and deviations of scores, and the drop from the table's first row."""
     scores = scoring.average_scores(scored)
     return ProbeTableRow(
         probe,
@@ -168,11 +161,9 @@ def explain_single_references(material: ProbeMaterial) -> str | None:
     """Explain why one reference cannot be compared with the others; None if it can."""
     if not material.references:
         return "no images"
-    return (
-        None
-        if material.several
-        else "no image has two references: comparing one with the rest needs two"
-    )
+    if not material.several:
+        return "no image has two references: comparing one with the rest needs two"
+    return None
 
 
 def describe_left_out(material: ProbeMaterial) -> str:

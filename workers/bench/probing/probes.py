@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
@@ -17,14 +18,11 @@ from workers.bench.probing.inputs import (
     make_probe_row,
 )
 from workers.bench.probing.scoring import ProbeTableRow, Scorer
-from workers.bench.probing.word_probes import probe_frequent, probe_random, probe_rare, probe_swap
+from workers.bench.probing.word_probes import WORD_PROBES, probe_words
 from workers.progress import Progress, ignore_progress
 
-CONSTANT_ROW, CONSTANT_AS_PEOPLE_ROW, SYSTEM_ROW = (
-    "single sentence",
-    "single sentence, as RvR",
-    "system",
-)
+CONSTANT_ROW, CONSTANT_AS_PEOPLE_ROW = "single sentence", "single sentence, as RvR"
+SYSTEM_ROW = "system"
 _PARTS = 1000  # in a step of progress
 
 
@@ -50,15 +48,9 @@ def probe_single(asked: ProbeContext) -> list[ProbeTableRow]:
     found = told.scores(trials)
     rows = [make_probe_row("single", CONSTANT_ROW, found[:1], text=best.text)]
     if many:
-        turns = found[1 : 1 + many]
+        turns, note = found[1 : 1 + many], describe_left_out(material)
         rows.append(
-            make_probe_row(
-                "single",
-                CONSTANT_AS_PEOPLE_ROW,
-                turns,
-                text=best.text,
-                note=describe_left_out(material),
-            )
+            make_probe_row("single", CONSTANT_AS_PEOPLE_ROW, turns, text=best.text, note=note)
         )
     if material.outputs is not None:
         rows.append(make_probe_row("single", SYSTEM_ROW, found[-1:], rows[0]))
@@ -79,9 +71,7 @@ PEOPLE_ROW, SYSTEM_AS_PEOPLE_ROW = "RvR", "SvR"
 
 
 def probe_human(asked: ProbeContext) -> list[ProbeTableRow]:
-    """Score each column of references in turn against the others, and a system against the same
-    sets. A positive drop says how much the system lacks.
-    """
+    """Score people's references in turn against the others, and a system against the same sets."""
     material = asked.material
     many = material.columns if asked.options.columns is None else asked.options.columns
     reason = explain_single_references(material)
@@ -98,21 +88,18 @@ def probe_human(asked: ProbeContext) -> list[ProbeTableRow]:
     if material.outputs is None:
         return [people]
     system = make_probe_row("human", SYSTEM_AS_PEOPLE_ROW, found[many:], people)
-    above = ", ".join(metric for metric in system.drop if _is_above(metric, system))
+    above = ", ".join(
+        metric
+        for metric, drop in system.drop.items()
+        if drop < 0 and catalogue.find_metric(metric).higher_is_better
+    )
     note = f"above people in {above}, which is not to be as good as people" if above else ""
     return [people, replace(system, note=note)]
 
 
-def _is_above(metric: str, system: ProbeTableRow) -> bool:
-    return bool(catalogue.find_metric(metric).higher_is_better) and system.drop[metric] < 0
-
-
 PROBES: Mapping[str, Callable[[ProbeContext], list[ProbeTableRow]]] = {
     "human": probe_human,
-    "frequent": probe_frequent,
-    "rare": probe_rare,
-    "swap": probe_swap,
-    "random": probe_random,
+    **{name: partial(probe_words, name) for name in WORD_PROBES},
     "single": probe_single,
 }
 
@@ -125,9 +112,7 @@ def run_probe(
     *,
     progress: Progress = ignore_progress,
 ) -> list[ProbeTableRow]:
-    """Run a probe. Returns its table; its first row is what the other rows are compared with. A row
-    that cannot be computed says why.
-    """
+    """Run a probe; rows are compared with the first. A row without scores says why."""
     if probe not in PROBES:
         known = ", ".join(PROBES)
         raise InvalidRequest(f"expected one of the probes {known}, found {probe!r:.60}")

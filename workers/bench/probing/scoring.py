@@ -48,9 +48,7 @@ def average_scores(scored: Sequence[ProbeScores]) -> dict[str, float]:
 
 
 def compute_deviations(scored: Sequence[ProbeScores]) -> dict[str, float]:
-    """Population standard deviations. One is infinite if some scores are infinite and not all
-    scores are equal.
-    """
+    """Population standard deviations; infinite if some scores are, and not all are equal."""
     found = {}
     for name in scored[0].values:
         values = np.array([each.values[name] for each in scored])
@@ -68,9 +66,8 @@ def compute_drops(before: Values, after: Values) -> dict[str, float]:
     }
 
 
-Scorer = Callable[
-    [Sequence[str], PreparedReferences], ProbeScores
-]  # one caption for each image, as tokens
+# Scores one caption for each image, as tokens.
+Scorer = Callable[[Sequence[str], PreparedReferences], ProbeScores]
 
 
 def make_scorer(

@@ -71,9 +71,7 @@ UNCHANGED = "R1 unchanged"
 
 @dataclass(frozen=True)
 class _CaptionChange:
-    """A change of the captions. The scores of several variants are averaged; if there is a
-    `reason`, there are no variants.
-    """
+    """A change of the captions, whose variants' scores are averaged; or why there are none."""
 
     name: str
     variants: Sequence[CaptionVariant] = ()
@@ -89,29 +87,8 @@ def name_threshold_row(fewer: int) -> str:
     return f"T = {fewer}"
 
 
-def probe_frequent(asked: ProbeContext) -> list[ProbeTableRow]:
-    """One word at a time becomes unknown."""
-    return _rows("frequent", asked, _frequent)
-
-
-def probe_rare(asked: ProbeContext) -> list[ProbeTableRow]:
-    """All words that training captions hold too few times become unknown."""
-    if not asked.material.training:
-        return [ProbeTableRow("rare", UNCHANGED, reason="no training captions to count words in")]
-    return _rows("rare", asked, _rare)
-
-
-def probe_swap(asked: ProbeContext) -> list[ProbeTableRow]:
-    """One word replaces another."""
-    return _rows("swap", asked, _swapped)
-
-
-def probe_random(asked: ProbeContext) -> list[ProbeTableRow]:
-    """Words outside the stop list become unknown, as many as a frequent word has occurrences."""
-    return _rows("random", asked, _random)
-
-
 def _frequent(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]:
+    """One word at a time becomes unknown."""
     words, unknown = asked.options.frequent, invent_unknown_word(asked.material)
     if isinstance(words, int):
         words = [word for word, _ in asked.material.counts.most_common(words)]
@@ -120,10 +97,9 @@ def _frequent(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionCha
 
 
 def _rare(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]:
-    counts, unknown = (
-        count_tokens(asked.material.training or ()),
-        invent_unknown_word(asked.material),
-    )
+    """All words that training captions hold too few times become unknown."""
+    counts = count_tokens(asked.material.training or ())
+    unknown = invent_unknown_word(asked.material)
     for fewer in asked.options.thresholds:
         found = replace_rare_words(first, counts, fewer, unknown)
         none = (
@@ -133,6 +109,7 @@ def _rare(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]
 
 
 def _swapped(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]:
+    """One word replaces another."""
     for word, other in asked.options.swaps:
         yield _whole(f"{word} -> {other}", word, replace_words(first, {word: other}))
 
@@ -144,6 +121,7 @@ def _whole(name: str, word: str, found: CaptionVariant) -> _CaptionChange:
 
 
 def _random(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]:
+    """Words outside the stop list become unknown, as many as a frequent word has occurrences."""
     options, tokens = asked.options, [token for caption in first for token in split_tokens(caption)]
     places = [place for place, token in enumerate(tokens) if token not in options.stop_list]
     many = tokens.count(options.like)
@@ -168,13 +146,25 @@ def _not_random(options: ProbeArguments, many: int, places: int) -> str | None:
     return None
 
 
-def _rows(probe: str, asked: ProbeContext, changes: _Changes) -> list[ProbeTableRow]:
+WORD_PROBES: Mapping[str, _Changes] = {
+    "frequent": _frequent,
+    "rare": _rare,
+    "swap": _swapped,
+    "random": _random,
+}
+
+
+def probe_words(probe: str, asked: ProbeContext) -> list[ProbeTableRow]:
+    """Score the first references, then each change of their words, against the others."""
     material = asked.material
-    if reason := explain_single_references(material):
+    reason = explain_single_references(material)
+    if probe == "rare" and not material.training:
+        reason = "no training captions to count words in"
+    if reason:
         return [ProbeTableRow(probe, UNCHANGED, reason=reason)]
     first = material.column(0)
     changed = [_CaptionChange(UNCHANGED, [CaptionVariant(first, 0.0)], describe_left_out(material))]
-    changed += changes(asked, first)
+    changed += WORD_PROBES[probe](asked, first)
     found = iter(
         asked.scores([(each.captions, 0) for change in changed for each in change.variants])
     )

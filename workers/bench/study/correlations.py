@@ -52,9 +52,7 @@ def correlate_scores(rows: StratumRows) -> StudyTable:
 
 
 def find_valid_metrics(rows: StratumRows) -> tuple[list[str], dict[str, int]]:
-    """The pre-gen metrics that are finite in all rows and constant neither over all of them nor
-    within a dataset; and how many others are infinite, and how many constant.
-    """
+    """Pre-gen metrics that are finite, and vary in each dataset; how many others do not."""
     parts = [np.ones(len(rows), bool), *rows.parts.values()]
     kept, infinite, constant = [], 0, 0
     for name, values in rows.pregen.items():
@@ -121,9 +119,7 @@ def correlate_pearson(scores: Floats, values: Floats, chosen: RowMask) -> Correl
 
 
 def correlate_spearman(scores: Floats, values: Floats, chosen: RowMask) -> CorrelationArrays:
-    """The rank correlation of each row of `scores` with `values`; equal values share a rank. Its p
-    is exact where there are at most `orders.MOST`.
-    """
+    """The rank correlation of each row with `values`; p is exact up to MOST_EXACT values."""
     ranks: Floats = stats.rankdata(scores[:, chosen], axis=1)
     others: Floats = stats.rankdata(values[chosen])
     found = _correlated(ranks, others)
@@ -152,9 +148,7 @@ def _centred(values: Floats) -> Floats:
 
 
 def _scaled(values: Floats) -> Floats:
-    """Values divided by a power of 2, which costs no digit: some metrics vary only in their last
-    digits.
-    """
+    """Values divided by a power of 2, which costs no digit: some vary only in their last digits."""
     _, exponents = np.frexp(np.abs(values).max(1, keepdims=True))
     scaled: Floats = np.ldexp(values, -exponents)
     return scaled
@@ -212,7 +206,7 @@ def _expected(n: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _tail(one: _Doubled, other: _Doubled) -> Floats:
-    """By how far the sum of products is from its mean: the share of orders that are as far."""
+    """Share of orders whose sum of products is at least as far from its mean, by the distance."""
     sums = _orders(one, other)
     far = np.abs(np.arange(len(sums)) - _expected(len(one)))
     tail: Floats = np.cumsum(np.bincount(far, sums)[::-1])[::-1] / sums.sum()

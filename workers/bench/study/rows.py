@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from prescore.models.studies import StudyIdf
-from service.contract.errors import MetricFailed, RequestRefused
+from service.contract.errors import RequestRefused
 from service.contract.metrics import catalogue
 from workers import tensor_files
 from workers.metrics.family import Floats
+from workers.metrics.marked_files import Tensors, read_marked_file
 
 RowMask = NDArray[np.bool_]
 
@@ -56,9 +56,7 @@ class StratumRows:
 
 
 def join_rows(parts: Sequence[StratumRows]) -> StratumRows:
-    """Join rows one after the other, with scores in the catalogue's order; those that a part does
-    not have are NaN there. Raises RequestRefused if the parts cannot be compared.
-    """
+    """Join rows; scores that a part lacks are NaN. RequestRefused if they are not alike."""
     idfs = {part.idf for part in parts}
     if len(idfs) > 1:
         found = ", ".join(sorted(idf or "not known" for idf in idfs))
@@ -100,13 +98,11 @@ def write_rows_file(path: Path, rows: StratumRows) -> None:
 
 def read_rows_file(path: Path) -> StratumRows:
     """Read a file that `write` wrote. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            content: dict[str, Any] = {name: json.loads(metadata[name]) for name in _OWN}
-            for side in _SIDES:
-                names = json.loads(metadata[side])
-                content[side] = dict(zip(names, file.get_tensor(side), strict=True))
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise MetricFailed(f"{path.name} is no file of rows: {error}") from None
-    return StratumRows(**content)
+
+    def restore_rows(metadata: Mapping[str, str], tensors: Tensors) -> StratumRows:
+        content: dict[str, Any] = {name: json.loads(metadata[name]) for name in _OWN}
+        for side in _SIDES:
+            content[side] = dict(zip(json.loads(metadata[side]), tensors[side], strict=True))
+        return StratumRows(**content)
+
+    return read_marked_file(path, "prescore_rows", "1", "a file of rows", restore_rows)

@@ -126,9 +126,7 @@ def _postgen(model: StratifiedModel, images: Ints) -> dict[str, float]:
 
 
 def _rescored(rescore: Rescore, parts: Sequence[str], images: Ints) -> dict[str, Floats]:
-    """For those parts of a family that weigh by document frequencies: the score of all these
-    images, in place of each image's own score.
-    """
+    """Scores of these images, in place of each one's, for parts with document frequencies."""
     weighted = [part for part in parts if FAMILIES[part].is_weighted]
     return {part: np.array([rescore(part, images)[part]]) for part in weighted}
 

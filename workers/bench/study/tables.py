@@ -34,9 +34,7 @@ _IDFS: tuple[StudyIdf, ...] = ("dataset", "stratum")
 
 
 def read_rows_table(path: Path) -> StratumRows:
-    """Read rows from a file. Raises RequestRefused, with line and column, if it is not such a
-    table.
-    """
+    """Read rows from a file. Raises RequestRefused, with line and column, if it is no table."""
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
@@ -87,7 +85,7 @@ def _idf(path: Path, lines: Sequence[Mapping[str, str]]) -> StudyIdf | None:
 
 
 def _names(path: Path, header: Sequence[str]) -> dict[str, str]:
-    """The columns of scores, and what they are called here."""
+    """Names of the columns of scores, with the names of their metrics here."""
     wanted = {"dataset", "num_strata", "stratum"}
     missing = sorted(wanted - set(header))
     if missing:
@@ -126,8 +124,7 @@ def _strata(path: Path, at: int, line: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _model(line: Mapping[str, str]) -> str:
-    own = line["model"] if "model" in line else f"{line['architecture']}_{line['run']}"
-    return _name(own)
+    return _name(line["model"] if "model" in line else f"{line['architecture']}_{line['run']}")
 
 
 def _name(written: str | None) -> str:
@@ -138,28 +135,15 @@ def _name(written: str | None) -> str:
 
 
 def _column(path: Path, lines: Sequence[Mapping[str, str]], name: str) -> Floats:
-    try:
-        return np.array([_number(line[name]) for line in lines])
-    except (TypeError, ValueError):
-        at, found = next(
-            (at, line[name]) for at, line in enumerate(lines, 2) if not _is_number(line[name])
-        )
-        raise RequestRefused(
-            f"{path}, line {at}: expected a number in {name}, found {found!r:.40}"
-        ) from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        _number(text)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _number(text: str) -> float:
-    """The number in a cell. If a line ends early, the cell is None, which raises TypeError."""
-    return math.nan if text == "" else float(text)
+    found = []
+    for at, line in enumerate(lines, 2):
+        try:
+            found.append(math.nan if line[name] == "" else float(line[name]))
+        except (TypeError, ValueError):  # a line that ends early has None
+            raise RequestRefused(
+                f"{path}, line {at}: expected a number in {name}, found {line[name]!r:.40}"
+            ) from None
+    return np.array(found)
 
 
 def _text(value: float) -> str:

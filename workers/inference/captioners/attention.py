@@ -14,7 +14,7 @@ from service.contract.formats.architectures import AttentionConfig, Normalize
 from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.captioners.cells import LstmCell
 from workers.inference.devices import Product
-from workers.inference.packing import Packed
+from workers.inference.packing import Packed, RowsByImage
 
 NOWHERE = -1e30  # the score of a place that is not there: its weight is 0 exactly
 _CHUNK_BYTES = {"cpu": 4_000_000, "cuda": 512_000_000}  # of what tanh is taken of at once
@@ -43,8 +43,8 @@ class AttendedImages:
     def __len__(self) -> int:
         return len(self.whole)
 
-    def rows(self, beside: "RowsByImage", part: slice) -> "AttendedImages":
-        """Of a part of the images that have rows."""
+    def rows(self, beside: RowsByImage, part: slice) -> "AttendedImages":
+        """Select a part of the images that have rows."""
         each = self.there, self.keys, self.values, self.whole
         return AttendedImages(*(beside.rows(rows, part) for rows in each))
 
@@ -55,38 +55,9 @@ class AttentionState(NamedTuple):
     images: AttendedImages
 
 
-class RowsByImage:
-    """Rows (n, ·) beside the others of their images: (images, width, ·)."""
-
-    def __init__(self, of: Tensor) -> None:
-        self.images, place, counts = torch.unique(of, return_inverse=True, return_counts=True)
-        self.width = int(counts.max()) if len(of) else 1
-        order = place.argsort(stable=True)
-        firsts = (counts.cumsum(0) - counts)[place[order]]
-        slots = torch.empty_like(place)
-        slots[order] = torch.arange(len(of), device=of.device) - firsts
-        self._at = place * self.width + slots
-
-    def rows(self, of_images: Tensor, part: slice = slice(None)) -> Tensor:
-        """Those of a part of the images; not copied where no image between them is left out."""
-        images = self.images[part]
-        if not len(images):
-            return of_images[:0]
-        first, last = int(images[0]), int(images[-1])
-        all_are_there = last - first + 1 == len(images)
-        return of_images[first : last + 1] if all_are_there else of_images[images]
-
-    def spread(self, rows: Tensor) -> Tensor:
-        empty = rows.new_zeros(len(self.images) * self.width, rows.shape[1])
-        return empty.index_copy(0, self._at, rows).view(-1, self.width, rows.shape[1])
-
-    def back(self, spread: Tensor) -> Tensor:
-        return spread.flatten(0, 1)[self._at]
-
-
 def mask_missing_places(features: Tensor, normalize: Normalize) -> tuple[Tensor, Tensor]:
-    """Which places (N, P, D) are there, and what they are: zeros where nothing is, as a row of NaN
-    says.
+    """Mask of the places that are there (N, P), and the places (N, P, D) with zeros instead of NaN,
+    which stands where nothing is.
     """
     there = ~features.isnan().any(dim=2)
     places = torch.where(there[:, :, None], features, 0.0)
@@ -99,6 +70,8 @@ class AttentionCaptioner(CanonicalCaptioner):
     """Base of captioners with attention: all words of a batch are read at once if possible."""
 
     together = 128
+    _words: Product  # the words' part of the first cell's input
+    _width: int  # of the cells' state
 
     def _build(self) -> None:
         config = self.description.config
@@ -122,14 +95,12 @@ class AttentionCaptioner(CanonicalCaptioner):
     def hidden(self, images: AttendedImages, captions: Packed) -> Tensor:
         of = captions.image_rows
         embedded = self._embedded(captions.words)
-        given = self._given(embedded)
+        given = self._words(embedded)
         cells = self._first(images)[of]
-        done, seen = 0, []
-        for count in captions.counts:
-            part = given[done : done + count]
-            rows, cells = self._read(part, cells[:count], of[:count], images)
+        seen = []
+        for part in torch.split(given, captions.counts):
+            rows, cells = self._read(part, cells[: len(part)], of[: len(part)], images)
             seen.append(rows)
-            done += count
         of_tokens = torch.cat([of[:count] for count in captions.counts])
         return self._finish(embedded, torch.cat(seen), of_tokens, images)
 
@@ -139,7 +110,7 @@ class AttentionCaptioner(CanonicalCaptioner):
 
     def step(self, state: AttentionState, words: Tensor) -> tuple[Tensor, AttentionState]:
         embedded = self._embedded(words)
-        rows, cells = self._read(self._given(embedded), *state)
+        rows, cells = self._read(self._words(embedded), *state)
         after = AttentionState(cells, state.of, state.images)
         return self._finish(embedded, rows, state.of, state.images), after
 
@@ -147,16 +118,12 @@ class AttentionCaptioner(CanonicalCaptioner):
         return AttentionState(state.cells[rows], state.of[rows], state.images)
 
     def _seen(self, there: Tensor, places: Tensor, mean: Tensor) -> AttendedImages:
-        """Of places (N, P, D) and their mean."""
+        """Prepare the images for later steps, from their places (N, P, D) and the mean of these."""
         raise NotImplementedError
 
     def _first(self, images: AttendedImages) -> Tensor:
-        """The cells' state before START, of each image."""
-        raise NotImplementedError
-
-    def _given(self, embedded: Tensor) -> Tensor:
-        """The words' part of the first cell's input."""
-        raise NotImplementedError
+        """The cells' state before START, of each image: zeros, unless it is learned."""
+        return images.whole.new_zeros(len(images), self._width)
 
     def _read(
         self, given: Tensor, cells: Tensor, of: Tensor, images: AttendedImages
@@ -236,9 +203,6 @@ class SoftAttentionCaptioner(AttentionCaptioner):
     def _first(self, images: AttendedImages) -> Tensor:
         return images.whole
 
-    def _given(self, embedded: Tensor) -> Tensor:
-        return self._words(embedded)
-
     def _read(
         self, given: Tensor, cells: Tensor, of: Tensor, images: AttendedImages
     ) -> tuple[Tensor, Tensor]:
@@ -263,6 +227,7 @@ class AdaptiveAttentionCaptioner(AttentionCaptioner):
     def _build_cells(self) -> None:
         tensors, e, s = self.tensors, self.config.embedded, self.config.size
         self._cell = LstmCell(tensors, e + s)
+        self._width = self._cell.width
         sentinel = tensors["sentinel.weight"]
         given = torch.cat([self._cell.input_weight, sentinel[: e + s]], dim=1)
         self._words = Product(given[:e])
@@ -277,12 +242,6 @@ class AdaptiveAttentionCaptioner(AttentionCaptioner):
         values = torch.relu(places @ tensors["places.weight"] + tensors["places.bias"])
         whole = torch.relu(torch.addmm(tensors["image.bias"], mean, tensors["image.weight"]))
         return AttendedImages(there, self._keys(values), values, self._whole(whole))
-
-    def _first(self, images: AttendedImages) -> Tensor:
-        return images.whole.new_zeros(len(images), self._cell.width)
-
-    def _given(self, embedded: Tensor) -> Tensor:
-        return self._words(embedded)
 
     def _read(
         self, given: Tensor, cells: Tensor, of: Tensor, images: AttendedImages
@@ -308,6 +267,7 @@ class BottomUpTopDownCaptioner(AttentionCaptioner):
         v = self.config.places_size or self.config.feature_size
         self._looking = self._cell("attention_gates", s + v + e)
         self._speaking = self._cell("language_gates", v + s)
+        self._width = self._looking.width + self._speaking.width
         given = self._looking.input_weight
         self._before = Product(given[:s])
         self._whole = Product(given[s : s + v], self._looking.input_bias)
@@ -325,13 +285,6 @@ class BottomUpTopDownCaptioner(AttentionCaptioner):
             places = torch.where(there[:, :, None], made, 0.0)
             mean = torch.relu(torch.addmm(tensors["image.bias"], mean, tensors["image.weight"]))
         return AttendedImages(there, self._keys(places), places, self._whole(mean))
-
-    def _first(self, images: AttendedImages) -> Tensor:
-        width = self._looking.width + self._speaking.width
-        return images.whole.new_zeros(len(images), width)
-
-    def _given(self, embedded: Tensor) -> Tensor:
-        return self._words(embedded)
 
     def _read(
         self, given: Tensor, cells: Tensor, of: Tensor, images: AttendedImages

@@ -49,9 +49,9 @@ class GenerationOptions:
 
 
 class OutputLayer(Protocol):
-    """From hidden rows to logits; apart from `hidden`, so that only a chunk of logits is in memory.
-    A `Product` where it is one matrix product; where a model gives logits at once, they are its
-    hidden rows, and this gives them back.
+    """Output layer, from hidden rows to logits; apart from `hidden`, so that only a chunk of logits
+    is in memory. A `Product` where it is one matrix product; where a model gives logits at once,
+    they are its hidden rows, and this gives them back.
     """
 
     def __call__(self, hidden: Tensor, /) -> Tensor:
@@ -100,7 +100,7 @@ class Captioner(Protocol):
 
     @property
     def encoder(self) -> FeatureEncoder | None:
-        """Of the image features that it looks at; None where it looks at pictures."""
+        """Encoder of the image features that it looks at; None where it looks at pictures."""
         ...
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:

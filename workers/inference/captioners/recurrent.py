@@ -32,21 +32,16 @@ class RecurrentCaptioner(CanonicalCaptioner):
         self.cell: Cell = CELLS[config.cell](self.tensors, inputs)
         self._table = self._word_table()
 
-    def look(self, features: Tensor) -> Tensor:
-        raise NotImplementedError
-
     def begin(self, images: Tensor) -> RecurrentState:
         return RecurrentState(self._first(images), images if self.sees_images else images[:, :0])
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         images = images[captions.image_rows]
         state = self._first(images)
-        hidden, done = [], 0
-        for count in captions.counts:
-            words = captions.words[done : done + count]
-            rows, state = self._step(state[:count], words, images[:count])
+        hidden = []
+        for words in torch.split(captions.words, captions.counts):
+            rows, state = self._step(state[: len(words)], words, images[: len(words)])
             hidden.append(rows)
-            done += count
         return torch.cat(hidden)
 
     def step(self, state: RecurrentState, words: Tensor) -> tuple[Tensor, RecurrentState]:
@@ -54,8 +49,10 @@ class RecurrentCaptioner(CanonicalCaptioner):
         return hidden, RecurrentState(cells, state.images)
 
     def _first(self, images: Tensor) -> Tensor:
-        """The cell's state before START."""
-        raise NotImplementedError
+        """The cell's state before START: learned, or what `look` gives."""
+        if not self.sees_images:
+            return images
+        return self.cell.start(self.tensors["initial"].expand(len(images), -1))
 
     def _step(self, state: Tensor, words: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
         state = self.cell.step(self._read(words, images), state)
@@ -84,9 +81,6 @@ class RecurrentCaptioner(CanonicalCaptioner):
             rows = functional.normalize(rows, dim=1, eps=1e-30)  # zeros stay zeros
         return self._drop(torch.addmm(self.tensors["image.bias"], rows, weight), "image")
 
-    def _initial(self, images: Tensor) -> Tensor:
-        return self.cell.start(self.tensors["initial"].expand(len(images), -1))
-
     def _into_cell(self, x: Tensor) -> Tensor:
         """`x` times the last rows of the input weight; in `par` the first rows are the image's."""
         return torch.addmm(self.cell.input_bias, x, self.cell.input_weight[-x.shape[1] :])
@@ -108,9 +102,6 @@ class InitCaptioner(RecurrentCaptioner):
     def look(self, features: Tensor) -> Tensor:
         return self.cell.start(self._image(features))
 
-    def _first(self, images: Tensor) -> Tensor:
-        return images
-
 
 class PreCaptioner(RecurrentCaptioner):
     """`pre`: the image vector is the first word; the RNN's output at the image is dropped."""
@@ -119,9 +110,6 @@ class PreCaptioner(RecurrentCaptioner):
         image = self._image(features)
         zeros = image.new_zeros(len(image), self.cell.width)
         return self.cell.step(self._into_cell(image), zeros)
-
-    def _first(self, images: Tensor) -> Tensor:
-        return images
 
 
 class ParCaptioner(RecurrentCaptioner):
@@ -134,9 +122,6 @@ class ParCaptioner(RecurrentCaptioner):
         image = self._image(features)
         return image @ self.cell.input_weight[: image.shape[1]]
 
-    def _first(self, images: Tensor) -> Tensor:
-        return self._initial(images)
-
     def _read(self, words: Tensor, images: Tensor) -> Tensor:
         return super()._read(words, images) + images
 
@@ -148,9 +133,6 @@ class MergeCaptioner(RecurrentCaptioner):
 
     def look(self, features: Tensor) -> Tensor:
         return self._image(features)
-
-    def _first(self, images: Tensor) -> Tensor:
-        return self._initial(images)
 
     def _see(self, h: Tensor, images: Tensor) -> Tensor:
         return torch.cat([images, h], dim=1)

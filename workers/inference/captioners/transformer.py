@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from service.contract.formats.architectures import TransformerConfig
-from workers.inference.captioners.attention import NOWHERE, RowsByImage, mask_missing_places
+from workers.inference.captioners.attention import NOWHERE, mask_missing_places
 from workers.inference.captioners.canonical import CanonicalCaptioner
 from workers.inference.devices import Product
-from workers.inference.packing import GROUP_TOKENS, Packed, group_captions
+from workers.inference.packing import GROUP_TOKENS, Packed, RowsByImage, group_captions
 
 _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 _USUAL_PLACES = 196

@@ -105,7 +105,7 @@ class HuggingFaceCaptioner:
 
     @torch.inference_mode()
     def _of_one_image(self) -> tuple[int, int]:
-        """Its places, and the bytes of its keys and values in all layers."""
+        """Places of one image, and the bytes of its keys and values in all layers."""
         seen = self.look(torch.zeros((1, *self.preparation.shape), device=self.device))
         pairs = self._decoder.images(seen)
         return seen.shape[1], sum(each.nbytes for pair in pairs for each in pair)

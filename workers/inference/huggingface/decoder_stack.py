@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from workers.inference.packing import RowsByImage
+
 KeysAndValues = tuple[Tensor, Tensor]  # keys and values, (rows, heads, places, size of a head)
 
 _ROOM = 16  # words that a new state has room for
@@ -58,7 +60,7 @@ class Decoder(Protocol):
     def embed(self, words: Tensor, times: Tensor) -> Tensor: ...
 
     def images(self, seen: Tensor) -> Iterator[KeysAndValues]:
-        """For each layer keys and values of images, of what their encoder has made of them."""
+        """Yield each layer's keys and values of images, from the output of their encoder."""
         ...
 
     def finish(self, x: Tensor) -> Tensor:
@@ -71,15 +73,12 @@ class DecoderState:
     """Row r belongs to image `of[r]`. A state is read on from or selected from once: what comes of
     it lies in the same memory.
 
-    width   the most rows that an image has
-    slots   where each row stands if all images had `width` rows, in turn; None where they have
     kept    keys and values of the words so far, `time` of them, and room for some more
     """
 
     images: Sequence[KeysAndValues]
     of: Tensor
-    width: int
-    slots: Tensor | None
+    beside: RowsByImage
     kept: Sequence[KeysAndValues]
     time: int
 
@@ -108,7 +107,8 @@ def read_words(
 def begin_state(decoder: Decoder, seen: Tensor) -> DecoderState:
     images = [(k.contiguous(), v.contiguous()) for k, v in decoder.images(seen)]
     none = [(keys[:, :, :0], values[:, :, :0]) for keys, values in images]
-    return DecoderState(images, torch.arange(len(seen), device=seen.device), 1, None, none, 0)
+    of = torch.arange(len(seen), device=seen.device)
+    return DecoderState(images, of, RowsByImage(of), none, 0)
 
 
 def read_next_words(
@@ -137,8 +137,7 @@ def select_rows(state: DecoderState, rows: Tensor) -> DecoderState:
         return state
     kept = [(keys[rows], values[rows]) for keys, values in state.kept]
     images, of = _without_others(state.images, state.of[rows])
-    width, slots = _slots(of, len(images[0][0]))
-    return DecoderState(images, of, width, slots, kept, state.time)
+    return DecoderState(images, of, RowsByImage(of), kept, state.time)
 
 
 def _without_others(
@@ -161,21 +160,10 @@ def _without_others(
     return [(keys[:left], values[:left]) for keys, values in images], place[of]
 
 
-def _slots(of: Tensor, images: int) -> tuple[int, Tensor | None]:
-    counts = torch.bincount(of, minlength=images)
-    width = int(counts.max()) if images else 1
-    order = of.argsort(stable=True)
-    in_turn = torch.arange(len(of), device=of.device)
-    slots = torch.empty_like(of)
-    slots[order] = of[order] * width + in_turn - (counts.cumsum(0) - counts)[of[order]]
-    is_even = len(of) == images * width and torch.equal(slots, in_turn)
-    return width, None if is_even else slots
-
-
 def project_images(
     layers: Iterable[CrossAttentionLayer], into: nn.Module | None, seen: Tensor, heads: int
 ) -> Iterator[KeysAndValues]:
-    """For each layer keys and values of images; `into` is between encoder and decoder, if any."""
+    """Keys and values of images for each layer; `into` is between encoder and decoder, if any."""
     seen = seen if into is None else into(seen)
     for layer in layers:
         keys, values = layer.image(seen)
@@ -216,23 +204,16 @@ def _with_room(kept: Tensor) -> Tensor:
 
 def _beside(rows: Tensor, state: DecoderState) -> Tensor:
     """(n, heads, 1, size) -> (images, heads, width, size): the rows of each image together."""
-    _, heads, _, size = rows.shape
-    if state.slots is not None:
-        images = len(state.images[0][0])
-        placed = rows.new_zeros(images * state.width, heads, 1, size)
-        placed[state.slots] = rows
-        rows = placed
-    return rows.view(-1, state.width, heads, size).transpose(1, 2)
+    return state.beside.spread(rows[:, :, 0]).transpose(1, 2)
 
 
 def _apart(rows: Tensor, state: DecoderState) -> Tensor:
     """Back again: (images, heads, width, …) -> (n, heads, 1, …)."""
-    flat = rows.transpose(1, 2).flatten(0, 1)
-    return (flat if state.slots is None else flat[state.slots])[:, :, None]
+    return state.beside.back(rows.transpose(1, 2))[:, :, None]
 
 
 def _attend_images(query: Tensor, image: KeysAndValues, state: DecoderState) -> Tensor:
-    """By plain products, which for few rows are faster than the kernel for many."""
+    """Attend to images by plain products: for few rows they are faster than the kernel for many."""
     query = _beside(query * query.shape[-1] ** -0.5, state)
     weights = (query @ image[0].transpose(2, 3)).softmax(dim=3)
     return _join(_apart(weights @ image[1], state))
@@ -266,7 +247,7 @@ class PictureProjection(nn.Module):
 
 
 class LayerWithoutImage:
-    """Of a layer that looks at nothing besides."""
+    """Decoder layer that looks at nothing besides."""
 
     def look(self, x: Tensor) -> NoReturn:
         raise NotImplementedError
@@ -288,7 +269,7 @@ def read_prefix(
     *,
     causal: bool = False,
 ) -> Iterator[KeysAndValues]:
-    """For each layer keys and values of the rows (n, places, width), which stand at `times`; of
+    """Yield each layer's keys and values of the rows (n, places, width), which stand at `times`; of
     `causal` rows none reads a later one.
     """
     times = count_prefix_times(x.shape[1], x.device) if times is None else times

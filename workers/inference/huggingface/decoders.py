@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workers.inference.devices import pack_layers
 from workers.inference.huggingface import decoder_stack
-from workers.inference.huggingface.captioner import EncoderAndDecoder, Prompt
+from workers.inference.huggingface.captioner import Prompt
 from workers.inference.huggingface.decoder_stack import KeysAndValues, project_images
 
 
@@ -182,15 +181,6 @@ class OptDecoder:
         return x + found
 
 
-def split_blip2(model: Any) -> EncoderAndDecoder:
-    """Of a Blip2ForConditionalGeneration."""
-    network = model.language_model
-    pack_layers(model, network.lm_head)
-    return EncoderAndDecoder(
-        decoder_stack.PictureProjection(model), OptDecoder(network, model.config.num_query_tokens)
-    )
-
-
 class _RotaryLayer(decoder_stack.LayerWithoutImage):
     def __init__(self, layer: Any, turns: Any, start: int) -> None:
         """`start`: the position of START."""
@@ -269,19 +259,3 @@ def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """(n, m, heads, size), each head's first half with its second."""
     first, second = x.chunk(2, dim=3)
     return x * cosine + torch.cat([-second, first], dim=3) * sine
-
-
-def split_paligemma(model: Any, prompt: Prompt) -> EncoderAndDecoder:
-    """Of a PaliGemmaForConditionalGeneration, whose first position is 1."""
-    pack_layers(model, model.lm_head)
-    return EncoderAndDecoder(
-        decoder_stack.PictureProjection(model), RotaryDecoder(model, prompt, causal=False, first=1)
-    )
-
-
-def split_llava(model: Any, prompt: Prompt) -> EncoderAndDecoder:
-    """Of a LlavaForConditionalGeneration."""
-    pack_layers(model, model.lm_head)
-    return EncoderAndDecoder(
-        decoder_stack.PictureProjection(model), RotaryDecoder(model, prompt, causal=True)
-    )

@@ -29,10 +29,16 @@ from service.contract.settings import Sandbox
 from workers.inference import checkpoint_checks, pieces
 from workers.inference.captioners import GenerationOptions
 from workers.inference.devices import pack_layers
-from workers.inference.huggingface import captioner, decoders
+from workers.inference.huggingface import captioner
 from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner, Prompt
-from workers.inference.huggingface.decoder_stack import Decoder
-from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
+from workers.inference.huggingface.decoder_stack import Decoder, PictureProjection
+from workers.inference.huggingface.decoders import (
+    BertDecoder,
+    GitDecoder,
+    Gpt2Decoder,
+    OptDecoder,
+    RotaryDecoder,
+)
 from workers.inference.pieces import PieceTokens
 from workers.inference.preprocessing import PicturePreparation
 
@@ -62,7 +68,7 @@ def read_captioner(
     tokens = PieceTokens(
         tokenizer, judged.family.vocabulary, prompt.start, judged.end, judged.family.positions
     )
-    preparation = PicturePreparation.of(judged.preprocessing, sandbox)
+    preparation = PicturePreparation(judged.preprocessing, sandbox)
     search = _search(judged.generation, judged.family)
     return HuggingFaceCaptioner(split_network(model, prompt), tokens, preparation, search, judged)
 
@@ -156,8 +162,8 @@ _DTYPES = {
 
 
 def read_weights(package: ModelPackage, judged: TransformersCaptioner) -> dict[str, Tensor]:
-    """In float32. Raises UnusableCheckpoint where values are not finite, or where a tensor that is
-    tied to another differs from it.
+    """Read the weights in float32. Raises UnusableCheckpoint where values are not finite, or where
+    a tensor that is tied to another differs from it.
     """
     twins = tensors.find_tied_tensors(judged.tensors, judged.family)
     wanted = [*judged.family.shapes(), *twins]
@@ -179,7 +185,7 @@ def count_stored_bytes(found: Iterable[LocatedTensor]) -> int:
 def _tensors(
     package: ModelPackage, wanted: Mapping[str, LocatedTensor]
 ) -> Iterator[tuple[str, Tensor]]:
-    """In the order of their files, since what is compressed is read from its beginning on."""
+    """Yield tensors in the order of their files, since compressed files are read from the start."""
     order = sorted(wanted.items(), key=lambda item: (item[1].file, item[1].entry.start))
     for file, group in groupby(order, key=lambda item: item[1].file):
         with package.file(file).open() as stream:
@@ -214,41 +220,41 @@ class _LastHiddenState(nn.Module):
 
 def split_network(model: Any, prompt: Prompt | None = None) -> EncoderAndDecoder:
     """Encoder and decoder of a model of transformers, whose layers are packed from now on."""
-    kind = model.config.model_type
-    if kind == "blip-2":
-        return decoders.split_blip2(model)
-    if prompt is not None and kind in _PROMPTED:
-        return _PROMPTED[kind](model, prompt)
-    encoder, decoder = _PARTS[kind](model)
-    return EncoderAndDecoder(_LastHiddenState(encoder), decoder)
+    pack_layers(model, _find_output_layer(model))
+    encoder: nn.Module
+    decoder: Decoder
+    match model.config.model_type:
+        case "vision-encoder-decoder":
+            into = getattr(model, "enc_to_dec_proj", None)
+            is_gpt2 = model.config.decoder.model_type == "gpt2"
+            encoder = _LastHiddenState(model.encoder)
+            decoder = (Gpt2Decoder if is_gpt2 else BertDecoder)(model.decoder, into)
+        case "blip":
+            encoder = _LastHiddenState(_build_blip_encoder(model))
+            decoder = BertDecoder(model.text_decoder)
+        case "git":
+            encoder, decoder = _LastHiddenState(model.git.image_encoder), GitDecoder(model)
+        case "blip-2":
+            encoder = PictureProjection(model)
+            decoder = OptDecoder(model.language_model, model.config.num_query_tokens)
+        case kind:
+            assert prompt is not None, kind
+            is_llava = kind == "llava"  # PaliGemma reads its prefix both ways, from position 1 on
+            encoder = PictureProjection(model)
+            decoder = RotaryDecoder(model, prompt, causal=is_llava, first=0 if is_llava else 1)
+    return EncoderAndDecoder(encoder, decoder)
 
 
-def _vision_encoder_decoder(model: Any) -> tuple[nn.Module, Decoder]:
-    pack_layers(model, model.decoder.get_output_embeddings())
-    into = getattr(model, "enc_to_dec_proj", None)
-    kind = model.config.decoder.model_type
-    decoder = (
-        Gpt2Decoder(model.decoder, into) if kind == "gpt2" else BertDecoder(model.decoder, into)
-    )
-    return model.encoder, decoder
-
-
-def _blip(model: Any) -> tuple[nn.Module, Decoder]:
-    pack_layers(model, model.text_decoder.get_output_embeddings())
-    return build_blip_encoder(model), BertDecoder(model.text_decoder)
-
-
-def _git(model: Any) -> tuple[nn.Module, Decoder]:
-    pack_layers(model, model.get_output_embeddings())
-    return model.git.image_encoder, GitDecoder(model)
-
-
-_PARTS = {"vision-encoder-decoder": _vision_encoder_decoder, "blip": _blip, "git": _git}
-_PROMPTED = {"llava": decoders.split_llava, "paligemma": decoders.split_paligemma}
+def _find_output_layer(model: Any) -> nn.Module:
+    """The layer of logits, which `Product` packs."""
+    part = {"vision-encoder-decoder": "decoder", "blip": "text_decoder", "blip-2": "language_model"}
+    name = part.get(model.config.model_type)
+    layer: nn.Module = (model if name is None else getattr(model, name)).get_output_embeddings()
+    return layer
 
 
 class _BlipAttention(nn.Module):
-    """In place of a BlipAttention."""
+    """Self-attention in place of a BlipAttention, by scaled_dot_product_attention."""
 
     def __init__(self, attention: Any) -> None:
         super().__init__()
@@ -263,8 +269,8 @@ class _BlipAttention(nn.Module):
         return self.projection(read.transpose(1, 2).reshape(n, places, width)), None
 
 
-def build_blip_encoder(model: Any) -> nn.Module:
-    found: nn.Module = model.vision_model
+def _build_blip_encoder(model: Any) -> nn.Module:
+    encoder: nn.Module = model.vision_model
     for layer in model.vision_model.encoder.layers:
         layer.self_attn = _BlipAttention(layer.self_attn)
-    return found
+    return encoder

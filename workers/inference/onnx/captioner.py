@@ -1,8 +1,6 @@
 """The captioner of an ONNX bundle."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -13,15 +11,15 @@ from service.contract.errors import InvalidCheckpoint, UnusableCheckpoint
 from service.contract.formats import onnx_bundles, packages
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.contract.formats.onnx_bundles import OnnxBundle, OnnxPreprocessing
-from service.contract.formats.vocabularies import ModelTokenizer
+from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
-from workers.inference import features, pieces, vocabulary
+from workers.inference import features, pieces
 from workers.inference.checkpoint_checks import check_memory_limit
 from workers.inference.features import Inputs
 from workers.inference.onnx.graphs import SECONDS, HeldRows, OnnxGraphs
 from workers.inference.packing import Packed
 from workers.inference.preprocessing import PicturePreparation
-from workers.inference.vocabulary import CaptionerTokens, EncodedCaptions
+from workers.inference.vocabulary import CaptionerTokens, WordTokens
 from workers.sandbox.confinement import list_skipped_mechanisms
 
 _MEMORY = 4_000_000_000  # bytes that the child may take where nobody says
@@ -36,51 +34,6 @@ _SEARCHED_PICTURES = 32  # whose states a search keeps: those of Transformers ar
 class OnnxState(NamedTuple):
     images: HeldRows
     cells: HeldRows
-
-
-@dataclass(frozen=True)
-class WordTokensByIds:
-    """Words by a network's own ids."""
-
-    words: Sequence[str]
-    tokenizer: ModelTokenizer
-    start: int
-    end: int
-    unknown: int
-    most = None
-
-    @classmethod
-    def of(cls, bundle: OnnxBundle) -> Self:
-        said, tokenizer = bundle.manifest.vocabulary, bundle.manifest.tokenizer
-        assert said is not None
-        assert tokenizer is not None
-        return cls(bundle.words, tokenizer, said.start, said.end, said.unknown)
-
-    @property
-    def size(self) -> int:
-        return len(self.words)
-
-    @property
-    def never(self) -> tuple[int, ...]:
-        return (self.unknown,)
-
-    @cached_property
-    def _ids(self) -> dict[str, int]:
-        special = (self.end, *self.never)  # START may be a word, as it is in checkpoints
-        return {word: at for at, word in enumerate(self.words) if at not in special}
-
-    def encode(self, references: Iterable[Sequence[str]]) -> EncodedCaptions:
-        return vocabulary.encode_captions_by_ids(
-            self._ids,
-            references,
-            self.tokenizer,
-            unknown=self.unknown,
-            start=self.start,
-            end=self.end,
-        )
-
-    def text(self, ids: Sequence[int]) -> str:
-        return " ".join(self.words[at] for at in ids)
 
 
 class OnnxCaptioner:
@@ -135,7 +88,7 @@ class OnnxCaptioner:
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Of one image as it comes."""
+        """Shape of one image: of its prepared picture, or of its features."""
         if self.preparation is not None:
             return self.preparation.shape
         size = self.bundle.manifest.feature_size
@@ -152,14 +105,12 @@ class OnnxCaptioner:
         if self.bundle.manifest.score is not None:
             return self._forced(images, captions)
         state = self.begin(images)
-        found, done = [], 0
-        for count in captions.counts:
-            words = captions.words[done : done + count]
-            if count < len(state.cells):
-                state = self.select(state, torch.arange(count))
+        found = []
+        for words in torch.split(captions.words, captions.counts):
+            if len(words) < len(state.cells):
+                state = self.select(state, torch.arange(len(words)))
             logits, state = self.step(state, words)
             found.append(logits)
-            done += count
         return torch.cat(found)
 
     def begin(self, images: Any) -> OnnxState:
@@ -199,10 +150,8 @@ class OnnxCaptioner:
         """All words at once. Shorter captions are filled with END, behind all that is looked at."""
         times = len(captions.counts)
         words = torch.full((len(images), times), self.tokens.end)
-        done = 0
-        for time, count in enumerate(captions.counts):
-            words[:count, time] = captions.words[done : done + count]
-            done += count
+        for time, read in enumerate(torch.split(captions.words, captions.counts)):
+            words[: len(read), time] = read
         logits = self.graphs.score(images, words)
         return torch.cat([logits[:count, time] for time, count in enumerate(captions.counts)])
 
@@ -233,10 +182,7 @@ def read_onnx_captioner(
         raise InvalidCheckpoint(f"expected an ONNX bundle, found nothing at {path}")
     with packages.open_package(path) as package:
         bundle = onnx_bundles.validate_onnx_bundle(package)
-        said = bundle.manifest.pieces
-        tokens = (
-            WordTokensByIds.of(bundle) if said is None else pieces.read_bundle_pieces(package, said)
-        )
+        tokens = _read_tokens(package, bundle)
     limit = _MEMORY if memory is None else memory
     needs = 2 * sum(place.size for place in bundle.places.values()) + _PROGRAM
     check_memory_limit(f"an ONNX bundle of {bundle.parameters:,} parameters", needs, limit)
@@ -250,7 +196,16 @@ def read_onnx_captioner(
     return found
 
 
+def _read_tokens(package: ModelPackage, bundle: OnnxBundle) -> CaptionerTokens:
+    if bundle.manifest.pieces is not None:
+        return pieces.read_bundle_pieces(package, bundle.manifest.pieces)
+    words, tokenizer = bundle.manifest.vocabulary, bundle.manifest.tokenizer
+    assert words is not None
+    assert tokenizer is not None
+    return WordTokens(bundle.words, tokenizer, words.start, words.end, words.unknown)
+
+
 def _preparation(found: OnnxPreprocessing | None, sandbox: Sandbox) -> PicturePreparation | None:
     if found is None:
         return None
-    return PicturePreparation.of(found, sandbox, is_bgr=found.channels == "bgr")
+    return PicturePreparation(found, sandbox, is_bgr=found.channels == "bgr")

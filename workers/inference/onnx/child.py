@@ -175,7 +175,7 @@ class _GraphServer:
         np.frombuffer(self._memory, np.uint8)[: len(part)] = part
 
     def _check(self, request: Mapping[str, Any]) -> None:
-        """Refuse what is not a number. Infinite ones may be masks."""
+        """Refuse NaN in images and states. Infinite numbers may be masks."""
         kept = self._kept[request["of"]]
         for array in (*kept.images, *kept.state):
             if array.dtype.kind == "f" and np.isnan(array).any():

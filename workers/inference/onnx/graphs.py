@@ -27,10 +27,6 @@ _OPERATION = "workers.inference.onnx.child:serve_graphs"
 Prepare = Callable[[Tensor], Tensor]
 
 
-def _as_it_is(images: Tensor) -> Tensor:
-    return images
-
-
 class HeldTensors:
     """Tensors that the child keeps, as long as this object is there."""
 
@@ -90,7 +86,7 @@ class OnnxGraphs:
             self._child.close()
             self._child = None
 
-    def look(self, images: Sequence[Tensor], prepare: Prepare = _as_it_is) -> HeldRows:
+    def look(self, images: Sequence[Tensor], prepare: Prepare = lambda part: part) -> HeldRows:
         """Features or pixels of images, one part of them after the other, each `prepare`d when it
         is looked at. Raises UnusableCheckpoint where onnxruntime does not take the graphs, as all
         calls do where it does not run one.
@@ -128,7 +124,7 @@ class OnnxGraphs:
         shape = list(images.shape)
         for start in range(0, max(1, len(data)), SHARED_BYTES):
             part = data[start : start + SHARED_BYTES]
-            self._shared(child, np.uint8, len(part))[:] = part
+            np.frombuffer(child.memory, np.uint8, len(part))[:] = part
             self._ask({"do": "put", "start": start, "bytes": len(part), "shape": shape})
 
     def _new(self) -> HeldTensors:
@@ -166,15 +162,12 @@ class OnnxGraphs:
             self.close()
             raise _unusable(refused) from None
 
-    def _shared(self, child: StayingChild, dtype: Any, count: int) -> NDArray[Any]:
-        return np.frombuffer(child.memory, dtype, count)
-
     def _numbers(self, *lists: Tensor) -> None:
         assert self._child is not None
         numbers = torch.cat([each.reshape(-1) for each in lists]).numpy()
         if numbers.nbytes > SHARED_BYTES:
             raise UnusableCheckpoint(f"{len(numbers):,} words are too many for one call")
-        self._shared(self._child, np.int64, len(numbers))[:] = numbers
+        np.frombuffer(self._child.memory, np.int64, len(numbers))[:] = numbers
 
     def _logits(self, shape: Sequence[int]) -> Tensor:
         """A copy: the child could write on into what is shared."""
@@ -185,7 +178,7 @@ class OnnxGraphs:
             if start:
                 self._ask({"do": "more", "start": start})
             part = flat[start : start + SHARED_BYTES]
-            part[:] = self._shared(self._child, np.uint8, len(part))
+            part[:] = np.frombuffer(self._child.memory, np.uint8, len(part))
         return found
 
 

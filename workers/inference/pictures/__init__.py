@@ -53,7 +53,7 @@ def read_pictures(
     fit: PictureFit | None = None,
     sandbox: str = "required",
 ) -> Iterator[Pixels | PictureDecodingFailure]:
-    """For each image, in the given order, its pixels or why there are none.
+    """Yield for each image, in the given order, its pixels or the reason why there are none.
 
     JPEG, PNG and WebP by content, whatever the name says; as the camera was held (EXIF); RGB, of 16
     bits the upper 8, without alpha, without a change by a colour profile. `sandbox`: the setting.

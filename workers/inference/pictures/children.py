@@ -40,7 +40,7 @@ class PictureDecodingFailure:
 
 @dataclass(frozen=True)
 class PictureOperation(Generic[T_co]):
-    """A function of `files`, with its parameters. `take` reads what the child has written of a
+    """A function of `decoder`, with its parameters. `take` reads what the child has written of a
     picture, of which it has told this; None where that is not what was asked for.
     """
 
@@ -55,9 +55,9 @@ def process_pictures(
     operation: PictureOperation[T_co],
     sandbox: str,
 ) -> Iterator[T_co | PictureDecodingFailure]:
-    """For each image, in the given order, what became of its picture. `found`: where it is, or why
-    it is nowhere; `sandbox`: the setting. Raises SandboxUnavailable where it is required and this
-    machine has none.
+    """Yield for each image, in the given order, the result for its picture. `found`: where it is,
+    or why it is nowhere; `sandbox`: the setting. Raises SandboxUnavailable where it is required and
+    this machine has none.
     """
     at = 0
     while at < len(found):
@@ -73,7 +73,7 @@ def _of_one_child(
     operation: PictureOperation[T_co],
     sandbox: str,
 ) -> Iterator[T_co | PictureDecodingFailure]:
-    """Of as many images as one child could do: at least of the first."""
+    """Yield the results of the images that one child could process: at least of the first."""
     given = [place for place in found if isinstance(place, PicturePlace)]
     with tempfile.TemporaryDirectory(prefix="prescore-pictures-") as folder, ExitStack() as opened:
         told: Iterator[object] = iter(())

@@ -30,13 +30,14 @@ class _PictureProblem(Exception):
 def decode_pictures(
     inputs: Sequence[Path], outputs: Sequence[Path], parameters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Write the pixels of each picture, and tell its width and height. `fit`: as `pictures.Fit`, or
+    """Write the pixels of each picture, and tell its width and height. `fit`: as `PictureFit`, or
     None. Animations are refused.
     """
 
     def make(image: Image.Image) -> DecodedPicture:
         _check_frames(image)
-        right = _rgb(_upright(image))
+        # What is transparent has the colour that it has without alpha.
+        right = _of_8_bits(_upright(image)).convert("RGB")
         fitted = right if parameters["fit"] is None else _fitted(right, parameters["fit"])
         return fitted.size, fitted.tobytes()
 
@@ -130,7 +131,7 @@ def _check_frames(image: Image.Image) -> None:
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """As the camera was held; a picture with EXIF that nobody can read stays as it is."""
+    """Turn a picture upright by its EXIF; with unreadable EXIF it stays as it is."""
     image.load()
     try:
         return ImageOps.exif_transpose(image)
@@ -140,13 +141,8 @@ def _upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def _rgb(image: Image.Image) -> Image.Image:
-    """Of 16 bits the upper 8; what is transparent has the colour that it has without alpha."""
-    return _of_8_bits(image).convert("RGB")
-
-
 def _with_alpha(image: Image.Image) -> Image.Image:
-    """In RGB, with alpha where something is transparent."""
+    """Convert a picture to RGB, with alpha where something is transparent."""
     image = _of_8_bits(image)
     return image.convert("RGBA" if image.has_transparency_data else "RGB")
 
@@ -160,6 +156,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _of_8_bits(image: Image.Image) -> Image.Image:
+    """Keep the upper 8 of 16 bits."""
     if image.mode not in _HIGH_BYTE:
         return image
     return Image.frombytes("L", image.size, image.tobytes()[_HIGH_BYTE[image.mode]])

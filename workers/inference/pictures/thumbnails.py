@@ -44,8 +44,8 @@ def make_thumbnails(
     sizes: Sequence[int] = thumbnails.SIZES,
     sandbox: str = "required",
 ) -> Iterator[PictureThumbnails]:
-    """For each image its picture's small forms: WebP of pixels alone. Raises SandboxUnavailable as
-    `pictures.read` does.
+    """Yield the thumbnails of each image's picture: WebP of pixels alone. Raises SandboxUnavailable
+    as `pictures.read_pictures` does.
     """
     found = list(find_pictures(bundle, images))
     operation = PictureOperation(_OPERATION, {"sizes": list(sizes)}, partial(_taken, sizes))

@@ -60,19 +60,19 @@ class CaptionerBase:
         raise NotImplementedError
 
     def output(self, hidden: Tensor) -> Tensor:
-        """As it is where `step` gives logits."""
+        """Return `hidden` unchanged, which is right where `step` gives logits."""
         return hidden
 
     def hidden(self, images: Tensor, captions: Packed) -> Tensor:
         """Teacher forcing by steps. A network that reads a whole caption at once overrides it."""
         state = self.begin(images[captions.image_rows])
-        found, done = [], 0
-        for time, count in enumerate(captions.counts):
-            if time and count < captions.counts[time - 1]:  # the shortest captions have ended
-                state = self.select(state, torch.arange(count, device=images.device))
-            rows, state = self.step(state, captions.words[done : done + count])
+        found, before = [], 0
+        for words in torch.split(captions.words, captions.counts):
+            if len(words) < before:  # the shortest captions have ended
+                state = self.select(state, torch.arange(len(words), device=images.device))
+            rows, state = self.step(state, words)
             found.append(rows)
-            done += count
+            before = len(words)
         return torch.cat(found)
 
     def select(self, state: Any, rows: Tensor) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,20 +149,20 @@ class GuardedCaptioner:
         )
 
 
+@dataclass(frozen=True)
 class _PluginInputs:
     """A plug-in's inputs, which may be read when they are asked for."""
 
-    def __init__(self, plugin: InstalledPlugin, own: Inputs) -> None:
-        self._plugin = plugin
-        self._own = own
+    plugin: InstalledPlugin
+    own: Inputs
 
     def __len__(self) -> int:
-        with registry.translate_failures(self._plugin, "inputs"):
-            return len(self._own)
+        with registry.translate_failures(self.plugin, "inputs"):
+            return len(self.own)
 
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
-        with registry.translate_failures(self._plugin, "inputs"):
-            return np.asarray(self._own[rows])
+        with registry.translate_failures(self.plugin, "inputs"):
+            return np.asarray(self.own[rows])
 
 
 def _kind(value: Any) -> str:

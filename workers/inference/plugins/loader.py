@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
-from service.contract.errors import InvalidCheckpoint, PluginFailed, UnusableCheckpoint
+from service.contract.errors import InvalidCheckpoint, PluginFailed
 from service.contract.formats import plugins
 from service.contract.formats.plugins import PluginHeader
 from workers.inference import checkpoint_checks
@@ -35,13 +33,12 @@ def read_plugin_captioner(
     """
     if not path.is_file():
         raise InvalidCheckpoint(f"expected a checkpoint of a plug-in, found nothing at {path}")
-    header, device = (
-        plugins.read_plugin_header(path),
-        torch.empty(0, device=device).device,
-    )  # with its number
+    header = plugins.read_plugin_header(path)
+    device = torch.empty(0, device=device).device  # with its number
     loaded = registry.load_plugin(header.plugin)
     _check_memory(header, device, limit)
-    tensors, tokens = _tensors(path, header, device), _tokens(header)
+    tensors = checkpoint_checks.read_finite_tensors(path, header.tensors, device)
+    tokens = _tokens(header)
     description = CaptionerDescription(
         tokens, header.encoder, header.feature_size, device, header.notes
     )
@@ -59,21 +56,6 @@ def _check_memory(header: PluginHeader, device: torch.device, limit: int | None)
     stored = sum(each.end - each.start for each in header.tensors.values())
     needs = 2 * _FLOAT32 * count + stored + _PROGRAM
     checkpoint_checks.check_captioner_fits(header.parameters, needs, device, limit)
-
-
-def _tensors(path: Path, header: PluginHeader, device: torch.device) -> dict[str, Tensor]:
-    """All floating point ones in float32."""
-    tensors: dict[str, Tensor] = {}
-    try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            for name in header.tensors:
-                tensor = file.get_tensor(name)
-                tensors[name] = tensor.float() if tensor.is_floating_point() else tensor
-    except SafetensorError as error:
-        raise UnusableCheckpoint(f"the tensors cannot be read: {error}") from None
-    for name, tensor in tensors.items():
-        checkpoint_checks.check_finite(name, tensor)
-    return tensors
 
 
 def _tokens(header: PluginHeader) -> CaptionerTokens:
@@ -111,7 +93,7 @@ def try_captioner(model: GuardedCaptioner, feature_size: int) -> None:
 
 
 def _captions(model: GuardedCaptioner) -> EncodedCaptions:
-    """Of ids that are any, END last."""
+    """Encode captions of arbitrary ids, END last."""
     tokens = model.tokens
     ids = [at for at in range(tokens.size) if at not in (tokens.start, tokens.end)] or [tokens.end]
     words = [ids[place % len(ids)] for place in range(sum(_LENGTHS))]

@@ -35,7 +35,7 @@ class LoadedPlugin:
 
 @dataclass(frozen=True)
 class InstalledPlugins:
-    """`usable`: by name; `wrong`: why others are not, by what they call themselves."""
+    """Installed plug-ins. `usable`: by name; `wrong`: why others are not, by their own names."""
 
     usable: Mapping[str, InstalledPlugin]
     wrong: Mapping[str, str]
@@ -74,7 +74,7 @@ def load_plugin(name: str) -> LoadedPlugin:
     """Import a plug-in. Raises PluginUnavailable and PluginFailed."""
     if name not in _loaded:
         plugin = _find(name)
-        (entry,) = _entries(name)
+        entry = next(iter(entry_points(group=GROUP, name=name)))
         with translate_failures(plugin, "importing it"):
             factory = entry.load()
         if not callable(factory):
@@ -99,12 +99,8 @@ def _find(name: str) -> InstalledPlugin:
     )
 
 
-def _entries(name: str) -> Sequence[EntryPoint]:
-    return list(entry_points(group=GROUP, name=name))[:1]
-
-
 def _of(entry: EntryPoint) -> InstalledPlugin:
-    """Its package and version are empty where the package does not say them."""
+    """Describe a plug-in; package and version are empty where the package does not name them."""
     package = entry.dist
     if package is None:
         return InstalledPlugin(entry.name, "", "")
@@ -158,7 +154,7 @@ def _text(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """Raise _Late after SECONDS. Where signals do not come, the task's own deadline ends it."""
+    """Raise _CallTimeout after SECONDS. Elsewhere the task's own deadline ends it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -57,17 +57,13 @@ class ReferenceWords:
 
     @cached_property
     def agreed(self) -> Mapping[str, float]:
-        """By word, how often references hold it after the first that does, by weight; all words by
-        weight where no word is in two of them.
+        """Weight of each word, times its references after the first one; the plain weights of all
+        words where no word is in two references.
         """
         weigh = self.said[0].language.weigh
         holders = Counter(word for each in self.said for word in each.counts)
         several = {word: (n - 1) * weigh(word) for word, n in holders.items() if n > 1}
         return several if sum(several.values()) > 0 else {word: weigh(word) for word in holders}
-
-    @cached_property
-    def agreed_mass(self) -> float:
-        return math.fsum(self.agreed.values())
 
     @cached_property
     def written(self) -> frozenset[WordPair]:
@@ -137,33 +133,25 @@ _UNEQUAL = 0.99  # of the similarity of two equal words, the most that unequal o
 
 def measure_features(task: ScoringInput, language: AccordLanguage) -> Floats:
     """The features (captions, NAMES) of a task's captions."""
-    cider = _cider(task, language)
-    odd = language.odd(task.captions)
-    known: dict[str, CaptionWords] = {}
-
-    def said(tokens: str) -> CaptionWords:
-        found = known.get(tokens)
-        if found is None:
-            found = known[tokens] = CaptionWords(tokens, language)
-        return found
-
-    images: dict[tuple[str, ...], ReferenceWords] = {}
-    found = np.zeros((len(task.captions), len(NAMES)))
-    for block in task.blocks():
-        for place in range(block.start, block.stop):
-            people = tuple(task.references_of(place))
-            if people not in images:
-                images[people] = ReferenceWords([said(tokens) for tokens in people])
-            found[place] = _features(
-                said(task.captions[place]), images[people], odd, float(cider[place])
-            )
-    return found
-
-
-def _cider(task: ScoringInput, language: AccordLanguage) -> Floats:
     given = replace(language.frequencies, tokenizer=task.references.tokenizer)
     scores = task.others(_CIDER, replace(task, idf=given)).captions[_CIDER]
-    return np.clip(scores / FAMILIES[_CIDER].metrics[0].highest, 0, 1)
+    cider = np.clip(scores / FAMILIES[_CIDER].metrics[0].highest, 0, 1)
+    odd = language.odd(task.captions)
+
+    @cache
+    def analyse_caption(tokens: str) -> CaptionWords:
+        return CaptionWords(tokens, language)
+
+    @cache
+    def analyse_references(people: tuple[str, ...]) -> ReferenceWords:
+        return ReferenceWords([analyse_caption(tokens) for tokens in people])
+
+    found = np.zeros((len(task.captions), len(NAMES)))
+    for place in task.places():
+        image = analyse_references(tuple(task.references_of(place)))
+        caption = analyse_caption(task.captions[place])
+        found[place] = _features(caption, image, odd, float(cider[place]))
+    return found
 
 
 def _features(
@@ -187,7 +175,7 @@ def _features(
 
 
 def _recall(caption: CaptionWords, reference: CaptionWords) -> float:
-    """By weight."""
+    """Recall of a reference's words in the caption, by weight."""
     own, weigh = caption.counts, caption.language.weigh
     common = [(word, n) for word, n in reference.counts.items() if word in own]
     met = sum(min(n, own[word]) * weigh(word) for word, n in common)
@@ -197,9 +185,7 @@ def _recall(caption: CaptionWords, reference: CaptionWords) -> float:
 def _soft(
     caption: CaptionWords, own: Ints, beside: AlignedReferences, many: int
 ) -> tuple[float, float, float]:
-    """Recall of what is agreed, the best recall, and the mean F-measure over `many` references,
-    all by weight, with like words counting in part.
-    """
+    """Agreed recall, best recall and mean F-measure by weight, like words counting in part."""
     best = np.empty((len(own), len(beside.begins)))  # of each word, by reference
     met = np.zeros(len(beside.words))
     for start in range(0, len(own), _AT_ONCE):

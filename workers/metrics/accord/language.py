@@ -1,4 +1,4 @@
-"""Language statistics of `accord`: how rare words are, which are alike, which are neighbours."""
+"""Language statistics of `accord`: rarity, similarity and neighbours of words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed
 from service.contract.formats.digests import compute_digest
 from workers import tensor_files
 from workers.metrics.accord import model
 from workers.metrics.accord.model import AccordWeights
 from workers.metrics.family import Floats
-from workers.metrics.model_files import Tensors
+from workers.metrics.marked_files import Tensors, read_marked_file
 
-_FORMAT = "3"
+_MARK, _FORMAT = "prescore_accord_large", "3"
 _TENSORS = {"weights": 4, "near": 4, "enough": 3}  # how many values each has
 SHIPPED = Path(__file__).with_name("minilm.safetensors")
 
@@ -67,7 +65,7 @@ def write_large_model(path: Path, large: AccordLargeModel) -> None:
         "middle": np.array(large.middle),
     }
     metadata = {
-        "prescore_accord_large": _FORMAT,
+        _MARK: _FORMAT,
         "features": json.dumps(list(large.features)),
         "small": large.small.digest,
         "encoder": large.encoder,
@@ -77,20 +75,15 @@ def write_large_model(path: Path, large: AccordLargeModel) -> None:
 
 
 def read_large_model(path: Path, small: AccordWeights) -> AccordLargeModel:
-    """Read a file that `write` made, of weights beside this model of `accord`. Raises MetricFailed
-    if the file is something else.
-    """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_accord_large") != _FORMAT:
-                raise MetricFailed(
-                    f"expected weights of accord_large, format {_FORMAT}, in {path.name}"
-                )
-            tensors = {name: file.get_tensor(name) for name in (*_TENSORS, "middle")}
-        return _restored(metadata, tensors, small, compute_digest(path).removeprefix("sha256:"))
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise MetricFailed(f"{path.name} has no weights of accord_large: {error}") from None
+    """Read weights beside this model of `accord`; MetricFailed if the file has none."""
+    digest = compute_digest(path).removeprefix("sha256:")
+    return read_marked_file(
+        path,
+        _MARK,
+        _FORMAT,
+        "weights of accord_large",
+        lambda metadata, tensors: _restored(metadata, tensors, small, digest),
+    )
 
 
 def _restored(

@@ -24,7 +24,7 @@ from workers.metrics.accord.language import AccordLanguage
 from workers.metrics.accord.stems import ENGLISH, STEMS
 from workers.metrics.family import Floats, ScoringInput
 from workers.metrics.frequencies import DocumentFrequencies
-from workers.metrics.model_files import Tensors
+from workers.metrics.marked_files import Tensors
 
 FAMILY = "accord"
 MARK = "prescore_accord"
@@ -89,9 +89,7 @@ class AccordWeights:
 
 
 def score_features(values: Floats, weights: Floats, middle: float) -> Floats:
-    """Scores in [0, 1]: 0 if all features are 0, 1 if all are 1. No score falls if a feature
-    rises.
-    """
+    """Scores in [0, 1]: 0 if all features are 0, 1 if all are 1; none falls as a feature rises."""
     sums = (values * weights).sum(axis=-1)
     low, high = _squashed(-middle), _squashed(weights.sum() - middle)
     found: Floats = (_squashed(sums - middle) - low) / (high - low)

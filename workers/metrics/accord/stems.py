@@ -5,37 +5,13 @@ known of English; in other languages words are compared as they are written.
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-_IRREGULAR = {
-    "men": "man",
-    "women": "woman",
-    "children": "child",
-    "people": "person",
-    "persons": "person",
-    "feet": "foot",
-    "teeth": "tooth",
-    "geese": "goose",
-    "mice": "mouse",
-    "wolves": "wolf",
-    "knives": "knife",
-    "leaves": "leaf",
-    "shelves": "shelf",
-    "loaves": "loaf",
-    "has": "have",
-    "having": "have",
-    "is": "be",
-    "are": "be",
-    "was": "be",
-    "were": "be",
-    "being": "be",
-    "an": "a",
-    "ran": "run",
-    "sat": "sit",
-    "stood": "stand",
-    "rode": "ride",
-    "held": "hold",
-    "lying": "lie",
-    "grey": "gray",
-}
+_FORMS = (  # each with its stem
+    "men man, women woman, children child, people person, persons person, feet foot, teeth tooth, "
+    "geese goose, mice mouse, wolves wolf, knives knife, leaves leaf, shelves shelf, loaves loaf, "
+    "has have, having have, is be, are be, was be, were be, being be, an a, ran run, sat sit, "
+    "stood stand, rode ride, held hold, lying lie, grey gray"
+)
+_IRREGULAR = dict(pair.split() for pair in _FORMS.split(", "))
 _VOWELS = frozenset("aeiouy")
 _SHORT = 3  # letters: shorter words are left as they are
 _CACHED = 1 << 17

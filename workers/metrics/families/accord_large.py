@@ -18,7 +18,7 @@ from workers.metrics.accord.language import AccordLanguage, WordPair
 from workers.metrics.accord.model import AccordWeights
 from workers.metrics.families import bertscore
 from workers.metrics.families.bertscore import EmbeddedReferences, TokenCosines
-from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput
 from workers.metrics.ngrams import Ints
 from workers.metrics.vectors.sentences import list_distinct
 from workers.metrics.vectors.text_encoder import TextEncoder, TokenVectors
@@ -43,10 +43,9 @@ _REPEATED = 0.8  # of adjacent stems unrepeated; from there on a caption is none
 
 def complete(task: ScoringInput) -> ScoringInput:
     """The task with the references embedded, if no task has done so before."""
-    encoder: TextEncoder | None = task.tools.get("encoder")
+    complaint = "accord_large needs all-MiniLM-L6-v2, and was given no model"
+    encoder: TextEncoder = task.require_tool("encoder", complaint)
     expected = large_model.load_shipped_large_model().encoder
-    if encoder is None:
-        raise MetricUnavailable("accord_large needs all-MiniLM-L6-v2, and was given no model")
     if encoder.name != expected:
         raise MetricUnavailable(
             f"expected all-MiniLM-L6-v2 ({_shown(expected)}), for whose vectors alone the weights "
@@ -59,7 +58,7 @@ def complete(task: ScoringInput) -> ScoringInput:
 def measure(task: ScoringInput) -> FamilyMeasures:
     found = large_model.load_shipped_large_model()
     scores = found(weigh_features(measure_features(task, found.small), found.near, found.enough))
-    return FamilyMeasures({"accord_large": scores}, {"accord_large": scores})
+    return FamilyMeasures.of_scores("accord_large", scores)
 
 
 def measure_features(task: ScoringInput, small: AccordWeights) -> Floats:
@@ -87,10 +86,6 @@ def weigh_features(values: Floats, near: Floats, enough: Floats) -> Floats:
     return found
 
 
-def corpus(statistics: Statistics) -> dict[str, float]:
-    return {"accord_large": float(np.mean(statistics["accord_large"]))}
-
-
 def recipe(task: ScoringInput) -> str:
     """`texts` says whether the encoder read captions as they were written, or their tokens."""
     found = large_model.load_shipped_large_model()
@@ -104,18 +99,17 @@ def _shown(encoder: str) -> str:
 
 
 def _unrepeated(task: ScoringInput, language: AccordLanguage) -> Floats:
-    """Once is free, whatever references say. A caption without words has 0."""
+    """Share of word pairs that are not repeated; the first one is free. Without words it is 0."""
     known: dict[tuple[str, ...], Counter[WordPair]] = {}
     found = np.zeros(len(task.captions))
-    for block in task.blocks():
-        for place in range(block.start, block.stop):
-            people = tuple(task.references_of(place))
-            if people not in known:
-                known[people] = _most(people, language)
-            pairs = _pairs(task.captions[place], language)
-            again = sum(max(0, n - max(1, known[people][pair])) for pair, n in pairs.items())
-            if task.captions[place].split():
-                found[place] = 1 - again / max(1, pairs.total())
+    for place in task.places():
+        people = tuple(task.references_of(place))
+        if people not in known:
+            known[people] = _most(people, language)
+        pairs = _pairs(task.captions[place], language)
+        again = sum(max(0, n - max(1, known[people][pair])) for pair, n in pairs.items())
+        if task.captions[place].split():
+            found[place] = 1 - again / max(1, pairs.total())
     return found
 
 
@@ -134,13 +128,9 @@ def _pairs(tokens: str, language: AccordLanguage) -> Counter[WordPair]:
 def _meant(task: ScoringInput) -> Floats:
     encoder: TextEncoder = task.tools["encoder"]
     references: EmbeddedReferences = task.tools["embedded"]
-    bertscore.check_same_encoder(references, encoder)
     texts, places = list_distinct(task.texts)
     embedded = encoder.embed(texts, progress=task.progress)
-    rows = task.rows.tolist()
-    each = bertscore.compare_tokens(
-        embedded, places, rows, references, encoder, progress=task.progress
-    )
+    each = bertscore.compare_tokens(embedded, places, task)
     many = np.diff(references.images)[task.rows]
     words = [_words(beside, count) for beside, count in zip(each, many.tolist(), strict=True)]
     ours, theirs = (_sentences(each, encoder) for each in (embedded, references.embedded))
@@ -149,7 +139,7 @@ def _meant(task: ScoringInput) -> Floats:
 
 
 def _words(beside: TokenCosines | None, references: int) -> tuple[float, float]:
-    """Of so many references; those without words, and negative means of cosines, count as 0."""
+    """Precision and recall; references without words, and negative means of cosines, are 0."""
     if beside is None or not beside.filled.any():
         return 0.0, 0.0
     recalls = np.where(beside.filled, np.maximum(beside.recalls, 0), 0)

@@ -8,19 +8,18 @@ have no weight but may be matched, and an empty side has F1 0 (where the package
 Sentences are taken as they are, because models know people's own captions, not tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
-from service.contract.errors import MetricFailed, MetricUnavailable
+from service.contract.errors import MetricFailed
 from workers import tensor_files
 from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
+from workers.metrics.marked_files import Tensors, read_marked_file
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import describe_counts
 from workers.metrics.vectors.sentences import (
@@ -32,8 +31,8 @@ from workers.metrics.vectors.sentences import (
 from workers.metrics.vectors.text_encoder import TextEncoder, TokenVectors
 from workers.progress import Progress, ignore_progress
 
-_FORMAT = "1"
-_TENSORS = ("vectors", "tokens", "offsets", "cut", "sentences", "images")
+_MARK, _FORMAT = "prescore_embedded_references", "1"
+_EMBEDDED = ("vectors", "tokens", "offsets", "cut")
 _BLOCK = 500  # captions between two reports of progress
 
 
@@ -69,39 +68,25 @@ def prepare(
     )
 
 
-def measure_captions(
-    captions: Sequence[str],
-    rows: Sequence[int],
-    references: EmbeddedReferences,
-    encoder: TextEncoder,
-    *,
-    idf: bool = False,
-    baseline: float | None = None,
-    progress: Progress = ignore_progress,
-) -> FamilyMeasures:
-    """Score captions; rows[i] is the image that caption i answers. `idf`: the fewer of all
-    references have a token, the more it weighs. `baseline`: the F1 of unrelated sentences, which
+def measure(task: ScoringInput) -> FamilyMeasures:
+    """Score the captions of a completed task. Its own parameters: `idf`, the fewer of all
+    references have a token, the more it weighs; `baseline`, the F1 of unrelated sentences, which
     becomes 0.
 
     Statistics: precision and recall (each the best of all references, without baseline), and
     `cut`, which is 1 if a caption was too long for the model and only its beginning was scored.
     """
-    check_same_encoder(references, encoder)
-    texts, places = list_distinct(captions)
-    embedded = encoder.embed(texts, progress=progress)
-    each = compare_tokens(embedded, places, rows, references, encoder, idf=idf, progress=progress)
-    found = np.array([_best(beside) for beside in each])
+    encoder: TextEncoder = task.tools["encoder"]
+    idf, baseline = task.own.get("idf", False), task.own.get("baseline")
+    texts, places = list_distinct(task.captions)
+    embedded = encoder.embed(texts, progress=task.progress)
+    found = np.array([_best(beside) for beside in compare_tokens(embedded, places, task, idf=idf)])
     scores = found[:, 2] if baseline is None else (found[:, 2] - baseline) / (1 - baseline)
     cut = embedded.cut[places].astype(np.float64)
     return FamilyMeasures(
         {"bertscore": scores},
         {"bertscore": scores, "precision": found[:, 0], "recall": found[:, 1], "cut": cut},
     )
-
-
-def check_same_encoder(references: EmbeddedReferences, encoder: TextEncoder) -> None:
-    if references.model != encoder.name:
-        raise MetricFailed("expected references embedded by the same layer of the same model")
 
 
 @dataclass(frozen=True)
@@ -133,26 +118,21 @@ class TokenCosines:
 
 
 def compare_tokens(
-    captions: TokenVectors,
-    places: Ints,
-    rows: Sequence[int],
-    references: EmbeddedReferences,
-    encoder: TextEncoder,
-    *,
-    idf: bool = False,
-    progress: Progress = ignore_progress,
+    captions: TokenVectors, places: Ints, task: ScoringInput, *, idf: bool = False
 ) -> Iterator[TokenCosines | None]:
-    """The i-th is of the sentence places[i] of `captions`, which answers the image rows[i]; None if
-    a side has no tokens.
-    """
+    """Compare a task's captions, sentences places[i], with references; None: a side is empty."""
+    references: EmbeddedReferences = task.tools["embedded"]
+    encoder: TextEncoder = task.tools["encoder"]
+    if references.model != encoder.name:
+        raise MetricFailed("expected references embedded by the same layer of the same model")
     weights = _weights(references, encoder, idf=idf)
     mine, theirs = (
         _WeightedTokens.of(captions, weights),
         _WeightedTokens.of(references.embedded, weights),
     )
-    for index, row in enumerate(rows):
+    for index, row in enumerate(task.rows.tolist()):
         if index % _BLOCK == 0:
-            progress(len(captions.cut), len(captions.cut))
+            task.progress(len(captions.cut), len(captions.cut))
         people = references.sentences[references.images[row] : references.images[row + 1]]
         yield _beside(mine, places[index], theirs, people.tolist())
 
@@ -161,59 +141,34 @@ def corpus(statistics: Statistics) -> dict[str, float]:
     return {"bertscore": float(np.mean(statistics["bertscore"]))}
 
 
-def sign_references(references: EmbeddedReferences) -> str:
+def against(task: ScoringInput) -> str:
     """The part of a signature that says how many references there are, and what a token is."""
-    return f"{describe_counts(references.images)}|tok:model"
+    if task.tokenizer:
+        return task.references.signature
+    return f"{describe_counts(task.tools['embedded'].images)}|tok:model"
 
 
-def make_recipe(
-    references: EmbeddedReferences, *, idf: bool = False, baseline: float | None = None
-) -> str:
-    """Recipe of a signature: all beyond references, tokens and version."""
+def recipe(task: ScoringInput) -> str:
+    references: EmbeddedReferences = task.tools["embedded"]
+    baseline = task.own.get("baseline")
     digest, layer = references.model.split("/")
-    weights = f"refs(n={len(references.sentences)})" if idf else "no"
+    weights = f"refs(n={len(references.sentences)})" if task.own.get("idf") else "no"
     zero = "no" if baseline is None else f"{baseline:.6g}"
     return f"model:{digest[:12]}|layer:{layer}|idf:{weights}|baseline:{zero}"
 
 
 def complete(task: ScoringInput) -> ScoringInput:
     """The task with the references embedded, if no task has done so before."""
-    encoder: TextEncoder | None = task.tools.get("encoder")
-    if encoder is None:
-        raise MetricUnavailable("BERTScore needs a model, and was given none")
+    complaint = "BERTScore needs a model, and was given none"
+    encoder: TextEncoder = task.require_tool("encoder", complaint)
     if "embedded" in task.tools:
         return task
     embedded = prepare(task.people, encoder, progress=task.progress)
     return replace(task, tools={**task.tools, "embedded": embedded})
 
 
-def measure(task: ScoringInput) -> FamilyMeasures:
-    return measure_captions(
-        task.captions,
-        task.rows.tolist(),
-        task.tools["embedded"],
-        task.tools["encoder"],
-        **_options(task),
-        progress=task.progress,
-    )
-
-
-def against(task: ScoringInput) -> str:
-    return task.references.signature if task.tokenizer else sign_references(task.tools["embedded"])
-
-
-def recipe(task: ScoringInput) -> str:
-    return make_recipe(task.tools["embedded"], **_options(task))
-
-
-def _options(task: ScoringInput) -> dict[str, Any]:
-    return {name: task.own[name] for name in ("idf", "baseline") if name in task.own}
-
-
 def join(parts: Sequence[EmbeddedReferences]) -> EmbeddedReferences:
-    """The references of several parts, with their images one after another. A sentence of two
-    parts is there twice, which does no harm.
-    """
+    """Join the references of several parts, with their images one after another."""
     embedded = [part.embedded for part in parts]
     return EmbeddedReferences(
         model=parts[0].model,
@@ -232,32 +187,24 @@ def join(parts: Sequence[EmbeddedReferences]) -> EmbeddedReferences:
 
 def write(path: Path, prepared: EmbeddedReferences) -> None:
     """Write embedded references as one safetensors file."""
-    embedded = {name: getattr(prepared.embedded, name) for name in _TENSORS[:4]}
+    embedded = {name: getattr(prepared.embedded, name) for name in _EMBEDDED}
     tensors = {**embedded, "sentences": prepared.sentences, "images": prepared.images}
-    tensor_files.write_tensors(
-        path, tensors, {"prescore_embedded_references": _FORMAT, "model": prepared.model}
-    )
+    tensor_files.write_tensors(path, tensors, {_MARK: _FORMAT, "model": prepared.model})
 
 
 def read(path: Path) -> EmbeddedReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_embedded_references") != _FORMAT:
-                raise MetricFailed(f"expected embedded references of format 1 in {path.name}")
-            tensors = {name: file.get_tensor(name) for name in _TENSORS}
-    except SafetensorError as error:
-        raise MetricFailed(f"{path.name} holds no embedded references: {error}") from None
-    embedded = TokenVectors(*(tensors[name] for name in _TENSORS[:4]))
-    return EmbeddedReferences(metadata["model"], embedded, tensors["sentences"], tensors["images"])
+
+    def restore_references(metadata: Mapping[str, str], tensors: Tensors) -> EmbeddedReferences:
+        embedded = TokenVectors(*(tensors.pop(name) for name in _EMBEDDED))
+        return EmbeddedReferences(metadata["model"], embedded, **tensors)
+
+    return read_marked_file(path, _MARK, _FORMAT, "embedded references", restore_references)
 
 
 @dataclass(frozen=True)
 class _WeightedTokens:
-    """Captions or references. Sentence i has the tokens from bounds[i] to bounds[i+1]; its weights
-    have the sum 1, or 0 if no token of it has a weight.
-    """
+    """Sentence i has the tokens bounds[i] to bounds[i+1]; its weights have the sum 1, or 0."""
 
     vectors: NDArray[np.float32]
     weights: Floats

@@ -42,9 +42,7 @@ def corpus(statistics: Statistics) -> dict[str, float]:
 
 
 def _matches(task: ScoringInput, block: slice, most: list[Ints]) -> Floats:
-    """Count the n-grams that references hold, by caption. An n-gram counts at most as often as it
-    is in the reference that has most of it.
-    """
+    """Count matches by caption, at most as many as in the reference that has most of them."""
     rows = task.rows[block]
     found = np.empty((len(rows), LONGEST))
     for place, (own, level) in enumerate(

@@ -9,7 +9,6 @@ from functools import cache
 
 import numpy as np
 
-from service.contract.errors import MetricUnavailable
 from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
 from workers.metrics.object_lists import ObjectList
 
@@ -21,12 +20,11 @@ def measure(task: ScoringInput) -> FamilyMeasures:
     objects = _objects(task)
     mentioned = cache(objects.mentioned)
     mentions, wrong = np.empty((2, len(task.captions)))
-    for block in task.blocks():
-        for place in range(block.start, block.stop):
-            there = {each for text in task.references_of(place) for each in mentioned(text)}
-            said = mentioned(task.captions[place])
-            mentions[place] = len(said)
-            wrong[place] = sum(each not in there for each in said)
+    for place in task.places():
+        there = {each for text in task.references_of(place) for each in mentioned(text)}
+        said = mentioned(task.captions[place])
+        mentions[place] = len(said)
+        wrong[place] = sum(each not in there for each in said)
     with_wrong = (wrong > 0).astype(np.float64)
     return FamilyMeasures(
         {"chair_i": wrong / np.maximum(mentions, 1), "chair_s": with_wrong},
@@ -52,7 +50,7 @@ def recipe(task: ScoringInput) -> str:
 
 
 def _objects(task: ScoringInput) -> ObjectList:
-    found: ObjectList | None = task.tools.get("objects")
-    if found is None:
-        raise MetricUnavailable("CHAIR needs a list of objects, and was given none")
-    return found
+    objects: ObjectList = task.require_tool(
+        "objects", "CHAIR needs a list of objects, and was given none"
+    )
+    return objects

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from service.contract.errors import MetricFailed
 from workers.metrics import frequencies, ngrams
-from workers.metrics.family import FamilyMeasures, Floats, IdfImages, ScoringInput, Statistics
+from workers.metrics.family import FamilyMeasures, Floats, IdfImages, ScoringInput
 from workers.metrics.frequencies import DocumentFrequencies, Hashes
 from workers.metrics.ngrams import Ints, NgramLevel, NgramOccurrences
 from workers.metrics.references import PreparedReferences
@@ -77,17 +77,13 @@ def _measure(task: ScoringInput, name: str, *, defended: bool) -> FamilyMeasures
     values = np.concatenate(
         [_scores(task, block, weighted, given, defended=defended) for block in task.blocks()]
     )
-    return FamilyMeasures({name: values}, {name: values})
-
-
-def _corpus(statistics: Statistics, name: str) -> dict[str, float]:
-    return {name: float(np.mean(statistics[name]))}
+    return FamilyMeasures.of_scores(name, values)
 
 
 def _weigh(task: ScoringInput, given: "_CorpusFrequencies | None") -> list[_TfIdfLevel]:
     counted = _counted(task)
     unseen = float(np.log(given.frequencies.images if given else counted.sum()))
-    held = given.held if given else _frequencies(task.references, counted)
+    held = given.held if given else _count_images(task.references, counted)
     weighted = []
     for level, images in zip(task.references.levels, held, strict=True):
         idf = unseen - np.log(np.maximum(images, 1))
@@ -97,17 +93,15 @@ def _weigh(task: ScoringInput, given: "_CorpusFrequencies | None") -> list[_TfId
     return weighted
 
 
-def _frequencies(references: PreparedReferences, chosen: NDArray[np.bool_]) -> Iterator[Ints]:
-    """In how many of these images the references hold each n-gram, length by length."""
+def _count_images(references: PreparedReferences, chosen: NDArray[np.bool_]) -> Iterator[Ints]:
+    """Count the images, of those chosen, whose references hold each n-gram, length by length."""
     for level in references.levels:
         yield np.bincount(level.ngrams[chosen[level.images]], minlength=len(level.keys))
 
 
 @dataclass(frozen=True)
 class _CorpusFrequencies:
-    """Document frequencies of another corpus, with the hashes that are needed to find them: those
-    of words, by number, and those of the references' n-grams, length by length.
-    """
+    """Frequencies of another corpus; hashes of words by number, of n-grams by length."""
 
     frequencies: DocumentFrequencies
     words: Hashes
@@ -154,7 +148,9 @@ def _scores(
     lengths = task.encoded.word_counts[block]
     total = np.zeros(len(rows))
     occurrences = task.occurrences(block)
-    of_all = given.own(occurrences) if given else ((each, _once(each)) for each in occurrences)
+    # Without another corpus, n-grams that no reference holds weigh as much as those of one image.
+    once = ((each, np.ones(len(each.new), np.int64)) for each in occurrences)
+    of_all = given.own(occurrences) if given else once
     for each, (found, held) in zip(weighted, of_all, strict=True):
         norms = each.norms_of(found, each.unseen - np.log(held), len(rows))
         captions, owners, products = _products(each, found, rows, defended=defended)
@@ -166,11 +162,6 @@ def _scores(
     wanted = references.offsets[rows + 1] - references.offsets[rows]
     scores: Floats = total / len(weighted) / wanted * SCALE
     return scores
-
-
-def _once(found: NgramOccurrences) -> Ints:
-    """Frequencies of 1: n-grams that no reference holds weigh as much as those of one image."""
-    return np.ones(len(found.new), np.int64)
 
 
 def _products(
@@ -197,6 +188,4 @@ def compute_length_penalties(lengths: Ints, wanted: Ints) -> Floats:
 
 
 measure_d = partial(_measure, name="cider_d", defended=True)
-corpus_d = partial(_corpus, name="cider_d")
 measure = partial(_measure, name="cider", defended=False)
-corpus = partial(_corpus, name="cider")

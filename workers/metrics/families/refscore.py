@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.contract.errors import MetricFailed, MetricUnavailable
-from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
+from service.contract.errors import MetricFailed
+from workers.metrics.family import FamilyMeasures, ScoringInput
 from workers.metrics.references import describe_counts
 from workers.metrics.vectors import sentences
-from workers.metrics.vectors.sentences import SentenceReferences, list_distinct
+from workers.metrics.vectors.sentences import list_distinct
 from workers.metrics.vectors.text_encoder import TextEncoder
 
 _BLOCK = 500  # captions between two reports of progress
@@ -30,7 +30,7 @@ def complete(task: ScoringInput) -> ScoringInput:
 
 def measure(task: ScoringInput) -> FamilyMeasures:
     """The highest cosine of each caption, in float64 of vectors in float32."""
-    encoder, references = _encoder(task), _prepared(task)
+    encoder, references = _encoder(task), task.tools["sentences"]
     if references.model != encoder.name:
         raise MetricFailed("expected references embedded by the same layer of the same model")
     texts, places = list_distinct(task.captions)
@@ -41,32 +41,22 @@ def measure(task: ScoringInput) -> FamilyMeasures:
             task.progress(len(texts), len(texts))
         people = references.sentences[references.images[row] : references.images[row + 1]]
         scores[index] = (references.vectors[people] @ vectors[places[index]]).max()
-    return FamilyMeasures({"refscore": scores}, {"refscore": scores})
-
-
-def corpus(statistics: Statistics) -> dict[str, float]:
-    return {"refscore": float(np.mean(statistics["refscore"]))}
+    return FamilyMeasures.of_scores("refscore", scores)
 
 
 def against(task: ScoringInput) -> str:
     """The part of a signature that says how many references there are, and what a token is."""
     if task.tokenizer:
         return task.references.signature
-    return f"{describe_counts(_prepared(task).images)}|tok:model"
+    return f"{describe_counts(task.tools['sentences'].images)}|tok:model"
 
 
 def recipe(task: ScoringInput) -> str:
-    digest, layer = _prepared(task).model.split("/")
+    digest, layer = task.tools["sentences"].model.split("/")
     return f"model:{digest[:12]}|layer:{layer}|pool:mean"
 
 
 def _encoder(task: ScoringInput) -> TextEncoder:
-    encoder: TextEncoder | None = task.tools.get("encoder")
-    if encoder is None:
-        raise MetricUnavailable("RefScore needs a model, and was given none")
+    complaint = "RefScore needs a model, and was given none"
+    encoder: TextEncoder = task.require_tool("encoder", complaint)
     return encoder
-
-
-def _prepared(task: ScoringInput) -> SentenceReferences:
-    found: SentenceReferences = task.tools["sentences"]
-    return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.metrics import ngrams
-from workers.metrics.family import FamilyMeasures, Floats, ScoringInput, Statistics
+from workers.metrics.family import FamilyMeasures, Floats, ScoringInput
 from workers.metrics.ngrams import Ints
 
 _BETA = 1.2
@@ -19,11 +19,7 @@ _NONE = -1  # no token
 
 def measure(task: ScoringInput) -> FamilyMeasures:
     values = np.concatenate([_scores(task, block) for block in task.blocks()])
-    return FamilyMeasures({"rouge_l": values}, {"rouge_l": values})
-
-
-def corpus(statistics: Statistics) -> dict[str, float]:
-    return {"rouge_l": float(np.mean(statistics["rouge_l"]))}
+    return FamilyMeasures.of_scores("rouge_l", values)
 
 
 def _scores(task: ScoringInput, block: slice) -> Floats:
@@ -71,7 +67,7 @@ def _side_by_side(task: ScoringInput, references: Ints) -> tuple[Ints, Ints]:
 
 
 def _matched(own: Sequence[int], theirs: Ints) -> NDArray[np.uint8]:
-    """For each token of an image's references, 1 if it makes the common subsequence longer."""
+    """Mark with 1 the tokens of an image's references that make the common subsequence longer."""
     places = dict(_places(list(dict.fromkeys(own)), theirs))
     bits = clear_common_bits(map(places.__getitem__, own), _integer(theirs != _NONE))
     found = np.frombuffer(bits.to_bytes(-(-len(theirs) // 8), "little"), np.uint8)

@@ -4,7 +4,6 @@ from functools import cache
 
 import numpy as np
 
-from service.contract.errors import MetricUnavailable
 from service.contract.formats.outputs import LONGEST_PARSED
 from workers.metrics.family import FamilyMeasures, ScoringInput, Statistics
 from workers.metrics.java.jvm_child import find_package_file
@@ -17,22 +16,20 @@ _COLUMNS = ("f", "precision", "recall", "true_positives", "false_positives", "fa
 
 
 def measure(task: ScoringInput) -> FamilyMeasures:
-    parse: Parse | None = task.tools.get("parse")
-    if parse is None:
-        raise MetricUnavailable("SPICE needs a parser of captions, and was given none")
+    complaint = "SPICE needs a parser of captions, and was given none"
+    parse: Parse = task.require_tool("parse", complaint)
     answered = task.rows.tolist()
     rows = sorted(set(answered))
     people = {row: task.references.captions[row] for row in rows}
     parsed = parse([*task.captions, *(text for row in rows for text in people[row])])
-    synonyms = _synonyms()
+    synonyms = _read_synonyms()
     wanted = {
         row: SceneGraph((found for text in texts for found in parsed[text]), synonyms)
         for row, texts in people.items()
     }
     table = [
         _compare(SceneGraph(parsed[task.captions[place]], synonyms), wanted[answered[place]])
-        for block in task.blocks()
-        for place in range(block.start, block.stop)
+        for place in task.places()
     ]
     columns = np.array(table, np.float64).T.copy()
     return FamilyMeasures({"spice": columns[0]}, dict(zip(_COLUMNS, columns, strict=True)))
@@ -56,5 +53,5 @@ def _compare(caption: SceneGraph, references: SceneGraph) -> tuple[float, ...]:
 
 
 @cache
-def _synonyms() -> Synonyms:
+def _read_synonyms() -> Synonyms:
     return Synonyms(find_package_file(_WORDNET))

@@ -34,15 +34,9 @@ class CaptionVariety:
     def mean_length(self) -> float:
         return float(self.lengths.mean())
 
-    @property
-    def in_training(self) -> float | None:
-        return None if self.known is None else float(self.known.mean())
-
 
 def measure_variety(captions: Sequence[str], training: Keys | None = None) -> CaptionVariety:
-    """Measure captions (tokens joined by blanks); `training` are the keys of training captions by
-    the same tokeniser.
-    """
+    """Measure captions (tokens); `training`: keys of training captions by the same tokeniser."""
     encoded = ngrams.number_captions(captions, WordNumbers())
     counts = [np.bincount(found) for found in _numbered(encoded.words, encoded.word_counts)]
     known = None if training is None else np.isin(_keys(captions), training)
@@ -103,7 +97,7 @@ def _keys(captions: Iterable[str]) -> Keys:
 
 
 def _numbered(words: Ints, word_counts: Ints) -> list[Ints]:
-    """For each length, the number of the n-gram at every place."""
+    """Number the n-grams of each length at every place."""
     found: list[Ints] = []
 
     def number(_: int, keys: Ints) -> tuple[Ints, Ints]:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self
 
 from service.contract.errors import JavaFailed, MetricFailed
@@ -54,12 +53,7 @@ class Jvm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -139,9 +133,8 @@ class Jvm:
         if child is None:
             return ""
         child.end()
-        return (
-            f"; its last output: {child.last_output}" if child.last_output else "; it wrote nothing"
-        )
+        output = child.last_output
+        return f"; its last output: {output}" if output else "; it wrote nothing"
 
 
 def _exchange(
@@ -175,9 +168,7 @@ def _parsed(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment variables: only those that it needs to start. It finds the same
-    modules as this process.
-    """
+    """The child's environment variables: those that it needs to start, and our modules."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     path = [folder or str(Path.cwd()) for folder in sys.path] + [str(_OURS)]
     return {**kept, "LC_ALL": "C.UTF-8", "PYTHONPATH": os.pathsep.join(path)}

@@ -104,9 +104,7 @@ def find_package_file(name: str) -> Path:
 
 
 def _answer(operations: Mapping[str, Operation], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Answers, or an error with the item that it came from; `fatal` if Java must not be used again
-    (out of memory, stack overflow).
-    """
+    """Answers, or an error with its item; `fatal` if Java must not be used again."""
     try:
         return {"answers": operations[request["operation"]](request["items"])}
     except JavaItemFailed as error:

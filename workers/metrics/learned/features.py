@@ -16,14 +16,13 @@ from workers.metrics.java.jvm import Jvm
 from workers.metrics.ngrams import Ints
 from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import Tokenizer, tokenize
+from workers.metrics.vectors.sentences import list_distinct
 from workers.progress import Progress, ignore_progress
 
 
 @dataclass(frozen=True)
 class FeatureValues:
-    """Features: `values` (captions, features); `recipes` say how each was computed, without the
-    references.
-    """
+    """`values` (captions, features); `recipes`: how each was computed, without references."""
 
     values: Floats
     recipes: tuple[str, ...]
@@ -116,10 +115,7 @@ def measure_texts(
     def none_yet(_done: int, _total: int) -> None:
         tools.progress(0, len(captions))
 
-    distinct = {each: place for place, each in enumerate(dict.fromkeys(reference_sets))}
-    prepared = references.prepare_references(
-        list(distinct), tokenizer, tools.jvm, progress=none_yet
-    )
+    sets, rows = list_distinct(reference_sets)
+    prepared = references.prepare_references(sets, tokenizer, tools.jvm, progress=none_yet)
     tokens = tokenize(captions, tokenizer, tools.jvm, progress=none_yet)
-    rows = np.array([distinct[each] for each in reference_sets], np.int64)
     return measure_features(names, tokens, prepared, rows, tools)

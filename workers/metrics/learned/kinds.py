@@ -1,12 +1,10 @@
-"""Kinds of learned metrics, by their families: how models' files are told and read, and scores."""
+"""Kinds of learned metrics, by their families: detection and reading of models' files, scores."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics import model_files
@@ -14,46 +12,16 @@ from workers.metrics.accord import model as accord
 from workers.metrics.family import (
     FamilyFunctions,
     FamilyMeasures,
-    Floats,
     ScoreFamily,
     ScoringInput,
-    Statistics,
 )
 from workers.metrics.learned import nneval, soundness
-
-
-class LearnedScorer(Protocol):
-    """A model of any kind. `features`: the metrics whose scores it is made of."""
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def name(self) -> str:
-        """The metric's name in requests, with the digits of the model."""
-
-    @property
-    def tokenizer(self) -> str: ...
-
-    @property
-    def features(self) -> tuple[str, ...]: ...
-
-    @property
-    def card(self) -> dict[str, Any]:
-        """A description for people, as JSON."""
-
-    def says(self, task: ScoringInput) -> Floats:
-        """The scores of a task's captions."""
-
-    def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:
-        """The scores of made-up captions; the metrics in `table` are not computed."""
+from workers.metrics.learned.soundness import LearnedScorer
 
 
 @dataclass(frozen=True)
 class LearnedKind:
-    """`mark`: the name in a file's metadata that tells it. `usual`: the model where none is
-    brought, which takes tokens of any tokenizer; None: one has to be brought.
-    """
+    """`mark` in a file's metadata; `usual`: the model, for any tokenizer, where none is brought."""
 
     mark: str
     read: Callable[[Path], LearnedScorer]
@@ -95,7 +63,7 @@ def read_sound_model(family: str, path: Path, score: ScoreFamily) -> LearnedScor
 
 
 def make_learned_family(name: str) -> FamilyFunctions:
-    return FamilyFunctions(partial(_measure, name), _corpus, partial(_recipe, name))
+    return FamilyFunctions(partial(_measure, name), partial(_recipe, name))
 
 
 def _measure(family: str, task: ScoringInput) -> FamilyMeasures:
@@ -110,12 +78,7 @@ def _measure(family: str, task: ScoringInput) -> FamilyMeasures:
             f"{model.name} was trained with the tokenizer {model.tokenizer!r}, found references "
             f"of {tokenizer!r}; ask for {model.tokenizer!r}, or train a model with {tokenizer!r}"
         )
-    values = {task.tools.get("name", family): model.says(task)}
-    return FamilyMeasures(values, values)
-
-
-def _corpus(statistics: Statistics) -> dict[str, float]:
-    return {name: float(np.mean(values)) for name, values in statistics.items()}
+    return FamilyMeasures.of_scores(task.tools.get("name", family), model.says(task))
 
 
 def _recipe(family: str, task: ScoringInput) -> str:
@@ -123,10 +86,8 @@ def _recipe(family: str, task: ScoringInput) -> str:
 
 
 def _model(family: str, task: ScoringInput) -> LearnedScorer:
-    brought: LearnedScorer | None = task.tools.get("model")
     usual = KINDS[family].usual
-    if brought is not None:
-        return brought
-    if usual is None:
-        raise MetricUnavailable(f"{family} needs a model, and was given none")
-    return usual()
+    if usual is not None and task.tools.get("model") is None:
+        return usual()
+    model: LearnedScorer = task.require_tool("model", f"{family} needs a model, and was given none")
+    return model

@@ -1,4 +1,4 @@
-"""A small network that tells captions of people from those of machines, in numpy alone.
+"""Network of NNEval, which separates people's captions from machines', in numpy alone.
 
 It has hidden layers with ReLU, and softmax over {machine, human}; without a hidden layer it is
 logistic regression.
@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from workers.metrics.family import Floats
-from workers.metrics.model_files import Tensors
+from workers.metrics.marked_files import Tensors
 
 Layers = Sequence[tuple[Floats, Floats]]  # weights (in, out) and biases (out)
 
@@ -41,9 +41,7 @@ class HumanClassifier:
 
 
 def restore_network(tensors: Tensors, inputs: int) -> HumanClassifier:
-    """Take the layers out of `tensors`. Raises ValueError if they do not lead, one after another,
-    from `inputs` features to two classes.
-    """
+    """Take the layers out of `tensors`; ValueError if they do not lead to two classes."""
     count = sum(name.startswith("layers/") for name in tensors) // 2
     found = [
         (tensors.pop(f"layers/{place}/weights"), tensors.pop(f"layers/{place}/biases"))

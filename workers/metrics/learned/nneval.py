@@ -25,7 +25,7 @@ from workers.metrics.frequencies import DocumentFrequencies
 from workers.metrics.learned import features, network
 from workers.metrics.learned.features import FeatureScaling, FeatureTools, FeatureValues
 from workers.metrics.learned.network import HumanClassifier
-from workers.metrics.model_files import Tensors
+from workers.metrics.marked_files import Tensors
 from workers.metrics.tokens import Tokenizer
 
 FAMILY = "nneval"
@@ -41,9 +41,7 @@ _TYPES = {  # of a tensor, or of all tensors in a part
 
 @dataclass(frozen=True, eq=False)
 class NNEvalModel:
-    """A learned metric. `recipes` say how each feature is computed; `digest` is the SHA-256 of the
-    file that the model was read from.
-    """
+    """A model of NNEval: `recipes` say how features are computed; `digest` is the file's."""
 
     features: tuple[str, ...]
     recipes: tuple[str, ...]
@@ -65,9 +63,7 @@ class NNEvalModel:
         return {"features": features, "tokenizer": self.tokenizer, **self.about}
 
     def says(self, task: ScoringInput) -> Floats:
-        """The scores of a task's captions. Raises MetricFailed if features are not computed as in
-        the training, MetricUnavailable if something is missing.
-        """
+        """The scores of captions; MetricFailed if features are computed otherwise than trained."""
         _check_needs(self, task)
         found = self._measured(self.features, task, task.tools)
         for expected, recipe in zip(self.recipes, found.recipes, strict=True):

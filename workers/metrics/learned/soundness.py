@@ -1,4 +1,4 @@
-"""Soundness of a learned metric. It has to tell made-up captions apart, and to put them in order.
+"""Soundness of a learned metric: it must distinguish made-up captions, and put them in order.
 
 `KINDS` of captions, from the best to none, of six made-up images with five references each. BLEU
 and CIDEr-D are computed here; METEOR, SPICE and WMD (of vectors that were trained on captions)
@@ -135,15 +135,34 @@ class SoundnessResult:
     wrong: tuple[str, ...]
 
 
-class TestedMetric(Protocol):
+class LearnedScorer(Protocol):
+    """A model of any kind. `features`: the metrics whose scores it is made of."""
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """The metric's name in requests, with the digits of the model."""
+
     @property
     def tokenizer(self) -> str: ...
 
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """A description for people, as JSON."""
+
+    def says(self, task: ScoringInput) -> Floats:
+        """The scores of a task's captions."""
+
     def tried(self, task: ScoringInput, table: Mapping[str, Any]) -> Floats:
-        """The scores of the captions, of a model that may look up its features in `table`."""
+        """The scores of made-up captions; the metrics in `table` are not computed."""
 
 
-def judge_model(model: TestedMetric, score: ScoreFamily) -> SoundnessResult:
+def judge_model(model: LearnedScorer, score: ScoreFamily) -> SoundnessResult:
     """Judge a model by the made-up captions; `score` scores captions by any family."""
     values = _scores(model, score)
     means = values.reshape(len(KINDS), -1).mean(axis=1)
@@ -152,7 +171,7 @@ def judge_model(model: TestedMetric, score: ScoreFamily) -> SoundnessResult:
     )
 
 
-def check_model(model: TestedMetric, score: ScoreFamily) -> None:
+def check_model(model: LearnedScorer, score: ScoreFamily) -> None:
     """Raises MetricFailed, with the figures, for a model that says nothing of captions."""
     found = judge_model(model, score)
     if found.wrong:
@@ -181,7 +200,7 @@ def _wrong(values: Floats, means: Floats) -> list[str]:
     return wrong
 
 
-def _scores(model: TestedMetric, score: ScoreFamily) -> Floats:
+def _scores(model: LearnedScorer, score: ScoreFamily) -> Floats:
     """Score the made-up captions by the model, kind by kind, image by image."""
     prepared = references.index_tokens(list_references(), model.tokenizer)
     rows = np.tile(np.arange(len(_IMAGES)), len(KINDS))

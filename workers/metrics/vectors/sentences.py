@@ -8,18 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from service.contract.errors import MetricFailed
 from workers import tensor_files
+from workers.metrics.marked_files import read_marked_file
 from workers.metrics.ngrams import Ints
 from workers.metrics.vectors.text_encoder import TextEncoder
 from workers.progress import Progress, ignore_progress
 
-_FORMAT = "1"
+T = TypeVar("T")
+
+_MARK, _FORMAT = "prescore_reference_sentences", "1"
 _TENSORS = ("vectors", "sentences", "images")
 
 
@@ -65,9 +68,7 @@ def prepare(
 
 
 def join(parts: Sequence[SentenceReferences]) -> SentenceReferences:
-    """The references of several parts, with their images one after another. A sentence of two
-    parts is there twice, which does no harm.
-    """
+    """Join the references of several parts, with their images one after another."""
     sizes = [len(part.vectors) for part in parts]
     return SentenceReferences(
         model=parts[0].model,
@@ -80,26 +81,21 @@ def join(parts: Sequence[SentenceReferences]) -> SentenceReferences:
 def write(path: Path, prepared: SentenceReferences) -> None:
     """Write the vectors of references as one safetensors file."""
     tensors = {name: getattr(prepared, name) for name in _TENSORS}
-    tensor_files.write_tensors(
-        path, tensors, {"prescore_reference_sentences": _FORMAT, "model": prepared.model}
-    )
+    tensor_files.write_tensors(path, tensors, {_MARK: _FORMAT, "model": prepared.model})
 
 
 def read(path: Path) -> SentenceReferences:
     """Read a file that `write` made. Raises MetricFailed if the file is something else."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("prescore_reference_sentences") != _FORMAT:
-                raise MetricFailed(f"expected vectors of references of format 1 in {path.name}")
-            return SentenceReferences(
-                metadata["model"], *(file.get_tensor(name) for name in _TENSORS)
-            )
-    except SafetensorError as error:
-        raise MetricFailed(f"{path.name} holds no vectors of references: {error}") from None
+    return read_marked_file(
+        path,
+        _MARK,
+        _FORMAT,
+        "vectors of references",
+        lambda metadata, tensors: SentenceReferences(metadata["model"], **tensors),
+    )
 
 
-def list_distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:
+def list_distinct(texts: Sequence[T]) -> tuple[list[T], Ints]:
     """Every different text once, and the place of each text among them."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return list(place_of), np.array([place_of[text] for text in texts], np.int64)

@@ -64,7 +64,7 @@ class TextEncoder:
 
     @property
     def name(self) -> str:
-        """What the files of this encoder's vectors are marked with."""
+        """Mark of the files of this encoder's vectors."""
         return f"{self.digest}/{self.layer}"
 
     def embed(
@@ -92,9 +92,7 @@ class TextEncoder:
     def states(
         self, ids: Sequence[NDArray[np.uint32]], *, progress: Progress = ignore_progress
     ) -> "Iterator[tuple[list[int], torch.Tensor]]":
-        """The states of sentences' tokens (sentences, tokens, H), batch by batch, with the
-        sentences' places. Those of equal length are computed together, so nothing is padded.
-        """
+        """Batches of sentences' places and states; equal lengths go together, without padding."""
         done = 0
         for batch in _batches(np.array([len(tokens) for tokens in ids], np.int64)):
             yield batch, self._forward(np.stack([ids[place] for place in batch]))
@@ -118,9 +116,7 @@ class TextEncoder:
 def read_encoder(
     folder: Path, layer: int | None = None, device: "str | torch.device" = "cpu"
 ) -> TextEncoder:
-    """Read a model's folder; `layer` None is the last layer. Raises MetricFailed, with what was
-    expected and found, if the folder is something else.
-    """
+    """Read a model's folder; `layer` None is the last. Raises MetricFailed if it is none."""
     files = _files(folder)
     config = _json(files["config.json"])
     kind = _kind(config)
@@ -225,9 +221,7 @@ def _tokenizer(path: Path) -> "Tokenizer":
 
 
 def _longest(kind: str, config: Any, tokenizer_config: Path | None) -> int:
-    """The most tokens of a sentence: as many as the model has positions, or fewer if its tokeniser
-    says so.
-    """
+    """The most tokens of a sentence: the model's positions, or fewer if the tokeniser says so."""
     positions = int(config.max_position_embeddings)
     if kind in _COUNT_FROM_PADDING:
         positions -= int(config.pad_token_id) + 1
@@ -243,9 +237,7 @@ _UNUSED = "pooler."  # weights that no layer's output depends on
 def load_language_model(
     kind: str, config: Mapping[str, Any], files: Sequence[Path]
 ) -> "torch.nn.Module":
-    """The model in float32, without dropout. Missing weights are refused, because the library would
-    draw them at random.
-    """
+    """The model in float32. Refuses missing weights, which the library would draw at random."""
     os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
     import torch
     import transformers

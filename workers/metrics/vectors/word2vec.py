@@ -47,9 +47,7 @@ _FOREIGN = {
 
 
 def convert_word_vectors(source: Path, target: Path) -> None:
-    """Convert a file. Raises MetricFailed, with what was expected and found, if `source` is no file
-    of word vectors.
-    """
+    """Convert a file. Raises MetricFailed if `source` is no file of word vectors."""
     with source.open("rb") as stream:
         is_packed = stream.read(len(_GZIP)) == _GZIP
         stream.seek(0)
@@ -84,9 +82,7 @@ def _load(path: str) -> "KeyedVectors":
 
 
 def _detect_format(stream: BinaryIO) -> dict[str, bool]:
-    """Options by which gensim reads a file. Text and binary files begin alike, but only in text the
-    second line is a word and its numbers.
-    """
+    """Options for gensim. Only in a text file the second line is a word and its numbers."""
     line = stream.readline(_LONGEST_LINE)
     for beginning, what in _FOREIGN.items():
         if line.startswith(beginning):
@@ -126,9 +122,7 @@ def _check_memory(needed: int, what: str) -> None:
 
 
 def _check_last_word(stream: BinaryIO, end: int) -> None:
-    """Check that a blank is where the last word of a binary file ends, before its numbers and a
-    line break.
-    """
+    """Check that the last word of a binary file ends with a blank before its numbers."""
     stream.seek(max(end - 2, 0))
     if b" " not in stream.read(2):
         raise MetricFailed(
@@ -138,9 +132,7 @@ def _check_last_word(stream: BinaryIO, end: int) -> None:
 
 
 def _checked_vectors() -> "type[KeyedVectors]":
-    """The class of gensim's vectors, with checks: gensim's own takes any size, and a single number
-    for a whole vector.
-    """
+    """The class of gensim's vectors, with checks of sizes and numbers, which gensim lacks."""
     from gensim.models import KeyedVectors
 
     class CheckedVectors(KeyedVectors):  # type: ignore[misc]  # gensim has no types

@@ -52,9 +52,7 @@ class WordVectors:
 
 
 def collect_vectors(source: str, vectors: NDArray[np.float32], keys: bytes) -> WordVectors:
-    """Word vectors with `keys`, those of all rows one after another. Where keys are equal, the
-    first one counts.
-    """
+    """Word vectors with the keys of all rows. Where keys are equal, the first one counts."""
     both = np.frombuffer(keys, "<i8").reshape(-1, 2)
     order = np.lexsort((both[:, 1], both[:, 0]))
     return WordVectors(source, vectors, both[order], order.astype(np.uint32))
@@ -71,9 +69,7 @@ def write_word_vectors(path: Path, found: WordVectors) -> None:
 
 
 def read_word_vectors(path: Path) -> WordVectors:
-    """Read a file that `write` made. It is mapped into memory: only words that are asked for are
-    read. Raises MetricFailed if the file is something else.
-    """
+    """Map a file into memory: only words asked for are read. MetricFailed if it is none."""
     try:
         with path.open("rb") as stream:
             header = safetensors_header.read_safetensors_header(stream, path.stat().st_size)

@@ -1,24 +1,28 @@
 """prescore datasets add, fetch, images, list, delete"""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prescore.cli import console, options, text
+from prescore.models import Dataset
+from prescore.plain_text import format_count
 
 datasets = typer.Typer(
     help="Add datasets to the service, list and delete those it has.", no_args_is_help=True
 )
+_NewName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The dataset's name, by which runs refer to it.")
+]
 
 
 @datasets.command()
-@options.spread
+@options.expand_groups
 def add(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The dataset's name, by which runs refer to it.")
-    ],
+    name: _NewName,
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A folder or a tar file.")],
     *,
     as_json: options.AsJson = False,
@@ -33,22 +37,17 @@ def add(
         prescore datasets add flickr8k flickr8k.tar --json
     """
     with (
-        console.connected(connection) as client,
-        console.upload_shown(bundle.name) as progress,
+        console.connect_client(connection) as client,
+        console.show_upload(bundle.name) as progress,
     ):
         dataset = client.add_dataset(name, bundle, progress)
-    if as_json:
-        console.show_json(dataset)
-    else:
-        console.show(text.aligned(text.dataset_rows([dataset])))
+    console.print_answer(dataset, _format_dataset, as_json=as_json)
 
 
 @datasets.command()
-@options.spread
+@options.expand_groups
 def fetch(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The dataset's name, by which runs refer to it.")
-    ],
+    name: _NewName,
     where: Annotated[
         str,
         typer.Argument(
@@ -70,16 +69,13 @@ def fetch(
         prescore datasets fetch flickr8k - --digest sha256:2f9c... < url.txt
     """
     url = sys.stdin.readline().strip() if where == "-" else where
-    with console.connected(connection) as client:
+    with console.connect_client(connection) as client:
         dataset = client.fetch_dataset(name, url, digest)
-    if as_json:
-        console.show_json(dataset)
-    else:
-        console.show(text.aligned(text.dataset_rows([dataset])))
+    console.print_answer(dataset, _format_dataset, as_json=as_json)
 
 
 @datasets.command()
-@options.spread
+@options.expand_groups
 def images(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset that the service has.")],
     folder: Annotated[
@@ -108,21 +104,18 @@ def images(
     """
     if folder is None and show is None:
         raise typer.BadParameter("expected a folder of pictures DIR, --show or --hide")
-    with console.connected(connection) as client:
+    with console.connect_client(connection) as client:
         if folder is not None:
-            with console.upload_shown(folder.name) as progress:
+            with console.show_upload(folder.name) as progress:
                 dataset = client.add_pictures(name, folder, progress)
         if show is not None:
             of = name if folder is None else str(dataset)
             dataset = client.show_pictures(of, shown=show)
-    if as_json:
-        console.show_json(dataset)
-    else:
-        console.show(text.aligned(text.dataset_rows([dataset])))
+    console.print_answer(dataset, _format_dataset, as_json=as_json)
 
 
 @datasets.command(name="list")
-@options.spread
+@options.expand_groups
 def list_(
     *,
     as_json: options.AsJson = False,
@@ -133,16 +126,13 @@ def list_(
     prescore datasets list
     prescore datasets list --json | jq -r '.[].name'
     """
-    with console.connected(connection) as client:
-        found = list(client.datasets())
-    if as_json:
-        console.show_json(*found, many=True)
-    else:
-        console.show(text.aligned(text.dataset_rows(found)))
+    with console.connect_client(connection) as client:
+        listed = list(client.datasets())
+    console.print_answers(listed, _format_datasets, as_json=as_json)
 
 
 @datasets.command()
-@options.spread
+@options.expand_groups
 def delete(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A version, NAME@VERSION, or all of NAME.")
@@ -154,6 +144,36 @@ def delete(
 
     prescore datasets delete flickr8k@v2
     """
-    with console.connected(connection) as client:
+    with console.connect_client(connection) as client:
         client.delete_dataset(name)
-    console.say(f"deleted {name}")
+    console.print_note(f"deleted {name}")
+
+
+def _format_dataset(dataset: Dataset) -> list[str]:
+    return _format_datasets([dataset])
+
+
+def _format_datasets(datasets: Sequence[Dataset]) -> list[str]:
+    return text.align_rows(
+        (str(each), _format_splits(each), _format_features(each), each.digest) for each in datasets
+    )
+
+
+def _format_splits(dataset: Dataset) -> str:
+    return ", ".join(
+        f"{name} {format_count(split.images, 'image')} "
+        f"{format_count(split.references, 'reference')}"
+        + (f" {format_count(split.pictures, 'picture')}" if split.pictures else "")
+        for name, split in dataset.splits.items()
+    )
+
+
+def _format_features(dataset: Dataset) -> str:
+    shown = ", pictures shown" if dataset.pictures_shown else ""
+    if dataset.features is None:
+        pictured = any(split.pictures for split in dataset.splits.values())
+        return f"{'captions and pictures' if pictured else 'captions only'}{shown}"
+    features, encoder = dataset.features, dataset.features.encoder
+    places = "" if features.inputs == "features" else f"{features.inputs} {features.places} x "
+    name = encoder.name if encoder else "an encoder"
+    return f"features {places}{features.size} of {name}{shown}"

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from prescore.cli import asking, console
+from prescore.cli import console, submissions
 from prescore.cli.options import Connection
-from prescore.client import DEFAULT_URL, Client, here
+from prescore.client import DEFAULT_URL, Client, local_service
 from prescore.errors import InvalidArgument, PrescoreClientError, Unreachable
 from prescore.files import bundles
 from prescore.plain_text import quoted
@@ -22,39 +22,39 @@ _ENDING = re.compile(r"\.tar$")
 _ANSWER_SECONDS = 1.0
 
 
-def choose_place(connection: Connection, dataset: str) -> Connection:
+def choose_connection(connection: Connection, dataset: str) -> Connection:
     """The connection of a command that needs no service: to one in this process if the dataset is
     a folder or a tar, or if no service is named and none answers at the usual address.
     """
-    if connection.here or not here.is_installed():
+    if connection.here or not local_service.is_installed():
         return connection
-    is_here = _path_of(dataset) is not None or (
+    is_here = _find_path(dataset) is not None or (
         connection.url is None and not _listens(DEFAULT_URL)
     )
     return replace(connection, here=is_here)
 
 
-def name_of(connection: Connection, dataset: str) -> str:
-    """The dataset's name, by which a near one is found; empty where a service here gets it."""
+def find_name(connection: Connection, dataset: str) -> str:
+    """Find the dataset's name, by which a near one is found; empty where a service here gets it."""
     return "" if connection.here else dataset
 
 
-def bring(client: Client, connection: Connection, dataset: str, *, whole: bool) -> str:
-    """NAME@VERSION/SPLIT of a dataset, which a service in this process gets first: from its folder
-    or its tar, or from the service of the connection. `whole`: with features and pictures.
+def provide_split(client: Client, connection: Connection, dataset: str, *, whole: bool) -> str:
+    """Give NAME@VERSION/SPLIT of a dataset, which a service in this process gets first: from its
+    folder or its tar, or from the service of the connection. `whole`: with features and pictures.
     """
     if not client.is_here:
-        return asking.whole(client, dataset)
-    local = _path_of(dataset)
+        return submissions.complete_split(client, dataset)
+    local = _find_path(dataset)
     if local is not None:
-        return _add(client, *local, whole=whole)
+        return _add_local(client, *local, whole=whole)
     name, slash, split = dataset.partition("/")
-    found = _fetched(client, connection, name)
-    return f"{found}/{split}" if slash else asking.whole(client, found)
+    version = _copy_captions(client, connection, name)
+    return f"{version}/{split}" if slash else submissions.complete_split(client, version)
 
 
-def _path_of(dataset: str) -> tuple[Path, str | None] | None:
-    """The folder or tar of PATH or PATH/SPLIT, and the split; None where there is no such path."""
+def _find_path(dataset: str) -> tuple[Path, str | None] | None:
+    """Find the folder or tar of PATH or PATH/SPLIT, and the split; None where there is none."""
     if Path(dataset).exists():
         return Path(dataset), None
     head, _, split = dataset.rpartition("/")
@@ -71,10 +71,10 @@ def _listens(url: str) -> bool:
     return False
 
 
-def _add(client: Client, path: Path, split: str | None, *, whole: bool) -> str:
+def _add_local(client: Client, path: Path, split: str | None, *, whole: bool) -> str:
     name = _NO_NAME.sub("-", _ENDING.sub("", path.absolute().name)).strip("-.") or "dataset"
     if whole:
-        with console.upload_shown(path.name) as progress:
+        with console.show_upload(path.name) as progress:
             version = client.add_dataset(name, path, progress)
     else:
         with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
@@ -91,10 +91,10 @@ def _add(client: Client, path: Path, split: str | None, *, whole: bool) -> str:
     return f"{version}/{split}"
 
 
-def _fetched(client: Client, connection: Connection, name: str) -> str:
+def _copy_captions(client: Client, connection: Connection, name: str) -> str:
     """Add the captions of a dataset of another service, unless that cannot be reached."""
     try:
-        with console.opened(replace(connection, here=False, patience=0)) as other:
+        with console.open_client(replace(connection, here=False, patience=0)) as other:
             version = other.dataset(name)
             with tempfile.TemporaryDirectory(prefix="prescore-") as folder:
                 other.fetch_captions(str(version), Path(folder) / bundles.CAPTIONS)

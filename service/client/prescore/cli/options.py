@@ -1,7 +1,8 @@
 """Options that several commands share, in groups."""
 
 import inspect
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -11,26 +12,36 @@ import typer
 
 from prescore import exit_codes, plain_text
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
-from prescore.errors import InvalidArgument
-from prescore.files import writing
 from prescore.models import Idf, IfNoBaseline, Precision, Tokenizer, Units, Until
 
 
 def file_to_write(help: str, *flags: str, metavar: str | None = "F") -> Any:  # noqa: A002
-    """An option that names a file to write: a wrong place is refused as soon as it is named, and so
-    before minutes of work.
+    """Build an option that names a file to write: a wrong place is refused as soon as it is named,
+    and so before minutes of work.
     """
-    return typer.Option(*flags, help=help, metavar=metavar, callback=_writable)
+    return typer.Option(*flags, help=help, metavar=metavar, callback=_check_writable)
 
 
-def _writable(path: Path | None) -> Path | None:
+def _check_writable(path: Path | None) -> Path | None:
+    """Refuse a place where no file can be written."""
     try:
-        if path is not None:
-            writing.check_file(path)
-    except InvalidArgument as error:
-        typer.echo(plain_text.line(str(error)), err=True)
-        raise typer.Exit(exit_codes.REFUSED) from None
+        refusal = _find_obstacle(path) if path is not None else ""
+    except OSError as error:  # such as a name that is too long
+        refusal = f"{path} cannot be written: {error.strerror}"
+    if refusal:
+        typer.echo(plain_text.line(refusal), err=True)
+        raise typer.Exit(exit_codes.REFUSED)
     return path
+
+
+def _find_obstacle(path: Path) -> str:
+    if path.is_dir():
+        return f"expected a file to write, found the folder {path}: add a name to it"
+    if not path.parent.is_dir():
+        return f"expected a folder for {path.name}, found none at {path.parent}"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return f"expected a file that may be written, found {path}"
+    return ""
 
 
 _TARGET: Any = typer.Argument(
@@ -69,6 +80,15 @@ WholeSplit = Annotated[str, typer.Argument(metavar="DATASET/SPLIT", help=_SPLIT)
 Metrics = Annotated[
     list[str] | None, typer.Option(help="Names, separated by commas; may be given many times.")
 ]
+LabelFilter = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=VALUE: only runs with this label; may be given many times."),
+]
+MostRuns = Annotated[int, typer.Option(min=1, help="Show at most this many runs.")]
+WordTokenizer = Annotated[
+    Tokenizer | None, typer.Option(help="How captions and references are split into words.")
+]
+Subset = Annotated[bool, typer.Option("--subset", help="Accept captions for a part of the split.")]
 Table = Annotated[Path | None, file_to_write("Write the table to a CSV file too.", "--csv")]
 Compute = Annotated[
     bool, typer.Option("--compute", help="Let the service compute it first, and wait.")
@@ -82,7 +102,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How to reach the service."""
+    """Options by which the service is reached."""
 
     url: Annotated[
         str | None,
@@ -111,8 +131,8 @@ class Connection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brought:
-    """What somebody's own code computed, in the place of a checkpoint."""
+class OutputOptions:
+    """Outputs of somebody's own code, in the place of a checkpoint."""
 
     columns: Annotated[
         str | None,
@@ -139,8 +159,8 @@ class Brought:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """Which scores are computed, and how."""
+class ScoreOptions:
+    """The scores that are computed, and how; most are called as the request's fields are."""
 
     metrics: Annotated[
         list[str] | None,
@@ -177,12 +197,8 @@ class Scoring:
         float | None,
         typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
     ] = None
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How captions and references are split into words.")
-    ] = None
-    subset: Annotated[
-        bool, typer.Option("--subset", help="Accept captions for a part of the split.")
-    ] = False
+    tokenizer: WordTokenizer = None
+    subset: Subset = False
     idf: Annotated[
         Idf | None,
         typer.Option(
@@ -192,8 +208,8 @@ class Scoring:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
-    """How gates are decided, and when."""
+class GateOptions:
+    """The decision of gates; all are called as the request's fields are."""
 
     baseline: Annotated[
         str | None,
@@ -230,10 +246,12 @@ class RunOptions:
     )
 
 
-def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command for Typer: each group of options is replaced by its fields."""
+def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each group of options in a command's signature by its fields, for Typer."""
     written = inspect.signature(command).parameters
-    groups = {name: each.annotation for name, each in written.items() if _is_group(each)}
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in written.items() if is_dataclass(each.annotation)
+    }
 
     @wraps(command)
     def with_groups(**given: Any) -> None:
@@ -244,16 +262,10 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, parameter in written.items()
-        for each in (_fields(groups[name]) if name in groups else [parameter])
+        for each in (
+            inspect.signature(groups[name]).parameters.values() if name in groups else [parameter]
+        )
     ]
     with_groups.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {each.name: each.annotation for each in options}
     return with_groups
-
-
-def _is_group(parameter: inspect.Parameter) -> bool:
-    return is_dataclass(parameter.annotation)
-
-
-def _fields(group: type) -> Iterable[inspect.Parameter]:
-    return inspect.signature(group).parameters.values()

@@ -6,27 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, options, targets, text
-from prescore.cli.follow import follow_all
-from prescore.cli.nearly import Meant
-from prescore.cli.targets import ids_of
+from prescore.cli import console, model_files, options, run_summaries, submissions, text
+from prescore.cli.progress import follow_runs
+from prescore.cli.run_ids import RunId, find_run_id, is_run_id_or_label
+from prescore.cli.suggestions import GivenNames
 from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.models import Evaluation, PregenScores, Score
 
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="EV", help="The run's id, ev_...; or a label that it alone has, NAME=VALUE."
-    ),
-]
 MOST_LOOKED_AT = 200  # of the latest runs with the same labels
 COLUMNS = ("name", "value", "low", "high", "family", "higher_is_better", "signature")
 
 
-@options.spread
+@options.expand_groups
 def status(
-    id_: Id,
+    id_: RunId,
     *,
     as_json: options.AsJson = False,
     connection: options.Connection,
@@ -39,12 +33,14 @@ def status(
     Exit 0: it is queued, running or has succeeded. 3: it failed, was canceled or gave
     no score.
     """
-    with console.connected(connection) as client:
-        (id_,) = ids_of(client, id_)
-        _end_with(client.evaluation(id_), as_json=as_json)
+    with console.connect_client(connection) as client:
+        id_ = find_run_id(client, id_)
+        evaluation = client.evaluation(id_)
+        console.print_answer(evaluation, run_summaries.format_summary, as_json=as_json)
+        console.exit_by_status(evaluation)
 
 
-@options.spread
+@options.expand_groups
 def watch(
     target: Annotated[
         list[str],
@@ -75,45 +71,44 @@ def watch(
     Exit 0: all have succeeded. 3: one failed, was canceled or gave no score.
     130: Ctrl-C.
     """
-    with console.connected(connection, Meant(dataset or "")) as client:
-        found = targets.expanded(target)
-        files = [one for one in found if not targets.is_run_or_label(one)]
+    with console.connect_client(connection, GivenNames(dataset or "")) as client:
+        targets = model_files.expand_targets(target)
+        files = [one for one in targets if not is_run_id_or_label(one)]
         if files and dataset is None:
             raise InvalidArgument(f"--dataset: expected NAME/SPLIT, on which {files[0]} is scored")
-        targets.check(files)
-        begun = {}
+        model_files.check_files(files)
+        submitted = {}
         if files:
-            fields = asking.plain(asking.whole(client, dataset or ""), run)
-            requests = asking.several(fields, files, steps=step_from_name)
-            begun = {
-                one: _of_file(client, one, asked)
-                for one, asked in zip(files, requests, strict=True)
+            split = submissions.complete_split(client, dataset or "")
+            fields = submissions.build_plain_fields(split, run)
+            requests = submissions.build_requests(fields, files, steps=step_from_name)
+            submitted = {
+                file: _find_or_submit(client, file, request)
+                for file, request in zip(files, requests, strict=True)
             }
-        ids = [begun.get(one) or ids_of(client, one)[0] for one in found]
-        ended = follow_all(client, ids, None)
-    if as_json:
-        console.show_json(*ended, many=found != target or len(found) > 1)
-    for evaluation in () if as_json else ended:
-        console.show(text.summary(evaluation))
-    for evaluation in ended:
-        console.exit_as(evaluation)
+        ids = [submitted.get(one) or find_run_id(client, one) for one in targets]
+        runs = follow_runs(client, ids, None)
+    is_list = targets != target or len(targets) > 1
+    console.print_each(runs, run_summaries.format_summary, as_json=as_json, is_list=is_list)
+    for evaluation in runs:
+        console.exit_by_status(evaluation)
 
 
-def _of_file(client: Client, target: str, fields: Mapping[str, Any]) -> str:
-    """The run of a file: the latest that was submitted with the same labels, or a new one."""
-    request = {**fields, **asking.source(client, target)}
-    known = _known(client, request)
+def _find_or_submit(client: Client, target: str, fields: Mapping[str, Any]) -> str:
+    """Find the latest run of a file that was submitted with the same labels, or submit it."""
+    request = {**fields, **submissions.build_source(client, target, options.OutputOptions())}
+    known = _find_run(client, request)
     if known is None:
-        return asking.begun(client, target, request).id
-    when = text.moment(known.created_at)
-    console.say(
+        return submissions.submit_run(client, target, request).id
+    when = text.format_moment(known.created_at)
+    console.print_note(
         f"{known.id} of {when} scores {target} already, and is followed; a new run: prescore submit"
     )
     return known.id
 
 
-def _known(client: Client, request: Mapping[str, Any]) -> Evaluation | None:
-    """Of a checkpoint: captions are sent with each request and have no name."""
+def _find_run(client: Client, request: Mapping[str, Any]) -> Evaluation | None:
+    """Find a run of a checkpoint: captions are sent with each request and have no name."""
     digest, dataset = request.get("checkpoint"), request["dataset"]
     if digest is None or request["deadline"] is not None:
         return None
@@ -129,9 +124,9 @@ def _known(client: Client, request: Mapping[str, Any]) -> Evaluation | None:
     return next(same, None)
 
 
-@options.spread
+@options.expand_groups
 def cancel(
-    id_: Id,
+    id_: RunId,
     *,
     as_json: options.AsJson = False,
     connection: options.Connection,
@@ -140,21 +135,20 @@ def cancel(
 
     prescore cancel ev_2f9c
     """
-    with console.connected(connection) as client:
-        (id_,) = ids_of(client, id_)
+    with console.connect_client(connection) as client:
+        id_ = find_run_id(client, id_)
         before = client.evaluation(id_)
         evaluation = client.cancel(id_)
     if before.ended:
-        console.say(f"{id_} had ended already ({before.status}): nothing was stopped")
-    if as_json:
-        console.show_json(evaluation)
-    else:
-        console.show(text.aligned([(evaluation.id, evaluation.status)]))
+        console.print_note(f"{id_} had ended already ({before.status}): nothing was stopped")
+    console.print_answer(
+        evaluation, lambda run: text.align_rows([(run.id, run.status)]), as_json=as_json
+    )
 
 
-@options.spread
+@options.expand_groups
 def scores(
-    id_: Id,
+    id_: RunId,
     *,
     pregen: Annotated[
         bool, typer.Option("--pregen", help="All pre-gen scores instead of the main scores.")
@@ -174,30 +168,19 @@ def scores(
     Exit 0: printed. 3: the run failed or was canceled; the scores so far are printed.
     Or it gave no score.
     """
-    with console.connected(connection) as client:
-        (id_,) = ids_of(client, id_)
+    with console.connect_client(connection) as client:
+        id_ = find_run_id(client, id_)
         evaluation = client.evaluation(id_)
-        found = client.pregen(id_) if pregen else evaluation.scores
-        if csv_file is not None:
-            rows = (_csv_row(name, score) for name, score in found.items())
-            console.write_csv(csv_file, COLUMNS, rows)
+        scores = client.pregen(id_) if pregen else evaluation.scores
+        rows = (_build_csv_row(name, score) for name, score in scores.items())
+        console.write_csv(csv_file, COLUMNS, rows)
     if not evaluation.ended:
-        console.say(f"{evaluation.id} is {evaluation.status}: more may follow")
-    if as_json:
-        console.show_json(PregenScores(scores=found))
-    else:
-        console.show(text.aligned(text.score_rows(found)))
-    console.exit_as(evaluation)
+        console.print_note(f"{evaluation.id} is {evaluation.status}: more may follow")
+    lines = text.align_rows(run_summaries.build_score_rows(scores))
+    console.print_answer(PregenScores(scores=scores), lambda _: lines, as_json=as_json)
+    console.exit_by_status(evaluation)
 
 
-def _end_with(evaluation: Evaluation, *, as_json: bool) -> None:
-    if as_json:
-        console.show_json(evaluation)
-    else:
-        console.show(text.summary(evaluation))
-    console.exit_as(evaluation)
-
-
-def _csv_row(name: str, score: Score) -> tuple[object, ...]:
+def _build_csv_row(name: str, score: Score) -> tuple[object, ...]:
     low, high = score.interval or (None, None)
     return name, score.value, low, high, score.family, score.higher_is_better, score.signature

@@ -7,15 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from prescore.cli import asking, console, local_datasets, nearly, options, text
-from prescore.cli.follow import follow
-from prescore.cli.nearly import Meant
+from prescore.cli import (
+    console,
+    local_datasets,
+    options,
+    run_summaries,
+    submissions,
+    suggestions,
+    text,
+)
+from prescore.cli.progress import follow_run
+from prescore.cli.suggestions import GivenNames
 from prescore.client import Client
-from prescore.counts import counted
 from prescore.errors import InvalidArgument
 from prescore.files import captions
-from prescore.models import Evaluation, Idf, RunTask, Tokenizer
-from prescore.plain_text import quoted
+from prescore.models import Evaluation, Idf, RunTask
+from prescore.plain_text import format_count, quoted
 
 _INCOMPLETE = 3  # a metric has no score
 _SHOWN = 20  # warnings
@@ -23,7 +30,7 @@ _PAGE = 1000
 _ASIDE = "nneval"  # what `all` does not stand for
 
 
-@options.spread
+@options.expand_groups
 def score(
     target: options.OneTarget,
     *,
@@ -35,12 +42,8 @@ def score(
             show_default=options.USUAL,
         ),
     ] = None,
-    tokenizer: Annotated[
-        Tokenizer | None, typer.Option(help="How captions and references are split into words.")
-    ] = None,
-    subset: Annotated[
-        bool, typer.Option("--subset", help="Accept captions for a part of the split.")
-    ] = False,
+    tokenizer: options.WordTokenizer = None,
+    subset: options.Subset = False,
     idf: Annotated[
         Idf | None,
         typer.Option(
@@ -76,59 +79,60 @@ def score(
 
     Exit 0: every metric has a score. 2: usage, or refused. 3: some have no score.
     """
-    names = console.names(metrics) or options.USUAL.split(",")
-    connection = local_datasets.choose_place(connection, dataset)
-    meant = Meant(local_datasets.name_of(connection, dataset), names)
-    with console.connected(connection, meant) as client:
-        given = _captions(target)
-        split = local_datasets.bring(client, connection, dataset, whole=given is None)
-        absent: Mapping[str, str] = {}
+    names = console.split_names(metrics) or options.USUAL.split(",")
+    connection = local_datasets.choose_connection(connection, dataset)
+    given_names = GivenNames(local_datasets.find_name(connection, dataset), names)
+    with console.connect_client(connection, given_names) as client:
+        items = _read_captions(target)
+        split = local_datasets.provide_split(client, connection, dataset, whole=items is None)
+        missing: Mapping[str, str] = {}
         if "all" in names:
-            names, absent = _every_metric(client, names)
+            names, missing = _list_every_metric(client, names)
         run = client.submit(
             split,
             tokenizer=tokenizer,
             subset=subset or None,
             idf=idf,
-            **_request(client, target, given, names),
+            **_build_request(client, target, items, names),
         )
-        run = follow(client, run.id)
+        run = follow_run(client, run.id)
         document = run.model_dump(mode="json")
         if json_file is not None:
-            console.write(json_file, json.dumps(document).encode())
+            console.write_file(json_file, json.dumps(document).encode())
         if csv_file is not None:
             _write_csv(csv_file, client, run)
-    _say_what_is_odd(run, absent, is_written=as_json or json_file is not None)
+    _print_oddities(run, missing, is_written=as_json or json_file is not None)
     if as_json:
         console.print_json(document)
     else:
-        console.show(_lines(run, given))
-    if run.status != "succeeded" or _without_scores(run):
+        console.print_lines(_format_scores(run, items))
+    if run.status != "succeeded" or _list_failed_tasks(run):
         raise typer.Exit(_INCOMPLETE)
 
 
-def _captions(target: str) -> list[dict[str, str]] | None:
-    """The captions in a file; None for a checkpoint."""
+def _read_captions(target: str) -> list[dict[str, str]] | None:
+    """Read the captions in a file; None for a checkpoint."""
     path = Path(target)
-    return captions.read(path) if captions.looks_like_captions(path) else None
+    return captions.read_captions(path) if captions.looks_like_captions(path) else None
 
 
-def _request(
-    client: Client, target: str, given: list[dict[str, Any]] | None, names: Sequence[str]
+def _build_request(
+    client: Client, target: str, items: list[dict[str, Any]] | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """The source of the scores, and the names of the metrics by their field."""
+    """Build the source of the scores, and the names of the metrics by their field."""
     usual = not set(names) - set(options.USUAL.split(","))
-    pregen, postgen = ([], [*names]) if usual else nearly.split_metrics(client, names)
-    if given is None:
-        return {**asking.source(client, target), "pregen": pregen, "postgen": postgen}
+    pregen, postgen = ([], [*names]) if usual else suggestions.split_metrics(client, names)
+    if items is None:
+        source = submissions.build_source(client, target, options.OutputOptions())
+        return {**source, "pregen": pregen, "postgen": postgen}
     if pregen:
         raise InvalidArgument(f"{pregen[0]} is a pre-gen metric: it needs a checkpoint")
-    return {"captions": given, "postgen": postgen}
+    return {"captions": items, "postgen": postgen}
 
 
-def _every_metric(client: Client, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The metrics that `all` stands for and those that are named beside it, and why others are
-    left out.
+def _list_every_metric(client: Client, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """List the metrics that `all` stands for and those that are named beside it, and why others
+    are left out.
     """
     metrics = [metric for metric in client.metrics() if metric.family == "postgen"]
     missing = {
@@ -144,36 +148,41 @@ def _every_metric(client: Client, names: Sequence[str]) -> tuple[list[str], dict
     return list(dict.fromkeys([*every, *named])), missing
 
 
-def _say_what_is_odd(run: Evaluation, absent: Mapping[str, str], *, is_written: bool) -> None:
-    for reason in dict.fromkeys(absent.values()):
-        console.say(f"left out: {', '.join(n for n in absent if absent[n] == reason)}: {reason}")
-    rows = text.warning_rows(run)
+def _print_oddities(run: Evaluation, missing: Mapping[str, str], *, is_written: bool) -> None:
+    for reason in dict.fromkeys(missing.values()):
+        names = ", ".join(name for name in missing if missing[name] == reason)
+        console.print_note(f"left out: {names}: {reason}")
+    rows = run_summaries.list_warnings(run)
     for code, image, detail in rows[:_SHOWN]:
-        console.say(f"warning: {code}:{f' {image}:' if image else ''} {detail}")
+        console.print_note(f"warning: {code}:{f' {image}:' if image else ''} {detail}")
     if len(rows) > _SHOWN:
-        console.say(f"warning: {len(rows) - _SHOWN} more{'' if is_written else ', see --json'}")
+        console.print_note(
+            f"warning: {len(rows) - _SHOWN} more{'' if is_written else ', see --json'}"
+        )
     reasons = {
         task.name: f"{task.status}: {{}}: {task.error.detail if task.error else ''}"
-        for task in reversed(_without_scores(run))
+        for task in reversed(_list_failed_tasks(run))
     }
     for reason in dict.fromkeys(reasons.values()):
-        console.say(reason.format(", ".join(name for name in reasons if reasons[name] == reason)))
+        console.print_note(
+            reason.format(", ".join(name for name in reasons if reasons[name] == reason))
+        )
 
 
-def _without_scores(run: Evaluation) -> list[RunTask]:
+def _list_failed_tasks(run: Evaluation) -> list[RunTask]:
     return [task for task in run.tasks if task.status in ("failed", "unavailable")]
 
 
-def _lines(run: Evaluation, given: Sequence[object] | None) -> Iterator[str]:
-    of = f", {counted(len(given), 'caption')}" if given is not None else ""
-    known = any(one.interval for one in run.scores.values())
-    brackets = ", 95 % intervals in brackets" * known
-    yield quoted(f"{text.on(run)}{of}{brackets}")
+def _format_scores(run: Evaluation, items: Sequence[object] | None) -> Iterator[str]:
+    count = f", {format_count(len(items), 'caption')}" if items is not None else ""
+    has_intervals = any(one.interval for one in run.scores.values())
+    brackets = ", 95 % intervals in brackets" * has_intervals
+    yield quoted(f"{run_summaries.describe_split(run)}{count}{brackets}")
     rows = [
-        (*text.score_rows({name: one})[0][:3], one.signature or "")
+        (*run_summaries.build_score_rows({name: one})[0][:3], one.signature or "")
         for name, one in run.scores.items()
     ]
-    yield from text.aligned(rows)
+    yield from text.align_rows(rows)
 
 
 def _write_csv(path: Path, client: Client, run: Evaluation) -> None:

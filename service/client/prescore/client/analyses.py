@@ -6,18 +6,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Never, TypeVar, Unpack
 
-from prescore.client.bodies import (
+from prescore.client.lists import Board, Listing
+from prescore.client.requests import (
+    Calls,
+    Parameter,
     ProbeChoices,
     TrainingChoices,
-    checked_names,
-    probe_fields,
-    training_fields,
+    build_label_params,
+    build_probe_fields,
+    build_query,
+    build_run_path,
+    build_training_fields,
+    check_names,
 )
-from prescore.client.listing import Board, Listing
-from prescore.client.requests import Calls, Parameter, label_params, query, run_path
 from prescore.http.downloads import fetch_file
 from prescore.http.transport import HttpRequest
-from prescore.http.uploads import dataset_path
+from prescore.http.uploads import build_dataset_path
 from prescore.models import (
     Comparison,
     Correlations,
@@ -58,7 +62,7 @@ class AnalysisCalls(Calls):
         By default of the latest score's `signature`; `head.others` has the other ones.
         """
         params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
-        params |= {"metrics": ",".join(metrics) or None, **label_params(labels)}
+        params |= {"metrics": ",".join(metrics) or None, **build_label_params(labels)}
         return self._board(Standing, "leaderboard", (dataset, metric, *unnamed), params)
 
     def history(
@@ -74,7 +78,7 @@ class AnalysisCalls(Calls):
     ) -> Board[Scored]:
         """A dataset's evaluations with a metric's score, the latest first."""
         params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
-        params |= {"metrics": ",".join(metrics) or None, **label_params(labels)}
+        params |= {"metrics": ",".join(metrics) or None, **build_label_params(labels)}
         return self._board(Scored, "history", (dataset, metric, *unnamed), params)
 
     # Comparisons
@@ -86,11 +90,11 @@ class AnalysisCalls(Calls):
 
         By default all metrics that both have. Raises `TimedOut` after `timeout` seconds.
         """
-        fields = {"a": a, "b": b, "metrics": checked_names("metrics", metrics)}
+        fields = {"a": a, "b": b, "metrics": check_names("metrics", metrics)}
         return self._compute(Comparison, fields, timeout)
 
     def comparison(self, id: str) -> Comparison:
-        return self._get(Comparison, run_path(Comparison, id))
+        return self._get(Comparison, build_run_path(Comparison, id))
 
     def comparisons(
         self, *, dataset: str | None = None, status: str | None = None
@@ -111,7 +115,7 @@ class AnalysisCalls(Calls):
         `sort`: "difference", "a" or "b", after a `-` the highest first; by default the dataset's
         order.
         """
-        path, params = f"{run_path(Comparison, id)}/images", {"metric": metric, "sort": sort}
+        path, params = f"{build_run_path(Comparison, id)}/images", {"metric": metric, "sort": sort}
         return self._list(Moved, f"images of {id}", path, **params, limit=page_size)
 
     # Correlations of pre-gen with post-gen metrics
@@ -121,7 +125,7 @@ class AnalysisCalls(Calls):
     ) -> Correlations:
         """The last finished study of a split, NAME[@VERSION][/SPLIT]. This computes nothing."""
         name, _, split = dataset.partition("/")
-        path = f"{dataset_path(name)}/correlations"
+        path = f"{build_dataset_path(name)}/correlations"
         return self._get(Correlations, path, split=split or None, idf=idf, limit=limit)
 
     def compute_study(
@@ -141,7 +145,7 @@ class AnalysisCalls(Calls):
         return self._compute(StudyRun, fields, timeout, on_change)
 
     def study(self, id: str) -> StudyRun:
-        return self._get(StudyRun, run_path(StudyRun, id))
+        return self._get(StudyRun, build_run_path(StudyRun, id))
 
     def studies(
         self, *, dataset: str | None = None, status: str | None = None
@@ -161,7 +165,10 @@ class AnalysisCalls(Calls):
     def latest_probes(self, dataset: str) -> Probes | None:
         """The latest run of all the usual probes on NAME[@VERSION]/SPLIT that has succeeded."""
         runs = self._runs(Probes, "probes", dataset, "succeeded", PROBES_A_PAGE)
-        return next((run for run in islice(runs, PROBES_SEEN) if _tells_health(run)), None)
+        for run in islice(runs, PROBES_SEEN):
+            if run.health and {task.name for task in run.tasks} >= USUAL_PROBES:
+                return run
+        return None
 
     def compute_probes(
         self,
@@ -169,17 +176,17 @@ class AnalysisCalls(Calls):
         *,
         timeout: float | None = None,
         on_change: Callable[[Probes], None] | None = None,
-        **asked: Unpack[ProbeChoices],
+        **choices: Unpack[ProbeChoices],
     ) -> Probes:
         """Probe metrics on a split, NAME[@VERSION]/SPLIT; returns the probes when they have ended.
 
         Also: `probes` and `metrics` (names), `tokenizer`, `options`, `deadline`; `evaluation` (an
         id) or `captions` to compare with people's. Raises `TimedOut` after `timeout` seconds.
         """
-        return self._compute(Probes, probe_fields(dataset, asked), timeout, on_change)
+        return self._compute(Probes, build_probe_fields(dataset, choices), timeout, on_change)
 
     def probe(self, id: str) -> Probes:
-        return self._get(Probes, run_path(Probes, id))
+        return self._get(Probes, build_run_path(Probes, id))
 
     def probes(self, *, dataset: str | None = None, status: str | None = None) -> Listing[Probes]:
         return self._runs(Probes, "probes", dataset, status)
@@ -193,7 +200,7 @@ class AnalysisCalls(Calls):
         *,
         timeout: float | None = None,
         on_change: Callable[[Learned], None] | None = None,
-        **asked: Unpack[TrainingChoices],
+        **choices: Unpack[TrainingChoices],
     ) -> Learned:
         """Train a learned metric; returns the training when it has ended.
 
@@ -206,11 +213,11 @@ class AnalysisCalls(Calls):
         `features`, `epochs`, `seed`, `stopping` and others of the request. Raises
         `TimedOut` after `timeout` seconds.
         """
-        fields = training_fields(dataset, captioners, asked)
+        fields = build_training_fields(dataset, captioners, choices)
         return self._compute(Learned, fields, timeout, on_change)
 
     def training(self, id: str) -> Learned:
-        return self._get(Learned, run_path(Learned, id))
+        return self._get(Learned, build_run_path(Learned, id))
 
     def trainings(
         self, *, dataset: str | None = None, status: str | None = None
@@ -219,7 +226,7 @@ class AnalysisCalls(Calls):
 
     def fetch_model(self, id: str, path: str | Path) -> None:
         """Download a trained metric's model to `path`."""
-        request = HttpRequest("GET", f"{run_path(Learned, id)}/model")
+        request = HttpRequest("GET", f"{build_run_path(Learned, id)}/model")
         fetch_file(self._transport, request, Path(path))
 
     def _board(
@@ -228,11 +235,11 @@ class AnalysisCalls(Calls):
         """A leaderboard or a history of a dataset, which may name the split too, by a metric."""
         dataset, metric, *unnamed = given
         if unnamed:
-            raise TypeError(_too_many(kind, given))
+            raise TypeError(_describe_arguments(kind, given))
         name, _, split = dataset.partition("/")
         params |= {"metric": metric, "split": params["split"] or split or None}
-        path = f"{dataset_path(name)}/{kind}"
-        return Board(self._transport, f"{metric} on {dataset}", model, path, query(params))
+        path = f"{build_dataset_path(name)}/{kind}"
+        return Board(self._transport, f"{metric} on {dataset}", model, path, build_query(params))
 
     def _runs(
         self,
@@ -246,13 +253,9 @@ class AnalysisCalls(Calls):
         return self._list(model, name, model.PLACE, **params)
 
 
-def _too_many(kind: str, given: Sequence[object]) -> str:
+def _describe_arguments(kind: str, given: Sequence[object]) -> str:
     found = ", ".join(f"{one!r:.60}" for one in given)
     return (
         f'{kind}: expected a dataset and a metric, {kind}("flickr8k/test", "cider_d"), and all '
         f'others by name, as labels={{"branch": "main"}}; found {kind}({found:.300})'
     )
-
-
-def _tells_health(run: Probes) -> bool:
-    return bool(run.health) and {task.name for task in run.tasks} >= USUAL_PROBES

@@ -12,8 +12,8 @@ import anyio
 from anyio import from_thread, to_thread
 from anyio.lowlevel import current_token
 
-from prescore.client.client import PATIENCE_SECONDS, Client, ServiceCalls, place
-from prescore.client.listing import AsyncBoard, AsyncListing, InThread
+from prescore.client.client import PATIENCE_SECONDS, Client, ServiceCalls, resolve_address
+from prescore.client.lists import AsyncBoard, AsyncListing, InThread
 from prescore.http.transport import Transport
 from prescore.models import Event
 
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _awaited(
+def _make_awaitable(
     method: Callable[Concatenate[ServiceCalls, P], T],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
     """The method in a worker thread, to be awaited."""
@@ -36,15 +36,15 @@ def _awaited(
     @wraps(method)
     async def call(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         calls, in_thread = self._thread(method.__name__)
-        given: Any = map(_in_loop, args)
-        named: Any = {name: _in_loop(argument) for name, argument in kwargs.items()}
+        given: Any = map(_call_in_loop, args)
+        named: Any = {name: _call_in_loop(argument) for name, argument in kwargs.items()}
         answer: T = await in_thread(partial(method, calls, *given, **named))
         return answer
 
     return call
 
 
-def _iterated(
+def _make_iterable(
     wrap: Callable[[L, InThread], N], method: Callable[Concatenate[ServiceCalls, P], L]
 ) -> Callable[Concatenate["AsyncClient", P], N]:
     """The method, with an answer whose parts are awaited in worker threads."""
@@ -57,7 +57,7 @@ def _iterated(
     return call
 
 
-async def _heard(
+async def _iterate_events(
     events: Generator[Event, None, None], in_thread: InThread
 ) -> AsyncGenerator[Event, None]:
     try:
@@ -92,7 +92,7 @@ class AsyncClient:
         here: bool | str | Path = False,
     ) -> None:
         self._service = ExitStack()
-        self._transport = Transport(place(self._service, url, key, patience, here=here))
+        self._transport = Transport(resolve_address(self._service, url, key, patience, here=here))
         self._turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
         self._no_turns = anyio.CapacityLimiter(math.inf)
 
@@ -132,75 +132,75 @@ class AsyncClient:
 
         return ServiceCalls(transport), in_thread
 
-    submit = _awaited(Client.submit)
-    evaluation = _awaited(Client.evaluation)
-    evaluations = _iterated(AsyncListing, Client.evaluations)
-    wait = _awaited(Client.wait)
-    events = _iterated(_heard, Client.events)
-    cancel = _awaited(Client.cancel)
-    change = _awaited(Client.change)
-    delete_evaluation = _awaited(Client.delete_evaluation)
-    pregen = _awaited(Client.pregen)
-    captions = _iterated(AsyncListing, Client.captions)
-    captions_csv = _awaited(Client.captions_csv)
-    captions_coco = _awaited(Client.captions_coco)
-    tokens = _awaited(Client.tokens)
-    metrics = _awaited(Client.metrics)
+    submit = _make_awaitable(Client.submit)
+    evaluation = _make_awaitable(Client.evaluation)
+    evaluations = _make_iterable(AsyncListing, Client.evaluations)
+    wait = _make_awaitable(Client.wait)
+    events = _make_iterable(_iterate_events, Client.events)
+    cancel = _make_awaitable(Client.cancel)
+    change = _make_awaitable(Client.change)
+    delete_evaluation = _make_awaitable(Client.delete_evaluation)
+    pregen = _make_awaitable(Client.pregen)
+    captions = _make_iterable(AsyncListing, Client.captions)
+    captions_csv = _make_awaitable(Client.captions_csv)
+    captions_coco = _make_awaitable(Client.captions_coco)
+    tokens = _make_awaitable(Client.tokens)
+    metrics = _make_awaitable(Client.metrics)
 
-    upload_checkpoint = _awaited(Client.upload_checkpoint)
-    has_checkpoint = _awaited(Client.has_checkpoint)
-    checkpoint = _awaited(Client.checkpoint)
-    delete_checkpoint = _awaited(Client.delete_checkpoint)
-    upload_columns = _awaited(Client.upload_columns)
-    has_columns = _awaited(Client.has_columns)
-    columns = _awaited(Client.columns)
-    delete_columns = _awaited(Client.delete_columns)
-    add_dataset = _awaited(Client.add_dataset)
-    add_pictures = _awaited(Client.add_pictures)
-    fetch_dataset = _awaited(Client.fetch_dataset)
-    show_pictures = _awaited(Client.show_pictures)
-    image = _awaited(Client.image)
-    references = _awaited(Client.references)
-    datasets = _iterated(AsyncListing, Client.datasets)
-    dataset = _awaited(Client.dataset)
-    fetch_captions = _awaited(Client.fetch_captions)
-    delete_dataset = _awaited(Client.delete_dataset)
+    upload_checkpoint = _make_awaitable(Client.upload_checkpoint)
+    has_checkpoint = _make_awaitable(Client.has_checkpoint)
+    checkpoint = _make_awaitable(Client.checkpoint)
+    delete_checkpoint = _make_awaitable(Client.delete_checkpoint)
+    upload_columns = _make_awaitable(Client.upload_columns)
+    has_columns = _make_awaitable(Client.has_columns)
+    columns = _make_awaitable(Client.columns)
+    delete_columns = _make_awaitable(Client.delete_columns)
+    add_dataset = _make_awaitable(Client.add_dataset)
+    add_pictures = _make_awaitable(Client.add_pictures)
+    fetch_dataset = _make_awaitable(Client.fetch_dataset)
+    show_pictures = _make_awaitable(Client.show_pictures)
+    image = _make_awaitable(Client.image)
+    references = _make_awaitable(Client.references)
+    datasets = _make_iterable(AsyncListing, Client.datasets)
+    dataset = _make_awaitable(Client.dataset)
+    fetch_captions = _make_awaitable(Client.fetch_captions)
+    delete_dataset = _make_awaitable(Client.delete_dataset)
 
-    leaderboard = _iterated(AsyncBoard, Client.leaderboard)
-    history = _iterated(AsyncBoard, Client.history)
-    compare = _awaited(Client.compare)
-    comparison = _awaited(Client.comparison)
-    comparisons = _iterated(AsyncListing, Client.comparisons)
-    compared_images = _iterated(AsyncListing, Client.compared_images)
-    correlations = _awaited(Client.correlations)
-    compute_study = _awaited(Client.compute_study)
-    study = _awaited(Client.study)
-    studies = _iterated(AsyncListing, Client.studies)
-    health = _awaited(Client.health)
-    latest_probes = _awaited(Client.latest_probes)
-    compute_probes = _awaited(Client.compute_probes)
-    probe = _awaited(Client.probe)
-    probes = _iterated(AsyncListing, Client.probes)
-    train_learned = _awaited(Client.train_learned)
-    training = _awaited(Client.training)
-    trainings = _iterated(AsyncListing, Client.trainings)
-    fetch_model = _awaited(Client.fetch_model)
+    leaderboard = _make_iterable(AsyncBoard, Client.leaderboard)
+    history = _make_iterable(AsyncBoard, Client.history)
+    compare = _make_awaitable(Client.compare)
+    comparison = _make_awaitable(Client.comparison)
+    comparisons = _make_iterable(AsyncListing, Client.comparisons)
+    compared_images = _make_iterable(AsyncListing, Client.compared_images)
+    correlations = _make_awaitable(Client.correlations)
+    compute_study = _make_awaitable(Client.compute_study)
+    study = _make_awaitable(Client.study)
+    studies = _make_iterable(AsyncListing, Client.studies)
+    health = _make_awaitable(Client.health)
+    latest_probes = _make_awaitable(Client.latest_probes)
+    compute_probes = _make_awaitable(Client.compute_probes)
+    probe = _make_awaitable(Client.probe)
+    probes = _make_iterable(AsyncListing, Client.probes)
+    train_learned = _make_awaitable(Client.train_learned)
+    training = _make_awaitable(Client.training)
+    trainings = _make_iterable(AsyncListing, Client.trainings)
+    fetch_model = _make_awaitable(Client.fetch_model)
 
-    make_webhook = _awaited(Client.make_webhook)
-    webhooks = _iterated(AsyncListing, Client.webhooks)
-    webhook = _awaited(Client.webhook)
-    rotate_webhook = _awaited(Client.rotate_webhook)
-    test_webhook = _awaited(Client.test_webhook)
-    delete_webhook = _awaited(Client.delete_webhook)
-    me = _awaited(Client.me)
-    keys = _iterated(AsyncListing, Client.keys)
-    labels = _awaited(Client.labels)
-    audit = _iterated(AsyncListing, Client.audit)
-    queues = _awaited(Client.queues)
-    workers = _awaited(Client.workers)
+    make_webhook = _make_awaitable(Client.make_webhook)
+    webhooks = _make_iterable(AsyncListing, Client.webhooks)
+    webhook = _make_awaitable(Client.webhook)
+    rotate_webhook = _make_awaitable(Client.rotate_webhook)
+    test_webhook = _make_awaitable(Client.test_webhook)
+    delete_webhook = _make_awaitable(Client.delete_webhook)
+    me = _make_awaitable(Client.me)
+    keys = _make_iterable(AsyncListing, Client.keys)
+    labels = _make_awaitable(Client.labels)
+    audit = _make_iterable(AsyncListing, Client.audit)
+    queues = _make_awaitable(Client.queues)
+    workers = _make_awaitable(Client.workers)
 
 
-def _in_loop(argument: object) -> object:
+def _call_in_loop(argument: object) -> object:
     """An argument; a callback is called in the event loop, whichever thread has news for it."""
     if not callable(argument):
         return argument

@@ -9,7 +9,7 @@ from typing import Self
 from prescore.client.analyses import AnalysisCalls
 from prescore.client.evaluations import EvaluationCalls
 from prescore.client.files import FileCalls
-from prescore.client.here import HERE, run_service
+from prescore.client.local_service import HERE, run_service
 from prescore.client.team import TeamCalls
 from prescore.http import job_tokens
 from prescore.http.addresses import Address
@@ -50,7 +50,7 @@ class Client(ServiceCalls):
     ) -> None:
         self.is_here = bool(here)
         self._service = ExitStack()
-        super().__init__(Transport(place(self._service, url, key, patience, here=here)))
+        super().__init__(Transport(resolve_address(self._service, url, key, patience, here=here)))
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -75,19 +75,21 @@ class Client(ServiceCalls):
         return self._transport.url
 
 
-def job_key(url: str | None, patience: float) -> JobKey | None:
+def exchange_job_key(url: str | None, patience: float) -> JobKey | None:
     """A key for the CI job that this is, in exchange for its token; None where this is no such job,
     where PRESCORE_KEY is set, or where the service wants no key.
     """
-    if os.environ.get("PRESCORE_KEY") or not job_tokens.is_there(os.environ):
+    if os.environ.get("PRESCORE_KEY") or not job_tokens.has_token(os.environ):
         return None
-    with closing(Transport(address(url, "", patience))) as transport:
+    with closing(Transport(build_address(url, "", patience))) as transport:
         if not job_tokens.wants_key(transport):
             return None
-        return job_tokens.exchange(transport, lambda: job_tokens.take(os.environ, transport.url))
+        return job_tokens.exchange_token(
+            transport, lambda: job_tokens.take_token(os.environ, transport.url)
+        )
 
 
-def place(
+def resolve_address(
     service: ExitStack,
     url: str | None,
     key: str | None,
@@ -97,12 +99,12 @@ def place(
 ) -> Address:
     """The address of a service, or of one in this process, which `service` ends."""
     if not here:
-        return address(url, key, patience)
+        return build_address(url, key, patience)
     socket = service.enter_context(run_service(None if here is True else Path(here)))
     return Address(HERE, patience, {}, socket)
 
 
-def address(url: str | None, key: str | None, patience: float) -> Address:
+def build_address(url: str | None, key: str | None, patience: float) -> Address:
     url = os.environ.get("PRESCORE_URL") or DEFAULT_URL if url is None else url
     key = os.environ.get("PRESCORE_KEY") if key is None else key
     return Address.of(url, key, patience)

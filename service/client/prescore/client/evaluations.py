@@ -4,13 +4,18 @@
 from collections.abc import Generator, Mapping
 from typing import Any, Unpack
 
-from prescore.client.bodies import Submission, evaluation_fields
-from prescore.client.listing import Listing, Scores
-from prescore.client.requests import Calls, label_params, run_path
+from prescore.client.lists import Listing, Scores
+from prescore.client.requests import (
+    Calls,
+    Submission,
+    build_evaluation_fields,
+    build_label_params,
+    build_run_path,
+)
 from prescore.errors import InvalidArgument
 from prescore.http.events import hear_events
 from prescore.http.polling import OnChange, await_end
-from prescore.http.transport import HttpRequest, segment
+from prescore.http.transport import HttpRequest, quote_segment
 from prescore.models import (
     Caption,
     CocoResults,
@@ -25,7 +30,7 @@ CSV_BYTES = 64 << 20
 
 
 class EvaluationCalls(Calls):
-    def submit(self, dataset: str, **asked: Unpack[Submission]) -> Evaluation:
+    def submit(self, dataset: str, **choices: Unpack[Submission]) -> Evaluation:
         """Start an evaluation of a `checkpoint` (its digest), of `captions`, or of `columns` (their
         digest) with captions or without.
 
@@ -41,12 +46,12 @@ class EvaluationCalls(Calls):
         `idempotency_key` (such as a CI run's id) so that a second start of your program gets the
         same evaluation.
         """
-        fields = evaluation_fields(dataset, asked)
+        fields = build_evaluation_fields(dataset, choices)
         wait, key = fields.pop("wait", None), fields.pop("idempotency_key", None)
         return self._submit(Evaluation, fields, wait=wait or 0, key=key)
 
     def evaluation(self, id: str) -> Evaluation:
-        return self._get(Evaluation, run_path(Evaluation, id))
+        return self._get(Evaluation, build_run_path(Evaluation, id))
 
     def evaluations(
         self,
@@ -57,7 +62,12 @@ class EvaluationCalls(Calls):
         page_size: int | None = None,
     ) -> Listing[Evaluation]:
         """The evaluations that match, fetched page by page during the iteration."""
-        params = {"dataset": dataset, "status": status, "limit": page_size, **label_params(labels)}
+        params = {
+            "dataset": dataset,
+            "status": status,
+            "limit": page_size,
+            **build_label_params(labels),
+        }
         return self._list(Evaluation, "evaluations", Evaluation.PLACE, **params)
 
     def wait(
@@ -67,17 +77,17 @@ class EvaluationCalls(Calls):
 
         `on_change` is called with the first state that is seen and with each changed state.
         """
-        path = run_path(Evaluation, id)
+        path = build_run_path(Evaluation, id)
         return await_end(self._transport, Evaluation, path, timeout, on_change)
 
     def events(self, id: str, last_event_id: str | None = None) -> Generator[Event, None, None]:
         """An evaluation's events, each once, until its end; only those after `last_event_id`."""
-        path = f"{run_path(Evaluation, id)}/events"
+        path = f"{build_run_path(Evaluation, id)}/events"
         return hear_events(self._transport, path, last_event_id)
 
     def cancel(self, id: str) -> Evaluation:
         """Stop an evaluation; one that has ended stays as it is."""
-        return self._change(Evaluation, "POST", f"{run_path(Evaluation, id)}/cancel")
+        return self._change(Evaluation, "POST", f"{build_run_path(Evaluation, id)}/cancel")
 
     def change(
         self, id: str, *, labels: Mapping[str, str | None] | None = None, note: str | None = None
@@ -90,15 +100,15 @@ class EvaluationCalls(Calls):
             fields["note"] = note or None
         if not fields:
             raise InvalidArgument("expected labels or a note, found neither")
-        return self._change(Evaluation, "PATCH", run_path(Evaluation, id), fields)
+        return self._change(Evaluation, "PATCH", build_run_path(Evaluation, id), fields)
 
     def delete_evaluation(self, id: str) -> None:
         """Delete an evaluation that has ended and that nothing unfinished needs."""
-        self._delete(run_path(Evaluation, id))
+        self._delete(build_run_path(Evaluation, id))
 
     def pregen(self, id: str) -> Scores:
         """All pre-gen scores of an evaluation, by name."""
-        return Scores(self._get(PregenScores, f"{run_path(Evaluation, id)}/pregen").scores)
+        return Scores(self._get(PregenScores, f"{build_run_path(Evaluation, id)}/pregen").scores)
 
     def captions(
         self,
@@ -119,7 +129,7 @@ class EvaluationCalls(Calls):
         return self._list(
             Caption,
             f"captions of {id}",
-            _captions_path(id),
+            _build_captions_path(id),
             sort=sort,
             search=search,
             image=image,
@@ -130,23 +140,23 @@ class EvaluationCalls(Calls):
 
     def captions_csv(self, id: str) -> str:
         """An evaluation's captions with their scores, as CSV."""
-        request = HttpRequest("GET", _captions_path(id), headers={"Accept": "text/csv"})
+        request = HttpRequest("GET", _build_captions_path(id), headers={"Accept": "text/csv"})
         return self._transport.send(request, most=CSV_BYTES).content.decode("utf-8")
 
     def captions_coco(self, id: str) -> list[dict[str, Any]]:
         """An evaluation's captions in the format of COCO's results files."""
-        return self._get(CocoResults, _captions_path(id), format="coco").root
+        return self._get(CocoResults, _build_captions_path(id), format="coco").root
 
     def tokens(self, id: str, image: str) -> Tokens:
         """The model's log-probability and rank of each word of an image's references; and what the
         evaluation's `tokens` asked for besides.
         """
-        return self._get(Tokens, f"{run_path(Evaluation, id)}/tokens/{segment(image)}")
+        return self._get(Tokens, f"{build_run_path(Evaluation, id)}/tokens/{quote_segment(image)}")
 
     def metrics(self) -> list[Metric]:
         """All metrics that the service knows."""
         return list(self._list(Metric, "metrics", "/v1/metrics"))
 
 
-def _captions_path(id_: str) -> str:
-    return f"{run_path(Evaluation, id_)}/captions"
+def _build_captions_path(id_: str) -> str:
+    return f"{build_run_path(Evaluation, id_)}/captions"

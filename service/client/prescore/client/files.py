@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from prescore.client.listing import Listing
+from prescore.client.lists import Listing
 from prescore.client.requests import Calls
 from prescore.http import uploads
 from prescore.http.downloads import fetch_picture
-from prescore.http.transport import HttpRequest, segment
-from prescore.http.uploads import Progress, dataset_path
+from prescore.http.transport import HttpRequest, quote_segment
+from prescore.http.uploads import Progress, build_dataset_path
 from prescore.models import Checkpoint, Columns, Dataset, References
-from prescore.names import check_dataset
+from prescore.names import check_dataset_name
 
 _FETCH_SECONDS = 1500  # 10 minutes to fetch, 10 to judge, and time to store
 
@@ -22,14 +22,14 @@ class FileCalls(Calls):
         return uploads.upload_checkpoint(self._transport, Path(path), progress)
 
     def has_checkpoint(self, digest: str) -> bool:
-        return uploads.is_stored(self._transport, _checkpoint_path(digest))
+        return uploads.is_stored(self._transport, _build_checkpoint_path(digest))
 
     def checkpoint(self, digest: str) -> Checkpoint:
-        return self._get(Checkpoint, _checkpoint_path(digest))
+        return self._get(Checkpoint, _build_checkpoint_path(digest))
 
     def delete_checkpoint(self, digest: str) -> None:
         """Delete a checkpoint; the scores of evaluations that have ended stay."""
-        self._delete(_checkpoint_path(digest))
+        self._delete(_build_checkpoint_path(digest))
 
     # Columns
 
@@ -38,15 +38,15 @@ class FileCalls(Calls):
         return uploads.upload_columns(self._transport, Path(path), progress)
 
     def has_columns(self, digest: str) -> bool:
-        return uploads.is_stored(self._transport, _columns_path(digest))
+        return uploads.is_stored(self._transport, _build_columns_path(digest))
 
     def columns(self, digest: str) -> Columns:
         """Facts about stored columns."""
-        return self._get(Columns, _columns_path(digest))
+        return self._get(Columns, _build_columns_path(digest))
 
     def delete_columns(self, digest: str) -> None:
         """Delete columns; the scores of evaluations that have ended stay."""
-        self._delete(_columns_path(digest))
+        self._delete(_build_columns_path(digest))
 
     # Datasets
 
@@ -71,33 +71,35 @@ class FileCalls(Calls):
         """Let the service fetch a dataset's tar from a URL, as a new version of `name`; `digest`
         is the tar's SHA-256. Refused unless its operator allows that.
         """
-        check_dataset(name)
-        path, fields = f"{dataset_path(name)}/fetch", {"url": url, "digest": digest}
+        check_dataset_name(name)
+        path, fields = f"{build_dataset_path(name)}/fetch", {"url": url, "digest": digest}
         return self._change(Dataset, "POST", path, fields, hold=_FETCH_SECONDS)
 
     def show_pictures(self, name: str, *, shown: bool = True) -> Dataset:
         """Let everybody who reaches the service look at a version's pictures, or nobody any more:
         of the latest one, or of `name@version`.
         """
-        return self._change(Dataset, "PATCH", dataset_path(name), {"pictures_shown": shown})
+        return self._change(Dataset, "PATCH", build_dataset_path(name), {"pictures_shown": shown})
 
     def image(self, name: str, image: str, size: int = 320) -> bytes:
         """An image's picture as WebP, whose longer side has at most `size` pixels (320 or 960). The
         first time that somebody asks it is made, which takes some seconds.
         """
         params = {"size": str(size)}
-        return fetch_picture(self._transport, HttpRequest("GET", _image_path(name, image), params))
+        return fetch_picture(
+            self._transport, HttpRequest("GET", _build_image_path(name, image), params)
+        )
 
     def references(self, dataset: str, image: str) -> References:
         """People's captions of an image of `name` or `name@version`."""
-        return self._get(References, f"{_image_path(dataset, image)}/references")
+        return self._get(References, f"{_build_image_path(dataset, image)}/references")
 
     def datasets(self) -> Listing[Dataset]:
         return self._list(Dataset, "datasets", "/v1/datasets")
 
     def dataset(self, name: str) -> Dataset:
         """A dataset by `name` (its latest version) or `name@version`."""
-        return self._get(Dataset, dataset_path(name))
+        return self._get(Dataset, build_dataset_path(name))
 
     def fetch_captions(self, name: str, path: str | Path) -> None:
         """Download the captions.jsonl of a dataset, `name` or `name@version`, to `path`. It is kept
@@ -107,16 +109,16 @@ class FileCalls(Calls):
 
     def delete_dataset(self, name: str) -> None:
         """Delete `name@version`, or all versions of `name`, on which there are no runs."""
-        self._delete(dataset_path(name))
+        self._delete(build_dataset_path(name))
 
 
-def _checkpoint_path(digest: str) -> str:
-    return f"/v1/checkpoints/{segment(digest)}"
+def _build_checkpoint_path(digest: str) -> str:
+    return f"/v1/checkpoints/{quote_segment(digest)}"
 
 
-def _columns_path(digest: str) -> str:
-    return f"/v1/columns/{segment(digest)}"
+def _build_columns_path(digest: str) -> str:
+    return f"/v1/columns/{quote_segment(digest)}"
 
 
-def _image_path(dataset: str, image: str) -> str:
-    return f"{dataset_path(dataset)}/images/{segment(image)}"
+def _build_image_path(dataset: str, image: str) -> str:
+    return f"{build_dataset_path(dataset)}/images/{quote_segment(image)}"

@@ -3,10 +3,9 @@
 
 from collections.abc import Sequence
 
-from prescore.client.bodies import checked_names, without_none
-from prescore.client.listing import Listing
-from prescore.client.requests import Calls
-from prescore.http.transport import segment
+from prescore.client.lists import Listing
+from prescore.client.requests import Calls, check_names, drop_none
+from prescore.http.transport import quote_segment
 from prescore.models import Change, Key, Label, Me, Queue, Webhook, WebhookSecret, Worker
 from prescore.models.evaluations import LabelList
 from prescore.models.workers_and_queues import QueueList, WorkerList
@@ -25,8 +24,8 @@ class TeamCalls(Calls):
         "verdict.passed", "verdict.failed", "verdict.undecided", "verdict.not_comparable".
         `format`: "standard" or "slack". Not repeated after a failure, since that could make two.
         """
-        fields = {"url": url, "events": checked_names("events", events), "format": format}
-        return self._change(WebhookSecret, "POST", WEBHOOKS, without_none(fields), once=True)
+        fields = {"url": url, "events": check_names("events", events), "format": format}
+        return self._change(WebhookSecret, "POST", WEBHOOKS, drop_none(fields), once=True)
 
     def webhooks(self) -> Listing[Webhook]:
         """Your team's webhooks, the latest first."""
@@ -34,23 +33,23 @@ class TeamCalls(Calls):
 
     def webhook(self, id: str) -> Webhook:
         """A webhook: whether it is active, what waits, and what went wrong the last times."""
-        return self._get(Webhook, _webhook_path(id))
+        return self._get(Webhook, _build_webhook_path(id))
 
     def rotate_webhook(self, id: str) -> WebhookSecret:
         """Give a webhook another secret; for a day messages are signed by both. Not repeated after
         a failure: rotate again if the answer was lost.
         """
-        return self._change(WebhookSecret, "POST", f"{_webhook_path(id)}/rotate", once=True)
+        return self._change(WebhookSecret, "POST", f"{_build_webhook_path(id)}/rotate", once=True)
 
     def test_webhook(self, id: str) -> Webhook:
         """Let the event webhook.test be sent, once, within seconds: `delivered_at` or `errors` of
         `webhook(id)` then tell what came of it.
         """
-        return self._change(Webhook, "POST", f"{_webhook_path(id)}/test")
+        return self._change(Webhook, "POST", f"{_build_webhook_path(id)}/test")
 
     def delete_webhook(self, id: str) -> None:
         """Delete a webhook, with the messages that wait for it."""
-        self._delete(_webhook_path(id))
+        self._delete(_build_webhook_path(id))
 
     def me(self) -> Me:
         """Your team, what your key allows, and how much of its limits is used."""
@@ -79,5 +78,5 @@ class TeamCalls(Calls):
         return tuple(self._get(WorkerList, "/v1/workers").items)
 
 
-def _webhook_path(id_: str) -> str:
-    return f"{WEBHOOKS}/{segment(id_)}"
+def _build_webhook_path(id_: str) -> str:
+    return f"{WEBHOOKS}/{quote_segment(id_)}"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from prescore import foreign
-from prescore import names as near
 from prescore.errors import InvalidArgument
 from prescore.files import tables
-from prescore.files.reading import readable
+from prescore.files.bodies import translate_read_errors
+from prescore.names import suggest_name
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv"})
 MOST_BYTES = 1 << 30
@@ -26,7 +26,7 @@ _FIELDS = frozenset({*_IMAGE, "caption"})
 _NO_OUTPUTS = frozenset({"annotations", "images", "references", "sentences"})
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read_captions(path: Path) -> list[dict[str, str]]:
     """Read captions from a file of any of these formats:
 
     [{"image" or "image_id": "1.jpg", "caption": "a dog"}, …]      COCO's results
@@ -34,44 +34,44 @@ def read(path: Path) -> list[dict[str, str]]:
     {"image": "1.jpg", "caption": "a dog"}                         one on each line
     image,caption                                      CSV: with commas, semicolons or tabs
     """
-    text = text_of(path)
+    text = read_text(path)
     try:
-        return normalized(_items(path, text))
+        return normalize_captions(_parse_items(path, text))
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}, {error}") from None
 
 
 def looks_like_captions(path: Path) -> bool:
-    with readable(path):
-        found = foreign.of_path(path)
-    return _may_be(found) or path.suffix.lower() in SUFFIXES
+    with translate_read_errors(path):
+        format_ = foreign.of_path(path)
+    return _may_be_captions(format_) or path.suffix.lower() in SUFFIXES
 
 
-def normalized(
+def normalize_captions(
     items: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]],
 ) -> list[dict[str, str]]:
     """Captions as a list, by image, or in a file."""
     if isinstance(items, str | Path):
-        return read(Path(items))
+        return read_captions(Path(items))
     if isinstance(items, Mapping):
-        items = _dictionary(items)
-    return [_item(f"item {number}", item) for number, item in enumerate(items, start=1)]
+        items = _parse_dictionary(items)
+    return [_check_item(f"item {number}", item) for number, item in enumerate(items, start=1)]
 
 
-def _may_be(found: foreign.Format | None) -> bool:
-    return found is not None and (found.is_text or found is foreign.UTF16)
+def _may_be_captions(format_: foreign.Format | None) -> bool:
+    return format_ is not None and (format_.is_text or format_ is foreign.UTF16)
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file, of at most `MOST_BYTES`."""
-    with readable(path):
-        found = foreign.of_path(path)
-        if found is not None and not _may_be(found):
-            raise InvalidArgument(f"{path}: {foreign.refusal(found, foreign.CAPTIONS)}")
+    with translate_read_errors(path):
+        format_ = foreign.of_path(path)
+        if format_ is not None and not _may_be_captions(format_):
+            raise InvalidArgument(f"{path}: {foreign.refusal(format_, foreign.CAPTIONS)}")
         if (size := path.stat().st_size) > MOST_BYTES:
             raise InvalidArgument(f"{path}: expected at most {MOST_BYTES} bytes, found {size}")
         try:
-            return path.read_text(encoding="utf-16" if found is foreign.UTF16 else "utf-8-sig")
+            return path.read_text(encoding="utf-16" if format_ is foreign.UTF16 else "utf-8-sig")
         except UnicodeDecodeError as error:
             raise InvalidArgument(
                 f"{path} is not text in {error.encoding.upper()}: byte {error.start + 1} is wrong: "
@@ -79,26 +79,26 @@ def text_of(path: Path) -> str:
             ) from None
 
 
-def _items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
+def _parse_items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
     if not text.strip():
-        raise InvalidArgument(_no_captions(text))
+        raise InvalidArgument(_describe_text(text))
     suffix = path.suffix.lower()
     is_json = text.lstrip()[:1] in ("[", "{")
     if suffix in (".jsonl", ".ndjson") or (is_json and has_lines(text)):
-        return _lines(text)
-    if not is_json and (suffix in (".csv", ".tsv") or tables.is_one(text)):
-        return tables.read(text)
+        return _parse_lines(text)
+    if not is_json and (suffix in (".csv", ".tsv") or tables.is_table(text)):
+        return tables.read_table(text)
     if not is_json and suffix != ".json":
-        raise InvalidArgument(_no_captions(text))
-    read_ = json_of(text, "the file")
-    if isinstance(read_, dict):
-        return _dictionary(read_)
-    if not isinstance(read_, list):
-        raise InvalidArgument(f"expected captions, found {_kind(read_)}")
-    return read_
+        raise InvalidArgument(_describe_text(text))
+    value = parse_json(text, "the file")
+    if isinstance(value, dict):
+        return _parse_dictionary(value)
+    if not isinstance(value, list):
+        raise InvalidArgument(f"expected captions, found {_describe_value(value)}")
+    return value
 
 
-def _no_captions(text: str) -> str:
+def _describe_text(text: str) -> str:
     first = text.strip()[:BEGINNING].partition("\n")[0]
     found = f"a text that begins with {first.strip()!r}" if first else "an empty file"
     return (
@@ -108,66 +108,66 @@ def _no_captions(text: str) -> str:
 
 
 def has_lines(text: str) -> bool:
-    """Whether each line is an object of its own."""
+    """Check that each line is an object of its own."""
     first, _, rest = text.lstrip().partition("\n")
     return first.rstrip().endswith("}") and rest.lstrip().startswith("{")
 
 
-def _lines(text: str) -> Iterator[Mapping[str, Any]]:
+def _parse_lines(text: str) -> Iterator[Mapping[str, Any]]:
     # Not splitlines: a caption may contain U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield _item(f"line {number}", json_of(line, f"line {number}"))
+            yield _check_item(f"line {number}", parse_json(line, f"line {number}"))
 
 
-def _dictionary(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _parse_dictionary(items: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Pycocoevalcap's dictionaries of results: a list of one caption for each image."""
-    if words := sorted(_NO_OUTPUTS & found.keys()):
+    if words := sorted(_NO_OUTPUTS & items.keys()):
         raise InvalidArgument(
             f"expected captions by image, found an object with {words[0]!r}, as datasets have: "
             "COCO's annotations become a dataset with `prescore convert coco`, Karpathy's with "
             "`prescore convert karpathy`"
         )
-    if "caption" in found and found.keys() & {"image", "image_id"}:
-        yield found  # the only line of JSON Lines
+    if "caption" in items and items.keys() & {"image", "image_id"}:
+        yield items  # the only line of JSON Lines
         return
-    for image, said in found.items():
-        yield {"image": image, "caption": _only(image, said)}
+    for image, caption in items.items():
+        yield {"image": image, "caption": _unwrap_caption(image, caption)}
 
 
-def _only(image: str, said: Any) -> Any:
+def _unwrap_caption(image: str, value: Any) -> Any:
     place = f"image {image!r:.100}"
-    if isinstance(said, list):
-        if len(said) != 1:
+    if isinstance(value, list):
+        if len(value) != 1:
             raise InvalidArgument(
-                f"{place}: expected one caption, found {len(said)}; which one is the model's? "
+                f"{place}: expected one caption, found {len(value)}; which one is the model's? "
                 "(references become a dataset with `prescore convert references`)"
             )
-        said = said[0]
-    if isinstance(said, Mapping):
-        found = _found(said, said.get("caption"), "caption")
-        said = said.get("caption")
+        value = value[0]
+    if isinstance(value, Mapping):
+        wrong = _describe_found(value, value.get("caption"), "caption")
+        value = value.get("caption")
     else:
-        found = _kind(said)
-    if not isinstance(said, str):
-        raise InvalidArgument(f'{place}: expected ["a caption"], found {found}')
-    return said
+        wrong = _describe_value(value)
+    if not isinstance(value, str):
+        raise InvalidArgument(f'{place}: expected ["a caption"], found {wrong}')
+    return value
 
 
-def json_of(text: str, place: str) -> Any:
+def parse_json(text: str, place: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=_build_object)
     except InvalidArgument as error:
         raise InvalidArgument(f"{place}: {error}") from None
     except json.JSONDecodeError as error:
-        raise InvalidArgument(f"{place} is not JSON: {_where(error)}") from None
+        raise InvalidArgument(f"{place} is not JSON: {_describe_error(error)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidArgument(f"{place} is not JSON: {error}") from None
 
 
-def _where(error: json.JSONDecodeError) -> str:
-    """What is wrong, and where. A text in one line is mostly a line of a file, which has another
-    number there: it is told by its column.
+def _describe_error(error: json.JSONDecodeError) -> str:
+    """Describe what is wrong, and its place. A text in one line is mostly a line of a file, which
+    has another number there: its column is given.
     """
     rest = error.doc[error.pos :]
     if not rest.strip() or error.msg.startswith("Unterminated string"):
@@ -176,52 +176,74 @@ def _where(error: json.JSONDecodeError) -> str:
     return f"{error.msg} at {line}column {error.colno}"
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidArgument(f"expected each name once, found {twice!r:.100} twice")
-    return found
+    return fields
 
 
-def _item(place: str, item: Any) -> dict[str, str]:
+def _check_item(place: str, item: Any) -> dict[str, str]:
     if not isinstance(item, Mapping):
-        raise InvalidArgument(f"{place}: expected an object, found {_kind(item)}")
+        raise InvalidArgument(f"{place}: expected an object, found {_describe_value(item)}")
     image, identity = item.get("image"), item.get("image_id")
     if image is not None and identity is not None:
         raise InvalidArgument(f'{place}: expected "image" or "image_id", found both')
     image = identity if image is None else image
     if isinstance(image, bool) or not isinstance(image, str | int):
         expected = 'expected "image" or "image_id", a text or a whole number'
-        raise InvalidArgument(f"{place}: {expected}, found {_found(item, image, *_IMAGE)}")
+        raise InvalidArgument(f"{place}: {expected}, found {_describe_found(item, image, *_IMAGE)}")
     caption = item.get("caption")
     if not isinstance(caption, str):
-        found = _found(item, caption, "caption")
-        raise InvalidArgument(f'{place}: expected "caption", a text, found {found}')
+        wrong = _describe_found(item, caption, "caption")
+        raise InvalidArgument(f'{place}: expected "caption", a text, found {wrong}')
     return {"image": str(image), "caption": caption}
 
 
-def _found(item: Mapping[Any, Any], value: Any, *wanted: str) -> str:
+def _describe_found(item: Mapping[Any, Any], value: Any, *wanted: str) -> str:
     """A wrong value; where there is none, the fields that are there, with the one that was probably
     meant.
     """
     if not item:
         return "nothing"
     if value is not None or item.keys() & {*wanted}:
-        return _kind(value)
+        return _describe_value(value)
     names = [repr(str(name)[:BEGINNING]) for name in list(item)[:_NAMED]]
-    told = f"nothing; it has {', '.join(names)}" + ", …" * (len(item) > _NAMED)
+    description = f"nothing; it has {', '.join(names)}" + ", …" * (len(item) > _NAMED)
     others = [str(name) for name in item if name not in _FIELDS][:_NAMED]
-    questions = (near.hint(name, wanted) for name in others)
+    questions = (suggest_name(name, wanted) for name in others)
     question = next(filter(None, questions), "")
-    return f"{told}; {question}" if question else told
+    return f"{description}; {question}" if question else description
 
 
-def _kind(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A value in JSON's terms."""
     if value is None:
         return "null"
     if isinstance(value, str):
         return f"the text {value!r:.60}"
     return f"{json.dumps(value, default=repr):.60}"
+
+
+def read_judgements(path: Path) -> list[dict[str, Any]]:
+    """Read people's judgements of captions, an object on each line, as `prescore judge` does; the
+    service checks what is in them.
+    """
+    judgements = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line, f"line {number}")
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{path}, {error}") from None
+        if not isinstance(value, Mapping):
+            raise InvalidArgument(
+                f"{path}, line {number}: expected an object, found {str(value)[:60]!r}"
+            )
+        judgements.append(dict(value))
+    if not judgements:
+        raise InvalidArgument(f"{path}: expected a line for each judgement, found none")
+    return judgements

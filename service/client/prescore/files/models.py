@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from prescore import foreign, plain_text
 from prescore.errors import InvalidArgument
 from prescore.files import tars
-from prescore.files.reading import Body, check_checkpoint, file_body, readable
+from prescore.files.bodies import Body, check_checkpoint, file_body, translate_read_errors
 
 _TENSORS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _OF_TRANSFORMERS, _TOKENIZER = "config.json", "tokenizer.json"
@@ -29,14 +29,15 @@ _ZIP = b"PK"
 _log = logging.getLogger("prescore")
 
 
-def check(path: Path) -> None:
-    """Raise for what is known to be neither a checkpoint nor a package of one."""
-    names = _inner_names(path)
+def check_model(path: Path) -> None:
+    """Raise if the file or folder is known to be neither a checkpoint nor a package of one."""
+    names = _list_file_names(path)
     mark = next((mark for mark in MARKS if mark in names), None)
     if mark is None:
         _check_folder(path)
         check_checkpoint(path)
-    if mark == _OF_TRANSFORMERS and not (_TOKENIZER in names and _has_weights(names)):
+    has_weights = any(name.endswith(".safetensors") for name in names)
+    if mark == _OF_TRANSFORMERS and not (_TOKENIZER in names and has_weights):
         raise InvalidArgument(
             f"{path}: expected {_TOKENIZER} and model.safetensors beside {mark}, as "
             "save_pretrained of model, tokenizer and image processor writes them; found "
@@ -51,8 +52,8 @@ def _check_model_type(path: Path) -> None:
     configuration the service tells.
     """
     try:
-        with readable(path):
-            config = json.loads(_config(path))
+        with translate_read_errors(path):
+            config = json.loads(_read_config(path))
     except (ValueError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
         return
     if isinstance(config, dict):
@@ -61,12 +62,12 @@ def _check_model_type(path: Path) -> None:
             raise InvalidArgument(f"{path}: {_OF_TRANSFORMERS}: {refusal}")
 
 
-def _config(path: Path) -> bytes:
+def _read_config(path: Path) -> bytes:
     """config.json of a model: a folder, or a tar or a zip of one."""
     if path.is_dir():
         with (path / _OF_TRANSFORMERS).open("rb") as stream:
             return stream.read(_MOST_JSON)
-    inside = (name for name in _names(path) if PurePosixPath(name).name == _OF_TRANSFORMERS)
+    inside = (name for name in _list_members(path) if PurePosixPath(name).name == _OF_TRANSFORMERS)
     name = min(inside, key=len)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
@@ -78,8 +79,8 @@ def _config(path: Path) -> bytes:
 
 def _check_folder(path: Path) -> None:
     """Raise for a folder in which there is nothing that may be a model."""
-    found = foreign.of_path(path) if path.is_dir() else None
-    if found is not None and found.what == "a folder":
+    format_ = foreign.of_path(path) if path.is_dir() else None
+    if format_ is not None and format_.what == "a folder":
         *marks, last = MARKS
         raise InvalidArgument(
             f"{path}: expected a model: found a folder with no .safetensors file, no "
@@ -89,43 +90,39 @@ def _check_folder(path: Path) -> None:
 
 
 def is_package(path: Path) -> bool:
-    return not MARKS.keys().isdisjoint(_inner_names(path))
+    return not MARKS.keys().isdisjoint(_list_file_names(path))
 
 
-def _has_weights(names: Iterable[str]) -> bool:
-    return any(name.endswith(".safetensors") for name in names)
-
-
-def _inner_names(path: Path) -> set[str]:
+def _list_file_names(path: Path) -> set[str]:
     """The names of files without the folders that they are in."""
-    with readable(path):
-        return {PurePosixPath(name).name for name in _names(path)}
+    with translate_read_errors(path):
+        return {PurePosixPath(name).name for name in _list_members(path)}
 
 
-def body(path: Path) -> Body:
-    check(path)
+def build_body(path: Path) -> Body:
+    check_model(path)
     if not path.is_dir():
         return file_body(path)
     names = [each.name for each in path.iterdir() if each.is_file()]
     endings = next(MARKS[mark] for mark in MARKS if mark in names)
-    sent = [name for name in names if PurePosixPath(name).suffix in endings]
-    if others := sorted({*names} - {*sent}):
+    names_sent = [name for name in names if PurePosixPath(name).suffix in endings]
+    if others := sorted({*names} - {*names_sent}):
         _log.warning("left out of the package: %s", plain_text.quoted(", ".join(others[:5])))
-    return tars.body({name: path / name for name in sent})
+    return tars.build_body({name: path / name for name in names_sent})
 
 
-def _names(path: Path) -> Iterable[str]:
+def _list_members(path: Path) -> Iterable[str]:
     """The names of a folder's, a tar's or a zip's files; none of another file."""
     if path.is_dir():
         return [each.name for each in path.iterdir()]
     with path.open("rb") as stream:
         is_zip = stream.read(len(_ZIP)) == _ZIP
-    found = foreign.of_path(path)
+    format_ = foreign.of_path(path)
     try:
         if is_zip:
             with zipfile.ZipFile(path) as archive:
                 return archive.namelist()
-        if found is not None and found.is_package:
+        if format_ is not None and format_.is_package:
             with tarfile.open(path, "r:") as archive:
                 return archive.getnames()
     except (tarfile.TarError, zipfile.BadZipFile, ValueError):

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from prescore.counts import counted
 from prescore.errors import InvalidArgument
-from prescore.names import near
+from prescore.names import find_near_names
+from prescore.plain_text import format_count
 
 SEPARATORS = ",;\t"
 IMAGES = ("image", "image_id")
@@ -26,45 +26,51 @@ _MEANT = {  # what other programs call them
 _IMAGE = re.compile(r"\S+\.(bmp|gif|jpe?g|png|tiff?|webp)", re.IGNORECASE)
 
 
-def is_one(text: str) -> bool:
-    """Whether a text begins with the heading of a table of captions."""
-    return any(_is_right(_cells(text, separator)) for separator in SEPARATORS)
+def is_table(text: str) -> bool:
+    """Check that a text begins with the heading of a table of captions."""
+    return any(_is_right(_split_heading(text, separator)) for separator in SEPARATORS)
 
 
-def read(text: str) -> Iterator[Mapping[str, Any]]:
-    separator = _separator(text)
+def read_table(text: str) -> Iterator[Mapping[str, Any]]:
+    separator = _choose_separator(text)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
-        heading = _named(next(rows, []))
-        image, caption = _columns(heading)
+        heading = _normalize_names(next(rows, []))
+        image, caption = _find_columns(heading)
         for row in rows:
             if not row:
                 continue
             if len(row) != len(heading):
-                raise InvalidArgument(_uneven(rows.line_num, heading, row, separator))
+                raise InvalidArgument(_describe_uneven(rows.line_num, heading, row, separator))
             yield {"image": row[image], "caption": row[caption]}
     except csv.Error as error:
         raise InvalidArgument(f"line {rows.line_num}: not CSV: {error}") from None
 
 
-def unused(text: str) -> str:
+def describe_unused(text: str) -> str:
     """The columns of a table that `read` leaves out, to be shown."""
-    left = [name for name in _cells(text, _separator(text)) if name not in (*IMAGES, CAPTION)]
-    return _shown(left) if left else ""
+    left = [
+        name
+        for name in _split_heading(text, _choose_separator(text))
+        if name not in (*IMAGES, CAPTION)
+    ]
+    return _show_names(left) if left else ""
 
 
-def _separator(text: str) -> str:
-    """That with which the heading is right, or else has the most columns."""
-    return max(SEPARATORS, key=lambda one: (_is_right(found := _cells(text, one)), len(found)))
+def _choose_separator(text: str) -> str:
+    """Choose the separator with which the heading is right, or else has the most columns."""
+    return max(
+        SEPARATORS, key=lambda one: (_is_right(found := _split_heading(text, one)), len(found))
+    )
 
 
-def _cells(text: str, separator: str) -> list[str]:
+def _split_heading(text: str, separator: str) -> list[str]:
     """The names in the heading."""
     first = text[:HEADING_CHARACTERS].lstrip("\r\n").partition("\n")[0]
-    return _named(next(csv.reader([first], delimiter=separator), []))
+    return _normalize_names(next(csv.reader([first], delimiter=separator), []))
 
 
-def _named(row: Sequence[str]) -> list[str]:
+def _normalize_names(row: Sequence[str]) -> list[str]:
     return [name.strip().lower() for name in row]
 
 
@@ -72,34 +78,38 @@ def _is_right(heading: Sequence[str]) -> bool:
     return heading.count(CAPTION) == 1 and sum(map(heading.count, IMAGES)) == 1
 
 
-def _columns(heading: list[str]) -> tuple[int, int]:
+def _find_columns(heading: list[str]) -> tuple[int, int]:
     """The places of the image's name and of the caption."""
     if not _is_right(heading):
-        raise InvalidArgument(f"line 1: expected {WANTED}, found {_shown(heading)}{_hint(heading)}")
+        raise InvalidArgument(
+            f"line 1: expected {WANTED}, found {_show_names(heading)}{_suggest_heading(heading)}"
+        )
     return heading.index(next(one for one in IMAGES if one in heading)), heading.index(CAPTION)
 
 
-def _shown(heading: Sequence[str]) -> str:
+def _show_names(heading: Sequence[str]) -> str:
     if not any(heading):
         return "none"
     shown = ", ".join(f"{name!r:.60}" for name in heading[:MOST_SHOWN])
     return shown + (f" and {len(heading) - MOST_SHOWN} more" * (len(heading) > MOST_SHOWN))
 
 
-def _hint(heading: Sequence[str]) -> str:
-    """What to do: a heading where there is none, other names where some are nearly right."""
+def _suggest_heading(heading: Sequence[str]) -> str:
+    """Suggest a heading where there is none, other names where some are nearly right."""
     if any(map(_IMAGE.fullmatch, heading)):
         return ": write a line with the names of the columns above it, such as image,caption"
-    found = {name: _meant(name) for name in heading if name not in (*IMAGES, CAPTION)}
-    told = [f"{name!r:.60} {meant}" for name, meant in found.items() if meant]
-    return f": name {' and '.join(told)}" if told else ""
+    meanings = {name: _suggest_column(name) for name in heading if name not in (*IMAGES, CAPTION)}
+    advice = [f"{name!r:.60} {meant}" for name, meant in meanings.items() if meant]
+    return f": name {' and '.join(advice)}" if advice else ""
 
 
-def _meant(name: str) -> str:
-    return _MEANT.get(name) or next(iter(near(name, (*IMAGES, CAPTION))), "")
+def _suggest_column(name: str) -> str:
+    return _MEANT.get(name) or next(iter(find_near_names(name, (*IMAGES, CAPTION))), "")
 
 
-def _uneven(line: int, heading: Sequence[str], row: Sequence[str], separator: str) -> str:
-    told = f"line {line}: expected {counted(len(heading), 'cell')}, found {len(row)}"
+def _describe_uneven(line: int, heading: Sequence[str], row: Sequence[str], separator: str) -> str:
+    problem = f"line {line}: expected {format_count(len(heading), 'cell')}, found {len(row)}"
     more = len(row) > len(heading) and separator != "\t"
-    return f"{told}: a text with {separator!r} in it stands in double quotes" if more else told
+    return (
+        f"{problem}: a text with {separator!r} in it stands in double quotes" if more else problem
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prescore.errors import InvalidArgument
-from prescore.files.reading import Body, read_exactly, readable
+from prescore.files.bodies import Body, read_exactly, translate_read_errors
 
 END = bytes(2 * tarfile.BLOCKSIZE)
 
@@ -28,22 +28,22 @@ class _Member:
         return len(self.header) + self.size + self.padding
 
 
-def body(files: Mapping[str, Path]) -> Body:
+def build_body(files: Mapping[str, Path]) -> Body:
     """The files under these names."""
-    members = [_member(files[name], name) for name in sorted(files)]
+    members = [_build_member(files[name], name) for name in sorted(files)]
     size = sum(member.bytes_in_all for member in members) + len(END)
-    return Body(size, lambda start=0: _chunks(members, start))
+    return Body(size, lambda start=0: _read_chunks(members, start))
 
 
-def _chunks(members: Sequence[_Member], start: int) -> Iterator[bytes]:
+def _read_chunks(members: Sequence[_Member], start: int) -> Iterator[bytes]:
     """The tar's bytes from `start` on."""
     for member in members:
-        yield from filter(None, _of_member(member, start))
+        yield from filter(None, _read_member(member, start))
         start = max(0, start - member.bytes_in_all)
     yield END[start:]
 
 
-def _of_member(member: _Member, start: int) -> Iterator[bytes]:
+def _read_member(member: _Member, start: int) -> Iterator[bytes]:
     """Files that are before `start` are not read."""
     if start >= member.bytes_in_all:
         return
@@ -53,12 +53,12 @@ def _of_member(member: _Member, start: int) -> Iterator[bytes]:
     yield bytes(member.padding)[max(0, before - member.size) :]
 
 
-def _member(path: Path, name: str) -> _Member:
+def _build_member(path: Path, name: str) -> _Member:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidArgument(f"{name!r} is not a name in Unicode") from None
     info = tarfile.TarInfo(name)  # its times and owners are zero
-    with readable(path):
+    with translate_read_errors(path):
         info.size = path.stat().st_size
     return _Member(path, info.tobuf(tarfile.PAX_FORMAT, "utf-8"), info.size)

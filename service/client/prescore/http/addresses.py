@@ -1,4 +1,4 @@
-"""Where the service is: a checked URL, the headers of every request, and the networks of hosts."""
+"""The service's address: a checked URL, the headers of every request, and the networks of hosts."""
 
 import ipaddress
 import re
@@ -30,38 +30,42 @@ class Address:
 
     @classmethod
     def of(cls, url: str, key: str | None, patience: float) -> Self:
-        url = _plain_url(url)
+        url = _check_url(url)
         headers = {
             "User-Agent": f"prescore-client/{version('prescore-client')}",
             "Accept-Encoding": "gzip",
         }
         if key:
-            headers["Authorization"] = f"Bearer {plain_key(key)}"
+            headers["Authorization"] = f"Bearer {check_key(key)}"
             _check_secrecy(url)
         return cls(url, patience, headers)
 
     @property
-    def connecting(self) -> dict[str, Any]:
+    def client_options(self) -> dict[str, Any]:
         """Arguments of httpx.Client."""
-        found = {"base_url": self.url, "headers": self.headers, **connecting(self.url)}
+        options = {"base_url": self.url, "headers": self.headers, **build_client_options(self.url)}
         if self.socket is not None:
-            found["transport"] = httpx.HTTPTransport(uds=str(self.socket))
-        return found
+            options["transport"] = httpx.HTTPTransport(uds=str(self.socket))
+        return options
 
 
-def connecting(url: str) -> dict[str, Any]:
+def build_client_options(url: str) -> dict[str, Any]:
     """Arguments of httpx.Client for any URL: no redirect is followed, and no proxy is on the way to
     this machine.
     """
-    return {"verify": tls(), "follow_redirects": False, "trust_env": not is_here(url)}
+    return {
+        "verify": create_tls_context(),
+        "follow_redirects": False,
+        "trust_env": not is_here(url),
+    }
 
 
 @cache
-def tls() -> ssl.SSLContext:
+def create_tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()  # 40 ms, and the same for every client
 
 
-def _plain_url(text: str) -> str:
+def _check_url(text: str) -> str:
     """The URL without a trailing slash; a password or a query is refused, since errors show it."""
     expected = "expected a URL such as http://127.0.0.1:8000"
     try:
@@ -88,21 +92,21 @@ def is_here(url: str) -> bool:
 
 
 def is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent there."""
+    """Tell whether the address is private: nobody on the way can read the requests."""
     return httpx.URL(url).scheme == "https" or is_here(url)
 
 
-def networks_of(host: str) -> set[str]:
+def find_networks(host: str) -> set[str]:
     """The kinds of networks on which a host is and others are not; of a name, of all its addresses,
     none where it has none here.
     """
     with suppress(OSError, UnicodeError):
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        return {_network_of(str(at[0]).partition("%")[0]) for *_, at in found} - {""}
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return {_name_network(str(at[0]).partition("%")[0]) for *_, at in addresses} - {""}
     return set()
 
 
-def _network_of(text: str) -> str:
+def _name_network(text: str) -> str:
     """Empty for an address of the internet."""
     address = ipaddress.ip_address(text)
     address = getattr(address, "ipv4_mapped", None) or address
@@ -122,7 +126,7 @@ def _check_secrecy(url: str) -> None:
         )
 
 
-def plain_key(key: str) -> str:
+def check_key(key: str) -> str:
     key = key.strip()
     if not _KEY.fullmatch(key):  # checked here, since httpx's message would show the key
         raise InvalidArgument("expected a key of visible ASCII characters")

@@ -1,4 +1,4 @@
-"""Answers of the service: read within bounds, as models, or as the errors that they tell.
+"""Answers of the service: read within bounds, as models or as errors.
 
 A service, or what stands in its place, may be hostile: an answer that never ends, or that unpacks
 to a thousand times its size, is refused when the bound is reached and not after it was read.
@@ -53,7 +53,7 @@ class Reply:
     def parsed(self, model: type[M]) -> M:
         """The content as a model, which knows its origin."""
         # Not model_validate_json: it takes 100 times the bytes of a hostile answer.
-        with understood(self.service, model):
+        with translate_invalid(self.service, model):
             return model.model_validate(from_json(self.content), context=self.origin)
 
     @property
@@ -64,31 +64,33 @@ class Reply:
 
 
 @contextmanager
-def understood(service: str, model: type[BaseModel]) -> Iterator[None]:
-    """Raise what is no JSON, or not of this model, as an error of the service."""
+def translate_invalid(service: str, model: type[BaseModel]) -> Iterator[None]:
+    """Raise an error of the service for an answer that is no JSON, or not of this model."""
     try:
         yield
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = "/".join(map(str, first["loc"])) or "the body"
         what = f"expected a {model.__name__}, found in {place}: {first['msg']}"
-        raise not_prescore(service, what) from None
+        raise build_foreign_error(service, what) from None
     except ValueError as error:  # also of JSON that is nested too deeply
         what = f"expected a {model.__name__}, found in the body: Invalid JSON: {error}"
-        raise not_prescore(service, what) from None
+        raise build_foreign_error(service, what) from None
 
 
 def read_pieces(service: str, response: httpx.Response, most: float) -> Iterator[bytes]:
     """The body as it comes, unpacked, in small pieces; raises for more than `most` bytes."""
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding not in ("", "identity", "gzip"):  # a bomb may be packed twice
-        raise not_prescore(service, f"expected an answer as it is, or gzip, found {coding!r:.60}")
+        raise build_foreign_error(
+            service, f"expected an answer as it is, or gzip, found {coding!r:.60}"
+        )
     size = 0
     for unpacked in response.iter_bytes():
         size += len(unpacked)
         if size > most:
             what = f"expected an answer of at most {most} bytes, found a longer one"
-            raise not_prescore(service, what)
+            raise build_foreign_error(service, what)
         for start in range(0, len(unpacked), PIECE_BYTES):
             yield unpacked[start : start + PIECE_BYTES]
 
@@ -96,16 +98,16 @@ def read_pieces(service: str, response: httpx.Response, most: float) -> Iterator
 def read_content(service: str, response: httpx.Response, most: int) -> bytes:
     """The whole body."""
     until = time.monotonic() + ANSWER_SECONDS
-    found = bytearray()
+    content = bytearray()
     for piece in read_pieces(service, response, most):
-        found += piece
+        content += piece
         if time.monotonic() > until:
             what = f"expected a whole answer within {ANSWER_SECONDS:g} s, found a part"
-            raise not_prescore(service, what)
-    return bytes(found)
+            raise build_foreign_error(service, what)
+    return bytes(content)
 
 
-def not_prescore(service: str, what: str) -> ServiceError:
+def build_foreign_error(service: str, what: str) -> ServiceError:
     detail = f"{what}; is {service} a Prescore service?"
     return ServiceError(Problem(title="not an answer of Prescore", detail=detail))
 
@@ -114,17 +116,17 @@ def is_right(response: httpx.Response) -> bool:
     return response.is_success or response.status_code == HTTPStatus.NOT_MODIFIED
 
 
-def refusal(service: str, response: httpx.Response) -> Refused | ServiceError:
+def read_refusal(service: str, response: httpx.Response) -> Refused | ServiceError:
     """The error for an answer that is not right, whose body has not been read."""
     try:
         body = read_content(service, response, ERROR_BYTES)
     except (ServiceError, httpx.DecodingError):
         body = b""
     kind = Refused if response.is_client_error else ServiceError
-    return kind(_problem(response, body), retry_after(response))
+    return kind(_parse_problem(response, body), read_retry_after(response))
 
 
-def retry_after(response: httpx.Response) -> float | None:
+def read_retry_after(response: httpx.Response) -> float | None:
     """The header Retry-After, a number or a date, as seconds from now."""
     value = response.headers.get("Retry-After", "").strip()
     if re.fullmatch("[0-9]{1,9}", value):
@@ -139,16 +141,16 @@ def retry_after(response: httpx.Response) -> float | None:
     return max(0.0, seconds)
 
 
-def _problem(response: httpx.Response, body: bytes) -> Problem:
+def _parse_problem(response: httpx.Response, body: bytes) -> Problem:
     try:
         problem = Problem.model_validate(from_json(body))
     except ValueError:
-        problem = Problem(detail=_hint(response))
+        problem = Problem(detail=_advise(response))
     title = problem.title or response.reason_phrase
     return problem.model_copy(update={"status": response.status_code, "title": title})
 
 
-def _hint(response: httpx.Response) -> str:
+def _advise(response: httpx.Response) -> str:
     if response.is_redirect:
         # A POST would become a GET, and the key would be sent to another host.
         return "a redirect, which is not followed; use the URL that it leads to"

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from prescore.errors import InvalidArgument, ServiceError
-from prescore.http.answers import not_prescore
+from prescore.http.answers import build_foreign_error
 from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Problem
 
@@ -18,27 +18,27 @@ def fetch_file(
     """Download to `path`; an older file there stays until the new one is complete. Raises
     ServiceError where the content has another digest than `digest`.
     """
-    transport.repeat(lambda: _save(transport, request, path, digest))
+    transport.repeat(lambda: _save_file(transport, request, path, digest))
 
 
 def fetch_picture(transport: Transport, request: HttpRequest) -> bytes:
     """An image as WebP."""
     content = transport.send(request, most=PICTURE_BYTES).content
     if (content[:4], content[8:12]) != (b"RIFF", b"WEBP"):
-        raise not_prescore(transport.url, f"expected WebP, found {content[:12]!r}")
+        raise build_foreign_error(transport.url, f"expected WebP, found {content[:12]!r}")
     return content
 
 
-def _save(transport: Transport, request: HttpRequest, path: Path, digest: str | None) -> None:
+def _save_file(transport: Transport, request: HttpRequest, path: Path, digest: str | None) -> None:
     partial = path.with_name(path.name + ".partial")
-    found = hashlib.sha256()
+    content_digest = hashlib.sha256()
     try:
         with transport.opened(request) as response, partial.open("wb") as file:
             for piece in transport.pieces(response, DOWNLOAD_BYTES):
                 file.write(piece)
-                found.update(piece)
+                content_digest.update(piece)
         if digest is not None:
-            _check(digest, f"sha256:{found.hexdigest()}")
+            _check_digest(digest, f"sha256:{content_digest.hexdigest()}")
         partial.replace(path)
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
@@ -46,7 +46,7 @@ def _save(transport: Transport, request: HttpRequest, path: Path, digest: str | 
         partial.unlink(missing_ok=True)
 
 
-def _check(expected: str, found: str) -> None:
+def _check_digest(expected: str, found: str) -> None:
     if found != expected:
         detail = (
             f"expected the content {expected}, as the service describes it, found {found}; nothing "

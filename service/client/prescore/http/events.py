@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator
 import httpx
 
 from prescore.errors import PrescoreClientError, Unreachable
-from prescore.http.answers import not_prescore
-from prescore.http.retries import Backoff, passes
+from prescore.http.answers import build_foreign_error
+from prescore.http.retries import Backoff, may_pass
 from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Event
 
@@ -80,18 +80,18 @@ def hear_events(transport: Transport, path: str, last: str | None) -> Generator[
     while True:
         parser = EventParser(parser.retry)
         try:
-            with transport.opened(_request(path, last)) as response:
+            with transport.opened(_build_request(path, last)) as response:
                 if response.status_code == 204:
                     return
-                for event in _events(transport, response, parser):
-                    if not _seen(event.id, last):
+                for event in _read_events(transport, response, parser):
+                    if not _is_seen(event.id, last):
                         last = event.id or last
                         yield event
                     if event.name == LAST:
                         return
             raise Unreachable(transport.url, "the stream of events ended before the run did")
         except PrescoreClientError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             if parser.received:  # `patience` bounds the time without a byte, not the run
                 backoff = Backoff(transport.address.patience)
@@ -99,31 +99,33 @@ def hear_events(transport: Transport, path: str, last: str | None) -> Generator[
         transport.sleep(seconds)
 
 
-def _request(path: str, last: str | None) -> HttpRequest:
+def _build_request(path: str, last: str | None) -> HttpRequest:
     headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
     if last is not None:
         headers["Last-Event-ID"] = last
     return HttpRequest("GET", path, headers=headers, hold=QUIET_SECONDS)
 
 
-def _events(transport: Transport, response: httpx.Response, parser: EventParser) -> Iterator[Event]:
+def _read_events(
+    transport: Transport, response: httpx.Response, parser: EventParser
+) -> Iterator[Event]:
     """The events of one connection."""
-    found = response.headers.get("Content-Type", "")
-    if not found.startswith("text/event-stream"):
-        raise not_prescore(transport.url, f"expected events, found {found!r:.100}")
+    content_type = response.headers.get("Content-Type", "")
+    if not content_type.startswith("text/event-stream"):
+        raise build_foreign_error(transport.url, f"expected events, found {content_type!r:.100}")
     for chunk in transport.pieces(response, most=float("inf")):
         for id_, name, data in parser.feed(chunk):
             try:
                 yield Event(id=id_, name=name, data=json.loads(data))
             except (ValueError, RecursionError):
                 what = f"expected an event's data in JSON, found {data!r:.60}"
-                raise not_prescore(transport.url, what) from None
+                raise build_foreign_error(transport.url, what) from None
         if parser.held > EVENT_BYTES:
             what = f"expected events of at most {EVENT_BYTES} bytes, found a longer one"
-            raise not_prescore(transport.url, what)
+            raise build_foreign_error(transport.url, what)
 
 
-def _seen(id_: str, last: str | None) -> bool:
+def _is_seen(id_: str, last: str | None) -> bool:
     if last is None or not id_:
         return False
     if id_.isdecimal() and last.isdecimal():

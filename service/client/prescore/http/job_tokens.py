@@ -27,18 +27,18 @@ _SECONDS = 10.0
 _FROM_GITHUB = "a token for this job from GitHub"
 
 
-def is_there(environment: Mapping[str, str]) -> bool:
-    """Whether this is a CI job that can have a token."""
+def has_token(environment: Mapping[str, str]) -> bool:
+    """Check that this is a CI job that can have a token."""
     return bool(environment.get(GIVEN) or (environment.get(_URL) and environment.get(_PASSWORD)))
 
 
 def is_on_demand(environment: Mapping[str, str]) -> bool:
-    """Whether this job gets another token each time that it asks for one."""
-    return is_there(environment) and not environment.get(GIVEN)
+    """Check that this job gets another token each time that it asks for one."""
+    return has_token(environment) and not environment.get(GIVEN)
 
 
 def wants_key(transport: Transport) -> bool:
-    """Whether the service wants a key: to one that is open, no token is sent."""
+    """Ask the service for its need of a key: to one that is open, no token is sent."""
     try:
         transport.send(HttpRequest("GET", "/v1/me"))
     except Refused as error:
@@ -46,7 +46,7 @@ def wants_key(transport: Transport) -> bool:
     return False
 
 
-def exchange(transport: Transport, take_token: Callable[[], str]) -> JobKey:
+def exchange_token(transport: Transport, take_token: Callable[[], str]) -> JobKey:
     """A key for the job's token, which is taken again for each attempt: it is exchanged once."""
     if not addresses.is_private(transport.url):
         raise InvalidArgument(
@@ -63,51 +63,51 @@ def exchange(transport: Transport, take_token: Callable[[], str]) -> JobKey:
     return transport.repeat(attempt)
 
 
-def take(environment: Mapping[str, str], service: str) -> str:
+def take_token(environment: Mapping[str, str], service: str) -> str:
     """A token for the service at this URL; a new one at each call, where the CI system gives it on
     demand.
     """
     given = environment.get(GIVEN, "").strip()
-    token = given or _of_github(environment, environment.get(AUDIENCE) or service)
+    token = given or _fetch_github_token(environment, environment.get(AUDIENCE) or service)
     if len(token) > _LONGEST or not _JWT.fullmatch(token):
         where = GIVEN if given else "GitHub's answer"
         raise InvalidArgument(f"expected a CI job's token (a JWT) in {where}, found another text")
     return token
 
 
-def _of_github(environment: Mapping[str, str], audience: str) -> str:
+def _fetch_github_token(environment: Mapping[str, str], audience: str) -> str:
     try:
         url = httpx.URL(environment[_URL]).copy_merge_params({"audience": audience})
     except (httpx.InvalidURL, ValueError):
         raise InvalidArgument(f"expected a URL in {_URL}") from None
     if not addresses.is_private(str(url)):
         raise InvalidArgument(f"expected an https:// URL in {_URL}, since a password goes there")
-    headers = {"Authorization": f"Bearer {addresses.plain_key(environment[_PASSWORD])}"}
+    headers = {"Authorization": f"Bearer {addresses.check_key(environment[_PASSWORD])}"}
     try:
-        found = json.loads(_asked(url, headers))["value"]
+        token = json.loads(_fetch_answer(url, headers))["value"]
     except (ValueError, LookupError, TypeError):
-        raise _no_token("another answer than a token") from None
-    return found if isinstance(found, str) else ""
+        raise _build_error("another answer than a token") from None
+    return token if isinstance(token, str) else ""
 
 
-def _asked(url: httpx.URL, headers: Mapping[str, str]) -> bytes:
+def _fetch_answer(url: httpx.URL, headers: Mapping[str, str]) -> bytes:
     body = b""
     try:
         with (
-            httpx.Client(timeout=_SECONDS, **addresses.connecting(str(url))) as client,
+            httpx.Client(timeout=_SECONDS, **addresses.build_client_options(str(url))) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):
             if not answer.is_success:
-                raise _no_token(f"the status {answer.status_code}", answer.status_code)
+                raise _build_error(f"the status {answer.status_code}", answer.status_code)
             for part in answer.iter_bytes():
                 body += part
                 if len(body) > _MOST_BYTES:
-                    raise _no_token("an answer that is too long")
+                    raise _build_error("an answer that is too long")
     except (httpx.HTTPError, httpx.InvalidURL) as error:  # whose text may have the URL
-        raise _no_token(type(error).__name__, 503) from None
+        raise _build_error(type(error).__name__, 503) from None
     return body
 
 
-def _no_token(found: str, status: int = 0) -> ServiceError:
+def _build_error(found: str, status: int = 0) -> ServiceError:
     detail = f"expected {_FROM_GITHUB}, found {found}"
     return ServiceError(Problem(title="no token", status=status, detail=detail))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from prescore.errors import TimedOut
-from prescore.http.answers import Reply, not_prescore, retry_after
+from prescore.http.answers import Reply, build_foreign_error, read_retry_after
 from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Evaluation, Run
 
@@ -34,7 +34,7 @@ def await_end(
     etag = ""
     for polls in range(POLLS):
         started = time.monotonic()
-        reply = _poll(transport, path, etag, until - started)
+        reply = _poll_run(transport, path, etag, until - started)
         etag = reply.headers.get("ETag", etag)
         run = last
         if run is None or reply.response.status_code != 304:
@@ -49,14 +49,14 @@ def await_end(
         if timeout is not None and now >= until:
             raise TimedOut(run, timeout)
         gap = NEWS_GAP_SECONDS if news and polls < QUICK_POLLS else QUIET_GAP_SECONDS
-        wanted = 0.0 if news and polls < FIRST_POLLS else retry_after(reply.response) or 0.0
-        pause = max(gap - (now - started), min(wanted, POLL_SECONDS), 0.0)
+        retry = 0.0 if news and polls < FIRST_POLLS else read_retry_after(reply.response) or 0.0
+        pause = max(gap - (now - started), min(retry, POLL_SECONDS), 0.0)
         transport.sleep(min(pause, until - now))
     what = f"expected a run that ends, found one after {POLLS} polls"
-    raise not_prescore(transport.url, what)
+    raise build_foreign_error(transport.url, what)
 
 
-def _poll(transport: Transport, path: str, etag: str, left: float) -> Reply:
+def _poll_run(transport: Transport, path: str, etag: str, left: float) -> Reply:
     """The run; with an ETag the service waits for a change first."""
     headers = {"If-None-Match": etag} if etag else {}
     hold = int(max(0.0, min(HOLD_SECONDS, left))) if etag else 0

@@ -29,7 +29,7 @@ class Backoff:
 
     def after(self, error: PrescoreClientError, at_least: float = 0.0) -> float:
         """Seconds until the next attempt; raises `error` if that would be after the end."""
-        seconds = max(pause(self._failures, error), at_least)
+        seconds = max(choose_pause(self._failures, error), at_least)
         if time.monotonic() + seconds > self._until:
             raise error
         self._failures += 1
@@ -39,20 +39,20 @@ class Backoff:
         return seconds
 
 
-def pause(failures: int, error: PrescoreClientError) -> float:
+def choose_pause(failures: int, error: PrescoreClientError) -> float:
     """Seconds to wait after `error`, with so many failures before it."""
     longest = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures, 32))
-    return max(longest * random.uniform(0.5, 1), _asked(error))  # noqa: S311  jitter is no secret
+    return max(longest * random.uniform(0.5, 1), _choose_retry_after(error))  # noqa: S311  jitter is no secret
 
 
-def passes(error: PrescoreClientError, statuses: Collection[int] = PASSING) -> bool:
+def may_pass(error: PrescoreClientError, statuses: Collection[int] = PASSING) -> bool:
     answered = isinstance(error, Refused | ServiceError) and error.status in statuses
     return answered or isinstance(error, Unreachable)
 
 
-def _asked(error: PrescoreClientError) -> float:
+def _choose_retry_after(error: PrescoreClientError) -> float:
     """Retry-After, or up to a quarter more, so that clients do not all return at the same time."""
     if isinstance(error, Refused | ServiceError) and error.retry_after is not None:
-        asked = min(error.retry_after, RETRY_SECONDS)
-        return asked * random.uniform(1, 1.25)  # noqa: S311
+        seconds = min(error.retry_after, RETRY_SECONDS)
+        return seconds * random.uniform(1, 1.25)  # noqa: S311
     return 0.0

@@ -18,7 +18,7 @@ from prescore.errors import InvalidArgument, PrescoreClientError, Unreachable
 from prescore.http import answers
 from prescore.http.addresses import Address
 from prescore.http.answers import Reply
-from prescore.http.retries import PASSING, Backoff, passes
+from prescore.http.retries import PASSING, Backoff, may_pass
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
@@ -77,15 +77,17 @@ class HttpConnection:
         self._is_cut = True
         if self._stream is not None:
             with suppress(OSError):
-                found = self._stream.get_extra_info("socket")
-                socket.socket.shutdown(found, socket.SHUT_RDWR)  # also of TLS, without a farewell
+                connected = self._stream.get_extra_info("socket")
+                socket.socket.shutdown(
+                    connected, socket.SHUT_RDWR
+                )  # also of TLS, without a farewell
 
     def close(self) -> None:
         self._http.close()
 
-    def _note(self, event: str, told: Mapping[str, Any]) -> None:
+    def _note(self, event: str, details: Mapping[str, Any]) -> None:
         if event.endswith(_CONNECTED):
-            self._stream = told["return_value"]
+            self._stream = details["return_value"]
             if self._is_cut:
                 self.cut()
 
@@ -158,7 +160,7 @@ class Transport:
             try:
                 return attempt()
             except PrescoreClientError as error:
-                if not passes(error, statuses):
+                if not may_pass(error, statuses):
                     raise
                 seconds = backoff.after(error)
             self.sleep(seconds)
@@ -177,7 +179,7 @@ class Transport:
             closing(connection.send(request)) as response,
         ):
             if not answers.is_right(response):
-                raise answers.refusal(self.url, response)
+                raise answers.read_refusal(self.url, response)
             yield response
             self.check()  # what was cut may look as if it had ended
 
@@ -203,7 +205,7 @@ class Transport:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = HttpConnection(self.address.connecting)
+            connection = HttpConnection(self.address.client_options)
         try:
             with self.using(connection):
                 yield connection
@@ -220,19 +222,19 @@ class Transport:
             yield
         except _CUT as error:
             self.check()
-            raise Unreachable(self.url, _reason(error)) from error
+            raise Unreachable(self.url, _describe_error(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             self.check()
             what = f"{type(error).__name__}: {error}"
-            raise answers.not_prescore(self.url, what) from error
+            raise answers.build_foreign_error(self.url, what) from error
 
 
-def segment(text: str) -> str:
+def quote_segment(text: str) -> str:
     """One segment of a URL's path, quoted so that no text can lead to another path."""
     if text in ("", ".", ".."):
         raise InvalidArgument(f"expected a name or an id, found {text!r}")
     return quote(text, safe="@:")
 
 
-def _reason(error: httpx.HTTPError) -> str:
+def _describe_error(error: httpx.HTTPError) -> str:
     return str(error) or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()

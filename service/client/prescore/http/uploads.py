@@ -10,11 +10,11 @@ from pathlib import Path
 
 from prescore.errors import Refused
 from prescore.files import bundles, models, tars
-from prescore.files.reading import Body, check_columns, digest_of_body, file_body
-from prescore.http import downloads, resumed
-from prescore.http.transport import HttpRequest, Transport, segment
+from prescore.files.bodies import Body, check_columns, compute_digest, file_body
+from prescore.http import downloads, resumable_uploads
+from prescore.http.transport import HttpRequest, Transport, quote_segment
 from prescore.models import Dataset
-from prescore.names import check_dataset
+from prescore.names import check_dataset_name
 
 Progress = Callable[[int, int], None]  # bytes there, bytes in all; attempts begin where they begin
 
@@ -23,17 +23,17 @@ OLDER_VERSIONS = 20  # of a dataset that are asked for besides the latest
 
 def upload_checkpoint(transport: Transport, path: Path, progress: Progress | None) -> str:
     """Send a checkpoint, or the files of a model; returns its digest."""
-    return _upload(transport, models.body(path), "checkpoint", progress)
+    return _upload_file(transport, models.build_body(path), "checkpoint", progress)
 
 
 def upload_columns(transport: Transport, path: Path, progress: Progress | None) -> str:
     """Send a file of columns; returns its digest."""
     check_columns(path)
-    return _upload(transport, file_body(path), "columns", progress)
+    return _upload_file(transport, file_body(path), "columns", progress)
 
 
 def is_stored(transport: Transport, path: str) -> bool:
-    """Whether the service has something there."""
+    """Check that the service has something there."""
     return transport.repeat(lambda: _is_stored(transport, path))
 
 
@@ -41,47 +41,55 @@ def add_dataset(
     transport: Transport, name: str, bundle: Path, progress: Progress | None
 ) -> Dataset:
     """The version with the bundle's content; it is sent if the service has no such version."""
-    check_dataset(name)
-    files = bundles.files_in(bundle) if bundle.is_dir() else None
-    return _add(transport, name, _Bundle(transport, bundles.body(bundle), files), progress)
+    check_dataset_name(name)
+    files = bundles.list_files(bundle) if bundle.is_dir() else None
+    return _add_version(
+        transport, name, _BundleUpload(transport, bundles.build_body(bundle), files), progress
+    )
 
 
 def add_pictures(
     transport: Transport, name: str, folder: Path, progress: Progress | None
 ) -> Dataset:
     """The version with the latest one's captions and the pictures in a folder."""
-    check_dataset(name)
+    check_dataset_name(name)
     with tempfile.TemporaryDirectory(prefix="prescore-") as here:
         captions = Path(here) / bundles.CAPTIONS
         fetch_captions(transport, name, captions)
-        files = bundles.files_with_pictures(captions, folder)
-        return _add(transport, name, _Bundle(transport, tars.body(files), files), progress)
+        files = bundles.list_files_with_pictures(captions, folder)
+        return _add_version(
+            transport, name, _BundleUpload(transport, tars.build_body(files), files), progress
+        )
 
 
 def fetch_captions(transport: Transport, name: str, path: Path) -> None:
     """Download a dataset's captions; kept only if they have the digest that the service tells."""
-    found = transport.get(Dataset, dataset_path(name))
+    dataset = transport.get(Dataset, build_dataset_path(name))
     accepted = {"Accept": "application/x-ndjson"}
-    request = HttpRequest("GET", dataset_path(str(found)), headers=accepted)
-    downloads.fetch_file(transport, request, path, found.captions)
+    request = HttpRequest("GET", build_dataset_path(str(dataset)), headers=accepted)
+    downloads.fetch_file(transport, request, path, dataset.captions)
 
 
-def dataset_path(name: str) -> str:
-    return f"/v1/datasets/{segment(name)}"
+def build_dataset_path(name: str) -> str:
+    return f"/v1/datasets/{quote_segment(name)}"
 
 
 _FOLDERS = {"checkpoint": "/v1/checkpoints", "columns": "/v1/columns"}
 
 
-def _upload(transport: Transport, body: Body, kind: str, progress: Progress | None) -> str:
-    """Every attempt asks first: an upload may be complete although its answer was lost."""
-    body = _stoppable(transport, body)
-    digest = digest_of_body(body)
+def _upload_file(transport: Transport, body: Body, kind: str, progress: Progress | None) -> str:
+    """Upload a file. Every attempt asks first: if an answer was lost, the upload may be
+    complete.
+    """
+    body = _make_stoppable(transport, body)
+    digest = compute_digest(body)
     path = f"{_FOLDERS[kind]}/{digest}"
-    upload = _put(path, body, "application/octet-stream", progress)
-    if body.size > resumed.LARGE_BYTES:
+    upload = _build_put(path, body, "application/octet-stream", progress)
+    if body.size > resumable_uploads.LARGE_BYTES:
         if not is_stored(transport, path):
-            resumed.stored(transport, resumed.Wanted(kind, digest), body, progress, upload)
+            resumable_uploads.store_file(
+                transport, resumable_uploads.UploadTarget(kind, digest), body, progress, upload
+            )
         return digest
 
     def attempt() -> None:
@@ -104,17 +112,17 @@ def _is_stored(transport: Transport, path: str) -> bool:
     return True
 
 
-def _put(path: str, body: Body, content_type: str, progress: Progress | None) -> HttpRequest:
+def _build_put(path: str, body: Body, content_type: str, progress: Progress | None) -> HttpRequest:
     return HttpRequest(
         "PUT",
         path,
         headers={"Content-Type": content_type, "Content-Length": str(body.size)},
-        body=lambda: resumed.counted(body, progress),
-        hold=resumed.STORE_SECONDS,
+        body=lambda: resumable_uploads.report_chunks(body, progress),
+        hold=resumable_uploads.STORE_SECONDS,
     )
 
 
-def _stoppable(transport: Transport, body: Body) -> Body:
+def _make_stoppable(transport: Transport, body: Body) -> Body:
     """The body, which ends with an error where the transport is stopped."""
 
     def chunks(start: int = 0) -> Iterator[bytes]:
@@ -125,62 +133,68 @@ def _stoppable(transport: Transport, body: Body) -> Body:
     return Body(body.size, chunks)
 
 
-def _add(transport: Transport, name: str, wanted: "_Bundle", progress: Progress | None) -> Dataset:
-    known = _version(transport, name, wanted)
+def _add_version(
+    transport: Transport, name: str, bundle: "_BundleUpload", progress: Progress | None
+) -> Dataset:
+    known = _find_version(transport, name, bundle)
     if known is not None:
         return known
-    body = wanted.body
-    request = _put(dataset_path(name), body, "application/x-tar", progress)
-    if body.size > resumed.LARGE_BYTES:
-        file = resumed.Wanted("dataset", wanted.digest, name)
-        reply = resumed.stored(transport, file, body, progress, request)
+    body = bundle.body
+    request = _build_put(build_dataset_path(name), body, "application/x-tar", progress)
+    if body.size > resumable_uploads.LARGE_BYTES:
+        file = resumable_uploads.UploadTarget("dataset", bundle.digest, name)
+        reply = resumable_uploads.store_file(transport, file, body, progress, request)
     else:
         reply = transport.send(request)
     return reply.parsed(Dataset)
 
 
-def _version(transport: Transport, name: str, wanted: "_Bundle") -> Dataset | None:
+def _find_version(transport: Transport, name: str, bundle: "_BundleUpload") -> Dataset | None:
     """The version of a dataset with this content, among the latest ones."""
     reference = name
     for _ in range(OLDER_VERSIONS + 1):
         try:
-            found = transport.get(Dataset, dataset_path(reference))
+            dataset = transport.get(Dataset, build_dataset_path(reference))
         except Refused as error:
             if error.status == 404:
                 return None
             raise
-        if wanted.is_in(found):
-            return found
-        number = re.fullmatch(r"v([0-9]{1,9})", found.version)
+        if bundle.is_in(dataset):
+            return dataset
+        number = re.fullmatch(r"v([0-9]{1,9})", dataset.version)
         if number is None or int(number[1]) < 2:
             return None
         reference = f"{name}@v{int(number[1]) - 1}"
     return None
 
 
-class _Bundle:
+class _BundleUpload:
     """A bundle, whose digests are computed when they are first needed. `files`: of a tar that is
     made of them.
     """
 
     def __init__(self, transport: Transport, body: Body, files: bundles.Files | None) -> None:
-        self.body = _stoppable(transport, body)
+        self.body = _make_stoppable(transport, body)
         self._transport = transport
         self._files = files
 
     @cached_property
     def digest(self) -> str:
-        return digest_of_body(self.body)
+        return compute_digest(self.body)
 
     @cached_property
     def _content(self) -> str | None:
-        return None if self._files is None else bundles.content(self._files, self._digest_of)
+        return (
+            None
+            if self._files is None
+            else bundles.compute_content_digest(self._files, self._digest_of)
+        )
 
     def is_in(self, version: Dataset) -> bool:
-        """Whether a version has the content of these files, or the bytes of this tar."""
+        """True where a version has the content of these files, or the bytes of this tar."""
         if version.content is not None and self._content is not None:
             return version.content == self._content
         return version.digest == self.digest
 
     def _digest_of(self, path: Path) -> str:
-        return digest_of_body(_stoppable(self._transport, file_body(path)))
+        return compute_digest(_make_stoppable(self._transport, file_body(path)))

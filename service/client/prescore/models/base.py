@@ -126,8 +126,8 @@ class Brief(Answer):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        told = [plain_text.quoted(f"{fact:.{SHOWN}}") for fact in map(str, self.facts()) if fact]
-        return f"<{type(self).__name__} {' '.join(told)}>"
+        facts = [plain_text.quoted(f"{fact:.{SHOWN}}") for fact in map(str, self.facts()) if fact]
+        return f"<{type(self).__name__} {' '.join(facts)}>"
 
     def __str__(self) -> str:
         return repr(self)
@@ -155,7 +155,7 @@ class Linked(Brief):
         raise NotImplementedError
 
     def below(self) -> tuple[str, ...]:
-        """The names of what lies below it."""
+        """Names of the resources below this one."""
         return ()
 
     @property
@@ -168,7 +168,7 @@ class Linked(Brief):
 
     @property
     def links(self) -> dict[str, str]:
-        """Where the service has more of it, by name."""
+        """URLs of this resource and of those below it, by name."""
         here = self.api_url
         return {"self": here, **{name: f"{here}/{name}" for name in self.below()}}
 

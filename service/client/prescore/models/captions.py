@@ -76,7 +76,7 @@ class Tokens(Answer, needs=("image",)):
 
 
 class ScoreDistribution(Answer):
-    """How often scores are how high."""
+    """Histogram of the captions' scores."""
 
     edges: TupleOf[float] = Field(
         description="Of 30 bins of the same width, from the lowest score to the highest one. A bin "

@@ -10,7 +10,7 @@ from prescore.models.identifiers import OwnDigest, Timestamp
 
 
 class Cached(Answer, needs=("dataset",)):
-    """What is computed already, and is not computed again for this checkpoint."""
+    """Cached results of a checkpoint on one split, which are not computed again."""
 
     dataset: str = Field(examples=["flickr8k@v1/test"])
     columns: bool = Field(description="It was scored, in fp32.")

@@ -4,14 +4,14 @@ from enum import StrEnum
 
 
 class Tokenizer(StrEnum):
-    """How captions and references are split into words; `none`: they are tokens already."""
+    """Tokenizer that splits captions and references into words; `none`: they are tokens already."""
 
     PTB = "ptb"
     NONE = "none"
 
 
 class Units(StrEnum):
-    """What pre-gen scores are made of where the tokens of columns are pieces of words."""
+    """Units of pre-gen scores where the tokens of columns are pieces of words."""
 
     WORDS = "words"
     PIECES = "pieces"
@@ -32,7 +32,7 @@ class Idf(StrEnum):
 
 
 class WebhookFormat(StrEnum):
-    """How messages to a webhook are written: JSON that is signed, or a line of text for Slack."""
+    """Format of a webhook's messages: signed JSON, or a line of text for Slack."""
 
     STANDARD = "standard"
     SLACK = "slack"
@@ -45,7 +45,7 @@ class IfNoBaseline(StrEnum):
 
 
 class Until(StrEnum):
-    """When an evaluation with gates ends: with its last task, or when all gates are decided."""
+    """End of an evaluation with gates: with its last task, or as soon as all gates are decided."""
 
     DONE = "done"
     VERDICT = "verdict"

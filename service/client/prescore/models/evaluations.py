@@ -58,12 +58,12 @@ class Gate(Answer, needs=("gate",)):
 
     @property
     def passed_unheld(self) -> bool:
-        """Whether it passed for want of a baseline, as `--if-no-baseline pass` counts it."""
+        """True where it passed for want of a baseline, as `--if-no-baseline pass` counts it."""
         return self.no_baseline and self.verdict == "passed"
 
 
 class ForecastCard(Answer):
-    """How far a forecast can be trusted, by the evaluations that it was learned from."""
+    """Accuracy of a forecast, measured on the evaluations that it was learned from."""
 
     evaluations: int
     runs: int = Field(
@@ -171,7 +171,7 @@ class Evaluation(Run):
 
     @property
     def url(self) -> str:
-        """Where the page shows it to people."""
+        """The URL at which the page shows it to people."""
         return f"{self._origin.pages or self._origin.service}/ui/evaluations/{self.id}"
 
     def below(self) -> tuple[str, ...]:

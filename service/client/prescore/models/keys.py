@@ -1,4 +1,4 @@
-"""Keys and their limits, and the list of what was changed with them."""
+"""Keys, their limits, and the audit log of changes made with them."""
 
 from typing import Annotated, Any, Literal
 
@@ -27,7 +27,7 @@ ChangeAction = Literal[
 
 
 class Limit(Answer, needs=("name", "limit", "used")):
-    """How much of something may be asked for, and how much of it is used."""
+    """Limit of a key or a team, and how much of it is used."""
 
     name: Annotated[
         Literal["requests", "runs", "upload_bytes", "stored_bytes", "device_seconds"], OpenEnum()
@@ -43,7 +43,7 @@ class Limit(Answer, needs=("name", "limit", "used")):
 
 
 class Me(Brief, needs=("team", "scope")):
-    """Who asks, and what they may."""
+    """Team, key, scope and limits of the caller."""
 
     team: str = Field(description="The team whose runs and uploads are shown.")
     scope: ScopeName = Field(

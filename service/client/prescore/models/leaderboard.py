@@ -54,7 +54,7 @@ class Standing(Scored, needs=("rank",)):
 
 
 class BoardHead(Answer, needs=("dataset", "metric")):
-    """What a leaderboard or a history says of all its rows."""
+    """Head of a leaderboard or a history: facts that hold for all its rows."""
 
     dataset: DatasetPinned
     metric: str

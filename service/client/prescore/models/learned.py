@@ -1,4 +1,4 @@
-"""Trainings of learned metrics, and the descriptions of what was trained."""
+"""Trainings of learned metrics, and descriptions of the trained metrics."""
 
 from typing import Annotated, Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""Metrics: the catalogue, scores, and how far scores can be trusted on a split."""
+"""Metrics: the catalogue, scores, and the reliability of scores on a split."""
 
 from typing import Annotated, Literal
 
@@ -52,7 +52,7 @@ class PregenScores(Answer, needs=("scores",)):
 
 
 class MetricHealth(Answer):
-    """How far a metric can be trusted on a split; null: not known."""
+    """Reliability of a metric on a split; null: not known."""
 
     human: float | None = Field(
         description="The score of people's captions against the other references of the image, "

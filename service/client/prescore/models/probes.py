@@ -1,4 +1,4 @@
-"""Probes: what metrics give to captions with a known quality."""
+"""Probes: scores that metrics give to captions of a known quality."""
 
 from collections.abc import Iterable
 from typing import Annotated, ClassVar
@@ -19,9 +19,11 @@ MEANINGS = {  # of rows' names
 
 
 def legend(names: Iterable[str]) -> str:
-    """What rows' names mean that do not say it themselves, in one line; empty where all do."""
-    said = [f"{name}: {MEANINGS[name]}" for name in dict.fromkeys(names) if name in MEANINGS]
-    return "; ".join([*said, "in brackets: the difference from the first row"]) if said else ""
+    """Explain rows' names that do not say what they mean, in one line; empty where all do."""
+    meanings = [f"{name}: {MEANINGS[name]}" for name in dict.fromkeys(names) if name in MEANINGS]
+    return (
+        "; ".join([*meanings, "in brackets: the difference from the first row"]) if meanings else ""
+    )
 
 
 class ProbeRow(Answer):

@@ -30,7 +30,7 @@ class DatasetPinned(Brief, needs=("name",)):
 
 
 class Progress(Answer):
-    """`total` is 0 until something has been counted, and stays so for tasks that are short."""
+    """Progress of a task. `total` is 0 until something is counted, and stays 0 for short tasks."""
 
     done: int
     total: int
@@ -84,7 +84,7 @@ class Run(Linked, needs=("id", "status", "dataset")):
 
     @property
     def was_there(self) -> bool:
-        """Whether an earlier request with the same idempotency key began it: in the answer to
+        """True where an earlier request with the same idempotency key began it: in the answer to
         `submit` alone.
         """
         return self._origin.replayed

@@ -4,17 +4,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from prescore.counts import counted
 from prescore.models.base import Answer, Brief, OpenEnum, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, EvaluationId, StudyId, Timestamp
 from prescore.models.runs import DatasetPinned, Oddity, Progress, Run, RunStatus, RunTask
+from prescore.plain_text import format_count
 
 StudyIdf = Literal["dataset", "stratum"]
 _StudyIdf = Annotated[StudyIdf, OpenEnum()]
 
 
 class Correlation(Answer, needs=("place", "metric")):
-    """How a pre-gen metric correlates with a post-gen metric."""
+    """Correlation of a pre-gen metric with a post-gen metric."""
 
     place: int = Field(description="The rank by R², the highest first.")
     metric: str
@@ -75,7 +75,7 @@ class Study(Brief):
     finished_at: Timestamp
 
     def facts(self) -> tuple[object, ...]:
-        return counted(len(self.evaluations), "model"), *self.metrics
+        return format_count(len(self.evaluations), "model"), *self.metrics
 
 
 class StudyUnderWay(Answer, needs=("status",)):

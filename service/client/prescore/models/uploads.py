@@ -64,7 +64,7 @@ class UploadPart(Answer):
 
 
 class UploadParts(Answer, needs=("complete",)):
-    """What is still to be sent of a file that a client sends to the store itself."""
+    """Parts of an upload that a client still has to send to the object store."""
 
     length: int = Field(description="Bytes in all.")
     staged: int = Field(description="Bytes that the store has.")

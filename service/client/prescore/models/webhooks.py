@@ -1,4 +1,4 @@
-"""Webhooks: where a team is told of its runs, and how that went."""
+"""Webhooks: URLs that get messages about a team's runs, with their deliveries and errors."""
 
 from typing import Annotated, Any, Literal
 

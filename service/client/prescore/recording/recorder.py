@@ -1,10 +1,12 @@
-"""Records what a model thinks of a split's references, from its logits, into a file of columns."""
+"""Recorder: measures a model on a split's references, from its logits, and writes columns."""
 
 import json
 import os
 import re
+import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
@@ -13,14 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prescore.errors import InvalidArgument
+from prescore.files.bundles import CAPTIONS, open_captions
 from prescore.plain_text import quoted
-from prescore.recording import columns_file, splits, words
-from prescore.recording.measuring import Measured, measure
+from prescore.recording import words
+from prescore.recording.logits import LogitMeasures, measure_logits
 
 _TOKENIZER = re.compile(r"[A-Za-z0-9._@:/+-]{1,100}")
 _MOST_TOP = 20
 _SHOWN = 5  # missing references that a refusal names
 _WORD_BYTES = 256
+_DTYPES = {"float32": "F32", "int64": "I64", "uint16": "U16", "uint32": "U32"}
+
+
+@dataclass(frozen=True)
+class SplitImage:
+    name: str
+    id: str | None
+    references: tuple[str, ...]
 
 
 class Recorder:
@@ -62,20 +73,20 @@ class Recorder:
                 raise InvalidArgument(
                     f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
                 )
-        words.warn_of_a_slip(tokenizer)
+        words.warn_of_misspelling(tokenizer)
         if vocabulary is not None and pieces is None:
             words.warn_of_small_letters(vocabulary, tokenizer)
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
-        self._images = splits.read(Path(bundle), split)
-        names = ((name, at) for at, image in enumerate(self._images) for name in _names(image))
+        self._images = read_split(Path(bundle), split)
+        names = ((name, at) for at, image in enumerate(self._images) for name in _list_names(image))
         self._places = dict(names)
         self._first = [0, *accumulate(len(image.references) for image in self._images)]
         self._vocabulary = vocabulary
         self._metadata = {**named, "model": quoted(model)}
         self._top = top
         self._entropy = entropy
-        self._measured: dict[int, Measured] = {}
+        self._measured: dict[int, LogitMeasures] = {}
         self._counts: dict[int, list[int]] = {}  # of the pieces of words, END included
 
     def __enter__(self) -> Self:
@@ -120,9 +131,9 @@ class Recorder:
                 f"expected logits (T, {len(self._vocabulary)}), a column for each token of the "
                 f"vocabulary, found {tuple(logits.shape)}"
             )
-        found = measure(logits, targets, self._top)
-        self._check_end(int(found.ids[-1]))
-        pieces = len(found.ids) - 1
+        measured = measure_logits(logits, targets, self._top)
+        self._check_end(int(measured.ids[-1]))
+        pieces = len(measured.ids) - 1
         if "pieces" in self._metadata:
             self._counts[place] = [*self._counted(image, reference, pieces, offsets, counts), 1]
         elif offsets is not None or counts is not None:
@@ -130,13 +141,13 @@ class Recorder:
                 "expected no offsets and no counts, since the Recorder was made without `pieces`, "
                 "the name of the tokenizer of pieces"
             )
-        self._measured[place] = found
+        self._measured[place] = measured
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file; InvalidArgument where a reference of the split is missing."""
         self._check_complete()
         self._warn_of_unknown_words()
-        columns_file.write(Path(path), self._tensors(), self._metadata | self._described())
+        write_columns(Path(path), self._tensors(), self._metadata | self._described())
 
     def _place(self, image: str, reference: int) -> int:
         at = self._places.get(image)
@@ -150,12 +161,12 @@ class Recorder:
         return self._first[at] + reference
 
     def _text(self, reference: str) -> str:
-        return words.text_of(reference, self._metadata["tokenizer"])
+        return words.join_words(reference, self._metadata["tokenizer"])
 
     def _counted(
         self, image: str, reference: int, pieces: int, offsets: Any, counts: Any
     ) -> list[int]:
-        """How many pieces each word of a reference has."""
+        """Count the pieces of each word of a reference."""
         if (offsets is None) == (counts is None):
             raise InvalidArgument(
                 "expected `offsets` or `counts` for pieces, one of the two; found "
@@ -165,19 +176,19 @@ class Recorder:
         is_known = tokenizer in words.TOKENIZERS
         text = self._text(self._images[self._places[image]].references[reference])
         if offsets is None:
-            found, expected = words.checked(counts, pieces), text.split()
-            if is_known and len(found) != len(expected):
+            checked, expected = words.check_counts(counts, pieces), text.split()
+            if is_known and len(checked) != len(expected):
                 raise InvalidArgument(
                     f"expected counts of the {len(expected)} words of {text!r:.100}, "
-                    f"found {len(found)}"
+                    f"found {len(checked)}"
                 )
-            return found
+            return checked
         if not is_known:
             raise InvalidArgument(
                 f"expected `counts`: offsets tell words of the tokenizers "
                 f"{' and '.join(words.TOKENIZERS)} alone, not of {tokenizer}"
             )
-        return words.counted(text, offsets, pieces)
+        return words.count_pieces(text, offsets, pieces)
 
     def _check_end(self, last: int) -> None:
         """Raise unless the last token is that of the reference recorded first."""
@@ -204,7 +215,7 @@ class Recorder:
 
     def _warn_of_unknown_words(self) -> None:
         """Warn where most references hold a token that stands for an unknown word."""
-        unknown = words.unknown_of(self._vocabulary or ())
+        unknown = words.find_unknown(self._vocabulary or ())
         every = self._measured.values()
         odd = sum(not unknown.keys().isdisjoint(each.ids.tolist()) for each in every)
         if odd > len(every) / 2:
@@ -217,23 +228,23 @@ class Recorder:
             )
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        found = [self._measured[place] for place in range(self._first[-1])]
-        lengths = (len(each.logp) for each in found)
+        measured = [self._measured[place] for place in range(self._first[-1])]
+        lengths = (len(each.logp) for each in measured)
         tensors: dict[str, NDArray[Any]] = {
-            "logp": np.concatenate([each.logp for each in found]),
-            "rank": _indices([each.rank for each in found]),
+            "logp": np.concatenate([each.logp for each in measured]),
+            "rank": _pack_indices([each.rank for each in measured]),
             "caption_offsets": np.array([0, *accumulate(lengths)], np.int64),
             "image_offsets": np.array(self._first, np.int64),
         }
         if self._vocabulary is not None:
-            tensors["ids"] = _indices([each.ids for each in found])
-            tensors["top_ids"] = _indices([each.top_ids for each in found])
-            tensors["top_logp"] = np.concatenate([each.top_logp for each in found])
+            tensors["ids"] = _pack_indices([each.ids for each in measured])
+            tensors["top_ids"] = _pack_indices([each.top_ids for each in measured])
+            tensors["top_logp"] = np.concatenate([each.top_logp for each in measured])
         if self._counts:
             of_words = (count for at in range(self._first[-1]) for count in self._counts[at])
             tensors["word_offsets"] = np.array([0, *accumulate(of_words)], np.int64)
         if self._entropy:
-            tensors["entropy"] = np.concatenate([each.entropy for each in found])
+            tensors["entropy"] = np.concatenate([each.entropy for each in measured])
         return tensors
 
     def _described(self) -> dict[str, str]:
@@ -242,23 +253,87 @@ class Recorder:
             "images": json.dumps([image.name for image in self._images], ensure_ascii=False),
         }
         if self._vocabulary is not None:
-            words = [_shown(word) for word in self._vocabulary]
+            words = [_show_token(word) for word in self._vocabulary]
             described["vocabulary"] = json.dumps(words, ensure_ascii=False)
         return described
 
 
-def _names(image: splits.Image) -> Iterator[str]:
+def _list_names(image: SplitImage) -> Iterator[str]:
     yield image.name
     if image.id is not None:
         yield image.id
 
 
-def _indices(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.unsignedinteger[Any]]:
-    found = np.concatenate(parts)
-    return found.astype(np.uint16 if found.max() < 1 << 16 else np.uint32)
+def _pack_indices(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.unsignedinteger[Any]]:
+    indices = np.concatenate(parts)
+    return indices.astype(np.uint16 if indices.max() < 1 << 16 else np.uint32)
 
 
-def _shown(word: str) -> str:
+def _show_token(word: str) -> str:
     """A token as answers show it: control characters escaped, and cut where it is long."""
     plain = quoted(word)
     return plain if len(plain.encode()) <= _WORD_BYTES else plain[: _WORD_BYTES // 8] + "…"
+
+
+def read_split(bundle: Path, split: str) -> list[SplitImage]:
+    """Read a split's images in order; InvalidArgument where it has none."""
+    images: list[SplitImage] = []
+    others: set[str] = set()
+    with open_captions(bundle) as stream:
+        for number, line in enumerate(stream, start=1):
+            image, of = _parse_image(bundle, number, line)
+            if of == split:
+                images.append(image)
+            else:
+                others.add(of)
+    if not images:
+        has = ", ".join(sorted(others)) or "none"
+        raise InvalidArgument(f"expected a split named {split!r} in {bundle}, found {has}")
+    return images
+
+
+def _parse_image(bundle: Path, number: int, line: bytes) -> tuple[SplitImage, str]:
+    try:
+        value = json.loads(line)
+        image, split, references = value["image"], value["split"], tuple(value["references"])
+    except (ValueError, TypeError, KeyError):
+        raise InvalidArgument(
+            f'{bundle}, {CAPTIONS}, line {number}: expected {{"image", "split", "references"}}; '
+            "`prescore check` says more"
+        ) from None
+    id_ = value.get("id")
+    return SplitImage(image, None if id_ is None else str(id_), references), split
+
+
+def write_columns(
+    path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file, completely or not at all. Its tensors are sorted by name: the same
+    content makes the same bytes.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    arrays, end = [], 0
+    for name, tensor in sorted(tensors.items()):
+        array = np.ascontiguousarray(tensor, tensor.dtype.newbyteorder("<"))
+        offsets = [end, end + array.nbytes]
+        shape = list(tensor.shape)
+        header[name] = {"dtype": _DTYPES[array.dtype.name], "shape": shape, "data_offsets": offsets}
+        arrays.append(array)
+        end += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    try:
+        _save_tensors(path, text + b" " * (-len(text) % 8), arrays)
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _save_tensors(path: Path, header: bytes, arrays: Sequence[NDArray[Any]]) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".prescore-") as folder:
+        partial = Path(folder) / "partial"
+        with partial.open("wb") as stream:
+            stream.write(len(header).to_bytes(8, "little") + header)
+            for array in arrays:
+                stream.write(array.tobytes())
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)

@@ -1,4 +1,4 @@
-"""Which pieces of a model's tokenizer make each word of a reference."""
+"""Words of references, and the pieces of a model's tokenizer that make each of them."""
 
 import re
 import unicodedata
@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 
 from prescore.errors import InvalidArgument
-from prescore.recording.measuring import on_cpu
+from prescore.recording.logits import move_to_cpu
 
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})  # tokens for words that are not known
 _CAPITAL = 0.01  # of a vocabulary; one of small letters has a name or two
 _NEARLY = 0.8  # alike: a letter or two
 
 
-def _karpathy(text: str) -> list[str]:
+def _split_karpathy(text: str) -> list[str]:
     return re.findall(r"\w+", re.sub(r"[^\w\s\-/,;:&]", "", text.lower()))
 
 
 # Those that the service knows too, by which it counts the words of a reference.
-TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {"karpathy": _karpathy, "blanks": str.split}
+TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {
+    "karpathy": _split_karpathy,
+    "blanks": str.split,
+}
 
 
-def warn_of_a_slip(tokenizer: str) -> None:
+def warn_of_misspelling(tokenizer: str) -> None:
     """Warn of a name that is nearly one of ours: with it, words would not be counted."""
     if tokenizer in TOKENIZERS:
         return
@@ -53,12 +56,12 @@ def warn_of_small_letters(vocabulary: Sequence[str], tokenizer: str) -> None:
         )
 
 
-def unknown_of(vocabulary: Sequence[str]) -> dict[int, str]:
+def find_unknown(vocabulary: Sequence[str]) -> dict[int, str]:
     """The tokens that stand for unknown words, by their ids."""
     return {at: word for at, word in enumerate(vocabulary) if word.casefold() in _UNKNOWN}
 
 
-def text_of(reference: str, tokenizer: str) -> str:
+def join_words(reference: str, tokenizer: str) -> str:
     """The words of a reference with one blank between them; the reference as it stands where the
     tokenizer is not known.
     """
@@ -66,30 +69,30 @@ def text_of(reference: str, tokenizer: str) -> str:
     return reference if split is None else " ".join(split(reference))
 
 
-def checked(counts: Any, pieces: int) -> list[int]:
-    """How many pieces each word has, which are so many together."""
-    found = np.asarray(on_cpu(counts))
-    if found.ndim != 1 or (found.size and (found.dtype.kind not in "iu" or found.min() < 1)):
+def check_counts(counts: Any, pieces: int) -> list[int]:
+    """Check counts of pieces of each word, which are `pieces` together."""
+    array = np.asarray(move_to_cpu(counts))
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 1)):
         raise InvalidArgument(
             f"expected counts of at least 1 piece for each word, without END, found {counts!r:.100}"
         )
-    if found.sum() != pieces:
+    if array.sum() != pieces:
         raise InvalidArgument(
-            f"expected counts whose sum is {pieces}, the targets without END, found {found.sum()}"
+            f"expected counts whose sum is {pieces}, the targets without END, found {array.sum()}"
         )
-    return [int(count) for count in found]
+    return [int(count) for count in array]
 
 
-def counted(text: str, offsets: Any, pieces: int) -> list[int]:
-    """How many pieces each word of a text has, by the characters of which each piece is. `offsets`
+def count_pieces(text: str, offsets: Any, pieces: int) -> list[int]:
+    """Count the pieces of each word of a text, by the characters of which each piece is. `offsets`
     (`pieces`, 2), and one more row that is not read where it has END's.
     """
-    spans = _spans(text, offsets, pieces)
+    spans = _check_spans(text, offsets, pieces)
     _check_covered(text, spans)
     starts = [0, *(at + 1 for at, sign in enumerate(text) if sign == " ")] if text else []
     counts = [0] * len(starts)
     for place, (start, end) in enumerate(spans):
-        own = _without_blanks(text, start, end)
+        own = _trim_blanks(text, start, end)
         word = bisect_right(starts, own[0]) - 1
         if " " in text[slice(*own)]:
             raise InvalidArgument(
@@ -106,16 +109,16 @@ def counted(text: str, offsets: Any, pieces: int) -> list[int]:
     return counts
 
 
-def _spans(text: str, offsets: Any, pieces: int) -> list[tuple[int, int]]:
+def _check_spans(text: str, offsets: Any, pieces: int) -> list[tuple[int, int]]:
     """The characters of each piece, in order."""
-    found = np.asarray(on_cpu(offsets))
-    found = found.reshape(0, 2) if found.size == 0 else found
-    if found.shape not in ((pieces, 2), (pieces + 1, 2)) or found.dtype.kind not in "iuf":
+    array = np.asarray(move_to_cpu(offsets))
+    array = array.reshape(0, 2) if array.size == 0 else array
+    if array.shape not in ((pieces, 2), (pieces + 1, 2)) or array.dtype.kind not in "iuf":
         raise InvalidArgument(
             f"expected offsets ({pieces}, 2), first character and end of each target without END, "
-            f"found {found.shape}"
+            f"found {array.shape}"
         )
-    spans = [(int(start), int(end)) for start, end in found[:pieces]]
+    spans = [(int(start), int(end)) for start, end in array[:pieces]]
     if any(not 0 <= start < end <= len(text) for start, end in spans) or any(
         one[0] > other[0] for one, other in pairwise(spans)
     ):
@@ -138,7 +141,7 @@ def _check_covered(text: str, spans: Sequence[tuple[int, int]]) -> None:
             )
 
 
-def _without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_blanks(text: str, start: int, end: int) -> tuple[int, int]:
     """A piece's characters without the blanks around them; blanks alone are of the next word."""
     while start < end and text[start] == " ":
         start += 1

@@ -47,7 +47,7 @@ class BundleItem:
 def read_items(path: Path) -> Iterator[BundleItem]:
     """The bundle's images in the file's order; raises InvalidBundle at the first wrong line."""
     with open_member(path, CAPTIONS) as stream:
-        yield from parse_items(stream, names_in_memory())
+        yield from parse_items(stream, NamesInMemory())
 
 
 def parse_items(stream: IO[bytes], names: "NameRegistry") -> Iterator[BundleItem]:
@@ -55,14 +55,9 @@ def parse_items(stream: IO[bytes], names: "NameRegistry") -> Iterator[BundleItem
     return _items(iter(lambda: stream.readline(limits.LINE_BYTES + 1), b""), names)
 
 
-def count_splits(path: Path) -> dict[str, dict[str, int]]:
-    """The numbers of images and references by split; reads, and so checks, every line."""
-    splits: dict[str, dict[str, int]] = {}
-    for item in read_items(path):
-        counts = splits.setdefault(item.split, {"images": 0, "references": 0})
-        counts["images"] += 1
-        counts["references"] += len(item.references)
-    return splits
+def list_splits(path: Path) -> list[str]:
+    """The names of the splits; reads, and so checks, every line."""
+    return list(dict.fromkeys(item.split for item in read_items(path)))
 
 
 def read_split(path: Path, split: str) -> list[BundleItem]:
@@ -105,7 +100,7 @@ def write_bundle_folder(path: Path, items: Iterable[BundleItem]) -> None:
     partial = path / (CAPTIONS + ".partial")
     try:
         with partial.open("wb") as stream:
-            for _ in _items(_written(stream, items), names_in_memory()):
+            for _ in _items(_written(stream, items), NamesInMemory()):
                 pass
             stream.flush()
             os.fsync(stream.fileno())
@@ -195,12 +190,12 @@ def _items(lines: Iterable[bytes], names: "NameRegistry") -> Iterator[BundleItem
 
 
 class NameRegistry(Protocol):
-    """Sees to it that no name or id stands for two images, since an image is found by either."""
+    """Registry of names and ids: none stands for two images, since an image is found by either."""
 
     def add(self, number: int, item: BundleItem) -> None: ...
 
 
-class _NamesInMemory:
+class NamesInMemory:
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
 
@@ -213,10 +208,6 @@ class _NamesInMemory:
         if text in self._lines:
             raise name_taken_error(number, field, text, self._lines[text])
         self._lines[text] = number
-
-
-def names_in_memory() -> NameRegistry:
-    return _NamesInMemory()
 
 
 def name_taken_error(number: int, field: str, name: str, by: int) -> InvalidBundle:
@@ -279,7 +270,7 @@ def wrong_field_error(
 
 
 def _wrong_field(number: int, field: str, expected: str, item: Mapping[str, Any]) -> InvalidBundle:
-    """With the name that the field has in other formats, where it stands there."""
+    """Refusal of a wrong field, with the name that it has in other formats, if it is there."""
     other = next((name for name in _CALLED.get(field, ()) if name in item), None)
     other = other or next(
         (name for name in _unknown(item) if wording.suggest_names(name, [field])), None

@@ -44,7 +44,6 @@ class FeaturesHeader:
 
 
 def parse_features_header(stream: IO[bytes]) -> FeaturesHeader:
-    """The header of a features.safetensors."""
     file_bytes = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     try:
@@ -74,12 +73,10 @@ def parse_features_header(stream: IO[bytes]) -> FeaturesHeader:
 
 
 def describe_other_inputs(expected: Inputs, found: Inputs) -> str:
-    """Describe the fault where a checkpoint takes other features than a dataset has."""
     return f"the checkpoint takes {INPUT_TEXTS[expected]}, and the dataset has {INPUT_TEXTS[found]}"
 
 
 def describe_other_size(expected: int, found: int) -> str:
-    """Describe the fault where a checkpoint takes vectors of another size than a dataset has."""
     return f"the checkpoint expects image features of size {expected}, the dataset's have {found}"
 
 

@@ -62,16 +62,14 @@ def open_captions(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_captions_in_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of captions.jsonl in chunks."""
     with open_captions(path) as stream:
         while chunk := stream.read(_CAPTIONS_CHUNK):
             yield chunk
 
 
 def read_captions_split(path: Path, split: str) -> list[BundleItem]:
-    """All images of one split; InvalidBundle names the splits that exist if there are none."""
     with open_captions(path) as stream:
-        return bundles.select_split(bundles.parse_items(stream, bundles.names_in_memory()), split)
+        return bundles.select_split(bundles.parse_items(stream, bundles.NamesInMemory()), split)
 
 
 def _is_alone(path: Path) -> bool:
@@ -82,14 +80,14 @@ def _is_alone(path: Path) -> bool:
         return b"\0" not in stream.read(plain_tar.BLOCK)
 
 
-_IMAGES = "images/"
+PICTURES_FOLDER = "images/"
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class ContentDigests:
-    """`whole`: of captions, features and images by name, as `sha256sum FILE …` lists them in the
-    order of their names; `captions`: of captions.jsonl alone.
+    """Digests of a bundle's content. `whole`: of captions, features and images by name, as
+    `sha256sum FILE …` lists them in the order of their names; `captions`: of captions.jsonl alone.
     """
 
     whole: str
@@ -111,7 +109,7 @@ def compute_content_digests(path: Path, captions: IO[bytes] | None = None) -> Co
 
 
 def _counts(name: str) -> bool:
-    return name == FEATURES or name.startswith(_IMAGES)
+    return name == FEATURES or name.startswith(PICTURES_FOLDER)
 
 
 def _digest(opened: FileOpener, name: str, buffer: memoryview, copy: IO[bytes] | None) -> str:
@@ -124,7 +122,6 @@ def _digest(opened: FileOpener, name: str, buffer: memoryview, copy: IO[bytes] |
     return digest.hexdigest()
 
 
-PICTURES_FOLDER = "images/"
 _HEAD_BYTES = 16
 _BEGINNINGS = re.compile(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n|RIFF....WEBP", re.DOTALL)
 
@@ -139,7 +136,7 @@ class PicturePlace:
 
 
 def find_pictures(bundle: Path, images: Sequence[str]) -> Iterator[PicturePlace | str]:
-    """For each image the place of its picture, or why it has none."""
+    """Yield for each image the place of its picture, or the reason why it has none."""
     members: Mapping[str, TarMember] | None = None
     if not bundle.is_dir():
         with bundles.open_tar(bundle) as archive:

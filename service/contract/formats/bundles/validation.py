@@ -38,10 +38,10 @@ class BundleFacts:
 
 
 def validate_bundle(path: Path, names: NameRegistry | None = None) -> BundleFacts:
-    """Raises InvalidBundle with line and field."""
+    """Validate a bundle. Raises InvalidBundle with line and field."""
     with open_bundle_files(path, limits.MEMBERS) as (found, opened):
         with opened(bundles.CAPTIONS) as stream:
-            items = bundles.parse_items(stream, names or bundles.names_in_memory())
+            items = bundles.parse_items(stream, names or bundles.NamesInMemory())
             splits, wordless = _counted(items, _BundlePictures(found, opened))
         if bundles.FEATURES not in found:
             return BundleFacts(splits, None, wordless)

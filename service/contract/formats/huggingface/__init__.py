@@ -68,7 +68,7 @@ class TransformersCaptioner:
 
 
 def validate_transformers(package: ModelPackage) -> TransformersCaptioner:
-    """Raises an InvalidCheckpoint that says what is wrong, where, and what to do."""
+    """Validate a captioner. Raises an InvalidCheckpoint: what is wrong, where, and what to do."""
     config, family = check_transformers_config(package)
     own = _json(package, _GENERATION) if _GENERATION in package.files else {}
     searched = generation.parse_generation(
@@ -105,18 +105,14 @@ def check_transformers_config(package: ModelPackage) -> tuple[dict[str, Any], Tr
                 "expected a model of transformers itself, with plain weights",
                 pointer=f"/{CONFIG}/{name}",
             )
-    return config, _family(config)
-
-
-def _family(config: Mapping[str, Any]) -> TransformersFamily:
     kind = config.get("model_type")
     if refusal := foreign.refusal_of_type(kind):
         raise ConfigInvalid(f"{CONFIG}: {refusal}", pointer=f"/{CONFIG}/model_type")
-    return validate_part(FAMILIES_BY_MODEL_TYPE[str(kind)], config, CONFIG)
+    return config, validate_part(FAMILIES_BY_MODEL_TYPE[str(kind)], config, CONFIG)
 
 
 def _check_alone(searched: GenerationSettings) -> None:
-    """Raises for what would count a picture's places and a prompt besides captions."""
+    """Refuse settings that would count a picture's places and a prompt besides captions."""
     lengths = {"max_length": searched.max_length, "min_length": searched.min_length}
     repeated = {
         "repetition_penalty": searched.repetition_penalty != 1.0,
@@ -154,14 +150,8 @@ def _preprocessing(package: ModelPackage, family: TransformersFamily) -> Picture
     return preprocessing
 
 
-def _json(package: ModelPackage, name: str) -> dict[str, Any]:
-    try:
-        value = strict_json.parse_json(package.text(name, _MOST_JSON))
-    except strict_json.NotJson as error:
-        raise ConfigInvalid(f"{name}: {error}", pointer=f"/{name}{error.where}") from None
-    if not isinstance(value, dict):
-        raise ConfigInvalid(f"{name}: expected an object, found {value!r:.60}", pointer=f"/{name}")
-    return value
+def _json(package: ModelPackage, name: str, most: int = _MOST_JSON) -> dict[str, Any]:
+    return strict_json.parse_object(package.text(name, most), name, f"/{name}")
 
 
 FAMILIES_BY_MODEL_TYPE: Mapping[str, type[TransformersFamily]] = {
@@ -203,18 +193,5 @@ def read_prompt(package: ModelPackage, family: TransformersFamily) -> str | None
             f"what you give its processor, such as {family.example_prompt!r}",
             pointer=f"/{PROMPT_FILE}",
         )
-    return _prompt_text(package)
-
-
-def _prompt_text(package: ModelPackage) -> str:
-    try:
-        found = strict_json.parse_json(package.text(PROMPT_FILE, _MOST_PROMPT_BYTES))
-    except strict_json.NotJson as error:
-        raise ConfigInvalid(
-            f"{PROMPT_FILE}: {error}", pointer=f"/{PROMPT_FILE}{error.where}"
-        ) from None
-    if not isinstance(found, dict):
-        raise ConfigInvalid(
-            f"{PROMPT_FILE}: expected an object, found {found!r:.60}", pointer=f"/{PROMPT_FILE}"
-        )
-    return validate_part(_PromptFile, found, PROMPT_FILE).prompt
+    written = _json(package, PROMPT_FILE, _MOST_PROMPT_BYTES)
+    return validate_part(_PromptFile, written, PROMPT_FILE).prompt

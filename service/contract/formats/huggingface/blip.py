@@ -72,10 +72,6 @@ class BlipSchema(TransformersFamily):
     def image_size(self) -> int:
         return self.vision_config.image_size
 
-    @property
-    def architecture(self) -> str:
-        return "blip"
-
     def shapes(self) -> Shapes:
         text = self.text_config
         found = self.vision_config.shapes("vision_model")
@@ -115,7 +111,7 @@ class QFormerSchema(AttentionHeadsSchema):
     use_qformer_text_input: Literal[False] = False
 
     def shapes(self, at: str, seen: int) -> Shapes:
-        """`seen`: the width of what it looks at."""
+        """Shapes of the Q-Former. `seen`: the width of the image's places that it looks at."""
         d, inner = self.hidden_size, self.intermediate_size
         found = list_norm_shapes(f"{at}.layernorm", d)
         for number in range(self.num_hidden_layers):

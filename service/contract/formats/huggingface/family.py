@@ -15,6 +15,7 @@ from service.contract.formats.huggingface.schemas import ConfigPart, drop_harmle
 
 MAX_VOCABULARY = 300_000
 MOST_PROMPT = 256  # tokens
+_TOWER, _OLD_TOWER = "vision_tower.", "vision_tower.vision_model."
 Shapes = dict[str, tuple[int, ...]]
 Width = Annotated[int, Field(ge=1, le=16_384)]
 Inner = Annotated[int, Field(ge=1, le=65_536)]
@@ -29,6 +30,9 @@ Activation = Literal[
 ]
 
 
+ATTENTION = ("query", "key", "value")
+
+
 def list_linear_shapes(name: str, out: int, into: int, *, bias: bool = True) -> Shapes:
     return {f"{name}.weight": (out, into)} | ({f"{name}.bias": (out,)} if bias else {})
 
@@ -37,8 +41,25 @@ def list_norm_shapes(name: str, size: int) -> Shapes:
     return {f"{name}.weight": (size,), f"{name}.bias": (size,)}
 
 
+def list_block_shapes(
+    at: str, attention: str, width: int, inner: int, biased: tuple[str, ...]
+) -> Shapes:
+    """Block of ViT and its kin. `biased`: those of query, key and value that have a bias."""
+    found = list_norm_shapes(f"{at}.layernorm_before", width)
+    for name in ATTENTION:
+        place = f"{at}.attention.{attention}.{name}"
+        found |= list_linear_shapes(place, width, width, bias=name in biased)
+    return {
+        **found,
+        **list_linear_shapes(f"{at}.attention.output.dense", width, width),
+        **list_linear_shapes(f"{at}.intermediate.dense", inner, width),
+        **list_linear_shapes(f"{at}.output.dense", width, inner),
+        **list_norm_shapes(f"{at}.layernorm_after", width),
+    }
+
+
 def list_bert_attention_shapes(at: str, within: str, width: int, seen: int) -> Shapes:
-    """BERT's, of queries that are `width` long over what is `seen` long."""
+    """List the shapes of BERT's attention: queries of size `width` over rows of size `seen`."""
     found = list_linear_shapes(f"{at}.{within}.query", width, width)
     found |= list_linear_shapes(f"{at}.{within}.key", width, seen)
     found |= list_linear_shapes(f"{at}.{within}.value", width, seen)
@@ -100,7 +121,7 @@ class BertLikeSchema(AttentionHeadsSchema):
         return self.max_position_embeddings
 
     def layer_shapes(self, at: str, seen: int | None) -> Shapes:
-        """`seen`: the width of images that layers look at, if they do."""
+        """Shapes of the layers. `seen`: the width of images that layers look at, if they do."""
         d, inner = self.hidden_size, self.intermediate_size
         found: Shapes = {
             f"{at}.embeddings.word_embeddings.weight": (self.vocab_size, d),
@@ -127,7 +148,7 @@ class BertLikeSchema(AttentionHeadsSchema):
 
 
 def read_model_type(value: Any) -> str:
-    """By which one of several schemas is chosen."""
+    """Read the `model_type`, which chooses one of several schemas."""
     found = (
         value if isinstance(value, dict) else vars(value) if isinstance(value, ConfigPart) else {}
     )
@@ -170,15 +191,15 @@ class TransformersFamily(ConfigPart):
 
     @property
     def architecture(self) -> str:
-        """For people: `vit-gpt2`."""
-        raise NotImplementedError
+        """Architecture as people read it: `vit-gpt2`."""
+        return self.model_type
 
     def shapes(self) -> Shapes:
         """Names and shapes of the tensors that have to be there."""
         raise NotImplementedError
 
     def places(self) -> Mapping[str, int]:
-        """In how many places a picture goes through the tensors whose names begin so."""
+        """Count the places of a picture that go through tensors, by the start of their names."""
         raise NotImplementedError
 
     @property
@@ -193,7 +214,11 @@ class TransformersFamily(ConfigPart):
         )
 
     def renamed(self, tensor: str) -> str:
-        """The name in `shapes` of a tensor that some versions of the library call otherwise."""
+        """The name in `shapes` of a tensor. Older versions of the library named the network inside
+        a tower too.
+        """
+        if tensor.startswith(_OLD_TOWER):
+            return _TOWER + tensor.removeprefix(_OLD_TOWER)
         return tensor
 
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,8 +245,6 @@ def require_token(token: int | list[int] | None, name: str) -> int:
 
 
 class TextDecoderSchema(ConfigPart):
-    """Decoder of words."""
-
     vocab_size: Words
     hidden_size: Width
     max_position_embeddings: Positions

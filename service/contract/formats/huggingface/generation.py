@@ -20,44 +20,16 @@ class GenerationSettings(ConfigPart):
 
     harmless = frozenset(
         [
-            "_from_model_config",
-            "_commit_hash",
-            "transformers_version",
-            "use_cache",
-            "output_attentions",
-            "output_hidden_states",
-            "output_scores",
-            "output_logits",
-            "return_dict_in_generate",
-            "temperature",
-            "top_k",
-            "top_p",
-            "top_h",
-            "typical_p",
-            "min_p",
-            "epsilon_cutoff",
-            "eta_cutoff",
-            "cache_implementation",
-            "cache_config",
-            "max_cache_len",
-            "is_assistant",
-            "num_assistant_tokens",
-            "num_assistant_tokens_schedule",
-            "assistant_confidence_threshold",
-            "prompt_lookup_num_tokens",
-            "max_matching_ngram_size",
-            "assistant_early_exit",
-            "assistant_lookbehind",
-            "target_lookbehind",
-            "assistant_ensemble_weight",
-            "speculation_type",
-            "compile_config",
-            "disable_compile",
-            "prefill_chunk_size",
-            "low_memory",
-            "continuous_batching_config",
-            "dola_layers",
-            "use_mtp",
+            *("_from_model_config", "_commit_hash", "transformers_version", "use_cache"),
+            *("output_attentions", "output_hidden_states", "output_scores", "output_logits"),
+            *("return_dict_in_generate", "temperature", "top_k", "top_p", "top_h", "typical_p"),
+            *("min_p", "epsilon_cutoff", "eta_cutoff", "cache_implementation", "cache_config"),
+            *("max_cache_len", "is_assistant", "num_assistant_tokens"),
+            *("num_assistant_tokens_schedule", "assistant_confidence_threshold"),
+            *("prompt_lookup_num_tokens", "max_matching_ngram_size", "assistant_early_exit"),
+            *("assistant_lookbehind", "target_lookbehind", "assistant_ensemble_weight"),
+            *("speculation_type", "compile_config", "disable_compile", "prefill_chunk_size"),
+            *("low_memory", "continuous_batching_config", "dola_layers", "use_mtp"),
         ]
     )
 
@@ -125,22 +97,14 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "num_return_sequences": (1, None),
 }
 _OLD_NAMES = (
-    "num_beams",
-    "max_length",
-    "min_length",
-    "length_penalty",
-    "early_stopping",
-    "repetition_penalty",
-    "no_repeat_ngram_size",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "suppress_tokens",
-    "begin_suppress_tokens",
+    *("num_beams", "max_length", "min_length", "length_penalty", "early_stopping"),
+    *("repetition_penalty", "no_repeat_ngram_size", "forced_bos_token_id", "forced_eos_token_id"),
+    *("suppress_tokens", "begin_suppress_tokens"),
 )
 
 
 def parse_generation(found: Mapping[str, Any], otherwise: Mapping[str, Any]) -> GenerationSettings:
-    """From the file, and from config.json what is not in it; refuses what is not implemented."""
+    """Parse the file, and config.json (`otherwise`) for gaps; refuse what is not implemented."""
     for name, neutral in _NEUTRAL.items():
         value = found.get(name)
         if value not in neutral:

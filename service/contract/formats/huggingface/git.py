@@ -31,7 +31,7 @@ class GitVisionSchema(ClipSchema):
     patch_size: Side = 16
 
 
-class GitSchema(TransformersFamily, BertLikeSchema):
+class GitSchema(BertLikeSchema, TransformersFamily):
     harmless = frozenset({"add_cross_attention"})
 
     model_type: Literal["git"]
@@ -47,25 +47,15 @@ class GitSchema(TransformersFamily, BertLikeSchema):
         return self.vocab_size
 
     @property
-    def positions(self) -> int:
-        return self.max_position_embeddings
-
-    @property
     def image_size(self) -> int:
         return self.vision_config.image_size
 
-    @property
-    def architecture(self) -> str:
-        return "git"
-
     def shapes(self) -> Shapes:
-        seen = self.vision_config.hidden_size
+        seen, projection = self.vision_config.hidden_size, "git.visual_projection.visual_projection"
         found: Shapes = {
             **self.vision_config.shapes("git.image_encoder.vision_model"),
-            **list_linear_shapes(
-                "git.visual_projection.visual_projection.0", self.hidden_size, seen
-            ),
-            **list_norm_shapes("git.visual_projection.visual_projection.1", self.hidden_size),
+            **list_linear_shapes(f"{projection}.0", self.hidden_size, seen),
+            **list_norm_shapes(f"{projection}.1", self.hidden_size),
             "output.bias": (self.vocab_size,),
         }
         if not self.tie_word_embeddings:

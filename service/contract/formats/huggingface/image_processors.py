@@ -43,21 +43,10 @@ class ImageProcessor(PicturePreprocessing):
 
     harmless: ClassVar[frozenset[str]] = frozenset(
         [
-            "processor_class",
-            "image_processor_type",
-            "feature_extractor_type",
-            "do_convert_rgb",
-            "data_format",
-            "input_data_format",
-            "device",
-            "return_tensors",
-            "default_to_square",
-            "disable_grouping",
-            "image_seq_length",
-            "_valid_processor_keys",
-            "use_square_size",
-            "do_reduce_labels",  # of segmentations
-            "reduce_labels",
+            *("processor_class", "image_processor_type", "feature_extractor_type", "device"),
+            *("do_convert_rgb", "data_format", "input_data_format", "return_tensors"),
+            *("default_to_square", "disable_grouping", "image_seq_length", "use_square_size"),
+            *("_valid_processor_keys", "do_reduce_labels", "reduce_labels"),
         ]
     )
 
@@ -83,7 +72,7 @@ class ImageProcessor(PicturePreprocessing):
 
 
 def parse_image_processor(found: Mapping[str, Any], where: str) -> ImageProcessor:
-    """Raises ConfigInvalid with the place in `where`, a file."""
+    """Parse an image processor. Raises ConfigInvalid with the place in `where`, a file."""
     name = str(found.get("image_processor_type") or found.get("feature_extractor_type") or "")
     ending = next((each for each in _ENDINGS if name.endswith(each)), "")
     kind = name.removesuffix(ending)

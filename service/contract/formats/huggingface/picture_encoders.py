@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from service.contract.formats.huggingface.family import (
+    ATTENTION,
     Activation,
     Heads,
     Inner,
@@ -15,12 +16,11 @@ from service.contract.formats.huggingface.family import (
     Side,
     Small,
     Width,
+    list_block_shapes,
     list_linear_shapes,
     list_norm_shapes,
 )
 from service.contract.formats.huggingface.schemas import ConfigPart
-
-_TOWER, _OLD_TOWER = "vision_tower.", "vision_tower.vision_model."
 
 
 class ClipSchema(PatchEncoderSchema):
@@ -89,10 +89,8 @@ class SiglipSchema(PatchEncoderSchema):
 
 
 class BlipTowerSchema(PatchEncoderSchema):
-    """The picture's encoder of BLIP and BLIP-2."""
-
     def shapes(self, at: str, *, bias: bool = True) -> Shapes:
-        """`bias`: of queries, keys and values."""
+        """Shapes of BLIP's picture encoder. `bias`: of queries, keys and values."""
         d, patch = self.hidden_size, self.patch_size
         found: Shapes = {
             f"{at}.embeddings.class_embedding": (1, 1, d),
@@ -107,30 +105,19 @@ class BlipTowerSchema(PatchEncoderSchema):
             found |= list_linear_shapes(f"{layer}.self_attn.projection", d, d)
             found |= list_linear_shapes(f"{layer}.mlp.fc1", self.intermediate_size, d)
             found |= list_linear_shapes(f"{layer}.mlp.fc2", d, self.intermediate_size)
-            found |= list_norm_shapes(f"{layer}.layer_norm1", d) | list_norm_shapes(
-                f"{layer}.layer_norm2", d
-            )
+            found |= list_norm_shapes(f"{layer}.layer_norm1", d)
+            found |= list_norm_shapes(f"{layer}.layer_norm2", d)
         return found
 
 
-def rename_tower_tensor(tensor: str) -> str:
-    """Older versions of the library named the network inside a tower too."""
-    if tensor.startswith(_OLD_TOWER):
-        return _TOWER + tensor.removeprefix(_OLD_TOWER)
-    return tensor
-
-
 def _layer(at: str, width: int, inner: int) -> Shapes:
-    found = list_norm_shapes(f"{at}.layer_norm1", width) | list_norm_shapes(
-        f"{at}.layer_norm2", width
-    )
+    found = list_linear_shapes(f"{at}.mlp.fc1", inner, width)
+    found |= list_linear_shapes(f"{at}.mlp.fc2", width, inner)
     for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
         found |= list_linear_shapes(f"{at}.self_attn.{name}", width, width)
-    return (
-        found
-        | list_linear_shapes(f"{at}.mlp.fc1", inner, width)
-        | list_linear_shapes(f"{at}.mlp.fc2", width, inner)
-    )
+    for name in ("layer_norm1", "layer_norm2"):
+        found |= list_norm_shapes(f"{at}.{name}", width)
+    return found
 
 
 _Stages = Annotated[list[Annotated[int, Field(ge=1, le=200)]], Field(min_length=1, max_length=8)]
@@ -212,11 +199,9 @@ class SwinSchema(ConfigPart):
         return found
 
     def shapes(self, at: str) -> Shapes:
-        first = self.embed_dim
+        first, patch = self.embed_dim, self.patch_size
         found: Shapes = {
-            f"{at}.embeddings.patch_embeddings.projection.weight": (
-                *(first, 3, self.patch_size, self.patch_size),
-            ),
+            f"{at}.embeddings.patch_embeddings.projection.weight": (first, 3, patch, patch),
             f"{at}.embeddings.patch_embeddings.projection.bias": (first,),
             **list_norm_shapes(f"{at}.embeddings.norm", first),
             **list_norm_shapes(f"{at}.layernorm", self.hidden_size),
@@ -239,19 +224,11 @@ class SwinSchema(ConfigPart):
 
     def _block(self, at: str, width: int, heads: int) -> Shapes:
         inner, table = int(self.mlp_ratio * width), (2 * self.window_size - 1) ** 2
-        found: Shapes = {
+        biased = ATTENTION if self.qkv_bias else ()
+        return {
             f"{at}.attention.self.relative_position_bias_table": (table, heads),
-            **list_linear_shapes(f"{at}.attention.output.dense", width, width),
-            **list_linear_shapes(f"{at}.intermediate.dense", inner, width),
-            **list_linear_shapes(f"{at}.output.dense", width, inner),
-            **list_norm_shapes(f"{at}.layernorm_before", width),
-            **list_norm_shapes(f"{at}.layernorm_after", width),
+            **list_block_shapes(at, "self", width, inner, biased),
         }
-        for name in ("query", "key", "value"):
-            found |= list_linear_shapes(
-                f"{at}.attention.self.{name}", width, width, bias=self.qkv_bias
-            )
-        return found
 
 
 class BeitSchema(PatchEncoderSchema):
@@ -294,16 +271,8 @@ class BeitSchema(PatchEncoderSchema):
         return {f"{at}.": self.patches + 1}
 
     def _layer(self, at: str) -> Shapes:
-        d, inner = self.hidden_size, self.intermediate_size
-        found = list_linear_shapes(f"{at}.attention.attention.key", d, d, bias=False)
-        for name in ("attention.attention.query", "attention.attention.value"):
-            found |= list_linear_shapes(f"{at}.{name}", d, d)
-        found |= list_linear_shapes(f"{at}.attention.output.dense", d, d)
-        found |= list_linear_shapes(f"{at}.intermediate.dense", inner, d)
-        found |= list_linear_shapes(f"{at}.output.dense", d, inner)
-        found |= list_norm_shapes(f"{at}.layernorm_before", d) | list_norm_shapes(
-            f"{at}.layernorm_after", d
-        )
+        d = self.hidden_size
+        found = list_block_shapes(at, "attention", d, self.intermediate_size, ("query", "value"))
         if self.layer_scale_init_value:
             found |= {f"{at}.lambda_1": (d,), f"{at}.lambda_2": (d,)}
         if self.use_relative_position_bias:

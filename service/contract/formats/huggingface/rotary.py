@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from service.contract.formats.huggingface import picture_encoders
 from service.contract.formats.huggingface.family import (
     Activation,
     Heads,
@@ -36,6 +35,8 @@ class _RopeSchema(ConfigPart):
 
 
 class RotarySchema(TextDecoderSchema):
+    is_biased: ClassVar[bool] = False  # queries, keys and values
+
     intermediate_size: Inner
     num_hidden_layers: Layers
     num_attention_heads: Heads
@@ -48,7 +49,7 @@ class RotarySchema(TextDecoderSchema):
     @model_validator(mode="before")
     @classmethod
     def _turned(cls, value: Any) -> Any:
-        """As older versions wrote it."""
+        """Move `rope_theta`, as older versions wrote it, into `rope_parameters`."""
         if not isinstance(value, dict) or not isinstance(value.get("rope_theta"), int | float):
             return value
         rest = {name: each for name, each in value.items() if name != "rope_theta"}
@@ -66,13 +67,8 @@ class RotarySchema(TextDecoderSchema):
             )
         return self
 
-    @property
-    def biased(self) -> bool:
-        """Queries, keys and values."""
-        return False
-
     def shapes(self, at: str) -> Shapes:
-        d, heads = self.hidden_size, self.num_attention_heads
+        d, inner, heads = self.hidden_size, self.intermediate_size, self.num_attention_heads
         size, pairs = self.head_dim or d // heads, self.num_key_value_heads or heads
         found: Shapes = {
             f"{at}.embed_tokens.weight": (self.vocab_size, d),
@@ -82,15 +78,11 @@ class RotarySchema(TextDecoderSchema):
             layer = f"{at}.layers.{number}"
             for name, many in {"q": heads, "k": pairs, "v": pairs}.items():
                 place = f"{layer}.self_attn.{name}_proj"
-                found |= list_linear_shapes(place, many * size, d, bias=self.biased)
+                found |= list_linear_shapes(place, many * size, d, bias=self.is_biased)
             found |= list_linear_shapes(f"{layer}.self_attn.o_proj", d, heads * size, bias=False)
             for name in ("gate_proj", "up_proj"):
-                found |= list_linear_shapes(
-                    f"{layer}.mlp.{name}", self.intermediate_size, d, bias=False
-                )
-            found |= list_linear_shapes(
-                f"{layer}.mlp.down_proj", d, self.intermediate_size, bias=False
-            )
+                found |= list_linear_shapes(f"{layer}.mlp.{name}", inner, d, bias=False)
+            found |= list_linear_shapes(f"{layer}.mlp.down_proj", d, inner, bias=False)
             found[f"{layer}.input_layernorm.weight"] = (d,)
             found[f"{layer}.post_attention_layernorm.weight"] = (d,)
         return found
@@ -131,6 +123,7 @@ class LlamaSchema(RotarySchema):
 
 class Qwen2Schema(RotarySchema):
     harmless = frozenset({"sliding_window", "max_window_layers"})
+    is_biased: ClassVar[bool] = True
 
     model_type: Literal["qwen2"]
     vocab_size: Words = 151_936
@@ -143,10 +136,6 @@ class Qwen2Schema(RotarySchema):
     use_sliding_window: Literal[False] = False
     layer_types: Annotated[list[Literal["full_attention"]], Field(max_length=200)] | None = None
     tie_word_embeddings: bool = False
-
-    @property
-    def biased(self) -> bool:
-        return True
 
 
 class LlavaSchema(PicturePrefixFamily):
@@ -208,9 +197,6 @@ class LlavaSchema(PicturePrefixFamily):
             "language_model.model.layers.": self.picture,
         }
 
-    def renamed(self, tensor: str) -> str:
-        return picture_encoders.rename_tower_tensor(tensor)
-
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
         usual = (
             {"bos_token_id": 1, "eos_token_id": 2} if self.text_config.model_type == "llama" else {}
@@ -247,10 +233,6 @@ class PaliGemmaSchema(PicturePrefixFamily):
     def picture(self) -> int:
         return self.vision_config.patches
 
-    @property
-    def architecture(self) -> str:
-        return "paligemma"
-
     def shapes(self) -> Shapes:
         into = list_linear_shapes(
             "multi_modal_projector.linear", self.projection_dim, self.vision_config.hidden_size
@@ -260,9 +242,6 @@ class PaliGemmaSchema(PicturePrefixFamily):
 
     def places(self) -> Mapping[str, int]:
         return {"vision_tower.": self.picture, "language_model.model.layers.": self.picture}
-
-    def renamed(self, tensor: str) -> str:
-        return picture_encoders.rename_tower_tensor(tensor)
 
     def special(self, config: Mapping[str, Any]) -> dict[str, Any]:
         usual = {"bos_token_id": 2, "eos_token_id": 1}

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from service.contract.formats.huggingface.family import (
+    ATTENTION,
     Activation,
     BertLikeSchema,
     Heads,
@@ -19,6 +20,7 @@ from service.contract.formats.huggingface.family import (
     Width,
     Words,
     check_heads,
+    list_block_shapes,
     list_linear_shapes,
     list_norm_shapes,
     read_model_type,
@@ -39,30 +41,20 @@ class VitSchema(PatchEncoderSchema):
     tie_word_embeddings: bool = True
 
     def shapes(self, at: str) -> Shapes:
-        d, distilled = self.hidden_size, self.model_type == "deit"
+        d, patch, distilled = self.hidden_size, self.patch_size, self.model_type == "deit"
         found: Shapes = {
             f"{at}.embeddings.cls_token": (1, 1, d),
             f"{at}.embeddings.position_embeddings": (1, self.patches + 1 + distilled, d),
-            f"{at}.embeddings.patch_embeddings.projection.weight": (
-                *(d, 3, self.patch_size, self.patch_size),
-            ),
+            f"{at}.embeddings.patch_embeddings.projection.weight": (d, 3, patch, patch),
             f"{at}.embeddings.patch_embeddings.projection.bias": (d,),
             **list_norm_shapes(f"{at}.layernorm", d),
         }
         if distilled:
             found[f"{at}.embeddings.distillation_token"] = (1, 1, d)
+        biased = ATTENTION if self.qkv_bias else ()
         for number in range(self.num_hidden_layers):
             layer = f"{at}.encoder.layer.{number}"
-            for name in ("query", "key", "value"):
-                found |= list_linear_shapes(
-                    f"{layer}.attention.attention.{name}", d, d, bias=self.qkv_bias
-                )
-            found |= list_linear_shapes(f"{layer}.attention.output.dense", d, d)
-            found |= list_linear_shapes(f"{layer}.intermediate.dense", self.intermediate_size, d)
-            found |= list_linear_shapes(f"{layer}.output.dense", d, self.intermediate_size)
-            found |= list_norm_shapes(f"{layer}.layernorm_before", d) | list_norm_shapes(
-                f"{layer}.layernorm_after", d
-            )
+            found |= list_block_shapes(layer, "attention", d, self.intermediate_size, biased)
         return found
 
     def places(self, at: str) -> Mapping[str, int]:

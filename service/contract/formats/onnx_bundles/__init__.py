@@ -61,7 +61,7 @@ def read_manifest_and_words(package: ModelPackage) -> tuple[OnnxManifest, tuple[
 
 
 def validate_onnx_bundle(package: ModelPackage) -> OnnxBundle:
-    """Raises InvalidCheckpoint with what is wrong, and in which file."""
+    """Validate an ONNX bundle. Raises InvalidCheckpoint with the fault and its file."""
     found, words = read_manifest_and_words(package)
     parts = {"look": found.look, "step": found.step, "score": found.score}
     files = {name: part.file for name, part in parts.items() if part is not None}
@@ -70,7 +70,10 @@ def validate_onnx_bundle(package: ModelPackage) -> OnnxBundle:
         raise InvalidPackage(f"{manifest.MANIFEST_FILE}: names one file for two parts")
     places = {name: _place(package, file) for name, file in files.items()}
     _check_files(package, {manifest.MANIFEST_FILE, of_tokens, *files.values()})
-    judged = {name: _graph(package, file, places[name].size) for name, file in files.items()}
+    judged = {}
+    for name, file in files.items():
+        with package.file(file).open() as stream:
+            judged[name] = graphs.validate_onnx_graph(stream, places[name].size, file)
     bundle = OnnxBundle(found, words, judged, places)
     _check_names(bundle)
     return bundle
@@ -136,11 +139,6 @@ def _place(package: ModelPackage, file: str) -> FilePlace:
             f"{file}: is compressed; pack the bundle as a tar, or by `zip -0`", pointer=f"/{file}"
         )
     return place
-
-
-def _graph(package: ModelPackage, file: str, size: int) -> OnnxGraph:
-    with package.file(file).open() as stream:
-        return graphs.validate_onnx_graph(stream, size, file)
 
 
 def _check_names(bundle: OnnxBundle) -> None:

@@ -171,7 +171,6 @@ class _GraphValidator:
                     self._tensor(part, "a constant")
 
     def _tensor(self, tensor: ProtobufField, kind: str, *, count: bool = False) -> str:
-        """Its name."""
         self._where.append(kind)
         parts = list(self._reader.fields(protobuf.TENSOR, tensor.start, tensor.end))
         name = self._one(parts, "name")

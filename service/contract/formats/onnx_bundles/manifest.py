@@ -42,12 +42,8 @@ class StepGraph(JsonPart):
     logits: Name
 
 
-class ScoreGraph(JsonPart):
+class ScoreGraph(StepGraph):
     """Reads whole captions. `words`: (n, L); `logits`: (n, L, words)."""
-
-    file: FileName
-    words: Name
-    logits: Name
 
 
 class ImageTensor(JsonPart):
@@ -95,9 +91,9 @@ class OnnxPreprocessing(PicturePreprocessing):
 
 
 class OnnxManifest(JsonPart):
-    """Of image features: `feature_size`, `encoder` and `look.features`; of pictures:
-    `preprocessing` and `look.pixels`. Of words: `vocabulary` and `tokenizer`; of pieces of words:
-    `pieces`.
+    """Manifest of an ONNX bundle. Image features need `feature_size`, `encoder` and
+    `look.features`; pictures `preprocessing` and `look.pixels`. Words need `vocabulary` and
+    `tokenizer`; pieces of words `pieces`.
     """
 
     prescore: Literal["1"]
@@ -194,5 +190,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def parse_manifest(text: str) -> OnnxManifest:
-    """Raises ConfigInvalid with the place of the first fault."""
+    """Parse a manifest. Raises ConfigInvalid with the place of the first fault."""
     return strict_json.parse_model(OnnxManifest, text, MANIFEST_FILE, f"/{MANIFEST_FILE}")

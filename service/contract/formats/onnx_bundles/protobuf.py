@@ -15,7 +15,7 @@ MOST_TEXT = 1_000  # bytes of a name
 
 
 class MalformedProtobuf(ValueError):
-    """The text says what is wrong, and at which byte."""
+    """Malformed protobuf; the text names the fault and its byte."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ProtobufReader:
             ) from None
 
     def numbers(self, field: ProtobufField) -> Iterator[int]:
-        """Of a repeated varint, which is packed or not."""
+        """Yield the numbers of a repeated varint, packed or not."""
         at = field.start
         while at < field.end:
             number, at = self._varint(at, field.end)

@@ -4,19 +4,12 @@ import json
 
 import pytest
 
-import ci_tokens
-from ci_tokens import EcKey, RsaKey, number
+from helpers import ci_tokens
+from helpers.ci_tokens import EcKey, RsaKey, number
 from service.access.oidc import key_sets, trusted_issuers
 from service.access.oidc.key_sets import KeySets
 from service.access.oidc.trusted_issuers import TokenRefused
 from service.contract.errors import ServiceUnavailable, UrlRefused
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +19,17 @@ def github(tmp_path_factory):
     return trusted_issuers.read_issuers(path).issuers[0]
 
 
+SORRY = b"HTTP/1.1 500 Sorry\r\nContent-Length: 0\r\n\r\n"
+
+
 class Asking:
     """Counts how often the issuer was asked."""
 
     def __init__(self, issuers, github):
-        self.clock = Clock()
+        self.now = 1000.0
         self._issuers = issuers
         self._github = github
-        self._sets = KeySets(issuers.client, self.clock)
+        self._sets = KeySets(issuers.client, lambda: self.now)
         self._before = issuers.asked
 
     def __call__(self, kid="rsa-1", algorithm="RS256"):
@@ -51,13 +47,10 @@ def asking(issuers, github):
 
 
 def test_a_set_is_kept_for_ten_minutes(asking):
-    asking()
-    asking.clock.now += 599
-    asking()
-    assert asking.times == 1
-    asking.clock.now += 2
-    asking()
-    assert asking.times == 2
+    for later, times in ((0, 1), (599, 1), (2, 2)):
+        asking.now += later
+        asking()
+        assert asking.times == times
 
 
 def test_an_unknown_key_is_asked_for_once_a_minute_at_most(asking, issuers):
@@ -68,7 +61,7 @@ def test_an_unknown_key_is_asked_for_once_a_minute_at_most(asking, issuers):
     assert asking.times == 1
     new = RsaKey("rsa-2")
     issuers.answers["/github"] = issuers.answer_of(new.public)
-    asking.clock.now += 61
+    asking.now += 61
     assert asking("rsa-2").as_dict()["n"] == new.public["n"]
     assert asking.times == 2
     with pytest.raises(TokenRefused):  # the issuer has taken it away
@@ -77,24 +70,24 @@ def test_an_unknown_key_is_asked_for_once_a_minute_at_most(asking, issuers):
 
 
 def test_an_issuer_that_is_away_is_left_alone_for_a_while(asking, issuers):
-    issuers.answers["/github"] = b"HTTP/1.1 500 Sorry\r\nContent-Length: 0\r\n\r\n"
+    issuers.answers["/github"] = SORRY
     for _ in range(5):
         with pytest.raises(ServiceUnavailable):
             asking()
     assert asking.times == 1
     issuers.answers["/github"] = issuers.answer_of(issuers.rsa.public)
-    asking.clock.now += 6
+    asking.now += 6
     assert asking()
 
 
 def test_keys_serve_on_for_ten_minutes_while_their_issuer_is_away(asking, issuers):
     asking()
-    issuers.answers["/github"] = b"HTTP/1.1 500 Sorry\r\nContent-Length: 0\r\n\r\n"
-    asking.clock.now += 900
+    issuers.answers["/github"] = SORRY
+    asking.now += 900
     assert asking()
     with pytest.raises(ServiceUnavailable):  # it may be a new one
         asking("rsa-2")
-    asking.clock.now += 301
+    asking.now += 301
     with pytest.raises(ServiceUnavailable):
         asking()
 

@@ -1,6 +1,6 @@
 import pytest
 
-from contract_files import tar, tar_entry
+from helpers.contract_files import tar, tar_entry
 
 
 @pytest.fixture(params=["folder", "tar"])

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from contract_files import line, lines, refused, tar, tar_entry
+from helpers.contract_files import line, lines, refused, tar, tar_entry
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
 from service.contract.formats.bundles import files
@@ -50,9 +50,8 @@ def test_the_content_is_what_sha256sum_says_of_the_files(folder):
     ids=["as listed", "reversed", "with others"],
 )
 def test_order_and_other_files_do_not_count(folder, tmp_path, names):
-    assert compute_content_digests(_tar(tmp_path / "bundle.tar", names)) == compute_content_digests(
-        folder
-    )
+    packed = _tar(tmp_path / "bundle.tar", names)
+    assert compute_content_digests(packed) == compute_content_digests(folder)
 
 
 @pytest.mark.parametrize("without", [*FILES][1:])
@@ -71,8 +70,9 @@ def test_captions_are_copied_on_the_way(folder):
 
 
 def test_a_bundle_without_captions_has_no_content(tmp_path):
-    path = _tar(tmp_path / "bundle.tar", ["features.safetensors"])
-    refused(lambda: compute_content_digests(path), InvalidBundle, "captions.jsonl")
+    path = _tar(tmp_path / "bundle.tar", ["features.safetensors", "in/captions.jsonl"])
+    words = ("expected a file 'captions.jsonl'", "one in the folder 'in'")
+    refused(lambda: compute_content_digests(path), InvalidBundle, *words)
 
 
 def test_captions_are_read_from_a_folder_a_tar_and_alone(folder, tmp_path):

@@ -2,10 +2,11 @@
 
 import io
 import os
+from functools import partial
 
 import pytest
 
-from contract_files import line, refused, tar, tar_entry
+from helpers.contract_files import line, refused, tar, tar_entry
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
 
@@ -44,31 +45,25 @@ def test_two_members_are_read_in_turns(tmp_path):
             assert (a.read(10_000), b.read(10_000)) == (b"a" * 10_000, b"b" * 10_000)
 
 
+def _open(path, name):
+    with bundles.open_member(path, name):
+        pass
+
+
 @pytest.mark.parametrize(
     "name",
     ["../secret", "images/../../secret", "/etc/passwd", "..", "a\0b", "images\\a.jpg", "a\nb"],
 )
 def test_no_name_leads_out_of_the_bundle(name, bundle, tmp_path):
     (tmp_path / "secret").write_bytes(b"secret")
-    path = bundle(FILES)
-
-    def act():
-        with bundles.open_member(path, name):
-            pass
-
-    refused(act, InvalidBundle, "in", "the bundle")
+    refused(partial(_open, bundle(FILES), name), InvalidBundle, "in", "the bundle")
 
 
 @pytest.mark.parametrize(
     "name", ["nothing", "images", "images/a.jpg/x", "", ".", "images/" + "é" * 250]
 )
 def test_what_is_no_file_of_the_bundle_is_not_found(name, bundle):
-    path = bundle(FILES)
-
-    def act():
-        with bundles.open_member(path, name):
-            pass
-
+    act = partial(_open, bundle(FILES), name)
     refused(act, InvalidBundle, "expected a file", "found none")
 
 
@@ -87,11 +82,7 @@ def linked(tmp_path):
 
 @pytest.mark.parametrize("name", ["captions.jsonl", "images/captions.jsonl"])
 def test_links_in_a_folder_are_not_followed(name, linked):
-    def act():
-        with bundles.open_member(linked, name):
-            pass
-
-    refused(act, InvalidBundle, "expected a file", "found none")
+    refused(partial(_open, linked, name), InvalidBundle, "expected a file", "found none")
     refused(lambda: list(bundles.read_items(linked)), InvalidBundle, "found none")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract_files import cost_of_reading, line, tar_block
+from helpers.contract_files import cost_of_reading, line, tar_block
 
 pytestmark = pytest.mark.processes
 

@@ -1,17 +1,14 @@
 """Tars (T45): members that are no plain files inside the bundle are refused and never followed."""
 
-import gzip
-import io
 import os
 import random
 import shutil
 import subprocess
-import tarfile
 import time
 
 import pytest
 
-from contract_files import (
+from helpers.contract_files import (
     features,
     line,
     pax_record,
@@ -68,10 +65,8 @@ def pax(*records, kind=b"x"):
         (tar_entry(b"./captions.jsonl"), ("'captions.jsonl' is in the bundle twice",)),
         (tar_entry(b"a/x") + tar_entry(b"a//./x"), ("'a/x' is in the bundle twice",)),
         (pax((b"path", b"../x")) + tar_entry(b"ok"), ("'../x' is not a name inside",)),
-        (pax((b"path", b"captions.jsonl")) + tar_entry(b"ok"), ("twice",)),
         (pax((b"path", b"a\0b")) + tar_entry(b"ok"), (r"'a\x00b' is not a name inside",)),
         (tar_entry(b"L", b"/x\0", b"L") + tar_entry(b"ok"), ("'/x' is not a name inside",)),
-        (tar_entry(b"L", b"captions.jsonl\0x", b"L") + tar_entry(b"ok"), ("twice",)),
     ],
 )
 def test_a_member_that_is_no_plain_file_inside_the_bundle_is_refused(members, words, read):
@@ -91,21 +86,14 @@ def test_a_member_that_is_no_plain_file_inside_the_bundle_is_refused(members, wo
         (tar_entry(b"p", b"5 a=b\n", b"x") + tar_entry(b"x"), ("expected a pax record, found",)),
         (tar_entry(b"p", b"1" * 60_000, b"x") + tar_entry(b"x"), ("a pax record", "111")),
         (tar_entry(b"p", b"6 a=b\n0 ", b"x") + tar_entry(b"x"), ("a pax record, found b'0 '",)),
-        (tar_entry(b"p", b"6 a=b\n\0\0", b"x") + tar_entry(b"x"), ("a pax record",)),
-        (tar_entry(b"p", b"6 =bc\n", b"x") + tar_entry(b"x"), ("a pax record",)),
-        (tar_entry(b"p", b"-6 a=b\n", b"x") + tar_entry(b"x"), ("a pax record",)),
         (tar_entry(b"p", b"99 a=b\n", b"x") + tar_entry(b"x"), ("a pax record",)),
         (pax((b"size", b"-512")) + tar_entry(b"x"), ("the size of the file", "b'-512'")),
-        (pax((b"size", b"1e3")) + tar_entry(b"x"), ("the size of the file", "b'1e3'")),
         (pax((b"size", b"9" * 18)) + tar_entry(b"x"), ("the tar is cut off", "byte 10000000")),
         (pax((b"size", b"9" * 5000)) + tar_entry(b"x"), ("the size of the file", "b'999")),
         (tar_block(b"x", -1024), ("the size of the file at byte 1024", r"b'\xff")),
         (tar_block(b"x", 2**40), ("the tar is cut off", "'x' ends at byte")),
-        (tar_block(b"x", 2**87), ("the tar is cut off", "'x' ends at byte")),
         (tar_block(b"p", 2**40, b"x"), ("the tar is cut off", "'p' ends at byte")),
-        (tar_block(b"p", 2**40, b"L"), ("the tar is cut off", "'p' ends at byte")),
         (tar_entry(b"p", bytes(100_001), b"x"), ("at most 100000 bytes", "100001")),
-        (tar_entry(b"p", bytes(100_001), b"L"), ("at most 100000 bytes", "100001")),
         (pax((b"a", b"b")) * 2 + tar_entry(b"x"), ("one extended header for a file", "a second")),
         (pax((b"a", b"b")) * 3000 + tar_entry(b"x"), ("one extended header for a file",)),
         (tar_entry(b"L", b"y\0", b"L") * 3000 + tar_entry(b"x"), ("one extended header for",)),
@@ -124,28 +112,12 @@ def test_a_header_that_claims_what_is_not_there_or_says_it_oddly_is_refused(memb
     ("content", "words"),
     [
         (b"", ("expected an uncompressed, complete tar", "empty header", "byte 0")),
-        (b"PK\3\4" + bytes(600), ("expected a dataset bundle: a tar", "found a zip: unpack it")),
-        (
-            gzip.compress(tar(CAPTIONS), mtime=0),
-            ("expected a dataset bundle: a tar", "found a compressed file: unpack it first"),
-        ),
         (b"\1" * 300, ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
         (CAPTIONS, ("expected an uncompressed, complete tar", "empty header at byte 1024")),
-        (
-            CAPTIONS + bytes(511),
-            ("expected an uncompressed, complete tar", "truncated header at byte 1024"),
-        ),
+        (CAPTIONS + bytes(511), ("uncompressed, complete tar", "truncated header at byte 1024")),
         (CAPTIONS[:-1], ("the tar is cut off", "'captions.jsonl' ends at byte 1024", "1023")),
         (CAPTIONS[:700], ("the tar is cut off", "the file has 700")),
-        (CAPTIONS[:400], ("expected an uncompressed, complete tar", "truncated header", "byte 0")),
-        (
-            tar(CAPTIONS, b"\1" * 512),
-            ("expected an uncompressed, complete tar", "header at byte 1024"),
-        ),
-        (
-            tar(CAPTIONS, bytes(511) + b"\1"),
-            ("expected an uncompressed, complete tar", "at byte 1024"),
-        ),
+        (tar(CAPTIONS, b"\1" * 512), ("uncompressed, complete tar", "header at byte 1024")),
         (bytes(1024), ("expected a file 'captions.jsonl'", "found none")),
     ],
 )
@@ -189,33 +161,13 @@ def test_a_flipped_byte_gives_an_invalid_bundle_or_the_same_names_and_never_anyt
     assert 20 < survived < 230
 
 
-PYTHON = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
-LONG = "images/" + "folder/" * 12 + "a name of ümläuts and more than a hundred bytes " * 2 + ".jpg"
-
-
-@pytest.mark.parametrize("dialect", PYTHON)
-def test_tars_that_python_writes_are_read(dialect, tmp_path, read):
-    long = LONG if dialect != "ustar" else "images/" + "folder/" * 15 + "x.jpg"
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=PYTHON[dialect]) as archive:
-        for name, content in {"captions.jsonl": line("é"), long: b"image", "empty": b""}.items():
-            member = tarfile.TarInfo(name)
-            member.size, member.mtime = len(content), 1.25
-            archive.addfile(member, io.BytesIO(content))
-        folder = tarfile.TarInfo("images")
-        folder.type = tarfile.DIRTYPE
-        archive.addfile(folder)
-    assert read(buffer.getvalue())[:2] == (["captions.jsonl", long, "empty"], ["é"])
-    with bundles.open_member(tmp_path / "bundle.tar", long) as stream:
-        assert stream.read() == b"image"
-
-
 @pytest.mark.skipif(shutil.which("tar") is None, reason="no tar command")
 @pytest.mark.parametrize("dialect", ["v7", "oldgnu", "gnu", "ustar", "pax"])
 def test_tars_that_the_tar_command_writes_are_read(dialect, tmp_path):
-    long = "images/" + ("n" * 80 if dialect in ("v7", "ustar") else "é" * 110) + ".jpg"
+    longest = {"v7": "n" * 80, "ustar": "folder/" * 15 + "x"}  # in the prefix of its header
+    long = f"images/{longest.get(dialect, 'é' * 110)}.jpg"
     folder = tmp_path / "folder"
-    (folder / "images").mkdir(parents=True)
+    (folder / long).parent.mkdir(parents=True)
     (folder / "captions.jsonl").write_bytes(line("é"))
     (folder / long).write_bytes(b"image")
     path = tmp_path / "bundle.tar"

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from contract_files import WORDS, checkpoint, entry, refused, safetensors_file
+from helpers.contract_files import WORDS, checkpoint, entry, refused, safetensors_file
 from service.contract import errors
 from service.contract.formats import checkpoint_header, vocabularies
 
@@ -28,49 +28,26 @@ def config(**fields):
     ("text", "words", "pointer"),
     [
         (config(size=2**31), ("config/size", "at most 16384", "2147483648"), "/size"),
-        (config(size=10**30), ("config/size", "whole number", "found 1e+30"), "/size"),
         (config(size=0), ("config/size", "at least 1", "found 0"), "/size"),
-        (config(size=-1), ("config/size", "at least 1", "found -1"), "/size"),
         (config(size=True), ("config/size", "whole number", "found true"), "/size"),
-        (config(size="2"), ("config/size", "whole number", "found '2'"), "/size"),
         (config(size=2.0), ("config/size", "whole number", "found 2.0"), "/size"),
-        (config(size=None), ("config/size", "whole number", "found null"), "/size"),
-        (config(size=[2]), ("config/size", "whole number", "found a list"), "/size"),
         (config(size="absent"), ("config/size", "expected a value"), "/size"),
         (config(feature_size=2**31), ("at most 1048576",), "/feature_size"),
-        (config(feature_size=0), ("at least 1", "found 0"), "/feature_size"),
-        (
-            config(cell="rnn"),
-            ("config/cell", "'gru', 'lstm' or 'torch_gru'", "found 'rnn'"),
-            "/cell",
-        ),
-        (
-            config(cell="GRU"),
-            ("config/cell", "'gru', 'lstm' or 'torch_gru'", "found 'GRU'"),
-            "/cell",
-        ),
-        (config(cell=["gru"]), ("config/cell", "found a list"), "/cell"),
+        (config(image_size=2), ("config/image_size", "the image vector of init"), "/image_size"),
+        (config(cell="rnn"), ("config/cell", "'lstm' or 'torch_gru'", "found 'rnn'"), "/cell"),
         (config(layers=10**6), ("config/layers", "unknown field; expected one of cell"), "/layers"),
         (config(**{"k" * 5000: "v" * 5000}), ("config/kkk", "unknown field"), "/" + "k" * 99),
-        (config(x=[[1] * 9000] * 2), ("config/x", "unknown field"), "/x"),
         ("", ("config: expected JSON", "an empty text"), ""),
-        ("gru", ("config: expected JSON",), ""),
         ("[]", ("config", "an object", "found a list"), ""),
-        ("null", ("config", "an object", "found null"), ""),
-        ('"gru"', ("config", "an object", "found 'gru'"), ""),
         ('{"size": NaN}', ("NaN is not JSON",), ""),
-        ('{"size": -Infinity}', ("-Infinity is not JSON",), ""),
-        ('{"size": 1e999}', ("64 bits", "found 1e999"), ""),
         ('{"size": 2, "size": 3}', ("every key once", "'size' 2 times"), ""),
-        ('{"cell": "\\ud800"}', ("lone surrogate",), ""),
         ('{"a":' * 900 + "1" + "}" * 900, ("config",), None),
         ("[" * 50_000, ("config", "nesting too deep"), ""),
     ],
 )
 def test_a_config_that_is_not_one_is_refused_with_its_field(text, words, pointer):
-    found = refused(
-        lambda: judge(checkpoint(metadata={"config": text})), errors.ConfigInvalid, *words
-    )
+    content = checkpoint(metadata={"config": text})
+    found = refused(lambda: judge(content), errors.ConfigInvalid, *words)
     assert pointer is None or found.pointer == f"/__metadata__/config{pointer}"
 
 
@@ -80,12 +57,9 @@ def test_a_config_that_is_not_one_is_refused_with_its_field(text, words, pointer
         ('{"name": "vgg"}', ("encoder/digest", "expected a value"), "/digest"),
         ('{"name": "", "digest": "x"}', ("encoder/name", "at least 1 character, found 0"), "/name"),
         ('{"name": "x", "digest": 5}', ("encoder/digest", "a text", "found 5"), "/digest"),
-        ('{"name": "x", "digest": null}', ("encoder/digest", "found null"), "/digest"),
-        (json.dumps({"name": "x" * 201, "digest": "x"}), ("at most 200",), "/name"),
         (json.dumps({"name": "x", "digest": "x" * 201}), ("at most 200",), "/digest"),
         ('{"name": "x", "digest": "y", "layer": 5}', ("encoder/layer", "unknown field"), "/layer"),
         ('"vgg"', ("encoder", "found 'vgg'"), ""),
-        ("vgg", ("encoder: expected JSON",), ""),
     ],
 )
 def test_an_encoder_that_is_not_one_is_refused_with_its_field(text, words, pointer):
@@ -96,19 +70,12 @@ def test_an_encoder_that_is_not_one_is_refused_with_its_field(text, words, point
     ("words", "message", "index"),
     [
         (["<>", "<unk>", "a", "b", "a"], "word 4: 'a' is also word 2", 4),
-        (["<>", "<>"], "word 1: '<>' is also word 0", 1),
         (["<>", "<unk>", ""], "word 2: '' is empty", 2),
-        (["", "<unk>"], "word 0: '' is empty", 0),
         (["<>", "<unk>", "x" * 257], "has 257 bytes, at most 256", 2),
         (["<>", "<unk>", "é" * 129], "has 258 bytes, at most 256", 2),
-        (["<>", "<unk>", "x" * 10**6], "has 1000000 bytes, at most 256", 2),
         *(
             (["<>", "<unk>", blank], f"word 2: {blank!r} has a blank in it", 2)
-            for blank in ("a b", " a", "a ", " ", "a\tb", "a\n", "a\r", "a\x0bb", "a\x1c", "\u00a0")
-        ),
-        *(
-            (["<>", "<unk>", blank], f"word 2: {blank!r} has a blank in it", 2)
-            for blank in ("a\u2028b", "a\u0085b", "\u3000", "a\u2029")
+            for blank in ("a b", " a", "a ", " ", "a\n", "a\x1c", "\u00a0", "a\u2028b", "\u3000")
         ),
     ],
 )
@@ -135,12 +102,7 @@ def test_words_of_any_script_and_of_256_bytes_are_words():
         ('["a"]', ("at least the edge token and UNK", "found one entry")),
         ('["a", "b"', ("vocabulary: expected JSON", "at column")),
         ('"a", "b"[]', ("vocabulary: expected JSON", "nothing more")),
-        ('["a" "b"]', ("vocabulary: expected JSON", "at column")),
-        ('["a",, "b"]', ("vocabulary: expected JSON", "at column")),
         ('["a", "b",]', ("vocabulary: expected JSON", "at column")),
-        ('["a", "b"]]', ("vocabulary: expected JSON", "nothing more")),
-        ('["a", "b\\x"]', ("vocabulary: expected JSON", "escape")),
-        ('["a", "b\nc"]', ("vocabulary: expected JSON", "line break")),
     ],
 )  # fmt: skip
 def test_a_vocabulary_that_is_no_list_of_words_is_refused(text, words):
@@ -148,10 +110,8 @@ def test_a_vocabulary_that_is_no_list_of_words_is_refused(text, words):
 
 
 def test_a_lone_surrogate_in_the_vocabulary_is_refused_with_its_index():
-    refused_metadata(
-        "vocabulary", '["<>", "<unk>", "a", "\\ud83d"]', errors.VocabularyInvalid,
-        "found a lone surrogate", pointer="/3",
-    )  # fmt: skip
+    text, said = '["<>", "<unk>", "a", "\\ud83d"]', "found a lone surrogate"
+    refused_metadata("vocabulary", text, errors.VocabularyInvalid, said, pointer="/3")
 
 
 def test_more_words_than_the_limit_are_counted_and_not_parsed():

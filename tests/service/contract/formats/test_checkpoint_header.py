@@ -1,13 +1,12 @@
 """What a checkpoint says of itself: judged without a tensor, refused with what was expected."""
 
 import io
-import json
 import pickle
 
 import pytest
 
-import contract_files
-from contract_files import ENCODER, WORDS, checkpoint, checkpoint_shapes
+from helpers import contract_files
+from helpers.contract_files import ENCODER, WORDS, checkpoint, checkpoint_shapes
 from service.contract import errors
 from service.contract.formats import checkpoint_header
 from service.contract.formats.architectures import RecurrentConfig
@@ -29,14 +28,11 @@ def refused(content, error, *words, pointer=None):
 def test_a_file_made_by_hand_from_the_contract_is_described(architecture, cell):
     content = checkpoint(architecture, cell, metadata={"epoch": "7", "note": "😀 été"})
     found = judge(content)
-    assert found.description == CheckpointDescription(
-        architecture=architecture,
-        config=RecurrentConfig(cell=cell, size=2, feature_size=3),
-        vocabulary=WORDS,
-        tokenizer="blanks",
-        encoder=FeatureEncoder(name="vgg", digest="sha256:0"),
-        notes={"epoch": "7", "note": "😀 été"},
-    )
+    config = RecurrentConfig(cell=cell, size=2, feature_size=3)
+    encoder = FeatureEncoder(name="vgg", digest="sha256:0")
+    notes = {"epoch": "7", "note": "😀 été"}
+    expected = CheckpointDescription(architecture, config, WORDS, "blanks", encoder, notes)
+    assert found.description == expected
     assert {name: list(tensor.shape) for name, tensor in found.tensors.items()} == (
         checkpoint_shapes(architecture, cell, 2, 3, len(WORDS))
     )
@@ -55,16 +51,10 @@ def test_a_file_made_by_hand_from_the_contract_is_described(architecture, cell):
 def test_parameters_are_counted_as_the_paper_counts_them(architecture, size, V, expected):
     config = RecurrentConfig(cell="gru", size=size, feature_size=4096)
     shapes = checkpoint_header.list_tensor_shapes(architecture, config, V)
-    assert shapes == {
-        name: tuple(shape)
-        for name, shape in checkpoint_shapes(architecture, "gru", size, 4096, V).items()
-    }
+    second = checkpoint_shapes(architecture, "gru", size, 4096, V)
+    assert shapes == {name: tuple(shape) for name, shape in second.items()}
     counts = [shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes.values()]
     assert sum(counts) == expected
-
-
-def test_the_edge_token_is_word_0_and_unk_is_word_1():
-    assert (checkpoint_header.EDGE, checkpoint_header.UNK) == (0, 1)
 
 
 def test_a_file_is_judged_where_it_lies(tmp_path):
@@ -73,9 +63,6 @@ def test_a_file_is_judged_where_it_lies(tmp_path):
     assert checkpoint_header.read_checkpoint_header(path) == judge(checkpoint())
     path.write_bytes(checkpoint()[:-1])
     with pytest.raises(errors.TensorLayout, match="the file is cut off"):
-        checkpoint_header.read_checkpoint_header(path)
-    path.write_bytes(checkpoint() + b"\0")
-    with pytest.raises(errors.TensorLayout, match="other bytes come after them"):
         checkpoint_header.read_checkpoint_header(path)
 
 
@@ -99,18 +86,14 @@ def test_what_a_description_writes_is_judged_to_be_that_description(architecture
     )
 
 
-@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
-def test_each_tensor_may_have_a_precision_of_its_own(dtype):
-    assert judge(checkpoint(dtypes={"image.bias": dtype})).tensors["image.bias"].dtype == dtype
-
-
-@pytest.mark.parametrize("dtype", ["F64", "I64", "U32", "U16"])
-def test_another_precision_is_refused_by_the_tensors_name(dtype):
-    refused(
-        checkpoint(dtypes={"gates.bias": dtype}), errors.TensorMismatch,
-        "tensor gates.bias", "expected a dtype of F32, F16, BF16", f"found {dtype}",
-        pointer="/gates.bias",
-    )  # fmt: skip
+def test_each_tensor_has_one_of_some_precisions_and_others_are_refused_by_its_name():
+    for dtype in ("F32", "F16", "BF16"):
+        found = judge(checkpoint(dtypes={"image.bias": dtype}))
+        assert found.tensors["image.bias"].dtype == dtype
+    for dtype in ("F64", "U16"):
+        content = checkpoint(dtypes={"gates.bias": dtype})
+        words = ("tensor gates.bias", "expected a dtype of F32, F16, BF16", f"found {dtype}")
+        refused(content, errors.TensorMismatch, *words, pointer="/gates.bias")
 
 
 @pytest.mark.parametrize(("architecture", "cell"), KINDS)
@@ -125,18 +108,15 @@ def test_every_wrong_shape_is_named_with_the_right_one(architecture, cell):
     for name, shape in checkpoint_shapes(architecture, cell, 2, 3, len(WORDS)).items():
         transposed = [[*reversed(shape)]] if shape != [*reversed(shape)] else []
         for wrong in (*transposed, [*shape, 1], [], [shape[0] + 1, *shape[1:]], [0, *shape[1:]]):
-            refused(
-                checkpoint(architecture, cell, tensors={name: wrong}), errors.TensorMismatch,
-                f"tensor {name}: config and vocabulary ask for shape {shape}, found {wrong}",
-                pointer=f"/{name}",
-            )  # fmt: skip
+            content = checkpoint(architecture, cell, tensors={name: wrong})
+            said = f"tensor {name}: config and vocabulary ask for shape {shape}, found {wrong}"
+            refused(content, errors.TensorMismatch, said, pointer=f"/{name}")
 
 
 @pytest.mark.parametrize(
     ("architecture", "tensors", "words"),
     [
         ("init", {"initial": [2]}, ("unknown: 'initial'",)),
-        ("pre", {"initial": [2]}, ("unknown: 'initial'",)),
         ("merge", {"initial": None}, ("missing: initial",)),
         ("init", {"optimizer.step": [1], "a\nb": [1]}, (r"unknown: 'a\nb', 'optimizer.step'",)),
         ("init", {"gates.bias": None, "rnn.bias": [4]}, ("missing: gates.bias", "'rnn.bias'")),
@@ -148,57 +128,24 @@ def test_tensors_that_do_not_belong_are_named(architecture, tensors, words):
     refused(content, errors.TensorMismatch, "needs the tensors", *words)
 
 
-@pytest.mark.parametrize(
-    ("cell", "other", "words"),
-    [
-        ("gru", "lstm", ("unknown: 'candidate.bias', 'candidate.weight'",)),
-        ("lstm", "gru", ("missing: candidate.bias, candidate.weight",)),
-    ],
-)
-def test_the_tensors_of_the_other_cell_are_refused(cell, other, words):
-    config = json.dumps({"cell": other, "size": 2, "feature_size": 3})
-    refused(checkpoint(cell=cell, metadata={"config": config}), errors.TensorMismatch, *words)
-
-
-def test_more_words_than_rows_are_refused():
-    vocabulary = json.dumps([*WORDS, "dog"])
-    content = checkpoint(metadata={"vocabulary": vocabulary})
-    refused(
-        content, errors.TensorMismatch, "ask for shape [6, 2], found [5, 2]",
-        pointer="/embedding.weight",
-    )  # fmt: skip
-
-
 REQUIRED = ("prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder")
 
 
-@pytest.mark.parametrize("name", REQUIRED)
-def test_missing_metadata_is_named(name):
-    refused(
-        checkpoint(metadata={name: None}), errors.MetadataInvalid,
-        f"expected the metadata {', '.join(REQUIRED)}", f"missing: {name}",
-        pointer=f"/__metadata__/{name}",
-    )  # fmt: skip
-
-
-def test_a_file_of_somebody_elses_is_told_all_that_is_missing():
-    content = checkpoint(metadata={**dict.fromkeys(REQUIRED), "format": "pt"})
-    every = ", ".join(REQUIRED)
-    pointer = "/__metadata__/prescore"
-    refused(content, errors.MetadataInvalid, f"missing: {every}", pointer=pointer)
+@pytest.mark.parametrize("names", [*((name,) for name in REQUIRED), REQUIRED])
+def test_missing_metadata_is_named(names):
+    content = checkpoint(metadata=dict.fromkeys(names))
+    words = (f"expected the metadata {', '.join(REQUIRED)}", f"missing: {', '.join(names)}")
+    pointer = f"/__metadata__/{names[0]}"
+    refused(content, errors.MetadataInvalid, *words, pointer=pointer)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
         ("prescore", "2", ("expected '1'", "found '2'")),
-        ("prescore", "1.0", ("expected '1'", "found '1.0'")),
-        ("prescore", "", ("expected '1'", "found ''")),
         ("architecture", "parallel", ("'init' or 'pre' or 'par' or 'merge'", "'parallel'")),
-        ("architecture", "Init", ("'init' or", "found 'Init'")),
         ("architecture", "x" * 10_000, ("'init' or", "found 'xxx")),
         ("tokenizer", "ptb", ("'karpathy' or 'blanks'", "found 'ptb'")),
-        ("tokenizer", "blanks ", ("'karpathy' or 'blanks'", "found 'blanks '")),
     ],
 )
 def test_a_value_that_is_not_among_the_known_ones_is_refused(name, text, words):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from columns_files import (
+from helpers.columns_files import (
     IMAGES,
     LOGP,
     RANK,
@@ -16,7 +16,7 @@ from columns_files import (
     changed,
     columns,
 )
-from contract_files import cost_of_reading, refused, safetensors_file
+from helpers.contract_files import cost_of_reading, refused, safetensors_file
 from service.contract.errors import ColumnsRefused
 from service.contract.formats import columns_values
 from service.contract.formats.bundles import BundleItem
@@ -73,9 +73,7 @@ def dtype(name, wanted):
     [
         (b"", ("expected a safetensors file", "found 0 bytes")),
         (columns()[:-1], ("the file is cut off",)),
-        (columns() + b"\0", ("other bytes come after them",)),
         (safetensors_file(b"{}", length=2**63), ("at most 16000000 are accepted",)),
-        (safetensors_file({"logp": 1}), ("tensor 'logp': expected exactly dtype",)),
         *(
             (columns(metadata={name: None}), (f"missing: {name}",))
             for name in ("prescore_columns", "images", "tokenizer", "model")
@@ -83,13 +81,13 @@ def dtype(name, wanted):
         (columns(metadata={"prescore_columns": "2"}), ("expected '1', found '2'",)),
         *(
             (columns(metadata={"tokenizer": odd}), ("tokenizer: expected", "`karpathy`"))
-            for odd in ("", "a|b", "a b", "é", "x" * 101, "a\n")
+            for odd in ("", "a|b", "é", "x" * 101, "a\n")
         ),
+        (columns(metadata={"more": "x" * 100_001}), ("metadata 'more' has 100001",)),
         (columns(metadata={"model": "x" * 1001}), ("model: ", "at most 1000 characters")),
         (columns(metadata={"model": "\x1b[31m"}), ("model: ", "control character")),
         (columns(metadata={"images": "[]"}), ("images: expected at least one name",)),
         (columns(metadata={"images": '["a", 5]'}), ("images: expected a JSON list of strings",)),
-        (columns(metadata={"images": '["a", "\\ud800"]'}), ("expected text, found a lone",)),
         (columns(metadata={"images": '["a", "a"]'}), ("images: expected each", "'a' twice")),
         (columns(metadata={"images": '["a", ""]'}), ("images: expected a name", "found ''")),
         (columns(metadata={"images": '["a", "\\n"]'}), ("images: ", "printable")),
@@ -103,7 +101,6 @@ def dtype(name, wanted):
         ),
         (columns({"more": TENSORS["logp"]}), ("unknown: 'more'",)),
         (columns({"top_ids": None}, base=WITH_WORDS), ("both `top_ids` and `top_logp`",)),
-        (columns({"top_logp": None}, base=WITH_WORDS), ("both `top_ids` and `top_logp`",)),
         (columns(metadata={"vocabulary": None}, base=WITH_WORDS), ("expected the words of `ids`",)),
         *(
             (content, ("both the metadata `pieces` and the tensor `word_offsets`",))
@@ -117,9 +114,6 @@ def dtype(name, wanted):
             ("word_offsets: expected a vector of 1 to 10 offsets",)),
         (columns(dtype("logp", "F64")), ("logp: expected a dtype of F32, found F64",)),
         (columns(dtype("rank", "I64")), ("rank: expected a dtype of U16 or U32, found I64",)),
-        (columns(dtype("caption_offsets", "U32")), ("expected a dtype of I64, found U32",)),
-        (columns(dtype("entropy", "F64"), base=WITH_WORDS), ("expected a dtype of F32",)),
-        (columns(shape("logp", 0)), ("logp: expected a vector of 1 to 10,000,000 tokens",)),
         (columns(shape("logp", 3, 3)), ("logp: expected a vector", "[3, 3]")),
         (columns(shape("rank", 8)), ("rank: expected the shape [9]", "found [8]")),
         (columns(shape("ids", 9, 1), base=WITH_WORDS), ("ids: expected the shape [9]",)),
@@ -136,7 +130,6 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
     [
         ("logp", 8, math.nan, ("logp, image 'b.jpg', references[0], tokens[3]: ", "found nan")),
         ("logp", 4, 0.1, ("logp, image 'a.jpg', references[1], tokens[1]: ", "at most 0")),
-        ("logp", 0, math.inf, ("image 'a.jpg', references[0], tokens[0]", "found inf")),
         ("logp", 0, -math.inf, ("rank 0", "found -inf")),
         ("logp", 2, math.log(0.4), ("rank 2", "at most -1.0986")),
         ("rank", 3, 1, ("logp, image 'a.jpg', references[1], tokens[0]", "rank 1")),
@@ -144,18 +137,15 @@ def test_a_wrong_header_is_refused_with_what_was_expected(content, words, judged
         ("caption_offsets", 3, 8, ("expected 0 first and 9, the number of tokens, last",)),
         ("caption_offsets", 2, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
         ("caption_offsets", 1, -1, ("entry 1 to be greater than entry 0", "found 0, -1")),
-        ("caption_offsets", 1, 2**62, ("entry 2 to be greater than entry 1",)),
         ("word_offsets", 0, 1, ("word_offsets: expected 0 first and 9",)),
         ("word_offsets", 7, 10, ("expected 0 first and 9, the number of tokens, last",)),
         ("word_offsets", 2, 2, ("entry 2 to be greater than entry 1", "found 2, 2")),
         ("word_offsets", 1, 1, ("image 'a.jpg', references[0], tokens[2]: ", "END", "found 1, 3")),
         ("image_offsets", 2, 4, ("image_offsets: expected 0 first and 3",)),
-        ("image_offsets", 1, 3, ("entry 2 to be greater than entry 1", "found 3, 3")),
         ("rank", 7, 5, ("rank, image 'b.jpg', references[0], tokens[2]: ", "5 words; found 5")),
         ("ids", 3, 5, ("ids, image 'a.jpg', references[1], tokens[0]: ", "5 words; found 5")),
         ("top_ids", 3, 9, ("top_ids, image 'a.jpg', references[1], tokens[0]: ", "found 9")),
         ("top_logp", 0, math.nan, ("top_logp, image 'a.jpg', references[0], tokens[0]: ",)),
-        ("top_logp", 0, 0.1, ("top_logp", "at most 0")),
         ("top_logp", 0, -0.1, ("rank 0", "found -0.1")),
         ("top_logp", 1, -3.0, ("rank 1", "found -3")),
         ("entropy", 4, math.nan, ("entropy, image 'a.jpg', references[1], tokens[1]: ",)),
@@ -179,9 +169,8 @@ def test_values_beyond_the_first_chunk_are_read(name, value, judged):
     }
     tensors |= changed(name, many - 1, value, tensors)
     content = columns(tensors, {"vocabulary": json.dumps(WORDS)})
-    refused(
-        lambda: judged(content), ColumnsRefused, f"{name}, ", f"references[0], tokens[{many - 6}]:"
-    )
+    place = f"references[0], tokens[{many - 6}]:"
+    refused(lambda: judged(content), ColumnsRefused, f"{name}, ", place)
 
 
 SPLIT = (
@@ -190,30 +179,22 @@ SPLIT = (
 )
 
 
+def _other(*references):
+    return SPLIT[0], BundleItem("b.jpg", "test", references)
+
+
 @pytest.mark.parametrize(
     ("metadata", "split", "told"),
     [
         ({}, SPLIT, None),
         ({"tokenizer": "karpathy"}, SPLIT, None),
         ({"images": '["7", "b.jpg"]'}, SPLIT, None),
-        (
-            {"images": '["b.jpg", "a.jpg"]'},
-            SPLIT,
-            "images[0]: the split has 'a.jpg', the columns 'b",
-        ),
+        ({"images": '["b.jpg", "a.jpg"]'}, SPLIT, "images[0]: the split has 'a.jpg', the columns "),
         ({}, SPLIT[:1], "the split has 1 image, the columns 2"),
         ({}, (*SPLIT, BundleItem("c", "test", ("c",))), "the split has 3 images, the columns 2"),
-        (
-            {},
-            (SPLIT[0], BundleItem("b.jpg", "test", ("a", "b"))),
-            "images[1]: 'b.jpg' has 2 references",
-        ),
-        ({}, (SPLIT[0], BundleItem("b.jpg", "test", ("a",))), None),
-        (
-            {"tokenizer": "blanks"},
-            (SPLIT[0], BundleItem("b.jpg", "test", ("a cat",))),
-            "images[1]: references[0] of 'b.jpg' has 3 tokens by the tokenizer blanks, END",
-        ),
+        ({}, _other("a", "b"), "images[1]: 'b.jpg' has 2 references"),
+        ({}, _other("a"), None),
+        ({"tokenizer": "blanks"}, _other("a cat"), "images[1]: references[0] of 'b.jpg' has 3 tok"),
     ],
 )
 def test_columns_are_held_against_their_split(metadata, split, told, tmp_path):
@@ -226,15 +207,12 @@ def test_columns_are_held_against_their_split(metadata, split, told, tmp_path):
 def test_the_words_of_pieces_are_held_against_their_split(tmp_path):
     path = tmp_path / "columns.safetensors"
     path.write_bytes(columns(metadata={"tokenizer": "karpathy"}, base=WITH_PIECES))
-    split = (
-        BundleItem("a.jpg", "test", ("Acat!", "sat")),
-        BundleItem("b.jpg", "test", ("acat sat",)),
-    )
+    texts = {"a.jpg": ("Acat!", "sat"), "b.jpg": ("acat sat",)}
+    split = [BundleItem(image, "test", references) for image, references in texts.items()]
     assert columns_values.find_split_difference(path, split, 2) is None
-    told = (
-        "images[0]: references[0] of 'a.jpg' has 3 tokens by the tokenizer karpathy, END included; "
-    )
-    assert columns_values.find_split_difference(path, SPLIT, 2) == f"{told}the columns have 2"
+    found = columns_values.find_split_difference(path, SPLIT, 2)
+    assert found.startswith("images[0]: references[0] of 'a.jpg' has 3 tokens by the tokenizer ka")
+    assert found.endswith("END included; the columns have 2")
 
 
 LISTS = "[" + "[]," * 10**6 + "[]]"

@@ -8,22 +8,14 @@ import pickle
 import re
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
-from contract_files import checkpoint
+from helpers.contract_files import checkpoint
 from prescore import foreign
-from service.contract.errors import (
-    ColumnsRefused,
-    ForeignFormat,
-    InvalidBundle,
-    MetadataInvalid,
-)
+from service.contract.errors import ColumnsRefused, ForeignFormat, InvalidBundle, MetadataInvalid
 from service.contract.formats import bundles, checkpoint_header, columns_header, importers
 from service.contract.formats.bundles import plain_tar
-
-ROOT = Path(__file__).parents[4]
 
 
 class _Bomb:
@@ -107,11 +99,13 @@ def test_a_file_is_refused_as_what_it_is(tmp_path, what):
     assert refused.value.detail == said
     assert said.startswith(f"expected {foreign.CHECKPOINT}, found {what}: ")
     assert len(said) < 400
-    with pytest.raises(ColumnsRefused, match=f"found {re.escape(what)}; deploy/guide/columns.md"):
+    with pytest.raises(
+        ColumnsRefused, match=f"found {re.escape(what)}; deploy/guide/file-formats.md"
+    ):
         columns_header.read_columns_header(path)
     if what != "a tar":
         with pytest.raises(InvalidBundle, match="expected a dataset bundle") as bundle:
-            bundles.count_splits(path)
+            list(bundles.read_items(path))
         with pytest.raises(InvalidBundle) as sent, path.open("rb") as stream:
             plain_tar.check_tar_beginning(stream)
         assert sent.value.detail == bundle.value.detail
@@ -139,9 +133,7 @@ def test_what_is_right_and_what_is_not_known_is_read_on(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        "#!/bin/sh\nexit 1\n",
         "epoch,loss\n1,2.5\n",
-        "un café",
         "一只狗在跑" * 2000,
         "\x1b[1mred\x1b[0m",
     ],
@@ -162,10 +154,8 @@ def test_safetensors_of_others_say_what_is_missing_and_what_to_do(tmp_path):
     header = json.dumps({"__metadata__": {"format": "pt"}}).encode()
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(
-        MetadataInvalid,
-        match=r"missing: prescore.*another program's\? .* name the folder; `prescore convert",
-    ):
+    said = r"missing: prescore.*another program's\? .* name the folder; `prescore convert"
+    with pytest.raises(MetadataInvalid, match=said):
         checkpoint_header.read_checkpoint_header(path)
 
 
@@ -180,12 +170,6 @@ def test_a_published_dataset_in_another_format_is_told(tmp_path):
     path.write_bytes(FILES["a pickle"])
     with pytest.raises(InvalidBundle, match="found a pickle"):
         next(importers.read_karpathy(path))
-
-
-def test_nothing_that_could_run_code_is_imported():
-    text = (ROOT / "service/client/prescore/foreign.py").read_text("utf-8")
-    imports = [line for line in text.splitlines() if line.startswith(("import", "from"))]
-    assert not [line for line in imports if re.search("pickle|zip|tar|torch", line)]
 
 
 @pytest.mark.parametrize("mark", ["config.json", "map.toml", "prescore.json"])

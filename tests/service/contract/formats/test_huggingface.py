@@ -4,45 +4,25 @@ here, without torch and the library; real ones are opened in tests/workers/infer
 
 import json
 import math
-import struct
 
 import pytest
 
+from helpers.contract_files import laid_out, safetensors_file, with_changes
 from prescore import foreign
-from service.contract.errors import (
-    ConfigInvalid,
-    HeaderMalformed,
-    InvalidCheckpoint,
-    InvalidPackage,
-    TensorMismatch,
-)
+from service.contract.errors import ConfigInvalid, InvalidCheckpoint, InvalidPackage, TensorMismatch
 from service.contract.formats import huggingface, packages
 from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
 from service.contract.formats.huggingface.schemas import validate_part
 
 ENCODER = {
-    "model_type": "vit",
-    "hidden_size": 12,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-    "image_size": 16,
-    "patch_size": 8,
-    "hidden_dropout_prob": 0.1,
-}
+    "model_type": "vit", "hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2,
+    "intermediate_size": 8, "image_size": 16, "patch_size": 8, "hidden_dropout_prob": 0.1,
+}  # fmt: skip
 DECODER = {
-    "model_type": "gpt2",
-    "vocab_size": 20,
-    "n_positions": 9,
-    "n_embd": 8,
-    "n_layer": 1,
-    "n_head": 2,
-    "add_cross_attention": True,
-    "is_decoder": True,
-    "attn_pdrop": 0.1,
-    "top_k": 50,
-    "pruned_heads": {},
-}
+    "model_type": "gpt2", "vocab_size": 20, "n_positions": 9, "n_embd": 8, "n_layer": 1,
+    "n_head": 2, "add_cross_attention": True, "is_decoder": True, "attn_pdrop": 0.1,
+    "top_k": 50, "pruned_heads": {},
+}  # fmt: skip
 CONFIG = {
     "model_type": "vision-encoder-decoder",
     "encoder": ENCODER,
@@ -57,20 +37,12 @@ PROCESSOR = {"image_processor_type": "ViTImageProcessor", "size": {"height": 16,
 
 def tensors(shapes, dtype="F32"):
     """A safetensors file of zeros."""
-    width = {"F32": 4, "I64": 8, "U8": 1}
-    header, at = {}, 0
-    for name, shape in shapes.items():
-        size = width[dtype] * math.prod(shape)
-        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + bytes(at)
+    return safetensors_file(*laid_out({name: (dtype, shape) for name, shape in shapes.items()}))
 
 
 def shapes_of(config):
-    return validate_part(
-        FAMILIES_BY_MODEL_TYPE[config["model_type"]], config, "config.json"
-    ).shapes()
+    kind = FAMILIES_BY_MODEL_TYPE[config["model_type"]]
+    return validate_part(kind, config, "config.json").shapes()
 
 
 @pytest.fixture
@@ -93,17 +65,8 @@ def judge(folder):
 
 
 def change(folder, name, **values):
-    found = json.loads((folder / name).read_text())
-    for path, value in values.items():
-        at = found
-        *parts, last = path.split("__")
-        for part in parts:
-            at = at[part]
-        if value is ...:
-            del at[last]
-        else:
-            at[last] = value
-    (folder / name).write_text(json.dumps(found))
+    path = folder / name
+    path.write_text(json.dumps(with_changes(json.loads(path.read_text()), **values)))
 
 
 def test_a_folder_says_what_its_captioner_is(folder):
@@ -116,80 +79,54 @@ def test_a_folder_says_what_its_captioner_is(folder):
     assert found.preprocessing.shape == (16, 16)
 
 
-REFUSED = [
-    ("config.json", {"model_type": "florence2"}, r"expected a model_type of vision-.*'florence2'"),
-    ("config.json", {"auto_map": {"AutoModel": "evil.py"}}, "auto_map asks for code"),
-    ("config.json", {"quantization_config": {"bits": 4}}, "quantization_config asks for"),
-    ("config.json", {"surprise": 1}, r"config.json/surprise: unknown field"),
-    ("config.json", {"encoder__surprise": 1}, r"config.json/encoder/surprise: unknown field"),
-    (
-        "config.json",
-        {"encoder__model_type": "cvt"},
-        "config.json/encoder: expected 'vit', 'deit', 'swin', 'beit', found 'cvt'",
-    ),
-    (
-        "config.json",
-        {"decoder__model_type": "llama"},
-        "config.json/decoder: expected 'gpt2', 'bert', found 'llama'",
-    ),
-    ("config.json", {"decoder": 3}, "config.json/decoder: expected .*, found 'no model_type'"),
-    ("config.json", {"decoder__n_embd": 7}, r"config.json/decoder: expected an n_embd that 2"),
-    ("config.json", {"decoder__n_layer": 0}, r"config.json/decoder/n_layer: expected at least 1"),
-    ("config.json", {"encoder__hidden_size": 10**9}, r"encoder/hidden_size: expected at most"),
-    ("config.json", {"encoder__num_hidden_layers": 10**6}, "num_hidden_layers: expected at most"),
-    ("config.json", {"encoder__hidden_size": "12"}, r"hidden_size: expected a whole number"),
-    ("config.json", {"encoder__num_attention_heads": 5}, "5 heads divide, found 12"),
-    ("config.json", {"encoder__patch_size": 64}, "at least a patch, found 16"),
-    ("config.json", {"encoder__hidden_act": "os.system"}, r"encoder/hidden_act: expected 'gelu'"),
-    ("config.json", {"decoder__scale_attn_weights": False}, "scale_attn_weights: expected True"),
-    ("config.json", {"decoder__pruned_heads": {"0": [1]}}, r"pruned_heads: expected \{\}, found"),
-    ("config.json", {"decoder__add_cross_attention": False}, "add_cross_attention: expected True"),
-    ("config.json", {"decoder__vocab_size": 10**8}, "vocab_size: expected at most 300000"),
-    (
-        "config.json",
-        {"vocab_size": 21},
-        "config.json: expected a vocab_size of 20, as decoder/vocab_size says, found 21: .*remove",
-    ),
-    ("config.json", {"decoder_start_token_id": 20}, "start: expected one of 20, found 20"),
-    ("config.json", {"eos_token_id": ...}, "expected one token as eos_token_id"),
-    ("config.json", {"eos_token_id": [1, 2]}, r"expected one token as eos_token_id.*\[1, 2\]"),
-    ("generation_config.json", {"do_sample": True}, "do_sample: True is not implemented"),
-    (
-        "generation_config.json",
-        {"repetition_penalty": 0},
-        "repetition_penalty: expected more than 0",
-    ),
-    ("generation_config.json", {"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: .*at least 0"),
-    ("generation_config.json", {"bad_words_ids": [[3]]}, r"bad_words_ids: \[\[3\]\] is not"),
-    ("generation_config.json", {"num_beam_groups": 2}, "num_beam_groups: 2 is not"),
-    ("generation_config.json", {"surprise": 1}, "generation_config.json/surprise: unknown field"),
-    ("generation_config.json", {"num_beams": 10**6}, "num_beams: expected at most 100"),
-    ("generation_config.json", {"max_length": 1}, "of one token at the least"),
-    ("generation_config.json", {"min_length": 50}, "at least 50 and at most 6 tokens"),
-    ("preprocessor_config.json", {"size": {"height": 20, "width": 20}}, r"\[20, 20\], the model"),
-    (
-        "preprocessor_config.json",
-        {"image_processor_type": "EvilProcessor"},
-        "expected one of ViT, DeiT",
-    ),
-    ("preprocessor_config.json", {"do_flip_channel_order": True}, "unknown field"),
-    ("preprocessor_config.json", {"image_std": [0.5, 0, 0.5]}, "other numbers than 0"),
-    ("preprocessor_config.json", {"resample": 9}, "resample: expected at most 5"),
-    ("preprocessor_config.json", {"do_resize": False}, "do_resize: expected True"),
-    (
-        "preprocessor_config.json",
-        {"size": {"shortest_edge": 16}},
-        "expected all pictures to become one size",
-    ),
-    (
-        "preprocessor_config.json",
-        {"do_center_crop": True, "crop_size": 17},
-        "expected a crop_size within the size",
-    ),
-]
+REFUSED = {
+    "config.json": [
+        ({"model_type": "florence2"}, r"expected a model_type of vision-.*'florence2'"),
+        ({"auto_map": {"AutoModel": "evil.py"}}, "auto_map asks for code"),
+        ({"surprise": 1}, r"config.json/surprise: unknown field"),
+        ({"encoder__surprise": 1}, r"config.json/encoder/surprise: unknown field"),
+        ({"encoder__model_type": "cvt"}, "'vit', 'deit', 'swin', 'beit', found 'cvt'"),
+        ({"decoder__model_type": "llama"}, "/decoder: expected 'gpt2', 'bert', found 'llama'"),
+        ({"decoder": 3}, "config.json/decoder: expected .*, found 'no model_type'"),
+        ({"decoder__n_embd": 7}, r"config.json/decoder: expected an n_embd that 2"),
+        ({"decoder__n_layer": 0}, r"config.json/decoder/n_layer: expected at least 1"),
+        ({"encoder__hidden_size": 10**9}, r"encoder/hidden_size: expected at most"),
+        ({"encoder__num_hidden_layers": 10**6}, "num_hidden_layers: expected at most"),
+        ({"encoder__hidden_size": "12"}, r"hidden_size: expected a whole number"),
+        ({"encoder__num_attention_heads": 5}, "5 heads divide, found 12"),
+        ({"encoder__patch_size": 64}, "at least a patch, found 16"),
+        ({"encoder__hidden_act": "os.system"}, r"encoder/hidden_act: expected 'gelu'"),
+        ({"decoder__scale_attn_weights": False}, "scale_attn_weights: expected True"),
+        ({"decoder__pruned_heads": {"0": [1]}}, r"pruned_heads: expected \{\}, found"),
+        ({"decoder__add_cross_attention": False}, "add_cross_attention: expected True"),
+        ({"decoder__vocab_size": 10**8}, "vocab_size: expected at most 300000"),
+        ({"vocab_size": 21}, "a vocab_size of 20, as decoder/vocab_size says, found 21: .*remove"),
+        ({"decoder_start_token_id": 20}, "start: expected one of 20, found 20"),
+        ({"eos_token_id": None}, "expected one token as eos_token_id"),
+        ({"eos_token_id": [1, 2]}, r"expected one token as eos_token_id.*\[1, 2\]"),
+    ],
+    "generation_config.json": [
+        ({"do_sample": True}, "do_sample: True is not implemented"),
+        ({"repetition_penalty": 0}, "repetition_penalty: expected more than 0"),
+        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: .*at least 0"),
+        ({"bad_words_ids": [[3]]}, r"bad_words_ids: \[\[3\]\] is not"),
+        ({"surprise": 1}, "generation_config.json/surprise: unknown field"),
+        ({"num_beams": 10**6}, "num_beams: expected at most 100"),
+        ({"max_length": 1}, "of one token at the least"),
+        ({"min_length": 50}, "at least 50 and at most 6 tokens"),
+    ],
+    "preprocessor_config.json": [  # more of them: test_onnx_pictures.py
+        ({"size": {"height": 20, "width": 20}}, r"\[20, 20\], the model"),
+        ({"image_processor_type": "EvilProcessor"}, "expected one of ViT, DeiT"),
+        ({"do_flip_channel_order": True}, "unknown field"),
+        ({"do_resize": False}, "do_resize: expected True"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("name", "values", "told"), REFUSED)
+@pytest.mark.parametrize(
+    ("name", "values", "told"), [(name, *row) for name, rows in REFUSED.items() for row in rows]
+)
 def test_what_could_change_the_computation_is_refused(name, values, told, folder):
     change(folder, name, **values)
     with pytest.raises(ConfigInvalid, match=told) as refused:
@@ -202,16 +139,10 @@ def test_the_model_types_that_the_client_knows_are_those_that_are_read():
 
 
 FINE_TUNED = {
-    "vocab_size": 20,
-    "decoder_start_token_id": 2,
-    "pad_token_id": 0,
-    "eos_token_id": 3,
-    "max_length": 8,
-    "early_stopping": True,
-    "no_repeat_ngram_size": 3,
-    "length_penalty": 2.0,
+    "vocab_size": 20, "decoder_start_token_id": 2, "pad_token_id": 0, "eos_token_id": 3,
+    "max_length": 8, "early_stopping": True, "no_repeat_ngram_size": 3, "length_penalty": 2.0,
     "num_beams": 4,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("has_own", [True, False])
@@ -238,7 +169,7 @@ def test_a_file_that_lacks_is_named(name, folder):
         judge(folder)
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1, "a": 2}', "NaN", '{"a": "\\ud800"}'])
+@pytest.mark.parametrize("text", ["[1]", '{"a": 1, "a": 2}'])
 def test_a_config_that_is_no_plain_object_is_refused(text, folder):
     (folder / "config.json").write_text(text)
     with pytest.raises(ConfigInvalid, match=r"config\.json: "):
@@ -306,17 +237,11 @@ def test_weights_in_parts_are_read_by_their_index(folder):
         judge(folder)
 
 
-@pytest.mark.parametrize("cut", [4, 100, 3000])
+@pytest.mark.parametrize("cut", [4, 3000])
 def test_weights_that_are_cut_off_are_refused(cut, folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InvalidCheckpoint):
-        judge(folder)
-
-
-def test_a_header_that_is_no_header_is_refused(folder):
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", 3) + b"[1]")
-    with pytest.raises(HeaderMalformed):
         judge(folder)
 
 

@@ -1,14 +1,14 @@
 """ONNX bundles as a whole: the manifest, the words, and what files are there (T44)."""
 
-import copy
 import re
 import zipfile
 
 import numpy as np
 import pytest
 
-import onnx_bundle_files as files
-from onnx_bundle_files import MANIFEST, STATE, WORDS, model, node, tensor, values
+from helpers import onnx_bundle_files as files
+from helpers.contract_files import with_changes
+from helpers.onnx_bundle_files import MANIFEST, STATE, WORDS, model, node, tensor, values
 from service.contract.errors import InvalidCheckpoint
 from service.contract.formats import onnx_bundles, packages
 
@@ -44,60 +44,40 @@ def test_a_compressed_graph_is_refused_since_it_cannot_be_read_in_place(tmp_path
 
 
 def _manifest(**changes):
-    found = copy.deepcopy(MANIFEST)
-    for path, value in changes.items():
-        place, names = found, path.split("__")
-        for name in names[:-1]:
-            place = place[int(name) if name.isdigit() else name]
-        place[names[-1]] = value
-    return found
+    return with_changes(MANIFEST, **changes)
 
 
-REFUSED = {
-    "another version": (_manifest(prescore="2"), "/prescore: expected '1', found '2'"),
-    "an unknown field": (_manifest(more=1), "/more: unknown field"),
-    "a path": (_manifest(look__file="../look.onnx"), "/look/file: expected a text like"),
-    "an absent file": (_manifest(look__file="other.onnx"), "expected a file other.onnx, found"),
-    "a file for two graphs": (_manifest(step__file="look.onnx"), "names one file for two parts"),
-    "no such input": (_manifest(step__words="word"), "step.onnx: expected an input 'word', found"),
-    "no such output": (_manifest(step__logits="x"), "step.onnx: expected an output 'x', found"),
-    "no such state": (_manifest(state=[]), "does not say what its input 'h' is"),
-    "a state that look does not give": (
-        _manifest(state=[{"first": "h9", "before": "h", "after": "h1"}]),
+REFUSED = [
+    ({"prescore": "2"}, "/prescore: expected '1', found '2'"),
+    ({"more": 1}, "/more: unknown field"),
+    ({"look__file": "../look.onnx"}, "/look/file: expected a text like"),
+    ({"look__file": "other.onnx"}, "expected a file other.onnx, found"),
+    ({"step__file": "look.onnx"}, "names one file for two parts"),
+    ({"step__words": "word"}, "step.onnx: expected an input 'word', found"),
+    ({"step__logits": "x"}, "step.onnx: expected an output 'x', found"),
+    ({"state": []}, "does not say what its input 'h' is"),
+    (
+        {"state": [{"first": "h9", "before": "h", "after": "h1"}]},
         "look.onnx: expected an output 'h9', found 'seen', 'h0'",
     ),
-    "another feature size": (
-        _manifest(feature_size=8),
-        "look.onnx, input 'pixels': expected float32 [?, 8], found float32 [?, 7]",
-    ),
-    "one input for two": (
-        _manifest(images=[{"look": "seen", "step": "h"}]),
-        "the input of step 'h' is named twice",
-    ),
-    "words for logits": (
-        _manifest(step__words="h", state=[{"first": "h0", "before": "ids", "after": "h1"}]),
+    ({"feature_size": 8}, "input 'pixels': expected float32 [?, 8], found float32 [?, 7]"),
+    ({"images": [{"look": "seen", "step": "h"}]}, "the input of step 'h' is named twice"),
+    (
+        {"step__words": "h", "state": [{"first": "h0", "before": "ids", "after": "h1"}]},
         "step.onnx, input 'h': expected int64 [?], found float32 [?, 5]",
     ),
-    "an id without a word": (_manifest(vocabulary__end=9), "expected the id of one of 9 words"),
-    "an end that is unknown": (_manifest(vocabulary__unknown=6), "is also the start or the end"),
-    "a tokenizer": (_manifest(tokenizer="mine"), "expected 'karpathy' or 'blanks', found 'mine'"),
-    "an encoder with power": (
-        _manifest(encoder={"name": "a\x1b[2J", "digest": "x"}),
-        "expected no control characters",
-    ),
-    "a number for a text": (_manifest(feature_size="7"), "expected a whole number, found '7'"),
-    "states without end": (
-        _manifest(state=MANIFEST["state"] * 201),
-        "/state: expected at most 200 items",
-    ),
-}
+    ({"vocabulary__end": 9}, "expected the id of one of 9 words"),
+    ({"vocabulary__unknown": 6}, "is also the start or the end"),
+    ({"tokenizer": "mine"}, "expected 'karpathy' or 'blanks', found 'mine'"),
+    ({"encoder": {"name": "a\x1b[2J", "digest": "x"}}, "expected no control characters"),
+    ({"state": MANIFEST["state"] * 201}, "/state: expected at most 200 items"),
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_manifest_that_does_not_fit_is_refused_with_its_place(name, tmp_path):
-    manifest, said = REFUSED[name]
+@pytest.mark.parametrize(("changes", "said"), REFUSED)
+def test_a_manifest_that_does_not_fit_is_refused_with_its_place(changes, said, tmp_path):
     with pytest.raises(InvalidCheckpoint, match=re.escape(said)):
-        judged(files.write(tmp_path / "mine", manifest=manifest))
+        judged(files.write(tmp_path / "mine", manifest=_manifest(**changes)))
 
 
 def test_words_follow_the_rules_of_all_vocabularies(tmp_path):

@@ -5,14 +5,15 @@ its description of the format are what we are held against.
 import io
 import random
 import re
+from functools import partial
 
 import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper
 
-import onnx_bundle_files as files
-from onnx_bundle_files import STATE, node, tensor, values
+from helpers import onnx_bundle_files as files
+from helpers.onnx_bundle_files import STATE, node, tensor, values
 from service.contract.errors import GraphInvalid
 from service.contract.formats.onnx_bundles import graphs, protobuf
 
@@ -145,28 +146,12 @@ def test_there_are_such_places():
     assert len(PLACES) > 40
 
 
-def _with(change):
-    def made():
-        one = files.step(files.arrays())
-        change(one)
-        return one
-
-    return made
-
-
-def _domain(name):
-    def change(one):
-        one.opset_import.append(helper.make_opsetid(name, 1))
-
-    return _with(change)
-
-
-def _node(index=0, **fields):
+def _node(**fields):
     def change(one):
         for name, value in fields.items():
-            setattr(one.graph.node[index], name, value)
+            setattr(one.graph.node[0], name, value)
 
-    return _with(change)
+    return change
 
 
 def _circle(one):
@@ -177,21 +162,16 @@ def _many_nodes(one):
     one.graph.node.extend(node("Identity", "h", f"x{at}") for at in range(graphs.MOST_NODES))
 
 
-def _deep(depth):
-    inner = helper.make_graph([], "deepest", [], [])
-    for _ in range(depth):
-        one = helper.make_node("If", ["h"], ["x"], then_branch=inner)
-        one.name = "if"
-        inner = helper.make_graph([one], "deep", [], [])
-    return inner
-
-
 def _nested(depth):
-    return _with(
-        lambda one: one.graph.node.append(
-            helper.make_node("If", ["h"], ["x"], then_branch=_deep(depth))
-        )
-    )
+    def change(one):
+        inner = helper.make_graph([], "deepest", [], [])
+        for _ in range(depth + 1):
+            branch = helper.make_node("If", ["h"], ["x"], then_branch=inner)
+            branch.name = "if"
+            inner = helper.make_graph([branch], "deep", [], [])
+        one.graph.node.append(branch)
+
+    return change
 
 
 def _tensor(**fields):
@@ -204,19 +184,11 @@ def _tensor(**fields):
             else:
                 setattr(held, name, value)
 
-    return _with(change)
-
-
-def _function(one):
-    one.functions.add(name="f", domain="mine")
+    return change
 
 
 def _reference(one):
     one.graph.node[0].attribute.add(name="a", ref_attr_name="b", type=AttributeProto.INT)
-
-
-def _location_alone(one):
-    one.graph.initializer[0].data_location = TensorProto.EXTERNAL
 
 
 def _path_alone(one):
@@ -227,58 +199,63 @@ def _sequence(one):
     one.graph.input.append(helper.make_tensor_sequence_value_info("many", TensorProto.FLOAT, None))
 
 
+def _initializer_of_an_input(one):
+    one.graph.initializer.append(tensor("h", np.float32([1])))
+
+
 HOSTILE = {
-    "com.microsoft": (_domain("com.microsoft"), "operators of 'com.microsoft' are not accepted"),
-    "a domain of its own": (_domain("a\nb"), r"operators of 'a\nb' are not"),
+    "com.microsoft": (
+        lambda one: one.opset_import.append(helper.make_opsetid("com.microsoft", 1)),
+        "operators of 'com.microsoft' are not accepted",
+    ),
     "a custom operator": (_node(op_type="Mine", domain="mine"), "node '' (Mine): operators of"),
     "an overload": (_node(overload="x"), protobuf.OURS_ALONE),
-    "a function": (_with(_function), protobuf.OURS_ALONE),
-    "an attribute of a function": (_with(_reference), protobuf.OURS_ALONE),
-    "a circle": (_with(_circle), "reads 'p' before anything makes it: a circle"),
+    "a function": (lambda one: one.functions.add(name="f", domain="mine"), protobuf.OURS_ALONE),
+    "an attribute of a function": (_reference, protobuf.OURS_ALONE),
+    "a circle": (_circle, "reads 'p' before anything makes it: a circle"),
     "a name that is made twice": (
-        _with(lambda one: one.graph.node.append(node("Neg", "h", "h1"))),
+        lambda one: one.graph.node.append(node("Neg", "h", "h1")),
         "the name 'h1' is given twice",
     ),
-    "an initializer that is an input": (
-        _with(lambda one: one.graph.initializer.append(tensor("h", np.float32([1])))),
-        "the name 'h' is given twice",
-    ),
+    "an initializer that is an input": (_initializer_of_an_input, "the name 'h' is given twice"),
     "an output that nothing makes": (
-        _with(lambda one: one.graph.output.extend(values(more=(1,)))),
+        lambda one: one.graph.output.extend(values(more=(1,))),
         "the output 'more' is made by no node",
     ),
-    "many nodes": (_with(_many_nodes), "more than 20,000 nodes"),
+    "many nodes": (_many_nodes, "more than 20,000 nodes"),
     "deep graphs": (_nested(4), "graphs lie in graphs deeper than 4"),
-    "very deep graphs": (_nested(30), "graphs lie in graphs deeper than 4"),
     "a tensor of 10^18 values": (_tensor(dims=[10**9, 10**9]), "bytes for 1,000,000,000,000,000,0"),
     "a tensor of fewer values than bytes": (_tensor(dims=[2, 2]), "has 180 bytes for 4 values"),
     "a negative size": (_tensor(dims=[-1]), "bytes for 18,446,744,073,709,551,615 values"),
     "17 dimensions": (_tensor(dims=[1] * 17), "more than 16 dimensions"),
     "values that are not there": (_tensor(raw_data=b""), "has 0 bytes for 45 values"),
     "values of no bytes": (
-        _with(lambda one: one.graph.initializer[0].ClearField("raw_data")),
+        lambda one: one.graph.initializer[0].ClearField("raw_data"),
         "claims 45 values, and the file has 0",
     ),
-    "values elsewhere, and no path": (_with(_location_alone), protobuf.ELSEWHERE),
-    "a path, and values here": (_with(_path_alone), protobuf.ELSEWHERE),
+    "values elsewhere, and no path": (
+        _tensor(data_location=TensorProto.EXTERNAL),
+        protobuf.ELSEWHERE,
+    ),
+    "a path, and values here": (_path_alone, protobuf.ELSEWHERE),
     "texts": (_tensor(string_data=[b"x"]), "texts in tensors are not accepted"),
     "a type that is none": (_tensor(data_type=99), "its type 99 is not accepted"),
     "a tensor in segments": (
-        _with(lambda one: setattr(one.graph.initializer[0].segment, "begin", 1)),
+        lambda one: setattr(one.graph.initializer[0].segment, "begin", 1),
         "is cut into segments",
     ),
-    "a sequence": (_with(_sequence), "is no tensor"),
-    "no graph": (ModelProto, "expected an ONNX model with a graph"),
+    "a sequence": (_sequence, "is no tensor"),
+    "no graph": (ModelProto.Clear, "expected an ONNX model with a graph"),
     "no version": (
-        _with(lambda one: one.ClearField("opset_import")),
+        lambda one: one.ClearField("opset_import"),
         "expected an ONNX model with a graph and its version",
     ),
     "an input without a name": (
-        _with(lambda one: one.graph.input.extend(values(**{"": (1,)}))),
+        lambda one: one.graph.input.extend(values(**{"": (1,)})),
         "expected a name, found none",
     ),
     "an input without a type": (
-        _with(lambda one: one.graph.input.add(name="untyped")),
+        lambda one: one.graph.input.add(name="untyped"),
         "expected a type, found none",
     ),
 }
@@ -286,15 +263,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_not_accepted_is_refused_with_a_sentence(name):
-    made, said = HOSTILE[name]
+    change, said = HOSTILE[name]
+    one = files.step(files.arrays())
+    change(one)
     with pytest.raises(GraphInvalid, match=re.escape(said)) as told:
-        judge(made())
+        judge(one)
     assert told.value.detail.startswith("x.onnx")
     assert len(told.value.detail) <= 500
 
 
 def test_four_graphs_in_graphs_are_accepted():
-    judge(_nested(3)())
+    one = files.step(files.arrays())
+    _nested(3)(one)
+    judge(one)
 
 
 VALID = files.step(files.arrays()).SerializeToString()
@@ -303,18 +284,12 @@ BROKEN = {
     "cut off": (VALID[:-1], "claims"),
     "cut off in a number": (b"\x08\xff", "is cut off or has more than 64 bits"),
     "a number of 65 bits": (b"\x08" + b"\xff" * 9 + b"\x02", "more than 64 bits"),
-    "a number without end": (b"\x08" + b"\xff" * 20, "more than 64 bits"),
-    "a group": (b"\x3b" + VALID, "graph at byte 1 has wire type 3, not 2"),
     "a number for the graph": (b"\x38\x01", "graph at byte 1 has wire type 0, not 2"),
     "two graphs": (VALID + VALID, "is there twice"),
     "an unknown field": (VALID + b"\xf8\x07\x01", "field 127 at byte"),
-    "field 0": (b"\x02\x00", "field 0 at byte 0"),
     "a length beyond the end": (b"\x3a\xff\xff\xff\xff\x0f", "claims 4294967295 bytes"),
     "a text file": (b"hello, world", "field 13 at byte 0"),
-    "a name that is not UTF-8": (
-        VALID.replace(b"scores", b"\xff\xff\xff\xff\xff\xff"),
-        "not UTF-8",
-    ),
+    "a name that is not UTF-8": (VALID.replace(b"scores", b"\xff" * 6), "not UTF-8"),
 }
 
 
@@ -334,13 +309,10 @@ def test_a_name_has_a_bound():
 
 def test_fields_have_a_bound(monkeypatch):
     """An attack by structure alone: a million empty attributes take 2 MB."""
-    one = files.step(files.arrays())
-    data = one.SerializeToString()
-    monkeypatch.setattr(
-        graphs, "ProtobufReader", lambda stream: protobuf.ProtobufReader(stream, 20)
-    )
+    few = partial(protobuf.ProtobufReader, fields_left=20)
+    monkeypatch.setattr(graphs, "ProtobufReader", few)
     with pytest.raises(GraphInvalid, match="more than 1,000,000 fields"):
-        judge(data)
+        judge(VALID)
 
 
 def test_whatever_the_bytes_the_answer_is_a_graph_as_onnx_reads_it_or_a_sentence():

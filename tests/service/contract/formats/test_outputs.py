@@ -13,6 +13,7 @@ from service.contract.metrics import tokenizers
 from service.contract.wording import count_noun
 
 PLACES = {"a.jpg": 0, "b.jpg": 1, "c.jpg": 2, "7": 0, "8": 1, "9": 2}
+ADVICE = "; send `subset: true` to score a part"
 PEOPLE = [["a dog", "one dog"], ["a cat"], ["a bird"]]
 
 
@@ -20,11 +21,24 @@ def _arrange(*given, subset=False):
     return arrange_captions(given, PLACES, PEOPLE, "flickr@v1/test", subset=subset)
 
 
+def _arrange_many(captions, references, *, subset=False, **how):
+    """Of images 0.jpg, 1.jpg, …; None: without a caption. They come in the reverse order."""
+    places = {f"{index}.jpg": index for index in range(len(references))}
+    given = [(f"{at}.jpg", text) for at, text in enumerate(captions) if text is not None]
+    return arrange_captions(given[::-1], places, references, "d", subset=subset, **how).warnings
+
+
+def _many(captions, references, **how):
+    return [one["code"] for one in _arrange_many(captions, references, **how)]
+
+
 def test_captions_come_in_the_splits_order_whatever_names_their_images():
     found = _arrange(("9", "three"), ("a.jpg", "one"), ("8", "two"))
     assert found.pairs == [(0, "one"), (1, "two"), (2, "three")]
     assert not found.problems
     assert not found.warnings
+    part = _arrange(("c.jpg", "three"), ("7", "one"), subset=True)
+    assert part.pairs == [(0, "one"), (2, "three")]
 
 
 @pytest.mark.parametrize(
@@ -38,18 +52,7 @@ def test_captions_come_in_the_splits_order_whatever_names_their_images():
                 ("/3/image", "'y' is not an image of flickr@v1/test"),
             ],
         ),
-        (
-            [("9", "three")],
-            [
-                (
-                    "",
-                    (
-                        "2 of 3 images have no caption, the first is 'a.jpg'; "
-                        "send `subset: true` to score a part"
-                    ),
-                )
-            ],
-        ),
+        ([("9", "three")], [("", f"2 of 3 images have no caption, the first is 'a.jpg'{ADVICE}")]),
     ],
 )
 def test_what_does_not_fit_is_said_with_its_place(given, problems):
@@ -72,20 +75,10 @@ def test_many_names_of_another_form_are_one_line_with_a_right_name(written, foun
     places = {f"{index}.jpg": index for index in range(9)}
     given = [("0.jpg", "a"), *((written.format(index), "a") for index in range(1, 9))]
     (problem,) = arrange_captions(given, places, [["a"]] * 9, "mine/test", subset=True).problems
-    assert problem[0] == ""
-    assert problem[1] == (
-        f"8 of 9 captions name no image of mine/test: found '{found}', "
-        f"expected a name such as '{expected}'"
-    )
+    told = f"found '{found}', expected a name such as '{expected}'"
+    assert problem == ("", f"8 of 9 captions name no image of mine/test: {told}")
     few = arrange_captions(given[:6], places, [["a"]] * 9, "mine/test", subset=True).problems
     assert [pointer for pointer, _ in few] == [f"/{index}/image" for index in range(1, 6)]
-
-
-def test_a_part_is_a_part_where_that_is_asked_for():
-    assert _arrange(("c.jpg", "three"), ("7", "one"), subset=True).pairs == [
-        (0, "one"),
-        (2, "three"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +88,6 @@ def test_a_part_is_a_part_where_that_is_asked_for():
         (" \t", "empty_caption"),
         ("a\u2028dog", "line_separator"),
         ("a\rdog", "line_separator"),
-        ("a\x07dog", "control_character"),
         ("a\x00dog", "control_character"),
         ("a\x9bdog", "control_character"),
         ("dog " * 81, "long_caption"),
@@ -107,9 +99,7 @@ def test_an_odd_caption_is_said_with_its_image(caption, code):
     assert [pair[1] for pair in found.pairs][1] == caption
 
 
-@pytest.mark.parametrize(
-    "caption", ["a\tdog", "dog " * 80, "a 🐕 runs", "a\u200fdog", "ein Hund läuft"]
-)
+@pytest.mark.parametrize("caption", ["a\tdog", "dog " * 80, "a 🐕 runs", "a\u200fdog"])
 def test_what_is_merely_unusual_is_not(caption):
     assert not _arrange(("7", "a dog"), ("8", caption), ("9", "a bird")).warnings
 
@@ -128,16 +118,6 @@ def test_much_that_is_unknown_is_said():
     assert not _arrange(little, ("8", "a cat"), ("9", "a bird")).warnings
 
 
-def _many(captions, references):
-    return [one["code"] for one in _arrange_many(captions, references)]
-
-
-def _arrange_many(captions, references):
-    places = {f"{index}.jpg": index for index in range(len(references))}
-    given = [(f"{index}.jpg", caption) for index, caption in enumerate(captions)]
-    return arrange_captions(given, places, references, "d", subset=False).warnings
-
-
 def test_references_handed_in_as_captions_are_noticed():
     people = [[f"a man at {index}", f"someone at {index}"] for index in range(40)]
     written = [f"a man at {index}" for index in range(40)]
@@ -146,9 +126,7 @@ def test_references_handed_in_as_captions_are_noticed():
     assert _many(theirs, people) == []
 
 
-@pytest.mark.parametrize(
-    "copy", ["A man at {}.", "a man , at {}", "“a MAN at {}”", "a man at {} !", " a  man at {}\t"]
-)
+@pytest.mark.parametrize("copy", ["A man at {}.", "“a MAN at {}”", " a  man , at {}\t"])
 def test_references_without_their_case_and_marks_are_noticed(copy):
     people = [[f"A man at {index} ." for index in (place, place + 1)] for place in range(40)]
     assert _many([copy.format(place) for place in range(40)], people) == ["captions_are_references"]
@@ -173,9 +151,8 @@ def test_captions_that_are_shifted_by_one_are_noticed(by, side):
 
 def test_a_shift_is_seen_in_the_order_of_the_split_and_in_a_part():
     captions, people = _seen(120)
-    places = {f"{place}.jpg": place for place in range(120)}
-    given = [(f"{place}.jpg", captions[place + 1]) for place in reversed(range(20, 80))]
-    part, told = arrange_captions(given, places, people, "d", subset=True).warnings
+    given = [*[None] * 20, *captions[21:81], *[None] * 40]
+    part, told = _arrange_many(given, people, subset=True)
     assert (part["code"], part["detail"]) == ("subset", "60 of 120 images")
     assert told["code"] == "captions_look_shifted"
 
@@ -236,30 +213,22 @@ def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told
     assert _many(captions, people) == (["few_distinct_captions"] if told else [])
     warning = warn_of_few_captions(images, distinct)
     assert (warning is not None) == told
-    assert (
-        not told
-        or f"{count_noun(distinct, 'different caption')} for {images} images" in warning["detail"]
-    )
+    said = f"{count_noun(distinct, 'different caption')} for {images} images"
+    assert not told or said in warning["detail"]
 
 
 def test_references_without_words_are_told_once_for_an_image_that_has_a_caption():
     people = [["", " "], ["a dog", ""], ["a cat"], [""]]
-    given = [("0", "a"), ("1", "b"), ("2", "c")]
-    places = {str(place): place for place in range(4)}
-    found = arrange_captions(given, places, people, "mine/test", subset=True)
-    _, *empty = found.warnings
-    told = [(each["image"], each["detail"]) for each in empty]
+    _, *empty = _arrange_many(["a", "b", "c"], people, subset=True)
     assert {each["code"] for each in empty} == {"empty_references"}
-    assert told == [
-        ("0", "2 of 2 references without words, which nothing matches"),
-        ("1", "1 of 2 references without words, which nothing matches"),
+    assert [(each["image"], each["detail"]) for each in empty] == [
+        ("0.jpg", "2 of 2 references without words, which nothing matches"),
+        ("1.jpg", "1 of 2 references without words, which nothing matches"),
     ]
 
 
 def test_few_captions_that_were_sent_are_not_asked_about_a_model():
-    given = [(str(place), "") for place in range(30)]
-    places = {str(place): place for place in range(30)}
-    found = arrange_captions(given, places, [["a dog"]] * 30, "mine/test", subset=False).warnings[0]
+    found, *_ = _arrange_many([""] * 30, [["a dog"]] * 30)
     assert found["detail"] == "1 different caption for 30 images: are these all that was said?"
 
 
@@ -267,15 +236,12 @@ CHINESE = "一只狗在草地上奔跑。"
 
 
 def _told_of_words(captions, people, tokenizer="ptb"):
-    places = {f"{at}.jpg": at for at in range(len(people))}
-    given = [(f"{at}.jpg", caption) for at, caption in enumerate(captions)]
     reader = WordFinder(tokenizer, partial(tokenizers.finds_words, tokenizer))
-    found = arrange_captions(given, places, people, "d", subset=False, reader=reader).warnings
+    found = _arrange_many(captions, people, reader=reader)
     return [one["detail"] for one in found if one["code"] == "no_words_found"]
 
 
-@pytest.mark.parametrize("images", [1, 2, 300])
-@pytest.mark.parametrize("tokenizer", ["ptb", "none"])
+@pytest.mark.parametrize(("images", "tokenizer"), [(1, "ptb"), (300, "none")])
 def test_captions_without_blanks_between_words_are_told_with_the_remedy(images, tokenizer):
     (told,) = _told_of_words([CHINESE] * images, [[CHINESE, CHINESE]] * images, tokenizer)
     assert told.startswith(f"the tokenizer {tokenizer} finds no words in ")

@@ -5,13 +5,11 @@ import json
 
 import pytest
 
-import contract_files
-from contract_files import ENCODER, laid_out, safetensors_file
+from helpers import contract_files
+from helpers.contract_files import ENCODER, laid_out, safetensors_file
 from service.contract.errors import (
     ConfigInvalid,
     HeaderTooLarge,
-    HeaderTruncated,
-    InvalidCheckpoint,
     MetadataInvalid,
     TensorLayout,
     TensorMismatch,
@@ -34,6 +32,7 @@ OF_PIECES = {
     "tokenizer.json": '{"model": {}}',
     "pieces": json.dumps(PIECES),
 }
+MANY_KEYS = json.dumps({str(at): 0 for at in range(1001)})
 TENSORS = {"a": ("F32", [2, 3]), "b": ("BF16", [4]), "counts": ("I64", [5])}
 
 
@@ -45,9 +44,8 @@ def file(metadata=OF_WORDS, tensors=TENSORS, **changed):
 
 
 def facts(content, length=None):
-    return model_formats.read_file_facts(
-        io.BytesIO(content), len(content) if length is None else length
-    )
+    size = len(content) if length is None else length
+    return model_formats.read_file_facts(io.BytesIO(content), size)
 
 
 def refused(content, error, *words):
@@ -74,9 +72,8 @@ def test_a_file_of_words_is_described():
 
 def test_a_file_of_pieces_is_described():
     content = file(OF_PIECES)
-    assert plugins.parse_plugin_header(io.BytesIO(content), len(content)).tokens == PluginPieces(
-        **PIECES
-    )
+    header = plugins.parse_plugin_header(io.BytesIO(content), len(content))
+    assert header.tokens == PluginPieces(**PIECES)
     found = facts(content)
     assert (found["units"], found["vocabulary_size"]) == ("pieces", 300)
     assert found["longest"] == 19  # and START
@@ -102,31 +99,18 @@ def test_a_canonical_checkpoint_may_have_a_note_of_that_name():
         ({"prescore_plugin": ""}, MetadataInvalid, "/prescore_plugin", "name of an entry point"),
         ({"prescore_plugin": "../x"}, MetadataInvalid, "/prescore_plugin", "'../x'"),
         ({"prescore_plugin": "a\n"}, MetadataInvalid, "/prescore_plugin", "'a\\n'"),
-        ({"prescore_plugin": "A" * 65}, MetadataInvalid, "/prescore_plugin", "entry point"),
         ({"config": None}, MetadataInvalid, "/config", "missing: config"),
-        ({"encoder": None}, MetadataInvalid, "/encoder", "missing: encoder"),
         ({"vocabulary": None}, MetadataInvalid, "/vocabulary", "missing: vocabulary"),
         ({"pieces": "{}"}, MetadataInvalid, "/tokenizer.json", "missing: tokenizer.json"),
         (OF_PIECES, MetadataInvalid, "/tokenizer", "too many: tokenizer, vocabulary"),
         ({"config": "[]"}, ConfigInvalid, "/config", "expected an object"),
         ({"config": "{}"}, ConfigInvalid, "/config/feature_size", "found None"),
         ({"config": '{"feature_size": 0}'}, ConfigInvalid, "/config/feature_size", "found 0"),
-        ({"config": '{"feature_size": true}'}, ConfigInvalid, "/config/feature_size", "True"),
         ({"config": '{"feature_size": 1048577}'}, ConfigInvalid, "/config/feature_size", "048577"),
-        ({"config": '{"feature_size": 3, "a": NaN}'}, ConfigInvalid, "/config", "NaN"),
-        ({"config": '{"a": 1, "a": 2}'}, ConfigInvalid, "/config", "every key once"),
-        ({"config": '{"a": 1e999}'}, ConfigInvalid, "/config", "64 bits"),
         ({"config": '{"a": "\\ud800"}'}, ConfigInvalid, "/config/a", "urrogate"),
-        (
-            {"config": json.dumps({str(at): 0 for at in range(1001)})},
-            ConfigInvalid,
-            "/config",
-            "at most 1000 keys",
-        ),
+        ({"config": MANY_KEYS}, ConfigInvalid, "/config", "at most 1000 keys"),
         ({"encoder": '{"name": "\\u001b", "digest": "0"}'}, ConfigInvalid, "/encoder", "control"),
-        ({"encoder": '{"name": "a"}'}, ConfigInvalid, "/encoder/digest", "expected a value"),
         ({"tokenizer": "ptb"}, MetadataInvalid, "/tokenizer", "'ptb'"),
-        ({"vocabulary": '["a", "b", "b"]'}, VocabularyInvalid, "/vocabulary/2", "also word 1"),
         ({"vocabulary": '["a"]'}, VocabularyInvalid, "/vocabulary", "one entry"),
     ],
 )
@@ -139,10 +123,8 @@ def test_what_is_wrong_with_words_is_refused_with_its_place(changed, error, poin
     ("changed", "error", "words"),
     [
         ({"pieces": json.dumps({**PIECES, "end": 300})}, ConfigInvalid, "below size"),
-        ({"pieces": json.dumps({**PIECES, "start": -1})}, ConfigInvalid, "at least 0"),
         ({"pieces": json.dumps({**PIECES, "longest": 1})}, ConfigInvalid, "at least 2"),
         ({"pieces": json.dumps({**PIECES, "size": 250_001})}, ConfigInvalid, "at most 250000"),
-        ({"pieces": json.dumps({**PIECES, "unk": 3})}, ConfigInvalid, "unknown field"),
         ({"tokenizer.json": "vocab.txt"}, MetadataInvalid, "content of a tokenizer.json"),
     ],
 )
@@ -164,21 +146,9 @@ def test_a_file_without_tensors_is_refused():
     refused(file(tensors={}), TensorMismatch, "found none")
 
 
-def test_an_unknown_type_is_refused():
-    content = file().replace(b'"BF16"', b'"F8_Q"')
-    with pytest.raises(InvalidCheckpoint):
-        facts(content)
-
-
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\x00" * 20, b'{"prescore_plugin"'])
 def test_other_bytes_are_no_file_of_a_plug_in(content):
     assert not plugins.is_plugin_stream(io.BytesIO(content))
-
-
-def test_a_header_that_is_cut_off_is_refused():
-    content = file()
-    with pytest.raises(HeaderTruncated):
-        facts(content[:100], 100)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import safetensors
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from contract_files import ITEM_BYTES, checkpoint, entry, features, safetensors_file
+from helpers.contract_files import ITEM_BYTES, checkpoint, entry, features, safetensors_file
 from service.contract import errors
 from service.contract.formats import safetensors_header
 
@@ -170,7 +170,7 @@ def test_the_files_tried_are_not_all_refused(strategy, scratch):
     assert 0.03 < sum(accepted) / len(accepted) < 0.97
 
 
-@pytest.mark.parametrize("padding", range(8))
+@pytest.mark.parametrize("padding", [1, 4])
 def test_data_at_any_alignment_is_accepted_by_both(padding, scratch):
     raw = json.dumps({"a": entry("F32", [1], 0, 4)}).encode() + b" " * padding
     assert check(safetensors_file(raw, bytes(4)), scratch)

@@ -10,7 +10,7 @@ from service.contract.formats import thumbnails
 from workers import tensor_files
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are made by Pillow")
-from picture_files import noise, quarters, saved, turned  # noqa: E402
+from helpers.picture_files import noise, quarters, saved, turned  # noqa: E402
 
 PICTURE = hashlib.sha256(b"a picture").hexdigest()
 SMALL = saved(quarters(), "WEBP")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
 from service.contract.gates import gates
-from service.contract.metrics import catalogue
 
 _NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
 
@@ -81,12 +80,6 @@ def test_what_python_cannot_read_is_refused_and_what_is_taken_is_linear(soup):
         assert found.at(2) == _python(soup, 2)
 
 
-def test_numbers_are_exact():
-    assert _bound("0.1 + 0.2").at(0) == Fraction(3, 10)
-    assert _bound("baseline - 0.05").at(0.35) == Fraction(3, 10)
-    assert _bound("(2 * baseline + 1) / 4 - -3").at(1) == Fraction(15, 4)
-
-
 @pytest.mark.parametrize(
     ("text", "metric", "relation"),
     [
@@ -105,46 +98,35 @@ def test_a_threshold_keeps_the_name_that_was_written(text, metric, relation):
 def test_no_significant_drop_names_metrics_and_groups():
     gate = gates.parse_gate("no_significant_drop( bleu ,meteor)")
     assert gate.metrics == ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor")
-    assert gates.list_gate_metrics([gate.text, "cider_d >= 0", "meteor > 0"]) == [
-        *gate.metrics,
-        "cider_d",
-    ]
+    named = gates.list_gate_metrics([gate.text, "cider_d >= 0", "meteor > 0"])
+    assert named == [*gate.metrics, "cider_d"]
+    pregen = gates.parse_gate("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
+    assert pregen.metrics == ("perplexity", "mean_max_normcount_prefix0")
 
 
 HOSTILE = [
     ("", "metric's name"),
     ("cider_d", ">= or <= or > or < at character 8, found the end"),
     ("cider_d = 0.4", "character 9, found '='"),
-    ("cider_d == 0.4", "character 9, found '='"),
     ("cider_d >= ", "a number, baseline or ( at character 12"),
     ("cider_d >= 0.4 >= 0.3", "character 16, found '>='"),
     ("0.4 <= cider_d", "metric's name or no_significant_drop at character 1, found '0.4'"),
     ("cider_d >= 0,4", "character 13, found ','"),
-    ("cider_d >= 0.4.5", "character 15, found '.5'"),
     ("cider_d >= 1e400", "character 13, found 'e400'"),
     ("cider_d >= ٣", "found '٣'"),
     ("cider_d ≥ 0.4", "found '≥'"),
     ("cider_d >= 0.4\n", "character 15"),
-    ("cider_d >= 0.4\0", "character 15"),
     ("cider_d >= 2**99", "character 14, found '*'"),
-    ("cider_d >= baseline ** 2", "found '*'"),
     ("cider_d >= baseline * baseline", "may come once in a product"),
-    ("cider_d >= (baseline + 1) * (1 - baseline)", "may come once in a product"),
     ("cider_d >= 1 / baseline", "may come once in a product"),
     ("cider_d >= 1 / (2 - 2)", "other than 0"),
-    ("cider_d >= baseline / 0", "other than 0"),
     ("cider_d >= rouge_l", "found 'rouge_l'"),
     ("cider_d >= __import__('os').system('id')", "found"),
-    ("cider_d >= baseline.__class__", "found"),
-    ("cider_d >= lambda: 0", "found 'lambda:'"),
     ("cider_d >= nan", "found 'nan'"),
-    ("cider_d >= Infinity", "found 'Infinity'"),
     ("cider_d >= (0.4", ") at character 16, found the end"),
     ("cider_d >= 0.4)", "found ')'"),
     ("cider_d >= " + "(" * 21 + "1" + ")" * 21, "at most 20 nested parentheses"),
     ("cider_d >= " + "(" * 400, "at most 200 characters"),
-    ("cider_d >= " + "9" * 400, "at most 200 characters"),
-    ("cider_d and meteor >= 0", "found 'and'"),
     ("bleu >= 0.3", "bleu_1, bleu_2, bleu_3, bleu_4"),
     ("no_significant_drop", "( at character 20"),
     ("no_significant_drop()", "a metric's name at character 21, found ')'"),
@@ -161,11 +143,6 @@ def test_what_is_no_gate_is_refused_with_its_place(text, expected):
     with pytest.raises(InvalidRequest) as refused:
         gates.parse_gate(text)
     assert expected in refused.value.detail
-
-
-def test_pregen_scores_may_drop_too():
-    gate = gates.parse_gate("no_significant_drop(perplexity, mean_max_normcount_prefix0)")
-    assert gate.metrics == ("perplexity", "mean_max_normcount_prefix0")
 
 
 def test_an_unknown_metric_suggests_the_nearest():
@@ -224,8 +201,3 @@ def test_the_worst_text_takes_no_time():
         except RequestRefused:
             continue
     assert time.process_time() - began < 0.5
-
-
-def test_every_metric_can_be_named():
-    for name in (*catalogue.METRICS, *catalogue.ALIASES):
-        assert gates.parse_gate(f"{name} >= 0").metrics == (name,)

@@ -4,8 +4,8 @@
 
 import pytest
 
+from helpers.tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 from service.contract.metrics import tokenizers
-from tokens_of_scripts import READ, UNREAD, WITHOUT_LETTERS
 
 
 @pytest.mark.parametrize("text", UNREAD.values(), ids=UNREAD)

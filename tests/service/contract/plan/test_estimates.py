@@ -2,7 +2,7 @@
 
 import pytest
 
-from estimated_plans import with_estimate
+from helpers.estimated_plans import with_estimate
 from service.contract.plan import estimates
 from service.contract.plan.planning import CheckpointPlanner
 from service.contract.plan.postgen import PostgenRequest

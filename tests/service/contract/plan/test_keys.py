@@ -2,14 +2,14 @@
 of a metric still stood in a dozen places.
 
 A key changes where the version of a kind does, and nowhere else: then, and only for the tasks that
-depend on it, `python tests/service/contract/plan/test_keys.py` writes them down again.
+depend on it, `PYTHONPATH=tests python tests/service/contract/plan/test_keys.py` writes them again.
 """
 
 import hashlib
 import json
 from pathlib import Path
 
-from estimated_plans import with_estimate
+from helpers.estimated_plans import with_estimate
 from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue
 from service.contract.plan import metric_requests, planning

@@ -13,8 +13,8 @@ from pathlib import Path
 import obstore
 import pytest
 
-import outside
-from fleet import free_port
+from helpers import outside
+from helpers.fleet import free_port
 from service.contract.errors import BlobDamaged, BlobMissing, InvalidSetting, StoreUnavailable
 from service.engine.blobs import FileBlobs, open_blobs
 
@@ -29,7 +29,7 @@ def _digest(data):
 
 def test_what_is_put_is_found_under_its_digest(blobs):
     digest = blobs.put(b"hello")
-    assert digest == _digest(b"hello")
+    assert digest == blobs.put(b"hello") == _digest(b"hello")
     assert blobs.path(digest).read_bytes() == b"hello"
     assert _all(blobs) == [digest]
     assert blobs.has(digest)
@@ -43,16 +43,21 @@ def test_a_file_of_many_chunks_is_stored_whole(blobs, tmp_path):
     assert blobs.path(digest).read_bytes() == data
 
 
-def test_putting_the_same_again_changes_nothing(blobs):
-    assert blobs.put(b"x") == blobs.put(b"x")
-    assert len(_all(blobs)) == 1
-
-
 def test_an_upload_that_is_not_committed_leaves_nothing(blobs, tmp_path):
     with blobs.upload() as upload:
         upload.write(b"half")
     assert not _all(blobs)
     assert not list(tmp_path.glob("*/uploads/*"))
+
+
+def test_an_upload_goes_on_where_another_process_has_left_it(blobs):
+    with contextlib.closing(blobs.resumed("up_a")) as upload:
+        upload.begin(0)
+        upload.write(b"hello ")
+    with contextlib.closing(blobs.resumed("up_a")) as upload:
+        upload.begin(6)
+        upload.write(b"world")
+        assert upload.commit() == _digest(b"hello world")
 
 
 @contextlib.contextmanager
@@ -67,17 +72,10 @@ def _no_room(size):
 
 
 def test_an_upload_that_finds_no_room_leaves_no_file(blobs, tmp_path):
-    """What is written is in a buffer first: flush fails, and closing the file fails once more."""
     with _no_room(1000), pytest.raises(OSError, match="too large"):
         blobs.put(bytes(4000))
     assert not list(tmp_path.glob("*/uploads/*"))
     assert not _all(blobs)
-
-
-def test_an_upload_that_is_not_committed_needs_no_room(blobs, tmp_path):
-    with _no_room(1000), blobs.upload() as upload:
-        upload.write(bytes(4000))
-    assert not list(tmp_path.glob("*/uploads/*"))
 
 
 @pytest.mark.parametrize("damage", [lambda b: bytes([b[0] ^ 1]) + b[1:], lambda b: b[:-1]])
@@ -102,18 +100,23 @@ def bucket(s3_server, monkeypatch):
     return url
 
 
-def test_what_one_machine_put_another_one_reads(bucket, tmp_path):
+@pytest.fixture
+def credentials(monkeypatch):
+    """Those of a store that is not there."""
+    for name, value in outside.CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_what_one_machine_put_another_one_reads_and_fetches_again_if_its_copy_is_damaged(
+    bucket, tmp_path
+):
     here, there = (open_blobs(bucket, tmp_path / name) for name in ("here", "there"))
     digest = here.put(b"some columns")
-    assert there.path(digest).read_bytes() == b"some columns"
-    assert there.path(digest).is_relative_to(tmp_path / "there")
-
-
-def test_a_copy_that_is_damaged_is_fetched_again(bucket, tmp_path):
-    blobs = open_blobs(bucket, tmp_path)
-    digest = blobs.put(b"some columns")
-    blobs.path(digest).write_bytes(b"nonsense")
-    assert blobs.path(digest).read_bytes() == b"some columns"
+    for _ in range(2):
+        copy = there.path(digest)
+        assert copy.read_bytes() == b"some columns"
+        assert copy.is_relative_to(tmp_path / "there")
+        copy.write_bytes(b"nonsense")
 
 
 def test_damage_in_the_store_itself_is_found_and_the_object_goes(bucket, tmp_path):
@@ -141,14 +144,12 @@ def test_copies_that_take_too_much_room_go_the_oldest_first(bucket, tmp_path):
     assert blobs.path(digests[2]).read_bytes() == bytes([2]) * 1000
 
 
-def test_a_store_that_loses_an_upload_is_away(monkeypatch, tmp_path):
+def test_a_store_that_loses_an_upload_is_away(monkeypatch, credentials, tmp_path):
     """Stores do so under load, which cannot be had at will: the library fails as it did then."""
 
     def lose(*_, **__):
         raise FileNotFoundError("Object at a/b not found: NoSuchUpload\n\nDebug source: …")
 
-    for name, value in outside.CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
     monkeypatch.setattr(obstore, "put", lose)
     with pytest.raises(StoreUnavailable) as caught:
         open_blobs("s3://bucket", tmp_path).put(b"a")
@@ -156,9 +157,7 @@ def test_a_store_that_loses_an_upload_is_away(monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
-    for name, value in outside.CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, credentials, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     with pytest.raises(StoreUnavailable) as caught:
         open_blobs("s3://bucket", tmp_path).has("sha256:" + "0" * 64)
@@ -167,22 +166,16 @@ def test_a_store_that_does_not_answer_is_said_in_a_line(monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, tmp_path):
+def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, credentials, tmp_path):
     """T61: not to ask whether something is there, nor to read it, nor to write."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        for name, value in outside.CREDENTIALS.items():
-            monkeypatch.setenv(name, value)
         blobs = open_blobs("s3://bucket", tmp_path, hurried=True)
         digest = "sha256:" + "0" * 64
         with ThreadPoolExecutor() as pool:
             began = time.monotonic()
-            asked = [
-                pool.submit(blobs.has, digest),
-                pool.submit(blobs.path, digest),
-                pool.submit(blobs.put, b"a"),
-            ]
-            for one in asked:
+            asked = ((blobs.has, digest), (blobs.path, digest), (blobs.put, b"a"))
+            for one in [pool.submit(*each) for each in asked]:
                 with pytest.raises(StoreUnavailable):
                     one.result()
             assert time.monotonic() - began < 2
@@ -192,11 +185,9 @@ def test_who_is_hurried_does_not_wait_for_a_silent_store(monkeypatch, tmp_path):
     ("times", "size", "is_put"), [(3, 6 << 20, True), (4, 6 << 20, False), (1, 9, False)]
 )
 def test_a_large_object_is_not_given_up_because_a_busy_store_answers_late(
-    tmp_path, monkeypatch, times, size, is_put
+    tmp_path, monkeypatch, credentials, times, size, is_put
 ):
     """The store that answers late so many times is made up: a real one does so when it likes."""
-    for name, value in outside.CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
     blobs = open_blobs("s3://bucket", tmp_path, hurried=True)
     late, put = iter(range(times)), []
 
@@ -254,7 +245,6 @@ from pathlib import Path
 from service.engine.blobs import open_blobs
 with open_blobs(None, Path(sys.argv[1])).upload() as upload:
     upload.write(b"x")
-    upload.flush()
     print(upload.path, flush=True)
     sys.stdin.read()
 """
@@ -296,7 +286,7 @@ def test_a_publisher_that_is_killed_leaves_an_object_whole_or_absent(tmp_path):
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
     blobs = FileBlobs(tmp_path)
-    found = list(blobs.digests())
+    found = _all(blobs)
     assert found
     for digest in found:
         assert blobs.path(digest).stat().st_size == 2_000_000

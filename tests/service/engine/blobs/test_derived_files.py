@@ -3,6 +3,7 @@
 import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
@@ -55,13 +56,10 @@ def test_all_who_ask_meanwhile_get_the_same_one(files):
 
 def test_a_file_that_is_made_between_two_looks_is_not_made_again(files, monkeypatch):
     made = files.get(PLACE, _done)
+    looks = Mock(side_effect=FileNotFoundError)  # the first look was before it was made
     with monkeypatch.context() as patch:
-        patch.setattr(derived_files.os, "utime", _missing)  # the first look was before it was made
+        patch.setattr(derived_files.os, "utime", looks)
         assert files.get(PLACE, lambda _: pytest.fail("made again")) == made
-
-
-def _missing(path):
-    raise FileNotFoundError(path)
 
 
 def test_who_would_wait_long_is_told_to_come_back_and_it_is_made_all_the_same(files, monkeypatch):
@@ -105,6 +103,10 @@ def test_the_least_recently_used_ones_go(files):
     assert kept.exists()
     left = {file.name for file in kept.parent.iterdir()}
     assert left == {"cdef.what", "3.what"}
+    with files.new() as path:
+        path.write_text("more than there is room for")
+        assert files.keep(path, PLACE).exists()
+    assert [file.name for file in kept.parent.iterdir()] == ["cdef.what"]
 
 
 def test_a_file_goes_with_its_object(tmp_path):

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 import httpx
 import pytest
 
-import outside
+from helpers import outside
 from service.contract.errors import InvalidSetting, StoreUnavailable
 from service.engine.blobs import open_blobs
 
@@ -36,7 +36,7 @@ def _put(staging, name, begun, number, data):
     assert httpx.put(url, content=data).status_code == 200
 
 
-def test_parts_in_any_order_become_one_file(staging):
+def test_parts_in_any_order_become_one_file_which_is_no_object(staging, place, tmp_path):
     begun = staging.begin("up_a")
     for number, data in ((2, b"wor"), (3, b"ld"), (1, b"hello "), (2, b"wor")):
         _put(staging, "up_a", begun, number, data)
@@ -47,6 +47,7 @@ def test_parts_in_any_order_become_one_file(staging):
     assert staging.size("up_a") == 11
     assert b"".join(staging.stream("up_a")) == b"hello world"
     staging.assemble("up_a", begun)  # again, as after a lost answer
+    assert list(open_blobs(place, tmp_path).old(time.time() + 60)) == []
 
 
 def test_what_is_given_up_is_gone(staging):
@@ -64,14 +65,6 @@ def test_what_is_given_up_is_gone(staging):
     assert staging.held("up_a", parts) is staging.size("up_b") is None
     with pytest.raises(FileNotFoundError):
         list(staging.stream("up_b"))
-
-
-def test_they_are_no_objects(place, s3_server, tmp_path):
-    blobs = open_blobs(place, tmp_path, s3_server)
-    begun = blobs.staging.begin("up_a")
-    _put(blobs.staging, "up_a", begun, 1, b"a")
-    blobs.staging.assemble("up_a", begun)
-    assert list(blobs.old(time.time() + 60)) == []
 
 
 def test_a_url_is_for_one_part_and_exactly_so_many_bytes(staging):

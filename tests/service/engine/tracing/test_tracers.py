@@ -7,7 +7,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from documents import ROOT
+from helpers.documents import ROOT
 from service.engine.tracing import tracers
 from service.engine.tracing.spans import OFF
 

@@ -1,7 +1,7 @@
 import pytest
 
-from backups_made import Kept
-from fleet import bundle, checkpoint, upload
+from helpers.backup_files import Kept
+from helpers.fleet import bundle, checkpoint, upload
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,12 @@ import hashlib
 import io
 import json
 import random
+import re
 import tarfile
 
 import pytest
 
-from backups_made import remade
+from helpers.backup_files import remade
 from service.contract.errors import InvalidBackup
 from service.contract.settings import Settings
 from service.operate.backups import archive, creation, restoration
@@ -17,13 +18,21 @@ from service.operate.backups.archive import BackupHead, BackupWriter
 ROWS = [["a", 1], ["b", None], ["c", 0.1], ["d", True]]
 
 
+HEAD = {"prescore_backup": 1, "version": "0.1.0", "revision": "0017", "made_at": 1.0}
+
+
+def _begun(stream, **head):
+    writer = BackupWriter(stream)
+    writer.head(BackupHead(**HEAD | head))
+    return writer
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A backup with two objects, of no record: of its form alone."""
     path = tmp_path_factory.mktemp("small") / "small.tar"
     with path.open("wb") as stream:
-        writer = BackupWriter(stream)
-        writer.head(BackupHead(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
+        writer = _begun(stream)
         writer.rows("t", ["name", "value"], [json.dumps(row) for row in ROWS])
         for data in (b"one", b"two" * 1000):
             digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
@@ -38,15 +47,9 @@ def test_what_is_written_is_read(small):
     assert len(digests) == 2
     rows = next(each for each in archive.read_backup(small) if isinstance(each, archive.BackupRows))
     assert (rows.columns, rows.rows) == (["name", "value"], ROWS)
-
-
-def test_a_program_for_tars_reads_it(small):
-    with tarfile.open(small) as tar:
-        names = tar.getnames()
-    assert names[0] == "head.json"
-    assert [name.split("/")[0].split("-")[0] for name in names[1:]] == [
-        *("record", "objects", "objects", "manifest")
-    ]
+    with tarfile.open(small) as tar:  # another program reads it too
+        names = [re.split("[-./]", name)[0] for name in tar.getnames()]
+    assert names == ["head", "record", "objects", "objects", "manifest"]
 
 
 def _end(data):
@@ -107,9 +110,7 @@ def test_a_member_that_is_missing_is_noticed(small, tmp_path, left_out):
 
 def test_a_later_format_is_refused_with_the_version_that_made_it(tmp_path):
     with (tmp_path / "later.tar").open("wb") as stream:
-        writer = BackupWriter(stream)
-        writer.head(BackupHead(prescore_backup=2, version="7.0", revision="0099", made_at=1.0))
-        writer.close([])
+        _begun(stream, prescore_backup=2, version="7.0").close([])
     with pytest.raises(InvalidBackup, match=r"made by Prescore 7\.0, in format 2"):
         archive.check_archive(tmp_path / "later.tar")
 
@@ -131,8 +132,7 @@ def test_an_object_that_shrinks_or_grows_while_it_is_read_is_noted_as_damaged(
 ):
     digest = f"sha256:{'0' * 64}"
     with (tmp_path / "b.tar").open("wb") as stream:
-        writer = BackupWriter(stream)
-        writer.head(BackupHead(prescore_backup=1, version="0.1.0", revision="0017", made_at=1.0))
+        writer = _begun(stream)
         assert not writer.object(digest, size, chunks)
         assert writer.close([]).damaged == [digest]
     assert archive.check_archive(tmp_path / "b.tar")[2] == set()

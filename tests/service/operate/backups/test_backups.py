@@ -4,16 +4,15 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 import sqlalchemy as sa
 from typer.testing import CliRunner
 
-import commanding
-import next_revision
-import outside
-from backups_made import backup_of, objects_of, rows_of, sqlite_at
-from fleet import ROOT, until_ended
+from helpers import command_app, outside, stored_records
+from helpers.backup_files import backup_of, objects_of, rows_of, sqlite_at
+from helpers.fleet import ROOT, until_ended
 from service.contract.errors import InvalidBackup, InvalidSetting
 from service.contract.settings import Settings
 from service.engine import database, fleet_status
@@ -23,7 +22,14 @@ from service.engine.tables import attempts, checkpoints, runs, task_rows
 from service.operate import home as homes
 from service.operate.backups import creation, restoration
 
-DEADLINES = {"tasks", "runs"}  # moved by the time that has passed
+
+@contextmanager
+def _record(home):
+    """A transaction in the record of a home."""
+    engine = database.open_database(sqlite_at(home))
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
 
 
 def _restore(file, home, **urls):
@@ -52,19 +58,15 @@ def test_a_backup_goes_from_sqlite_and_files_to_postgresql_and_s3_and_back(
         monkeypatch.setenv(name, value)
     with outside.or_skip(outside.postgres_database()) as record:
         _restore(kept.file, tmp_path / "fleet", database_url=record, blob_url=url)
-        assert _without_deadlines(rows_of(record)) == _without_deadlines(rows_of(_source(kept)))
+        assert _still(record) == _still(sqlite_at(kept.home))
         assert objects_of(tmp_path / "fleet", url) == objects_of(kept.home)
         _counts_on(record)
         backup_of(tmp_path / "fleet", tmp_path / "fleet.tar", url=record, blob_url=url)
         _restore(tmp_path / "fleet.tar", tmp_path / "back")
-        back = rows_of(sqlite_at(tmp_path / "back"))
+        back = _still(sqlite_at(tmp_path / "back"))
     back["attempts"] = [row for row in back["attempts"] if row["task_key"] != "new"]
-    assert _without_deadlines(back) == _without_deadlines(rows_of(_source(kept)))
+    assert back == _still(sqlite_at(kept.home))
     assert objects_of(tmp_path / "back") == objects_of(kept.home)
-
-
-def _source(kept):
-    return sqlite_at(kept.home)
 
 
 def _counts_on(url):
@@ -78,12 +80,12 @@ def _counts_on(url):
     engine.dispose()
 
 
-def _without_deadlines(tables):
-    """Tasks and runs without what a restoration moves."""
+def _still(url):
+    """All rows without what a restoration moves."""
     moved = {"deadline", "rung_at", "ready_at"}
     return {
         name: [{key: row[key] for key in row.keys() - moved} for row in found]
-        for name, found in tables.items()
+        for name, found in rows_of(url).items()
     }
 
 
@@ -98,36 +100,28 @@ def test_what_is_unfinished_has_as_long_as_it_had_left(kept, tmp_path):
 
 
 def _deadlines(home):
-    engine = database.open_database(sqlite_at(home))
-    with engine.connect() as connection:
-        found = dict(map(tuple, connection.execute(sa.select(runs.c.id, runs.c.deadline))))
-    engine.dispose()
-    return found
+    with _record(home) as connection:
+        return dict(map(tuple, connection.execute(sa.select(runs.c.id, runs.c.deadline))))
 
 
 def test_a_task_that_was_running_begins_anew(kept, tmp_path):
     """Its lease is nobody's: the late result of its attempt is refused."""
     _restore(kept.file, tmp_path / "one")
-    engine = database.open_database(sqlite_at(tmp_path / "one"))
-    with engine.begin() as connection:
-        ready = connection.execute(
-            sa.select(task_rows.c.key).where(task_rows.c.status == "ready").limit(1)
-        ).scalar_one()
+    with _record(tmp_path / "one") as connection:
+        first = sa.select(task_rows.c.key).where(task_rows.c.status == "ready").limit(1)
+        ready = connection.execute(first).scalar_one()
         running = {"status": "running", "lease": 7, "lease_until": 9e9, "worker": "w", "losses": 3}
         own = task_rows.c.key == ready
         connection.execute(task_rows.update().where(own).values(**running))
         begun = {"task_key": ready, "attempt": 1, "worker": "w", "started_at": 1.0}
         connection.execute(attempts.insert().values(**begun))
-    engine.dispose()
     backup_of(tmp_path / "one", tmp_path / "one.tar")
     _restore(tmp_path / "one.tar", tmp_path / "two")
-    engine = database.open_database(sqlite_at(tmp_path / "two"))
-    with engine.connect() as connection:
+    with _record(tmp_path / "two") as connection:
         row = connection.execute(sa.select(task_rows).where(own)).one()
         assert (row.status, row.lease, row.lease_until, row.losses) == ("ready", None, None, 0)
         outcome = sa.select(attempts.c.outcome).where(attempts.c.task_key == ready)
         assert connection.execute(outcome).scalars().all() == ["restored"]
-    engine.dispose()
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"], indirect=True)
@@ -149,9 +143,8 @@ def test_a_backup_shows_one_moment_while_others_write(engine, tmp_path):
     assert made.objects == 1
     with engine.connect() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(checkpoints)).scalar() == 2
-        assert fleet_status.read_moments(connection)[fleet_status.LAST_BACKUP] == pytest.approx(
-            time.time(), abs=60
-        )
+        at = fleet_status.read_moments(connection)[fleet_status.LAST_BACKUP]
+        assert at == pytest.approx(time.time(), abs=60)
     _restore(tmp_path / "b.tar", tmp_path / "again")
     assert objects_of(tmp_path / "again") == {before: b"before"}
 
@@ -193,7 +186,7 @@ def test_what_is_deleted_meanwhile_is_not_missed_and_what_is_lost_is_told(engine
 def test_the_backup_of_an_older_version_is_migrated(kept, tmp_path, monkeypatch):
     last, _ = database.read_revisions(old := database.open_database(sqlite_at(kept.home)))
     old.dispose()
-    next_revision.add(tmp_path / "migrations", last, monkeypatch)
+    stored_records.add_revision(tmp_path / "migrations", last, monkeypatch)
     _restore(kept.file, tmp_path / "again")
     engine = database.open_database(sqlite_at(tmp_path / "again"))
     database.check_revision(engine)
@@ -227,7 +220,7 @@ def test_a_database_with_a_row_is_refused_and_empty_tables_are_not(engine, kept,
     with engine.begin() as connection:
         connection.execute(sa.text("DELETE FROM moments"))
     _restore(kept.file, tmp_path / "again", database_url=url)
-    assert rows_of(url)["scores"] == rows_of(_source(kept))["scores"]
+    assert rows_of(url)["scores"] == rows_of(sqlite_at(kept.home))["scores"]
 
 
 def test_a_store_with_objects_of_another_service_is_refused(kept, tmp_path):
@@ -260,7 +253,7 @@ def test_a_restoration_that_is_ended_in_the_middle_is_begun_again(
         pass
     _restore(kept.file, tmp_path / "again")
     with homes.hold_home(tmp_path / "again"):
-        assert rows_of(sqlite_at(tmp_path / "again")).keys() == rows_of(_source(kept)).keys()
+        assert rows_of(sqlite_at(tmp_path / "again")).keys() == rows_of(sqlite_at(kept.home)).keys()
         assert objects_of(tmp_path / "again") == objects_of(kept.home)
 
 
@@ -268,7 +261,7 @@ def test_a_restoration_that_is_ended_in_the_middle_is_begun_again(
 
 
 def _prescore(*words):
-    return CliRunner().invoke(commanding.prescore(), [*map(str, words)])
+    return CliRunner().invoke(command_app.prescore(), [*map(str, words)])
 
 
 def test_the_commands_say_what_they_did(kept, tmp_path):
@@ -289,9 +282,8 @@ def test_a_backup_that_lacks_something_is_kept_and_told(kept, tmp_path):
     open_blobs(None, tmp_path / "again").delete_old(lost, float("inf"))
     made = _prescore("backup", tmp_path / "b.tar", "--home", tmp_path / "again")
     assert made.exit_code == 1
-    assert f"lacks 1 objects that the record names, since they are missing or damaged: {lost}" in (
-        made.stderr
-    )
+    told = "lacks 1 objects that the record names, since they are missing or damaged: "
+    assert f"{told}{lost}" in made.stderr
     assert "1 objects were missing" in _prescore("restore", tmp_path / "b.tar", "--check").stderr
 
 
@@ -330,7 +322,7 @@ def test_what_cannot_be_is_refused_with_a_line(kept, tmp_path, words, told):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_leaves_nothing_but_the_service_as_it_was(kept, tmp_path):
+def test_ctrl_c_leaves_nothing_and_what_a_killed_backup_left_is_written_over(kept, tmp_path):
     def interrupt(step, done, total):
         if step == "objects" and done == 3:
             raise KeyboardInterrupt
@@ -338,9 +330,6 @@ def test_ctrl_c_leaves_nothing_but_the_service_as_it_was(kept, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         backup_of(kept.home, tmp_path / "b.tar", interrupt)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_backup_left_is_written_over(kept, tmp_path):
     (tmp_path / ".b.tar.partial").write_bytes(b"left" * 10_000_000)
     backup_of(kept.home, tmp_path / "b.tar")
     assert (tmp_path / "b.tar").stat().st_size < 10_000_000

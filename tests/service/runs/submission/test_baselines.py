@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-import empty_record
-import stored_versions
-from in_process import parts_on
+from helpers import stored_records
+from helpers.stored_records import parts_on, take_task
 from service.contract.errors import NotFound
 from service.contract.plan.planning import plan_captions
 from service.contract.plan.postgen import PostgenRequest
@@ -19,7 +18,6 @@ from service.runs.run_store import NewRun
 from service.runs.submission import baselines
 from service.runs.submission.baselines import BaselineRequest
 from service.stored import datasets
-from taking import take
 
 SIGNATURE = "cider_d|refs:5|tok:ptb|v:2"
 IMAGES = 9
@@ -33,13 +31,13 @@ def blobs(tmp_path):
 
 def _with_coco(engine):
     records = Records(engine)
-    stored_versions.add(records, "coco", "sha256:" + "a" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "a" * 64, FACTS)
     return records
 
 
 @pytest.fixture
 def records(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield _with_coco(engine)
     engine.dispose()
 
@@ -74,7 +72,7 @@ def _evaluated(
         run_store.insert_run(connection, records, run)
     summary = {"scores": {metric: value}, "signature": {metric: signature}}
     for task in plan.everything():
-        lease = take(records, task.key, "w")
+        lease = take_task(records, task.key, "w")
         if lease is not None and task.kind != until:
             found = {} if task.kind == "references" else summary
             leases.finish_attempt(records, lease, blobs.put(task.key.encode()), found)
@@ -188,7 +186,7 @@ def test_a_run_with_the_label_that_has_not_ended_is_named_and_makes_it_no_first_
 
 def test_another_version_of_the_dataset_is_no_baseline(records, blobs):
     old = _evaluated(records, blobs, 0.4, branch="main")
-    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "b" * 64, FACTS)
     found = _find(records, blobs, old)["none_because"]
     assert "coco@v1/test" in found
     assert "coco@v2/test" in found
@@ -202,8 +200,8 @@ def test_where_no_baseline_is_found_the_version_that_has_one_is_named(on_either,
     records = on_either
     _evaluated(records, blobs, 0.4, metric="meteor", branch="main")
     old = _evaluated(records, blobs, 0.4, branch="main")
-    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS)
-    stored_versions.add(records, "other", "sha256:" + "c" * 64, FACTS)
+    stored_records.add_version(records, "coco", "sha256:" + "b" * 64, FACTS)
+    stored_records.add_version(records, "other", "sha256:" + "c" * 64, FACTS)
     for text in ("branch=main", "best"):
         found = _find(records, blobs, text)
         assert "no baseline yet: no evaluation of coco@v2/test" in found["none_because"]
@@ -218,7 +216,7 @@ def test_where_no_baseline_is_found_the_version_that_has_one_is_named(on_either,
 
 def test_a_baseline_may_have_other_features_but_not_other_captions(records, blobs):
     captions = "sha256:" + "a" * 64
-    stored_versions.add(records, "coco", "sha256:" + "b" * 64, FACTS, captions)
+    stored_records.add_version(records, "coco", "sha256:" + "b" * 64, FACTS, captions)
     old = _evaluated(records, blobs, 0.4, dataset="coco@v1/test", branch="main")
     for text in ("branch=main", "best", old):
         found = _find(records, blobs, text)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-import empty_record
-from in_process import enter_scores, on_split, parts_on
+from helpers import stored_records
+from helpers.stored_records import enter_scores, on_split, parts_on
 from prescore.models.evaluations import NoForecast
 from service.contract.api.evaluations import EvaluationRequest
 from service.contract.results import MissingForecast, StoredEvaluation
@@ -24,7 +24,7 @@ NEW = f"sha256:{'f' * 64}"
 
 @pytest.fixture
 def past(tmp_path):
-    engine = empty_record.at(tmp_path)
+    engine = stored_records.open_empty_record(tmp_path)
     yield _Past(Records(engine), open_blobs(None, tmp_path))
     engine.dispose()
 

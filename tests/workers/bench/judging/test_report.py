@@ -35,13 +35,9 @@ def _judge(*arguments, code=0):
     return result
 
 
-def _kinds(pairs):
-    return {pair.category for pair in pairs}
-
-
 def test_tasks_are_of_every_kind_that_captions_allow():
     found = robustness.make_robustness_pairs(IMAGES, 0)
-    assert _kinds(found) >= {
+    assert {pair.category for pair in found} >= {
         "noun exchanged",
         "verb exchanged",
         "roles swapped",
@@ -75,7 +71,7 @@ def test_a_kind_has_at_most_500_tasks_and_none_that_the_file_has():
     longer = [pair for pair in found if pair.category == robustness.LONGER]
     assert len(longer) == 500
     assert len({int(pair.image) < 600 for pair in longer}) == 2  # of all images, not the first ones
-    assert "just-person" not in _kinds(found)
+    assert "just-person" not in {pair.category for pair in found}
 
 
 def test_people_stand_beside_machines_where_lines_name_who_wrote_them():

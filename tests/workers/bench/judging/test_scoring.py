@@ -1,7 +1,5 @@
 """Judged captions' scores beside CIDEr-D from its definition and pycocoevalcap's other scorers."""
 
-import math
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 
@@ -10,17 +8,15 @@ import pytest
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.rouge.rouge import Rouge
 
-import encoders
-import ending
-import learned_models
-from oracles import sentences
+from helpers import encoders, interruptions, learned_models
+from oracles import caption_definitions as definitions
 from service.contract.errors import MetricUnavailable, RunCanceled, UnknownMetric
 from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
 from workers.bench.judging import scoring
 from workers.bench.judging.verdict import judge_metrics
 from workers.metrics import postgen, references
 from workers.metrics.accord import large_model
-from workers.metrics.families import bertscore
+from workers.metrics.family import ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 from workers.metrics.vectors import text_encoder, word_vectors
@@ -65,33 +61,6 @@ def _for(wanted, **needs):
     return lambda family, _progress: needs if family == wanted else {}
 
 
-def _grams(text, n):
-    words = text.split()
-    return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))
-
-
-def _cider_d(caption, references, documents):
-    """By definition, with document frequencies of the given reference sets."""
-    total = 0.0
-    for n in range(1, 5):
-        held = [set().union(*(_grams(text, n) for text in people)) for people in documents]
-
-        def weight(gram, held=held):
-            return math.log(len(held)) - math.log(max(1, sum(gram in each for each in held)))
-
-        own = {gram: times * weight(gram) for gram, times in _grams(caption, n).items()}
-        for reference in references:
-            theirs = {gram: times * weight(gram) for gram, times in _grams(reference, n).items()}
-            dot = sum(
-                min(value, theirs.get(gram, 0)) * theirs.get(gram, 0) for gram, value in own.items()
-            )
-            norms = [math.sqrt(sum(value**2 for value in side.values())) for side in (own, theirs)]
-            bigrams = [max(0, len(text.split()) - 1) for text in (caption, reference)]
-            penalty = math.exp(-((bigrams[0] - bigrams[1]) ** 2) / 72)
-            total += dot / (norms[0] * norms[1]) * penalty / len(references) if dot else 0
-    return total / 4 * 10
-
-
 def test_what_repeats_is_analysed_once(java):
     given, _ = _scored(java)
     assert given.reference_sets == [CATS, DOGS, BIRDS]  # in any order the same set
@@ -103,7 +72,7 @@ def test_what_repeats_is_analysed_once(java):
 
 def test_document_frequencies_are_those_of_the_files_distinct_sets(java):
     given, scored = _scored(java)
-    expected = [_cider_d(*line, [CATS, DOGS, BIRDS]) for line in LINES]
+    expected = definitions.cider_d(*zip(*LINES, strict=True), [CATS, DOGS, BIRDS])
     np.testing.assert_allclose(scored.values["cider_d"][given.rated], expected, rtol=1e-12)
     assert scored.signatures["cider_d"].startswith("cider_d|refs:2-4|tok:none|df:corpus(n=3)|")
 
@@ -111,7 +80,7 @@ def test_document_frequencies_are_those_of_the_files_distinct_sets(java):
 @pytest.mark.parametrize("others", [[PARK, DOGS, BIRDS, ("cat", "mat")], [PARK] * 5 + [CATS]])
 def test_document_frequencies_of_another_dataset_count_nothing_of_the_file(java, others):
     given, scored = _scored(java, frequencies=others)
-    expected = [_cider_d(*line, others) for line in LINES]
+    expected = definitions.cider_d(*zip(*LINES, strict=True), others)
     np.testing.assert_allclose(scored.values["cider_d"][given.rated], expected, rtol=1e-12)
     signature = scored.signatures["cider_d"]
     assert signature.startswith(f"cider_d|refs:2-4|tok:none|df:given(n={len(others)})|")
@@ -163,51 +132,26 @@ def test_of_a_distance_less_is_better(java):
 
 
 @pytest.mark.long
-def test_bertscore_takes_captions_as_they_are(java, tmp_path):
-    model = text_encoder.read_encoder(encoders.make(tmp_path), 2)
-    given, scored = _scored(java, ["bertscore", "bleu_1"], bring=_for("bertscore", encoder=model))
-    people = bertscore.prepare([references for _, references in LINES], model)
-    expected = bertscore.measure_captions(
-        [text for text, _ in LINES], range(len(LINES)), people, model
-    )
-    found = scored.values["bertscore"][given.rated]
-    np.testing.assert_allclose(found, expected.captions["bertscore"], atol=1e-6)
-    assert scored.signatures["bertscore"].startswith("bertscore|refs:2-4|tok:model|model:")
-
-
-@pytest.mark.long
-def test_refscore_takes_captions_as_they_are(java, tmp_path):
-    model = text_encoder.read_encoder(encoders.make(tmp_path), 2)
-    given, scored = _scored(java, ["refscore", "bleu_1"], bring=_for("refscore", encoder=model))
-    reference = sentences.Model(tmp_path, 2)
-    expected = [sentences.score(reference, text, people) for text, people in LINES]
-    np.testing.assert_allclose(scored.values["refscore"][given.rated], expected, atol=2e-6)
-    assert scored.signatures["refscore"].startswith("refscore|refs:2-4|tok:model|model:")
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("frequencies", [None, [DOGS]])
-def test_accord_large_takes_tokens_and_captions_as_they_are(
-    java, tmp_path, monkeypatch, frequencies
+@pytest.mark.parametrize("family", ["bertscore", "refscore", "accord_large"])
+def test_language_models_read_captions_as_they_are(
+    java, tmp_path, monkeypatch, family, frequencies
 ):
+    """The family `accord_large` also reads tokens."""
     model = text_encoder.read_encoder(encoders.make(tmp_path))
-    monkeypatch.setattr(
-        large_model,
-        "load_shipped_large_model",
-        partial(replace, large_model.load_shipped_large_model(), encoder=model.name),
-    )
-    bring = _for("accord_large", encoder=model)
-    given, scored = _scored(java, ["accord_large"], bring=bring, frequencies=frequencies)
-    people = [references for _, references in LINES]
-    prepared = references.prepare_references(people, "none", java)
-    texts = [text for text, _ in LINES]
+    own = partial(replace, large_model.load_shipped_large_model(), encoder=model.name)
+    monkeypatch.setattr(large_model, "load_shipped_large_model", own)
+    bring = _for(family, encoder=model)
+    given, scored = _scored(java, [family, "bleu_1"], bring=bring, frequencies=frequencies)
+    texts, people = [text for text, _ in LINES], [references for _, references in LINES]
+    reads_tokens = family == "accord_large"
+    prepared = references.index_tokens(people, "none") if reads_tokens else None
     tools = {"encoder": model, "texts": texts, "people": people}
-    tokens = tokenize(texts, "none", java)
-    rows = np.arange(len(LINES))
-    expected = postgen.score_tokens("accord_large", tokens, prepared, rows, java, **tools)
-    found = scored.values["accord_large"][given.rated]
-    np.testing.assert_allclose(found, expected.captions["accord_large"], atol=1e-6)
-    assert scored.signatures["accord_large"].startswith("accord_large|refs:2-4|tok:none|model:")
+    task = ScoringInput(texts, np.arange(len(LINES)), prepared, java, tools=tools)
+    expected = postgen.score_family(family, task).captions[family]
+    np.testing.assert_allclose(scored.values[family][given.rated], expected, atol=1e-6)
+    tokens = "none" if reads_tokens else "model"
+    assert scored.signatures[family].startswith(f"{family}|refs:2-4|tok:{tokens}|model:")
 
 
 CORPUS = [CATS, DOGS, ("a cat", "a park"), ("the bird in the tree", "a dog"), ("on a mat",)]
@@ -222,11 +166,12 @@ def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, fre
     said = {at: [text] for at, (text, _) in enumerate(LINES)}
     people = {at: list(references) for at, (_, references) in enumerate(LINES)}
     bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
+    cider_d = definitions.cider_d(*zip(*LINES, strict=True), CORPUS)
     for at, place in enumerate(given.rated):
         own = {
             "bleu_1": bleu[0][at],
             "bleu_4": bleu[3][at],
-            "cider_d": _cider_d(*LINES[at], CORPUS),
+            "cider_d": cider_d[at],
         }
         expected = learned_models.human(model, own)
         assert scored.values["nneval"][place] == pytest.approx(expected, rel=1e-9)
@@ -234,13 +179,6 @@ def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, fre
     found = judge_metrics(JUDGEMENTS, given, scored, "flat")
     assert found["rated"]["nneval"]["n"] == 6
     assert set(found["pairs"]["nneval"]) > {"HM", "all"}
-
-
-def test_a_model_of_other_tokens_is_missing_and_the_others_are_judged(java):
-    other = replace(learned_models.by_chance(CORPUS), tokenizer="ptb")
-    _, scored = _scored(java, ["nneval", "bleu_1"], bring=_for("nneval", model=other))
-    assert list(scored.values) == ["bleu_1"]
-    assert "trained with the tokenizer 'ptb', found" in scored.missing["nneval"].detail
 
 
 def test_what_cannot_be_brought_is_missing(java):
@@ -274,7 +212,7 @@ def test_names_are_expanded_and_what_needs_a_model_is_refused():
 
 def test_it_stops_when_it_is_asked_to(java):
     with pytest.raises(RunCanceled):
-        _scored(java, told=lambda _family: ending.ends)
+        _scored(java, told=lambda _family: interruptions.ends)
 
 
 def test_the_verdict_counts_lines_and_observations(java):
@@ -299,12 +237,6 @@ def test_the_verdict_counts_lines_and_observations(java):
     ratings = [4, 3, 4, 4, 1, 1, 1, 2, 4, 4, 3]
     flat = np.corrcoef(scores[[0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 5]], ratings)[0, 1]
     assert row["pearson"] == pytest.approx(flat, rel=1e-12)
-
-
-def test_a_file_of_one_kind_has_nothing_to_say_of_the_other(java):
-    given = scoring.collect_captions(Judgements(pairs=JUDGEMENTS.pairs))
-    scored = scoring.score_captions(given, ["bleu_1"], "none", java)
-    assert judge_metrics(Judgements(pairs=JUDGEMENTS.pairs), given, scored, "flat")["rated"] == {}
 
 
 @pytest.mark.slow

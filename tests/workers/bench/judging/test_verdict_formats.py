@@ -1,6 +1,6 @@
 import pytest
 
-from workers.bench.judging.verdict_formats import choose_ticks
+from workers.bench.judging.verdict_formats import choose_ticks, format_figure
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,9 @@ from workers.bench.judging.verdict_formats import choose_ticks
 )
 def test_an_axis_fits_what_stands_on_it(low, high, expected):
     assert choose_ticks(low, high) == pytest.approx(expected)
+
+
+def test_a_figure_tells_its_p_unless_it_is_small_and_a_missing_one_is_none():
+    assert format_figure(0.5, (0.4, 0.6), 0.25) == "0.500 [0.400, 0.600] p=0.25"
+    assert format_figure(0.5, (0.4, 0.6), 0.0009, "+") == "+0.500 [0.400, 0.600]"
+    assert format_figure(None, None) == "none"

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-import ending
-import said_images
+from helpers import interruptions, synthetic_captions
 from service.contract.errors import MetricFailed, RequestRefused, RunCanceled
 from workers.bench.judging import distractors
 from workers.bench.learned import accord_contrasts, accord_training
@@ -30,11 +29,11 @@ def _named(images):
 
 @pytest.fixture(scope="module")
 def learned():
-    return accord_training.learn_from_captions(_named(said_images.images(60)), _asked())
+    return accord_training.learn_from_captions(_named(synthetic_captions.images(60)), _asked())
 
 
 def test_it_is_what_the_recipe_makes_of_the_contrasts_and_the_six_distractors(learned):
-    images = said_images.images(60)
+    images = synthetic_captions.images(60)
     six = [
         Contrast(
             pair.category,
@@ -43,9 +42,7 @@ def test_it_is_what_the_recipe_makes_of_the_contrasts_and_the_six_distractors(le
         )
         for pair in distractors.make_distractors(images, 0)
     ]
-    expected = accord_training.learn_accord(
-        images, six, JVM, FEW, score=postgen.score_family, tokenizer="none"
-    ).model
+    expected = accord_training.learn_accord(images, six, _asked()).model
     np.testing.assert_array_equal(learned.weights, expected.weights)
     assert learned.middle == expected.middle
     assert learned.about["contrasts"] == expected.about["contrasts"]
@@ -64,7 +61,7 @@ def test_its_card_says_what_it_was_learned_from_and_what_it_puts_right(learned):
 
 def test_another_language_has_no_english_words_stems_or_distractors(monkeypatch):
     monkeypatch.setattr(accord_contrasts, "_SMALL", 6)  # of 33 words
-    found = accord_training.learn_from_captions(_named(said_images.invented(60)), _asked())
+    found = accord_training.learn_from_captions(_named(synthetic_captions.invented(60)), _asked())
     assert found.language.stems == stems.WRITTEN
     assert set(found.about["contrasts"]) == {
         *("near", "further", "word", "swapped", "truncated", "repeated", "shuffled")
@@ -74,7 +71,7 @@ def test_another_language_has_no_english_words_stems_or_distractors(monkeypatch)
 
 
 def test_few_images_are_refused_with_their_number():
-    people = _named(said_images.images(60)) | {"lone.jpg": ("a dog",)}
+    people = _named(synthetic_captions.images(60)) | {"lone.jpg": ("a dog",)}
     few = dict(list(people.items())[11:])
     with pytest.raises(RequestRefused, match=r"at least 50 images with two captions .* found 49"):
         accord_training.learn_from_captions(few, _asked())
@@ -82,7 +79,7 @@ def test_few_images_are_refused_with_their_number():
 
 def test_of_many_images_some_are_drawn_whatever_their_order(monkeypatch):
     monkeypatch.setattr(accord_training, "MOST", 60)
-    people = _named(said_images.images())
+    people = _named(synthetic_captions.images())
     found = accord_training.TokenizedImages.of(people, _asked())
     turned = accord_training.TokenizedImages.of(dict(reversed(people.items())), _asked())
     assert len(found.images) == 60
@@ -94,12 +91,13 @@ def test_a_model_that_says_nothing_is_refused_with_the_figures(monkeypatch):
     monkeypatch.setattr(soundness, "SPREAD", 2.0)
     with pytest.raises(MetricFailed, match=r"says nothing of captions: expected a spread of at"):
         accord_training.learn_from_captions(
-            _named(said_images.images(50)), _asked(recipe=AccordRecipe(most=5))
+            _named(synthetic_captions.images(50)), _asked(recipe=AccordRecipe(most=5))
         )
 
 
 def test_progress_may_end_it():
     with pytest.raises(RunCanceled):
         accord_training.learn_from_captions(
-            _named(said_images.images(60)), _asked(report=lambda _, *at: ending.ends(*at))
+            _named(synthetic_captions.images(60)),
+            _asked(report=lambda _, *at: interruptions.ends(*at)),
         )

@@ -2,26 +2,23 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import said_images
-from service.contract.errors import MetricFailed
-from workers import tensor_files
+from helpers import synthetic_captions
 from workers.bench.learned import accord_contrasts, accord_training
+from workers.bench.learned.accord_training import AccordTrainingOptions
 from workers.metrics import postgen
 from workers.metrics.accord import model
 from workers.metrics.java.jvm import Jvm
 
-JVM = Jvm()  # never asked
 FEW = accord_training.AccordRecipe(most=30)
 
 
 @pytest.fixture(scope="module")
 def made():
-    images = said_images.images()
+    images = synthetic_captions.images()
     return images, list(
         accord_contrasts.make_contrasts(accord_contrasts.ContrastCorpus.of(images), seed=0)
     )
@@ -104,9 +101,8 @@ def test_weights_make_the_loss_least_and_none_is_negative():
 
 def test_a_metric_is_learned_written_and_read(made, tmp_path):
     images, _ = made
-    learned = accord_training.learn_accord(
-        images, [], JVM, FEW, score=postgen.score_family, tokenizer="none"
-    ).model
+    asked = AccordTrainingOptions(Jvm(), postgen.score_family, "none", FEW)
+    learned = accord_training.learn_accord(images, [], asked).model
     assert (learned.weights >= 0).all()
     path = tmp_path / "model.safetensors"
     model.write_accord(path, learned)
@@ -114,40 +110,5 @@ def test_a_metric_is_learned_written_and_read(made, tmp_path):
     np.testing.assert_array_equal(found.weights, learned.weights)
     assert found.about["images"] == len(images)
     chosen = accord_training.choose_contrasts(images, [], FEW)
-    options = {"score": postgen.score_family, "tokenizer": "none"}
-    right, wrong = accord_training.measure_contrasts(chosen, found.language, JVM, **options)
+    right, wrong = accord_training.measure_contrasts(chosen, found.language, asked)
     assert np.mean(found(right) > found(wrong)) > 0.9
-
-
-def _changed(name):
-    shipped = model.load_shipped_accord()
-    if name == "weights":
-        return replace(shipped, weights=-shipped.weights)
-    return replace(shipped, weights=np.append(shipped.weights, 1.0))
-
-
-@pytest.mark.parametrize("name", ["weights", "features"])
-def test_a_model_with_a_negative_weight_or_one_too_many_is_refused(tmp_path, name):
-    path = tmp_path / "model.safetensors"
-    model.write_accord(path, _changed(name))
-    with pytest.raises(MetricFailed, match="expected 8 weights, none of them negative"):
-        model.read_accord(path)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "what"),
-    [
-        ({}, "expected a model of accord of format 1"),
-        ({"prescore_accord": "2"}, "expected a model of accord of format 1"),
-        ({"prescore_accord": "1"}, "is not a model of accord"),
-        ({"prescore_accord": "1", "features": "[]"}, "expected the features"),
-    ],
-)
-def test_a_file_of_something_else_is_refused(tmp_path, metadata, what):
-    path = tmp_path / "model.safetensors"
-    tensor_files.write_tensors(path, {"weights": np.ones(8)}, metadata)
-    with pytest.raises(MetricFailed, match=what):
-        model.read_accord(path)
-    path.write_bytes(b"something")
-    with pytest.raises(MetricFailed, match="is not a model of accord"):
-        model.read_accord(path)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-import ending
+from helpers import interruptions
 from service.contract.errors import RunCanceled
 from workers.bench.learned import nneval_fitting
 
@@ -81,4 +81,4 @@ def test_progress_is_told_and_may_end_it():
     _trained([0.0] * 4, many=3, progress=lambda *at: told.append(at))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
     with pytest.raises(RunCanceled, match="2 of 3"):
-        _trained([0.0] * 4, many=3, progress=ending.ends_when(lambda done: done == 2))
+        _trained([0.0] * 4, many=3, progress=interruptions.ends_when(lambda done: done == 2))

@@ -1,18 +1,13 @@
 """Oracle: every sentence scored for all images by pycocoevalcap, the first of the best taken."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import ending
+from helpers import interruptions
 from oracles import coco_scorers
+from oracles.caption_definitions import count_common
 from service.contract.errors import MetricFailed, RunCanceled, UnknownMetric
 from workers.bench.probing import constant_search
 from workers.bench.probing.constant_objectives import NumberedSentences, ReferenceSubsequences
@@ -119,58 +114,7 @@ def test_common_subsequences_are_those_of_the_usual_table(sentence, people):
     encoded = NumberedSentences([" ".join(sentence)], prepared)
     found = ReferenceSubsequences(prepared).lengths(encoded.tokens(0).tolist())
     own = " ".join(sentence).split(" ")
-    assert found.tolist() == [_common(own, text.split(" ")) for (text,) in people]
-
-
-def _common(left, right):
-    rows = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
-    for i, one in enumerate(left):
-        for j, other in enumerate(right):
-            rows[i + 1][j + 1] = (
-                rows[i][j] + 1 if one == other else max(rows[i][j + 1], rows[i + 1][j])
-            )
-    return rows[-1][-1]
-
-
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-from workers.metrics import references
-from workers.bench.probing import constant_search
-constant_search._BLOCK, constant_search._KEPT = 100, 1
-sentences, people, objective, state, calls = json.loads(sys.stdin.read())
-seen = []
-def die(done, total):
-    seen.append(done)
-    if len(seen) == calls:
-        os.kill(os.getpid(), signal.SIGKILL)
-constant_search.find_best_sentence(sentences, references.index_tokens(people, "none"), objective,
-                                   state=Path(state), progress=die)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("objective", "calls"), [("bleu_4", 4), ("rouge_l", 12)])
-def test_a_search_that_is_killed_goes_on_and_finds_the_same(tmp_path, objective, calls):
-    """Once while bounds are computed, once while sentences are scored: ten blocks of bounds."""
-    sentences, people = _corpus()
-    expected = _best(sentences, people, objective)
-    request = json.dumps([sentences, people, objective, str(tmp_path / "state"), calls])
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(
-        [sys.executable, "-c", KILLED], input=request, text=True, env=path, check=False
-    )
-    assert ended.returncode == -signal.SIGKILL
-    told = []
-    found = _best(
-        sentences,
-        people,
-        objective,
-        state=tmp_path / "state",
-        progress=lambda done, total: told.append(done),
-    )
-    assert found == expected
-    assert told[0] >= (300 if objective == "bleu_4" else found.different)
+    assert found.tolist() == [count_common(own, text.split(" ")) for (text,) in people]
 
 
 def test_a_state_of_another_search_is_left_alone_and_no_state_is_an_error(tmp_path):
@@ -198,7 +142,7 @@ def test_a_search_that_is_stopped_goes_on(tmp_path, objective, monkeypatch):
             people,
             objective,
             state=state,
-            progress=ending.ends_when(lambda _: next(answers)),
+            progress=interruptions.ends_when(lambda _: next(answers)),
         )
     told = []
     found = _best(sentences, people, objective, state=state, progress=lambda *at: told.append(at))

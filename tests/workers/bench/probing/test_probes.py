@@ -1,12 +1,13 @@
-"""Oracle: the definitions (deploy/guide/probes.md) on three images, scored by pycocoevalcap."""
+"""Oracle: the definitions (deploy/guide/probes-and-studies.md) on three images, scored by
+pycocoevalcap.
+"""
 
 import math
 
 import numpy as np
 import pytest
 
-import ending
-import learned_models
+from helpers import interruptions, learned_models
 from oracles import coco_scorers
 from service.contract.errors import (
     InvalidRequest,
@@ -213,7 +214,7 @@ def test_progress_ends_where_it_said_and_a_probe_can_be_stopped(probe):
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
     with pytest.raises(RunCanceled):
-        probes.run_probe(probe, material, score, progress=ending.ends)
+        probes.run_probe(probe, material, score, progress=interruptions.ends)
 
 
 def test_unknown_probes_and_metrics_are_refused():
@@ -224,25 +225,6 @@ def test_unknown_probes_and_metrics_are_refused():
             _run("human", metrics=[metric])
 
 
-def test_the_learned_metric_is_probed_by_its_own_document_frequencies():
-    """Features by pycocoevalcap: images of the model's corpus beside those that are scored."""
-    elsewhere = [["a man"], ["the dog", "a woman"]]
-    model = learned_models.by_chance([*REST, *elsewhere])
-    score = scoring.make_scorer(["bleu_4", "nneval"], Jvm(), {"nneval": {"model": model}})
-    options = ProbeArguments(swaps=[("man", "woman")])
-    rows = probes.run_probe("swap", ProbeMaterial("none", PEOPLE), score, options)
-    swapped = ["a woman rides a red bike", *FIRST[1:]]
-    for row, captions in zip(rows, (FIRST, swapped), strict=True):
-        own = coco_scorers.each([*captions, "", ""], [*REST, *elsewhere], METRICS)
-        columns = {name: own[name][1] for name in learned_models.FEATURES}
-        expected = [
-            learned_models.human(model, {name: column[at] for name, column in columns.items()})
-            for at in range(len(captions))
-        ]
-        assert row.scores["nneval"] == pytest.approx(np.mean(expected), rel=1e-9)
-    assert "|model:" in rows[0].signatures["nneval"]
-
-
 def test_a_learned_metric_of_other_tokens_says_so():
     model = learned_models.by_chance(PEOPLE)
     score = scoring.make_scorer(["nneval"], Jvm(), {"nneval": {"model": model}})
@@ -250,27 +232,6 @@ def test_a_learned_metric_of_other_tokens_says_so():
         probes.run_probe("human", ProbeMaterial("regex", PEOPLE), score)
     with pytest.raises(MetricUnavailable, match="needs a model"):
         _run("human", metrics=["nneval"])
-
-
-def test_a_metric_that_lacks_something_says_so():
-    with pytest.raises(MetricUnavailable, match="word vectors"):
-        _run("human", metrics=["wmd"])
-
-
-def test_infinite_scores_leave_no_nan():
-    """A distance may be infinite."""
-
-    def score(captions, references):
-        distance = float(len(captions[0])) or math.inf
-        return ProbeScores({"wmd_distance": math.inf, "wmd_unit_distance": distance}, {})
-
-    people = [["a b", "", "a"], ["a", "b", "c"]]
-    material = ProbeMaterial("none", people, ["", ""], ["a"])
-    for probe in probes.PROBES:
-        for row in probes.run_probe(probe, material, score, ProbeArguments(frequent=["b"])):
-            values = [*row.scores.values(), *row.drop.values(), *row.sd.values()]
-            assert not any(map(math.isnan, values))
-            assert not row.note
 
 
 ODD = {
@@ -327,3 +288,19 @@ def test_images_with_one_reference_are_left_out_where_two_are_needed():
     assert found.note == "left out: 1 of 4 images, with one reference"
     constant = _run("single", people=people, training=TRAINING)[0]
     assert constant.scores == _approx(_scores([constant.text] * 4, people))
+
+
+def test_infinite_scores_leave_no_nan():
+    """A distance may be infinite."""
+
+    def score(captions, references):
+        distance = float(len(captions[0])) or math.inf
+        return ProbeScores({"wmd_distance": math.inf, "wmd_unit_distance": distance}, {})
+
+    people = [["a b", "", "a"], ["a", "b", "c"]]
+    material = ProbeMaterial("none", people, ["", ""], ["a"])
+    for probe in probes.PROBES:
+        for row in probes.run_probe(probe, material, score, ProbeArguments(frequent=["b"])):
+            values = [*row.scores.values(), *row.drop.values(), *row.sd.values()]
+            assert not any(map(math.isnan, values))
+            assert not row.note

@@ -1,5 +1,5 @@
 """Oracle: scipy's own correlations of one pair at a time, all orders of few models, and the
-definitions in deploy/guide/studies.md.
+definitions in deploy/guide/probes-and-studies.md.
 """
 
 import itertools
@@ -126,14 +126,6 @@ def test_huge_and_tiny_scores_correlate_as_any(scale):
     assert found["far"]["r"] == pytest.approx(found["a"]["r"], rel=1e-12)
 
 
-def test_perfect_agreement_is_one_and_certain():
-    y = np.arange(36.0)
-    own = _by_name(correlations.correlate_scores(_rows({"x": 3 * y - 1}, {"cider_d": y})))["x"]
-    assert own["r"] == pytest.approx(1)
-    assert own["r"] <= 1
-    assert own["p"] == pytest.approx(0, abs=1e-200)
-
-
 def test_the_share_of_images_is_the_variance_between_strata_of_a_dataset():
     rows = _rows()
     y = rows.postgen["cider_d"]
@@ -144,13 +136,6 @@ def test_the_share_of_images_is_the_variance_between_strata_of_a_dataset():
     expected = 1 - within / (len(y) * np.var(y))
     found = correlations.correlate_scores(rows)["metrics"]["cider_d"]["of_images"]
     assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_of_one_model_there_is_no_share():
-    x = np.arange(3.0)
-    one = StratumRows(["d"] * 3, ["m"] * 3, [1, 2, 2], [0, 0, 1], {"a": x}, {"cider_d": x})
-    found = correlations.correlate_scores(one)
-    assert (found["models"], found["metrics"]["cider_d"]["of_images"]) == (1, None)
 
 
 def test_rows_are_joined_and_what_some_have_not_is_wanting():
@@ -182,3 +167,10 @@ def test_few_models_in_the_same_order_are_no_evidence(models, told):
     found = correlations._agreement(every, 0)
     assert found["spearman"] == 1
     assert (found["spearman_p"] is not None) == told
+
+
+def test_of_one_model_there_is_no_share():
+    x = np.arange(3.0)
+    one = StratumRows(["d"] * 3, ["m"] * 3, [1, 2, 2], [0, 0, 1], {"a": x}, {"cider_d": x})
+    found = correlations.correlate_scores(one)
+    assert (found["models"], found["metrics"]["cider_d"]["of_images"]) == (1, None)

@@ -49,14 +49,6 @@ def test_p_is_the_share_of_orders_whatever_is_tied(n, levels):
     assert found == pytest.approx([float(_share(x, y)) for x in scores], rel=1e-12)
 
 
-def test_without_ties_it_is_scipys_permutation_test():
-    x, y = np.random.default_rng(0).normal(size=(2, 6))
-    expected = stats.permutation_test(
-        (x,), lambda x: stats.spearmanr(x, y).statistic, permutation_type="pairings"
-    )
-    assert _p(x, y) == pytest.approx(expected.pvalue)
-
-
 @pytest.mark.parametrize(
     ("n", "critical"), [(6, 0.886), (7, 0.786), (8, 0.738), (9, 0.700), (10, 0.648)]
 )

@@ -3,9 +3,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import huggingface_folders as folders
-import seen_pictures
-from huggingface_folders import Saved
+from helpers import huggingface_folders as folders
+from helpers import synthetic_pictures
+from helpers.huggingface_folders import Saved
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +24,10 @@ def saved(tmp_path_factory) -> Callable[..., Saved]:
 
 @pytest.fixture(scope="session")
 def pixels() -> Callable[..., torch.Tensor]:
-    """What the library's own image processor makes of the made-up pictures."""
+    """The made-up pictures as the library's own image processor prepares them."""
 
     def of(kind: str, images: int) -> torch.Tensor:
-        rows = list(seen_pictures.pictures(images, seed=3))
+        rows = list(synthetic_pictures.pictures(images, seed=3))
         return folders.processor(kind)(rows, return_tensors="pt")["pixel_values"]
 
     return of

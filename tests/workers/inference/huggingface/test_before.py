@@ -12,8 +12,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-import huggingface_folders as folders
-import huggingface_more as more
+from helpers import huggingface_folders as folders
 from service.contract.errors import InvalidPackage, OutOfMemory
 from service.contract.formats.huggingface import FAMILIES_BY_MODEL_TYPE
 from service.contract.formats.huggingface.schemas import validate_part
@@ -23,18 +22,12 @@ from workers.inference.huggingface import decoder_stack, loader
 IMAGES = 7
 
 
-def _opened(one):
-    shape, rows = folders.processor(one.kind), list(folders.pictures(IMAGES, seed=3))
-    fitted = shape(rows, do_rescale=False, do_normalize=False)["pixel_values"]
-    return checkpoints.open_captioner(one.folder), np.stack(fitted).transpose(0, 2, 3, 1)
-
-
 def _written(one, picture, text):
     """By the library's own processors: what it reads, and what of it counts (others are -100)."""
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=one.tokenizer, bos_token="[CLS]", eos_token="[SEP]", pad_token="[PAD]"
     )
-    image, prompt = folders.processor(one.kind), more.PROMPTS[one.kind]
+    image, prompt = folders.processor(one.kind), folders.PROMPTS[one.kind]
     if one.kind == "paligemma":
         image.image_seq_length = 16
         written = transformers.PaliGemmaProcessor(image, tokenizer)(
@@ -62,7 +55,7 @@ _KINDS = [pytest.param("paligemma", marks=pytest.mark.slow), "llava-llama", "lla
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(kind, saved):
     one = saved(kind, trained=False)
-    model, inputs = _opened(one)
+    model, inputs = folders.opened(one, IMAGES)
     references = [[texts[0]] for texts in folders.sentences(IMAGES)]
     found = scoring.compute_columns(model, inputs, model.tokens.encode(references))
     rows = folders.pictures(IMAGES, seed=3)
@@ -73,9 +66,9 @@ def test_a_captions_columns_are_the_loss_of_what_the_librarys_processor_writes(k
         assert -own.mean() == pytest.approx(loss, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", more.IN_PLACES)
+@pytest.mark.parametrize("kind", folders.IN_PLACES)
 def test_what_stands_before_captions_is_read_once_for_each_picture(kind, saved, monkeypatch):
-    model, inputs = _opened(saved(kind, trained=False))
+    model, inputs = folders.opened(saved(kind, trained=False), IMAGES)
     references = model.tokens.encode([["a red circle"] * 6] * IMAGES)
     whole = scoring.compute_columns(model, inputs, references).logp
     read, plain = [], decoder_stack.read_prefix
@@ -116,7 +109,7 @@ def test_pictures_are_read_in_parts_and_the_last_layer_gives_keys_alone(monkeypa
 
 def test_another_prompt_is_another_captioner(saved, tmp_path):
     one = saved("paligemma", trained=False)
-    model, inputs = _opened(one)
+    model, inputs = folders.opened(one, IMAGES)
     references = model.tokens.encode([["a red circle"]] * IMAGES)
     own = scoring.compute_columns(model, inputs, references).logp
     copy = shutil.copytree(one.folder, tmp_path / "copy")
@@ -151,7 +144,7 @@ def test_a_prompt_that_does_not_fit_is_refused(kind, prompt, told, saved, tmp_pa
 @pytest.mark.parametrize("kind", ["paligemma", "llava-llama", "llava-qwen2"])
 def test_tensors_of_older_versions_give_the_same_bits(kind, saved, tmp_path):
     one = saved(kind, trained=False)
-    model, inputs = _opened(one)
+    model, inputs = folders.opened(one, IMAGES)
     references = model.tokens.encode([["a red circle"]] * IMAGES)
     copy = shutil.copytree(one.folder, tmp_path / "copy")
     tensors = {

@@ -8,10 +8,9 @@ import pytest
 import torch
 import transformers
 
-import huggingface_folders as folders
-import seen_pictures
-from huggingface_folders import KINDS
-from huggingface_more import IN_PLACES
+from helpers import huggingface_folders as folders
+from helpers import synthetic_pictures
+from helpers.huggingface_folders import IN_PLACES, KINDS
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from workers.inference import checkpoints, columns, generation, prefix, scoring
 from workers.inference.captioners import GenerationOptions
@@ -23,13 +22,6 @@ EACH = [
     ("vit-gpt2", True),
     *(pytest.param(kind, True, marks=pytest.mark.slow) for kind in KINDS if kind != "vit-gpt2"),
 ]
-
-
-def _opened(saved, images=IMAGES):
-    """The captioner in the folder, and pictures as it takes them."""
-    shape, rows = folders.processor(saved.kind), list(seen_pictures.pictures(images, seed=3))
-    fitted = shape(rows, do_rescale=False, do_normalize=False)["pixel_values"]
-    return checkpoints.open_captioner(saved.folder), np.stack(fitted).transpose(0, 2, 3, 1)
 
 
 def _by_library(saved, pixels, encoded):
@@ -52,8 +44,8 @@ def _by_library(saved, pixels, encoded):
 @pytest.mark.parametrize(("kind", "trained"), EACH)
 def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels):
     one = saved(kind, trained=trained)
-    model, inputs = _opened(one)
-    references = model.tokens.encode(seen_pictures.sentences(IMAGES))
+    model, inputs = folders.opened(one, IMAGES)
+    references = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
     found = scoring.compute_columns(model, inputs, references)
     logp, rank = _by_library(one, pixels(kind, IMAGES), references)
     np.testing.assert_allclose(found.logp, logp, atol=1e-4)
@@ -72,7 +64,7 @@ def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixel
 @pytest.mark.parametrize(("kind", "trained"), EACH)
 def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
     one = saved(kind, trained=trained)
-    model, inputs = _opened(one, images)
+    model, inputs = folders.opened(one, images)
     seen = pixels(kind, images)
     for beams in (1, 3):
         found = generation.generate_captions(model, inputs, GenerationOptions(beams=beams, most=14))
@@ -80,40 +72,44 @@ def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
         assert [list(caption.words) for caption in found] == expected
 
 
+OURS = {  # names of ours for those of `generate`
+    "num_beams": "beams",
+    "min_length": "least",
+    "suppress_tokens": "never",
+    "begin_suppress_tokens": "never_first",
+    "forced_bos_token_id": "forced_first",
+    "forced_eos_token_id": "forced_last",
+    "no_repeat_ngram_size": "no_repeat_ngram",
+}
+
+
+def _options(**theirs):
+    """The options that mean the same; START counts as a token where tokens are counted anew."""
+    if "min_new_tokens" in theirs:
+        theirs["min_length"] = theirs.pop("min_new_tokens") + 1
+    return GenerationOptions(**{OURS.get(name, name): value for name, value in theirs.items()})
+
+
 SEARCHES = [
-    (
-        {"num_beams": 2, "early_stopping": True, "length_penalty": 2.0},
-        {"beams": 2, "early_stopping": True, "length_penalty": 2.0},
-    ),
-    (
-        {"num_beams": 3, "early_stopping": "never", "length_penalty": 2.0},
-        {"beams": 3, "early_stopping": "never", "length_penalty": 2.0},
-    ),
-    ({"num_beams": 2, "length_penalty": 0.0}, {"beams": 2, "length_penalty": 0.0}),
-    ({"num_beams": 3, "min_new_tokens": 9}, {"beams": 3, "least": 10}),
-    ({"num_beams": 1, "min_length": 8}, {"least": 8}),
-    (
-        {"num_beams": 3, "suppress_tokens": [9, 21], "begin_suppress_tokens": [4, 5]},
-        {"beams": 3, "never": (9, 21), "never_first": (4, 5)},
-    ),
-    (
-        {"num_beams": 2, "forced_bos_token_id": 7, "forced_eos_token_id": 2},
-        {"beams": 2, "forced_first": 7, "forced_last": 2},
-    ),
-    ({"forced_eos_token_id": 2, "forced_bos_token_id": 7}, {"forced_first": 7, "forced_last": 2}),
+    {"num_beams": 2, "early_stopping": True, "length_penalty": 2.0},
+    {"num_beams": 3, "early_stopping": "never", "length_penalty": 2.0},
+    {"num_beams": 2, "length_penalty": 0.0},
+    {"num_beams": 3, "min_new_tokens": 9},
+    {"num_beams": 1, "min_length": 8},
+    {"num_beams": 3, "suppress_tokens": [9, 21], "begin_suppress_tokens": [4, 5]},
+    {"num_beams": 2, "forced_bos_token_id": 7, "forced_eos_token_id": 2},
+    {"forced_eos_token_id": 2, "forced_bos_token_id": 7},
 ]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("theirs", "ours"), SEARCHES)
-@pytest.mark.parametrize(("kind", "trained"), [("vit-gpt2", False), ("deit-bert", False)])
-def test_settings_of_a_search_mean_what_they_mean_to_generate(
-    kind, trained, theirs, ours, saved, pixels
-):
-    one = saved(kind, trained=trained)
-    model, inputs = _opened(one)
-    found = generation.generate_captions(model, inputs, GenerationOptions(most=12, **ours))
-    expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **theirs)
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("kind", ["vit-gpt2", "deit-bert"])
+def test_settings_of_a_search_mean_what_they_mean_to_generate(kind, search, saved, pixels):
+    one = saved(kind, trained=False)
+    model, inputs = folders.opened(one, IMAGES)
+    found = generation.generate_captions(model, inputs, _options(most=12, **search))
+    expected = one.generated(pixels(kind, IMAGES), max_new_tokens=12, **search)
     assert [list(caption.words) for caption in found] == expected
 
 
@@ -121,7 +117,7 @@ def test_settings_of_a_search_mean_what_they_mean_to_generate(
 @pytest.mark.parametrize("kind", ["vit-gpt2", "git"])
 def test_rows_may_be_chosen_in_any_order_and_number_while_words_are_read(kind, saved, pixels):
     one = saved(kind, trained=False)
-    model, inputs = _opened(one, 5)
+    model, inputs = folders.opened(one, 5)
     images = torch.arange(5)
     read = torch.full((5, 1), one.start)
     state = model.begin(model.look(torch.from_numpy(inputs)))
@@ -139,39 +135,29 @@ def test_rows_may_be_chosen_in_any_order_and_number_while_words_are_read(kind, s
 
 
 RESTRAINTS = [
-    ({"no_repeat_ngram_size": 1}, {"no_repeat_ngram": 1}),
-    ({"no_repeat_ngram_size": 2}, {"no_repeat_ngram": 2}),
-    ({"repetition_penalty": 1.6}, {"repetition_penalty": 1.6}),
-    ({"repetition_penalty": 0.5}, {"repetition_penalty": 0.5}),
-    (
-        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.2, "min_length": 8},
-        {"no_repeat_ngram": 2, "repetition_penalty": 1.2, "least": 8},
-    ),
+    {"no_repeat_ngram_size": 1},
+    {"no_repeat_ngram_size": 2},
+    {"repetition_penalty": 1.6},
+    {"repetition_penalty": 0.5},
+    {"no_repeat_ngram_size": 2, "repetition_penalty": 1.2, "min_length": 8},
 ]
+OTHERS = [kind for kind in KINDS[1:] if kind not in IN_PLACES]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("theirs", "ours"), RESTRAINTS)
+@pytest.mark.parametrize("restraint", RESTRAINTS)
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize(
-    "kind",
-    [
-        "vit-gpt2",
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in KINDS[1:]
-            if kind not in IN_PLACES
-        ),
-    ],
+    "kind", ["vit-gpt2", *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHERS)]
 )
-def test_repetitions_are_restrained_as_by_generate(kind, beams, theirs, ours, saved, pixels):
+def test_repetitions_are_restrained_as_by_generate(kind, beams, restraint, saved, pixels):
     one = saved(kind, trained=False)
-    model, inputs = _opened(one, 7)
-    plain = generation.generate_captions(model, inputs, GenerationOptions(beams=beams, most=14))
-    found = generation.generate_captions(
-        model, inputs, GenerationOptions(beams=beams, most=14, **ours)
+    model, inputs = folders.opened(one, 7)
+    plain, found = (
+        generation.generate_captions(model, inputs, _options(num_beams=beams, most=14, **more))
+        for more in ({}, restraint)
     )
-    expected = one.generated(pixels(kind, 7), num_beams=beams, max_new_tokens=14, **theirs)
+    expected = one.generated(pixels(kind, 7), num_beams=beams, max_new_tokens=14, **restraint)
     assert [list(caption.words) for caption in found] == expected
     assert [caption.words for caption in plain] != [caption.words for caption in found]
 
@@ -181,7 +167,7 @@ def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels
     copy = shutil.copytree(one.folder, tmp_path / "copy")
     how = {"no_repeat_ngram_size": 2, "repetition_penalty": 1.3, "num_beams": 2, "max_length": 13}
     folders.change(copy, "generation_config.json", **how)
-    _, inputs = _opened(one, 7)
+    _, inputs = folders.opened(one, 7)
     model = checkpoints.open_captioner(copy)
     found = generation.generate_captions(model, inputs, model.search)
     expected = one.generated(pixels("vit-gpt2", 7), **how)
@@ -189,7 +175,7 @@ def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels
 
 
 def test_a_captions_probability_is_that_of_its_tokens(saved):
-    model, inputs = _opened(saved("blip", trained=True))
+    model, inputs = folders.opened(saved("blip", trained=True), IMAGES)
     for beams, penalty in ((1, 1.0), (3, 1.0), (3, 0.0)):
         search = GenerationOptions(beams=beams, most=20, length_penalty=penalty)
         found = generation.generate_captions(model, inputs, search)
@@ -209,7 +195,7 @@ def test_a_captions_probability_is_that_of_its_tokens(saved):
 @pytest.mark.parametrize("kind", KINDS)
 def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, pixels, tmp_path):
     model = checkpoints.open_captioner(saved(kind, trained=False).folder, sandbox="off")
-    names = seen_pictures.write_pictures(tmp_path, seen_pictures.pictures(IMAGES, seed=3))
+    names = synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(IMAGES, seed=3))
     inputs = model.inputs(tmp_path, names)
     assert len(inputs) == IMAGES
     some = np.array([7, 2])
@@ -219,7 +205,7 @@ def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, 
 
 def test_a_picture_that_cannot_be_read_is_named(saved, tmp_path):
     model = checkpoints.open_captioner(saved("git", trained=False).folder, sandbox="off")
-    seen_pictures.write_pictures(tmp_path, seen_pictures.pictures(1))
+    synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(1))
     with pytest.raises(UnusableDataset, match=r"1 image cannot be decoded: 'other\.png'"):
         model.inputs(tmp_path, ["0000.png", "other.png"])[:]
 
@@ -261,8 +247,8 @@ def test_a_reference_longer_than_the_model_reads_is_named(saved):
 
 
 def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved):
-    model, inputs = _opened(saved("vit-gpt2", trained=True))
-    references = model.tokens.encode(seen_pictures.sentences(IMAGES))
+    model, inputs = folders.opened(saved("vit-gpt2", trained=True), IMAGES)
+    references = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
     pieces = scoring.compute_columns(model, inputs, references)
     found = columns.merge_word_pieces(pieces, references.word_offsets)
     begins = references.word_offsets

@@ -65,9 +65,3 @@ def test_two_words_are_odd_beside_each_other_unless_three_images_have_them(learn
     three = learn_language([["a dog"], ["a dog"], ["a dog", "a cat"], ["a cat"]], "none")
     assert three.odd(["a dog", "a cat"]) == {("a", "cat")}
     assert learned.odd(["", "word"]) == frozenset()
-
-
-def test_what_is_learned_does_not_depend_on_chance(learned):
-    again = learn_language(IMAGES, "none")
-    assert again.words == learned.words
-    np.testing.assert_array_equal(again.vectors, learned.vectors)

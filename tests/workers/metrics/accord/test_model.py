@@ -7,7 +7,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-import learned_models
+from helpers import learned_models
 from service.contract.errors import MetricFailed
 from workers import tensor_files
 from workers.metrics import model_files
@@ -34,6 +34,7 @@ CHANGES = {
     "finite numbers in weights": _first("weights", np.nan),
     "finite numbers in vectors": _first("vectors", np.inf),
     "not longer than 1": _first("vectors", 3.0),
+    "8 weights, none of them negative": lambda t, m: t.update(weights=-t["weights"]),
     "weights of float64, found float16": lambda t, m: t.update(weights=np.ones(8, np.float16)),
     "tell all features from none, found weights of 0 together": lambda t, m: t.update(
         weights=np.zeros(8)

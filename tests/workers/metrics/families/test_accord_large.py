@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import encoders
-import ending
-import monotone
 import prescore
-from builders import captions_with_references
+from helpers import encoders, monotonicity
+from helpers.builders import captions_with_references
 from oracles import bertscore as oracle
 from service.contract import assets
 from service.contract.assets import AssetFolders
-from service.contract.errors import MetricFailed, MetricUnavailable, RunCanceled
+from service.contract.errors import MetricFailed, MetricUnavailable
 from service.contract.formats import bundles, digests
 from service.contract.formats.bundles import BundleItem
 from workers.metrics import postgen, references
@@ -174,7 +172,7 @@ def test_no_score_falls_where_a_feature_rises_and_all_are_in_0_to_1():
             accord_large.weigh_features(np.atleast_2d(values), shipped.near, shipped.enough)
         )
 
-    monotone.check(scores, len(NAMES))
+    monotonicity.check(scores, len(NAMES))
 
 
 HOSTILE = ["", " ", "...", "🐕", "\0", "ä ö ü", "a" * 3000, "a man " * 500, "3\u00a01/2 cups"]
@@ -235,14 +233,6 @@ def test_another_encoder_or_none_is_unavailable(small):
         _scores(small, ["a dog"], [["a dog"]])
     with pytest.raises(MetricUnavailable, match="needs all-MiniLM-L6-v2, and was given no model"):
         _scores(None, ["a dog"], [["a dog"]])
-
-
-def test_progress_is_told_and_may_end_it(small, fitting):
-    told = []
-    _scores(small, ["a dog"] * 9, [["a dog"]] * 9, progress=lambda *at: told.append(at))
-    assert (9, 9) in told
-    with pytest.raises(RunCanceled):
-        _scores(small, ["a dog"], [["a dog"]], progress=ending.ends)
 
 
 PEOPLE = [
@@ -306,7 +296,7 @@ def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
             _written(path, near=large_model.load_shipped_large_model().near[:1]),
             model.load_shipped_accord(),
         )
-    with pytest.raises(MetricFailed, match="expected weights of accord_large, format 3"):
+    with pytest.raises(MetricFailed, match="expected weights of accord_large of format 3"):
         large_model.read_large_model(model.SHIPPED, model.load_shipped_accord())
 
 

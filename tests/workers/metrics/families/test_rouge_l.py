@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.caption_definitions import count_common
 from workers.metrics import references
 from workers.metrics.families import rouge_l
 from workers.metrics.family import ScoringInput
@@ -24,19 +25,9 @@ def _scores(captions, people):
     return rouge_l.measure(task).captions["rouge_l"]
 
 
-def _common(left, right):
-    row = [0] * (len(right) + 1)
-    for one in left:
-        before = row
-        row = [0]
-        for place, other in enumerate(right):
-            row.append(before[place] + 1 if one == other else max(before[place + 1], row[place]))
-    return row[-1]
-
-
 def _expected(caption, people):
     own = caption.split(" ")
-    common = [(_common(own, text.split(" ")), len(text.split(" "))) for text in people]
+    common = [(count_common(own, text.split(" ")), len(text.split(" "))) for text in people]
     precision = max(length / len(own) for length, _ in common)
     recall = max(length / theirs for length, theirs in common)
     if not caption or not precision:

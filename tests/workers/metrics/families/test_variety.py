@@ -18,10 +18,10 @@ def test_what_is_counted():
     assert found.distinct == (4, 3, 1, 0)
     assert found.distinct_share == (4 / 7, 3 / 4, 1.0, 0.0)
     assert found.entropy == pytest.approx((1.842371, 1.5, 0, 0), abs=1e-6)
-    assert found.in_training == 1 / 4
+    assert found.known.mean() == 1 / 4
     assert found.known.tolist() == [False, False, False, True]
     assert found.lengths.tolist() == [3, 2, 0, 2]
-    assert variety.measure_variety(["a"]).in_training is None
+    assert variety.measure_variety(["a"]).known is None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_flickr8k_systems_say_what_was_published(training, data, name):
     columns = ("mean_cap_len", "vocab_used", "unigram_entropy", "bigram_entropy")
     expected = [float(row[column]) for column in columns]
     assert [found.mean_length, found.vocabulary, *found.entropy[:2]] == pytest.approx(expected)
-    assert found.in_training == pytest.approx(float(row["num_existing_caps_frac"]))
+    assert found.known.mean() == pytest.approx(float(row["num_existing_caps_frac"]))
 
 
 @pytest.fixture(scope="module")

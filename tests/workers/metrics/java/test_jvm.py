@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import ending
+from helpers import interruptions
 from service.contract.errors import JavaFailed, MetricFailed, RunCanceled
 from workers import processes
 from workers.metrics.java import jvm_child
@@ -18,6 +18,8 @@ from workers.metrics.java.jvm import Jvm
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
+LACKING = confinement.explain_missing_sandbox()
+needs_sandbox = pytest.mark.skipif(LACKING is not None, reason=str(LACKING))
 
 TEXTS = ["A dog's life.", "", "Two cats"]
 TOKENS = ["a dog 's life .", "", "two cats"]
@@ -107,12 +109,11 @@ print([reaches(lambda: open(sys.argv[2])), reaches(lambda: open(sys.argv[1], "w"
 """
 
 
+@needs_sandbox
 def test_java_is_confined_before_it_starts(tmp_path):
     """It may read packages and its jars, and start threads; no other file, socket or process. The
     folder that it is started in is one in which Python looks for modules.
     """
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     jar, record = tmp_path / "a.jar", tmp_path / "record.sqlite"
     for path in (jar, record):
         path.write_text("x")
@@ -121,9 +122,8 @@ def test_java_is_confined_before_it_starts(tmp_path):
     assert result.stdout == "[13, 13, 1, 1, 1]\n", result.stderr
 
 
+@needs_sandbox
 def test_java_is_in_the_sandbox(keyed):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     status = Path(f"/proc/{keyed.pid}/status").read_text()
     assert "\nSeccomp:\t2\n" in status
     assert "\nCapEff:\t0000000000000000\n" in status
@@ -166,13 +166,6 @@ def test_a_hung_java_is_killed_at_its_deadline(java):
     assert java.call("ptb", TEXTS) == TOKENS
 
 
-def test_a_hung_java_cannot_hold_up_a_question_larger_than_a_pipe(java):
-    java.call("ptb", TEXTS)
-    os.kill(java.pid, signal.SIGSTOP)
-    with pytest.raises(JavaFailed, match="gave no answer"):
-        java.call("ptb", ["x" * 1_000_000], deadline=0.5)
-
-
 def test_the_last_output_of_a_crash_is_reported(java, when_asked):
     java.call("ptb", TEXTS)
     when_asked(lambda pid: os.kill(pid, signal.SIGSEGV))
@@ -194,43 +187,31 @@ def test_a_java_without_memory_is_given_up_and_the_next_call_starts_another():
         assert java.call("ptb", TEXTS) == TOKENS
 
 
-FRAME = "import sys, struct, json; body = {}; "
-SAY = "sys.stdout.buffer.write(struct.pack('>I', len(body)) + body); sys.stdout.flush(); "
-WAIT = "sys.stdin.read()"
+FRAMED, BARE = "struct.pack('>I', len(body)) + body", "body"
 
 
 @pytest.mark.parametrize(
-    ("answer", "complaint"),
+    ("body", "written", "complaint"),
     [
-        ("b'not json'", "answered what is no JSON: b'not json'"),
-        ("b'[]'", "answered something else than was asked"),
-        ("json.dumps({'id': 7, 'answers': [1, 2, 3]}).encode()", "something else than was asked"),
-        ("json.dumps({'id': 1, 'answers': [1, 2]}).encode()", "one answer for each of 3 items"),
-        ("json.dumps({'id': 1}).encode()", "one answer for each of 3 items"),
+        ("b'not json'", FRAMED, "answered what is no JSON: b'not json'"),
+        ("b'[]'", FRAMED, "answered something else than was asked"),
+        ("json.dumps({'id': 7, 'answers': [1, 2, 3]}).encode()", FRAMED, "else than was asked"),
+        ("json.dumps({'id': 1, 'answers': [1, 2]}).encode()", FRAMED, "for each of 3 items"),
+        ("json.dumps({'id': 1}).encode()", FRAMED, "one answer for each of 3 items"),
+        ("b'HTTP/1.1 200 OK'", BARE, r"an answer of 1,213,486,160 bytes: b'HTTP/1.1 200 OK'"),
+        ("b'\\0\\0\\0\\2{}and more'", BARE, "said more than its answer"),
+        ("b'\\0\\0\\0\\7{}'", BARE, "gave no answer within 1 s"),
     ],
 )
-def test_nonsense_is_an_error_and_its_child_is_killed(monkeypatch, answer, complaint):
+def test_nonsense_is_an_error_and_its_child_is_killed(monkeypatch, body, written, complaint):
     """A fake child: real Java talks no nonsense."""
-    monkeypatch.setattr("workers.metrics.java.jvm._START", FRAME.format(answer) + SAY + WAIT)
-    with Jvm() as java:
-        with pytest.raises(JavaFailed, match=complaint):
-            java.call("ptb", TEXTS, deadline=20)
-        assert java.pid is None
-
-
-@pytest.mark.parametrize(
-    ("said", "deadline", "complaint"),
-    [
-        ("b'HTTP/1.1 200 OK'", 20, r"an answer of 1,213,486,160 bytes: b'HTTP/1.1 200 OK'"),
-        ("b'\\0\\0\\0\\2{}and more'", 20, "said more than its answer"),
-        ("b'\\0\\0\\0\\7{}'", 1, "gave no answer within 1 s"),
-    ],
-)
-def test_bytes_that_are_no_answer_are_an_error(monkeypatch, said, deadline, complaint):
-    code = f"import sys; sys.stdout.buffer.write({said}); sys.stdout.flush(); {WAIT}"
+    code = f"import json, struct, sys\nbody = {body}\nsys.stdout.buffer.write({written})\n"
+    code += "sys.stdout.flush()\nsys.stdin.read()\n"
     monkeypatch.setattr("workers.metrics.java.jvm._START", code)
-    with Jvm(deadline=deadline) as java, pytest.raises(JavaFailed, match=complaint):
-        java.call("ptb", TEXTS)
+    with Jvm(deadline=1 if "gave no" in complaint else 20) as java:
+        with pytest.raises(JavaFailed, match=complaint):
+            java.call("ptb", TEXTS)
+        assert java.pid is None
 
 
 def test_a_child_that_talks_much_before_it_dies_does_not_block_and_its_end_is_kept(monkeypatch):
@@ -253,7 +234,7 @@ def test_a_cancel_kills_java_at_once():
             java.call(
                 "meteor",
                 [("a", ["a"])],
-                progress=ending.ends_when(lambda _: time.monotonic() > until),
+                progress=interruptions.ends_when(lambda _: time.monotonic() > until),
             )
         assert time.monotonic() - until < 1
         assert _is_gone(victim)
@@ -267,11 +248,6 @@ def test_an_item_that_java_refuses_is_named_and_java_stays_warm(jvm):
     warm = jvm.pid
     assert [score for score, _ in jvm.call("meteor", items[:2])] == [1.0, 1.0]
     assert jvm.pid == warm
-
-
-def test_an_unknown_operation_is_an_error(jvm):
-    with pytest.raises(MetricFailed, match="no_such"):
-        jvm.call("no_such", [1])
 
 
 def test_questions_and_answers_may_be_larger_than_any_pipe(jvm):
@@ -336,3 +312,10 @@ java.call(
     )
     assert parent.returncode == -signal.SIGKILL, parent.stderr
     assert _is_gone(int(parent.stdout), seconds=2)
+
+
+def test_a_hung_java_cannot_hold_up_a_question_larger_than_a_pipe(java):
+    java.call("ptb", TEXTS)
+    os.kill(java.pid, signal.SIGSTOP)
+    with pytest.raises(JavaFailed, match="gave no answer"):
+        java.call("ptb", ["x" * 1_000_000], deadline=0.5)

@@ -3,9 +3,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import learned_models
-from builders import captions_with_references, sentence
-from workers.bench.learned.nneval_training import ImageRatings, NNEvalMaterial
+from helpers import learned_models
+from helpers.builders import captions_with_references, sentence
+from workers.bench.judgements import RatedCaption
+from workers.bench.learned.nneval_training import NNEvalMaterial
 from workers.bench.learned.training_sets import CaptionerOutputs
 from workers.metrics import references
 from workers.metrics.java.jvm import Jvm
@@ -19,7 +20,7 @@ class World:
     """People say the same of an image, more or less; machines repeat one sentence of it."""
 
     material: NNEvalMaterial
-    rated: ImageRatings
+    rated: list[RatedCaption]
 
 
 def _people(rng, images):
@@ -43,11 +44,9 @@ def world():
     for image, said in _people(rng, [f"{number}_x.jpg" for number in range(100, 140)]).items():
         good, poor = (4.0, 3.0), (1.0, 2.0)
         for caption, ratings in ((said[0], good), (said[1], good)):
-            rows.append((image, caption, said[2:], ratings))
-        rows += ((image, sentence(rng, WORDS, 8), said[2:], poor) for _ in range(2))
-    return World(
-        NNEvalMaterial(people, captioners), ImageRatings(*map(list, zip(*rows, strict=True)))
-    )
+            rows.append(RatedCaption(caption, said[2:], ratings, image))
+        rows += (RatedCaption(sentence(rng, WORDS, 8), said[2:], poor, image) for _ in range(2))
+    return World(NNEvalMaterial(people, captioners), rows)
 
 
 @pytest.fixture(scope="session")

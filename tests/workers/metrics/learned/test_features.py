@@ -1,9 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from builders import captions_with_references
+from helpers.builders import captions_with_references
 from service.contract.errors import MetricFailed, UnknownMetric
 from workers.metrics import postgen
 from workers.metrics.learned import features
@@ -72,11 +70,3 @@ def test_features_are_scaled_by_what_was_seen_in_training_and_clipped():
     scaling = FeatureScaling.of(np.array([[0.0, 5.0, 1.0], [2.0, 5.0, 3.0], [1.0, 5.0, 2.0]]))
     found = scaling(np.array([[0.0, 5.0, 3.0], [1.5, 9.0, 9.0], [-7.0, 0.0, 2.0]]))
     assert found.tolist() == [[-1, 0, 1], [0.5, 0, 1], [-1, 0, 0]]
-
-
-def test_what_a_feature_needs_is_said(refs, tools):
-    for name, wanting in (("wmd", {"vectors": None}), ("spice", {"parse": None})):
-        with pytest.raises(MetricFailed, match="was given none"):
-            features.measure_features(
-                [name], ["a"], refs, np.arange(1), replace(tools, needs=tools.needs | wanting)
-            )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import learned_models
+from helpers import learned_models
 from service.contract.assets import (
     AssetFolders,
     list_asset_parameters,
@@ -55,8 +55,12 @@ def test_a_file_of_something_else_is_no_model(tmp_path):
 
 
 @pytest.mark.parametrize("family", KINDS)
-def test_the_shipped_model_is_sound(family):
-    assert soundness.judge_model(KINDS[family].shipped(), postgen.score_family).wrong == ()
+def test_the_shipped_model_is_sound_and_no_kind_of_captions_has_the_score_of_the_next(family):
+    found = soundness.judge_model(KINDS[family].shipped(), postgen.score_family)
+    means = list(found.means.values())
+    assert found.wrong == ()
+    assert sorted(set(means), reverse=True) == means
+    assert means[0] - means[-1] > 0.5
 
 
 @pytest.mark.parametrize("name", ["learned", "accord"])

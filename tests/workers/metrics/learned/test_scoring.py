@@ -3,10 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import ending
-import learned_models
-from builders import captions_with_references
-from service.contract.errors import MetricFailed, MetricUnavailable, RunCanceled
+from helpers import learned_models
+from helpers.builders import captions_with_references
+from service.contract.errors import MetricFailed, MetricUnavailable
 from workers.metrics import postgen
 from workers.metrics.learned import features
 from workers.metrics.learned.features import FeatureTools
@@ -30,12 +29,6 @@ def test_a_score_is_what_the_network_makes_of_the_features(model, refs, unused_j
         assert value == pytest.approx(expected, rel=1e-12)
     assert found.corpus == {"nneval": pytest.approx(np.mean(found.captions["nneval"]))}
     assert np.ptp(found.captions["nneval"]) > 0.01
-
-
-def test_the_signature_names_the_model_and_the_references(model, refs, unused_jvm):
-    named = replace(model, digest="0123456789abcdef")
-    found = _score(named, refs, unused_jvm).signatures["nneval"]
-    assert found == "nneval|refs:1-5|tok:none|model:0123456789ab|v:1"
 
 
 def test_a_part_gets_the_same_digits(model, refs, unused_jvm):
@@ -62,8 +55,3 @@ def test_what_is_wanting_is_said(model, refs, unused_jvm, name):
         _score(replace(model, features=("bleu_1", "bleu_4", name)), refs, unused_jvm)
     with pytest.raises(MetricUnavailable, match="needs a model"):
         _score(None, refs, unused_jvm)
-
-
-def test_progress_may_end_it(model, refs, unused_jvm):
-    with pytest.raises(RunCanceled):
-        _score(model, refs, unused_jvm, progress=ending.ends)

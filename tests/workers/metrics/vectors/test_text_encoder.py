@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import encoders
+from helpers import encoders
 from service.contract.errors import MetricFailed
 from workers.metrics.vectors import text_encoder
 
@@ -44,21 +44,6 @@ def _config(folder, **changed):
 def _same(folder, expected, atol=0.0):
     found = text_encoder.read_encoder(folder, 2).embed(SENTENCES).vectors
     np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
-
-
-@pytest.mark.long
-def test_vectors_have_length_1_and_stand_where_the_offsets_say(made):
-    found = text_encoder.read_encoder(made, 2).embed(SENTENCES)
-    np.testing.assert_allclose(np.linalg.norm(found.vectors, axis=1), 1, atol=1e-6)
-    assert found.offsets.tolist() == [0, 5, 7, 17]
-    assert found.tokens[5:7].tolist() == [0, 2]
-    assert found.vectors.shape == (17, encoders.SIZE)
-
-
-def test_nothing_to_embed_is_nothing(made):
-    found = text_encoder.read_encoder(made, 1).embed([])
-    assert found.vectors.shape == (0, encoders.SIZE)
-    assert found.offsets.tolist() == [0]
 
 
 def test_more_sentences_than_a_batch_holds(made, monkeypatch):
@@ -244,12 +229,18 @@ def test_weights_that_are_not_finite_are_refused(folder):
         text_encoder.read_encoder(folder, 2)
 
 
-def test_no_folder_is_refused(tmp_path):
-    with pytest.raises(MetricFailed, match="expected a model's folder"):
-        text_encoder.read_encoder(tmp_path / "nothing", 1)
-
-
 def test_a_layer_that_the_model_lacks_is_refused(made):
     for layer in (0, -1, 4):
         with pytest.raises(MetricFailed, match=f"expected a layer from 1 to 3, found {layer}"):
             text_encoder.read_encoder(made, layer)
+
+
+def test_nothing_to_embed_is_nothing(made):
+    found = text_encoder.read_encoder(made, 1).embed([])
+    assert found.vectors.shape == (0, encoders.SIZE)
+    assert found.offsets.tolist() == [0]
+
+
+def test_no_folder_is_refused(tmp_path):
+    with pytest.raises(MetricFailed, match="expected a model's folder"):
+        text_encoder.read_encoder(tmp_path / "nothing", 1)

@@ -121,36 +121,11 @@ def test_the_golden_homes_vectors_are_converted_to_its_bytes(tmp_path):
     assert (tmp_path / "converted").read_bytes() == kept[name].encode("latin-1")
 
 
-def test_many_words_are_found_again_and_no_others(tmp_path):
-    """More than gensim reads at once."""
-    rng = np.random.default_rng(1)
-    words = [f"word{index}" for index in range(5000)]
-    numbers = rng.normal(size=(5000, 300)).astype(np.float32)
-    found = _converted(_binary(words, numbers), tmp_path)
-    _check(found, words, numbers)
-    assert found.find(["word5000", "", "\ud800", "WORD1", "word1"]).tolist() == [-1, -1, -1, -1, 1]
-    assert found.find([]).tolist() == []
-
-
-def test_of_a_word_that_stands_twice_the_first_counts_as_with_gensim(tmp_path):
-    words = ["b", "a", "b", "a", "c", "b"]
-    numbers = np.arange(12, dtype=np.float32).reshape(6, 2)
-    found = _converted(_text(words, numbers), tmp_path)
-    assert found.find(["a", "b", "c"]).tolist() == [1, 0, 4]
-    loaded = KeyedVectors.load_word2vec_format(str(tmp_path / "vectors"), binary=False)
-    _check(found, ["a", "b", "c"], loaded[["a", "b", "c"]])
-
-
 def test_words_that_share_half_a_key_are_told_apart():
     half = b"12345678"
     keys = word_vectors.hash_word(b"a")[:8] + half + word_vectors.hash_word(b"a")
     found = word_vectors.collect_vectors("", np.zeros((2, 1), np.float32), keys)
     assert found.find(["a"]).tolist() == [1]
-
-
-def test_a_word_that_is_not_utf8_is_kept_and_never_asked_for(tmp_path):
-    content = b"2 1\n\xe7\xff " + struct.pack("<f", 1) + b"b " + struct.pack("<f", 2)
-    assert _converted(content, tmp_path).find(["b", "\ufffd"]).tolist() == [1, -1]
 
 
 SHORT = _binary(WORDS, NUMBERS, "")

@@ -1,1 +1,0 @@
-"""Commands that change and delete what the service keeps."""

@@ -1,1 +1,0 @@
-"""prescore list, captions, tokens, compare: what evaluations have."""

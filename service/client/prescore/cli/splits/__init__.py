@@ -1,1 +1,0 @@
-"""prescore leaderboard, correlations, health, probes, learned: what is known of a split."""

@@ -1,0 +1,121 @@
+"""Records of tests: empty ones, parts of a service on them, and rows that are entered by hand."""
+
+import atexit
+import base64
+import functools
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import cast
+
+import sqlalchemy as sa
+
+from service.contract import results
+from service.contract.assets import AssetFolders
+from service.contract.formats.bundles.files import ContentDigests
+from service.contract.metrics import draws as packing
+from service.engine import database, leases, summaries
+from service.engine.blobs import Blobs
+from service.engine.leases import Lease
+from service.engine.records import Records
+from service.engine.service_parts import ServiceParts
+from service.engine.tables import runs
+from service.engine.task_queue import InProcessQueue
+from service.runs import board_entries
+from service.stored import dataset_versions
+
+NOWHERE = Path("/nowhere")
+NO_BLOBS = cast("Blobs", object())  # every use fails; a store would create its folder
+REVISION = "9998"  # of `add_revision`
+_MIGRATION = '''"""a column more"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{revision}"
+down_revision = "{last}"
+
+
+def upgrade():
+    op.add_column("runs", sa.Column("added_later", sa.Text))
+'''
+
+
+@functools.cache
+def _model() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="prescore-record-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
+    database.migrate_database(engine)
+    engine.dispose()
+    return folder / "record.sqlite"
+
+
+def open_empty_record(folder: Path) -> sa.Engine:
+    """An engine on `record.sqlite` in `folder`. Where there is none, it becomes a copy of an empty
+    one: to make its tables takes longer than most tests do.
+    """
+    path = folder / "record.sqlite"
+    if not path.exists():
+        shutil.copyfile(_model(), path)
+    return database.open_database(f"sqlite:///{path}")
+
+
+def add_revision(folder: Path, last: str, monkeypatch) -> None:
+    """From now on, this version's record has a column more than that of the revision `last`."""
+    shutil.copytree(database._MIGRATIONS, folder)
+    text = _MIGRATION.format(revision=REVISION, last=last)
+    (folder / "versions" / f"{REVISION}_a_column_more.py").write_text(text, "utf-8")
+    monkeypatch.setattr(database, "_MIGRATIONS", folder)
+
+
+def take_task(records: Records, key: str, worker: str) -> Lease | None:
+    """An attempt at a certain task: workers take the one whose turn it is."""
+    with records.transaction() as connection:
+        return leases.begin_attempt(records, connection, key, worker)
+
+
+def add_version(records, name, digest, facts, captions=None):
+    """Add a version of a dataset, which has no bundle; its captions have the digest of its bundle,
+    or that of `captions`.
+    """
+    return dataset_versions.add_dataset_version(
+        records, name, digest, facts, ContentDigests(digest, captions or digest)
+    )
+
+
+def parts_on(records: Records, blobs: Blobs | None = None) -> ServiceParts:
+    """Parts for tests of rules: tasks are queued but never performed."""
+    nobody = InProcessQueue(lambda key: None)
+    return ServiceParts(records, blobs or NO_BLOBS, nobody, AssetFolders(NOWHERE))
+
+
+def on_split(pinned) -> dict[str, object]:
+    """The columns of `runs` that name the split."""
+    return {
+        "dataset_name": pinned.name,
+        "dataset_version": pinned.version,
+        "dataset_digest": pinned.digest,
+        "dataset_captions": pinned.captions,
+        "split": pinned.split,
+    }
+
+
+def enter_scores(connection, identity, scores, signature, draws=None) -> None:
+    """Scores (value, low, high) by metric, as the end of an evaluation enters them; `draws`: of
+    resamples, by metric.
+    """
+    packed = {
+        metric: base64.b64encode(packing.pack_draws(each)).decode()
+        for metric, each in (draws or {}).items()
+    }
+    summaries.store_draws(connection, f"key of {identity}", {"draws": packed})
+    run = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
+    shown = {
+        metric: results.build_score(metric, value, signature, None if low is None else (low, high))
+        for metric, (value, low, high) in scores.items()
+    }
+    partial = json.loads(run.request).get("subset", False)
+    named = summaries.find_draws(connection, [f"key of {identity}"])
+    board_entries.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)

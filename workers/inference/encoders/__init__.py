@@ -1,1 +1,0 @@
-"""Encoders: from pictures to features, by a network of a registered file."""
