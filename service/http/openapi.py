@@ -29,11 +29,11 @@ _TAGS: Mapping[str, str] = {
     "learned": "Metrics that are trained here.",
     "studies": "How pre-gen scores correlate with post-gen scores.",
     "metrics": "The metrics, their definitions, and whether they can be computed here.",
-    "keys": "Who asks, and what they may.",
+    "keys": "Keys, their scopes and limits.",
     "webhooks": "URLs that are told of a team's runs.",
-    "queues": "What waits to be computed, and who works.",
-    "limits": "How much requests, files and connections may hold.",
-    "audit": "Who changed what, and when.",
+    "queues": "Queues of tasks, and workers.",
+    "limits": "Limits of requests, files and connections.",
+    "audit": "Audit trail of changes.",
     HEALTH: "For load balancers and Prometheus.",
 }
 _TEXT = {"type": "string"}

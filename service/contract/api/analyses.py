@@ -108,13 +108,14 @@ class StudyRequest(StrictModel):
     dataset: DatasetReference
     idf: StudyIdf = Field(
         default="dataset",
-        description="Where CIDEr counts document frequencies: in the split, or in each stratum.",
+        description="Images in which CIDEr counts document frequencies: of the split, or of a "
+        "stratum.",
     )
     limit: Whole = Field(
         default=20,
         ge=0,
         le=1000,
-        description="How many pre-gen metrics to show for each post-gen metric, besides the "
+        description="Number of pre-gen metrics to show for each post-gen metric, besides the "
         "headline ones.",
     )
     deadline: Deadline = 3600

@@ -23,7 +23,7 @@ class RunChange(StrictModel):
     """Fields of a run to change; those left out stay as they are."""
 
     note: Note | None = Field(
-        default=None, description="What people should know about this run; null removes it."
+        default=None, description="Note for readers of this run; null removes it."
     )
 
 
@@ -44,7 +44,7 @@ class EvaluationChange(RunChange):
 class DatasetChange(StrictModel):
     """Changes that a version of a dataset allows."""
 
-    pictures_shown: bool = Field(description="Whether its pictures may be looked at.")
+    pictures_shown: bool = Field(description="True if its pictures may be seen.")
 
 
 class JobKeyRequest(StrictModel):

@@ -41,7 +41,7 @@ class DecodingInput(StrictModel):
     )
     max_words: Whole = Field(default=50, ge=1, le=1000)
     unk: bool = Field(
-        default=False, description="Whether captions may contain the unknown word UNK."
+        default=False, description="True if captions may contain the unknown word UNK."
     )
     length_power: float = Field(
         default=0.0,
@@ -61,12 +61,12 @@ class TokensInput(StrictModel):
         ge=1,
         le=limits.TOP_WORDS,
         exclude_if=equals_default(1),
-        description="How many of the most probable words are kept.",
+        description="Number of the most probable words that are kept.",
     )
     entropy: bool = Field(
         default=False,
         exclude_if=equals_default(usual=False),
-        description="Whether the entropy of the model's next word is kept.",
+        description="True if the entropy of the model's next word is kept.",
     )
 
 
@@ -132,7 +132,7 @@ class EvaluationRequest(StrictModel):
     units: Literal["words", "pieces"] = Field(
         default="words",
         exclude_if=equals_default("words"),
-        description="What pre-gen scores are made of where the tokens of columns, or of a "
+        description="Units of pre-gen scores where the tokens of columns, or of a "
         "checkpoint, are pieces of words. The signature says which.",
     )
     dataset: DatasetReference
@@ -154,9 +154,9 @@ class EvaluationRequest(StrictModel):
     tokens: TokensInput | None = Field(
         default=None,
         exclude_if=equals_default(None),
-        description="What `/v1/evaluations/{id}/tokens/{image}` shows of each reference token in "
-        "addition; it needs a checkpoint. It is computed by a task of its own, `tokens`, on which "
-        "no score depends.",
+        description="Details that `/v1/evaluations/{id}/tokens/{image}` shows of each reference "
+        "token in addition; it needs a checkpoint. It is computed by a task of its own, `tokens`, "
+        "on which no score depends.",
         examples=[{"top": 5, "entropy": True}],
     )
     postgen: Many[ScoreName] = Field(

@@ -184,7 +184,8 @@ def get_correlations(
     idf: Annotated[
         StudyIdf,
         Query(
-            description="Where CIDEr counts document frequencies: in the split, or in each stratum."
+            description="Images in which CIDEr counts document frequencies: of the split, or of a "
+            "stratum."
         ),
     ] = "dataset",
     limit: Annotated[

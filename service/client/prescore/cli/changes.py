@@ -73,7 +73,9 @@ def audit(
     of: Annotated[
         str | None, typer.Option("--of", help="Only changes of this run, upload or NAME@VERSION.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, the latest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of rows, the latest first.")
+    ] = 50,
     as_json: options.AsJson = False,
     connection: options.Connection,
 ) -> None:

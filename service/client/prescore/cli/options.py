@@ -86,7 +86,7 @@ LabelFilter = Annotated[
 ]
 MostRuns = Annotated[int, typer.Option(min=1, help="Show at most this many runs.")]
 WordTokenizer = Annotated[
-    Tokenizer | None, typer.Option(help="How captions and references are split into words.")
+    Tokenizer | None, typer.Option(help="Tokenizer of captions and references.")
 ]
 Subset = Annotated[bool, typer.Option("--subset", help="Accept captions for a part of the split.")]
 Table = Annotated[Path | None, file_to_write("Write the table to a CSV file too.", "--csv")]
@@ -138,7 +138,7 @@ class OutputOptions:
         str | None,
         typer.Option(
             metavar="FILE|DIGEST",
-            help="What prescore.Recorder wrote of a model that no service can run, in the place of "
+            help="File of prescore.Recorder for a model that no service can run, in the place of "
             "a checkpoint; or the sha256:... of columns that the service has.",
         ),
     ] = None

@@ -194,7 +194,7 @@ class Problem(Answer):
         description="The kind of error, for programs; it does not change.",
         examples=["not_found"],
     )
-    detail: str = Field(default_factory=str, description="What was expected and what was found.")
+    detail: str = Field(default_factory=str, description="Expected and found values.")
     request_id: str = Field(
         default_factory=str, description="The request's id in the service's log."
     )

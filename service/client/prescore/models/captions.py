@@ -48,7 +48,7 @@ class Token(Answer):
         description="The natural logarithm of the model's probability of this word; null where the "
         "probability is 0."
     )
-    rank: int = Field(description="How many words have a higher probability.")
+    rank: int = Field(description="Number of words with a higher probability.")
     top: str | None = Field(
         description="The word with the highest probability; null where brought columns have none."
     )
@@ -89,8 +89,7 @@ class ScoreDistribution(Answer):
 
 class CaptionPage(PageOf[Caption]):
     matching: int | None = Field(
-        description="How many captions there are on all pages; null without `sort`, `search` and "
-        "`image`."
+        description="Number of captions on all pages; null without `sort`, `search` and `image`."
     )
     distribution: ScoreDistribution | None = Field(
         description="On the first page, with `sort`: the scores of all captions that `search` and "

@@ -71,11 +71,11 @@ class Checkpoint(Linked, needs=("digest",)):
     architecture: str = Field(examples=["merge"])
     plugin: Plugin | None = Field(description="null: Prescore itself opens it.")
     inputs: Annotated[Literal["features", "grid", "regions", "pixels"], OpenEnum()] = Field(
-        description="What it takes of an image: one vector of features, those of a grid's places, "
+        description="Input for an image: one vector of features, those of a grid's places, "
         "those of regions, or the picture itself."
     )
     units: Annotated[Literal["words", "pieces"], OpenEnum()] = Field(
-        description="What its tokens are."
+        description="Kind of its tokens."
     )
     config: CheckpointConfig | None = Field(
         description="null until it is converted, and of other formats."
@@ -83,7 +83,7 @@ class Checkpoint(Linked, needs=("digest",)):
     parameters: int | None = Field(description="null until it is converted.")
     vocabulary_size: int
     encoder: Encoder | None = Field(description="null: it has one of its own.")
-    cached: TupleOf[Cached] = Field(description="What is computed already, by splits.")
+    cached: TupleOf[Cached] = Field(description="Results that are computed already, by split.")
     created_at: Timestamp
 
     def place(self) -> str:
@@ -102,18 +102,18 @@ class Columns(Linked, needs=("digest",)):
     references: int
     tokens: int = Field(description="Of all references, END included.")
     tokenizer: str = Field(
-        description="How references became tokens, or words where the tokens are pieces of these; "
-        "scores of another one are not compared."
+        description="Tokenizer of references: it makes tokens, or words where the tokens are "
+        "pieces of these; scores of another one are not compared."
     )
     words: int | None = Field(
-        description="How many words the tokens make; null where the file tells of no pieces."
+        description="Number of words that the tokens make; null where the file tells of no pieces."
     )
     pieces: str | None = Field(
         description="The tokenizer by which the tokens are pieces of words; null: they are not."
     )
-    model: str = Field(description="What was scored, in the words of who brought them.")
+    model: str = Field(description="Name of the scored model, as its owner wrote it.")
     vocabulary_size: int | None = Field(description="null where the file has no vocabulary.")
-    top: int = Field(description="How many of the most probable tokens there are at each token.")
+    top: int = Field(description="Number of the most probable tokens at each token.")
     entropy: bool
     created_at: Timestamp
 

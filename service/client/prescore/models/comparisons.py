@@ -22,8 +22,8 @@ class Compared(Answer, needs=("a", "b")):
         "in it exactly where p is below .05. null also with five images or fewer."
     )
     p: float | None = Field(
-        description="How often chance alone makes a difference this large, in either direction: by "
-        "exchanging at random the two captions of an image."
+        description="Probability that chance alone makes a difference this large, in either "
+        "direction: by exchanging at random the two captions of an image."
     )
     minimum_detectable: float | None = Field(
         description="The smallest difference that these images would show (p < .05) in 80 of 100 "

@@ -57,7 +57,7 @@ class Dataset(Linked, needs=("name", "version")):
         "and the service has the checkpoint's encoder."
     )
     pictures_shown: bool = Field(
-        description="Whether small forms of its pictures may be looked at, by everybody who "
+        description="True if thumbnails of its pictures may be seen, by everybody who "
         "reaches this service. PATCH changes it; the version stays the same."
     )
     created_at: Timestamp
@@ -93,7 +93,7 @@ class References(Brief, needs=("dataset", "image")):
     )
     after: str | None = Field(description="The next image of the split; null: it is the last.")
     has_picture: bool = Field(
-        description="Whether its picture may be looked at: its dataset's pictures are shown, and "
+        description="True if its picture may be seen: its dataset's pictures are shown, and "
         "this one is there. Where only some images have one, it is true until the service has "
         "looked which."
     )

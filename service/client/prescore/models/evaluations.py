@@ -43,7 +43,7 @@ class Gate(Answer, needs=("gate",)):
     verdict: _Verdict | None
     detail: str | None
     no_baseline: bool = Field(
-        description="Whether nothing has been scored yet that could be its baseline, as on a first "
+        description="True if nothing has been scored yet that could be its baseline, as on a first "
         "run: the gate is then `not_comparable`, unless `if_no_baseline` says otherwise. A run "
         "found by a label or as the best has succeeded, and its gates have passed or it has none. "
         "False where another version of the dataset has a baseline, where a run with the label has "
@@ -51,7 +51,7 @@ class Gate(Answer, needs=("gate",)):
         "not have it itself."
     )
     baseline_failed: bool = Field(
-        description="Whether the evaluation that is its baseline failed its own gates, which is "
+        description="True if the evaluation that is its baseline failed its own gates, which is "
         "possible where `baseline` is its id."
     )
     scores: dict[str, GateScore]
@@ -72,8 +72,8 @@ class ForecastCard(Answer):
     )
     predictor: str = Field(description="The pre-gen metric with the least error.")
     fit: Annotated[Literal["line", "monotone"], OpenEnum()] = Field(
-        description="How the metric is fitted to the predictor, whose sign is changed where it is "
-        "a perplexity."
+        description="Function that fits the metric to the predictor, whose sign is changed where "
+        "it is a perplexity."
     )
     range: tuple[float | None, float | None] = Field(
         description="The predictor's lowest and highest value in these evaluations; null: infinite."
@@ -124,8 +124,8 @@ class Estimate(Answer):
 
     value: float
     interval: tuple[float, float] | None = Field(
-        description="Where the score of all captions will lie, with 95 % for all looks together; "
-        "null while there are fewer than 100 captions."
+        description="Interval in which the score of all captions will lie, with 95 % for all looks "
+        "together; null while there are fewer than 100 captions."
     )
     images: int = Field(description="Images whose captions are decoded.")
     of: int
@@ -186,7 +186,7 @@ class Evaluation(Run):
 class LabelValue(Answer, needs=("value",)):
     value: str
     evaluations: int = Field(description=f"Of the latest {LABELLED:,}, those with this label.")
-    latest: Timestamp = Field(description="When the latest of them was submitted.")
+    latest: Timestamp = Field(description="Time at which the latest of them was submitted.")
 
 
 class Label(Brief, needs=("name",)):

@@ -46,16 +46,16 @@ class Me(Brief, needs=("team", "scope")):
     """Team, key, scope and limits of the caller."""
 
     team: str = Field(description="The team whose runs and uploads are shown.")
-    scope: ScopeName = Field(
-        description="What the key allows; each scope includes those before it."
-    )
+    scope: ScopeName = Field(description="Scope of the key; each scope includes those before it.")
     key: str | None = Field(description="The key's id; null: the service is open.")
-    name: str | None = Field(description="What the key is called; null: the service is open.")
-    expires_at: Timestamp | None = Field(description="When the key ends; null: never.")
+    name: str | None = Field(description="Name of the key; null: the service is open.")
+    expires_at: Timestamp | None = Field(description="Time at which the key expires; null: never.")
     protected_labels: TupleOf[str] = Field(
         description="Labels NAME=VALUE that need the scope `publish`."
     )
-    limits: TupleOf[Limit] = Field(description="What is not named here has no limit of its own.")
+    limits: TupleOf[Limit] = Field(
+        description="Limits by name; other things have no limit of their own."
+    )
 
     def facts(self) -> tuple[object, ...]:
         return self.team, self.scope, self.name or ""
@@ -65,15 +65,17 @@ class Key(Brief, needs=("id",)):
     """A key of the team, without its text."""
 
     id: str
-    name: str = Field(description="What it is called; empty where it has no name.")
+    name: str = Field(description="Name; empty where it has none.")
     scope: ScopeName
     subject: str | None = Field(
         description="The CI job that it was made for; null: it is no job's."
     )
     created_at: Timestamp
-    expires_at: Timestamp | None = Field(description="When it ends; null: never.")
-    revoked_at: Timestamp | None = Field(description="When it was revoked; null: it was not.")
-    used_at: Timestamp | None = Field(description="When it was last used, to a minute.")
+    expires_at: Timestamp | None = Field(description="Time at which it expires; null: never.")
+    revoked_at: Timestamp | None = Field(
+        description="Time at which it was revoked; null: it was not."
+    )
+    used_at: Timestamp | None = Field(description="Time of its last use, to a minute.")
 
     def facts(self) -> tuple[object, ...]:
         return self.id, self.name, self.scope
@@ -87,7 +89,7 @@ class JobKey(Answer, needs=("key",)):
     """A key for one CI job."""
 
     key: str = Field(repr=False, description="The key; nobody can see it again.")
-    expires_at: Moment = Field(description="When the key ends.")
+    expires_at: Moment = Field(description="Time at which the key expires.")
     scopes: TupleOf[ScopeName] = Field(description="All that it allows.")
     team: str = Field(description="The team whose runs and uploads it shows.")
     labels: dict[str, str] = Field(
@@ -104,13 +106,13 @@ class Change(Brief, needs=("action", "object")):
     key: str | None = Field(
         description="The id of the key that asked; null: nobody needs a key, or the service did it."
     )
-    address: str = Field(description="Where the request came from; empty: the service did it.")
+    address: str = Field(description="Address of the request; empty: the service did it.")
     action: Annotated[ChangeAction, OpenEnum()]
     object: str = Field(
-        description="What was changed: a run's id, a digest, `name@version` of a dataset, the id "
+        description="Changed object: a run's id, a digest, `name@version` of a dataset, the id "
         "of a key."
     )
-    detail: dict[str, Any] = Field(description="What else there is to say, by the action.")
+    detail: dict[str, Any] = Field(description="Further details, by action.")
 
     def facts(self) -> tuple[Any, ...]:
         return self.action, self.object, self.key or self.address

@@ -43,7 +43,7 @@ class Standing(Scored, needs=("rank",)):
     )
     tied: bool
     ranked_by: Annotated[Literal["test", "intervals"], OpenEnum()] = Field(
-        description="How it was held against the best one of the rank above, or of its own: by a "
+        description="Comparison with the best one of the rank above, or of its own: by a "
         "paired test on the same images, or by whether intervals overlap, where one of the two has "
         "no draws: it was computed before there were any, the metric is no sum over images, or "
         "1,000 or more are above it."
@@ -63,7 +63,7 @@ class BoardHead(Answer, needs=("dataset", "metric")):
         description="The signature of all listed scores; null where there are none."
     )
     others: dict[str, int] = Field(
-        description="How many evaluations are left out, by their signature."
+        description="Number of evaluations that are left out, by signature."
     )
     beside: dict[str, str | None] = Field(
         description="The other `metrics` that were asked for, each with the signature of its "

@@ -15,7 +15,7 @@ class ModelTraining(Answer):
     images: int
     captions: int
     captioners: dict[str, int | str] = Field(
-        description="How many images each captioner was trained on, where that is known."
+        description="Number of images that each captioner was trained on, where it is known."
     )
     frequencies: dict[str, Any] = Field(
         description="The images that the document frequencies are counted in."
@@ -72,7 +72,7 @@ class LearnedJudgements(Answer):
 class AccordTraining(Answer):
     """The data that a model of accord was learned from."""
 
-    images: int = Field(description="Whose captions gave the words.")
+    images: int = Field(description="Number of images whose captions gave the words.")
     contrasts: dict[str, int] = Field(description="By kind, how many were learned from.")
     judged: LearnedJudgements | None
     inputs: dict[str, str] = Field(description="Digests of the files.")
@@ -84,7 +84,7 @@ class AccordCard(Answer, needs=("weights",)):
     objective: str = Field(description="`contrast` or `judged`.")
     weights: dict[str, float] = Field(description="Of each feature; none is negative.")
     tokenizer: str
-    stems: str = Field(description="How words are compared: `english` stems, or as `written`.")
+    stems: str = Field(description="Comparison of words: by `english` stems, or as `written`.")
     training: AccordTraining
     right: dict[str, float] = Field(
         description="By kind, the share of the contrasts learned from that the model puts right."

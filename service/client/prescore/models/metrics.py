@@ -40,7 +40,7 @@ class Score(Brief, needs=("value",)):
     interval: tuple[float, float] | None = Field(
         description="95 %, by bootstrap over images; null where none is known."
     )
-    signature: str = Field(description="How it was computed.")
+    signature: str = Field(description="Recipe by which it was computed.")
 
     def facts(self) -> tuple[object, ...]:
         low, high = self.interval or (None, None)
@@ -71,7 +71,7 @@ class MetricHealth(Answer):
         "metrics that are better the lower they are."
     )
     rare_of_human: float | None = Field(
-        description="How far the score drops when words that training captions hold fewer than 30 "
+        description="Drop of the score when words that training captions hold fewer than 30 "
         "times are replaced in the first references, as a share of `human`: near 0, the metric "
         "does not see rare words. null where the first references hold no such word, or there is "
         "no training split: `note` or `reason` of the rows of the probe `rare` say so; and for "

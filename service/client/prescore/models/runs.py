@@ -74,7 +74,7 @@ class Run(Linked, needs=("id", "status", "dataset")):
 
     id: Id
     status: _RunStatus
-    note: str | None = Field(description="What somebody has noted about it.")
+    note: str | None = Field(description="Note about the run.")
     if TYPE_CHECKING:  # each kind of run has them, in the order of its answer
         dataset: DatasetPinned
         tasks: TupleOf[RunTask]

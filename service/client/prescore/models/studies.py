@@ -33,7 +33,7 @@ class Correlation(Answer, needs=("place", "metric")):
         "`spearman` is as far from 0. Of more models it is the usual approximation, which is too "
         "small for few. null for fewer than 5 models."
     )
-    models: int = Field(description="How many models `spearman` is computed over.")
+    models: int = Field(description="Number of models over which `spearman` is computed.")
 
 
 class Correlated(Answer):
@@ -64,7 +64,7 @@ class LeftOut(Answer, needs=("evaluation",)):
 class Study(Brief):
     """The result of a study."""
 
-    idf: _StudyIdf = Field(description="Where CIDEr counts document frequencies.")
+    idf: _StudyIdf = Field(description="Images in which CIDEr counts document frequencies.")
     evaluations: TupleOf[EvaluationId] = Field(
         description="One evaluation of each model, the latest first."
     )

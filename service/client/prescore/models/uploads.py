@@ -37,10 +37,10 @@ class Upload(Answer, needs=("id", "kind")):
     staged: int = Field(description="Bytes in parts that the client has sent to the store itself.")
     complete: bool = Field(description="All bytes are there.")
     active: bool = Field(description="A request sends bytes of it just now.")
-    location: str | None = Field(description="What it became; null until that is stored.")
+    location: str | None = Field(description="Path of the stored object; null until it is stored.")
     problem: UploadProblem | None = Field(description="Why it was refused; null unless it was.")
     created_at: Timestamp
-    expires_at: Timestamp = Field(description="When it is deleted if no more bytes come.")
+    expires_at: Timestamp = Field(description="Time at which it is deleted if no more bytes come.")
 
 
 class UploadPage(PageOf[Upload]):
@@ -53,14 +53,14 @@ class UploadPart(Answer):
     number: int = Field(description="From 1 on.")
     offset: Annotated[int, _not_below(0)] = Field(description="Its first byte in the file.")
     bytes: Annotated[int, _not_below(1)] = Field(
-        description="How many the store takes at this URL: exactly these."
+        description="Number of bytes that the store takes at this URL: exactly these."
     )
     url: str = Field(
         repr=False,
         description="PUT the bytes here, without the service's key: whoever has the URL may.",
         examples=["https://s3.example.org/bucket/staged/up_…?partNumber=1&X-Amz-Signature=…"],
     )
-    expires_at: Timestamp = Field(description="When the URL holds no more: ask again.")
+    expires_at: Timestamp = Field(description="Time at which the URL expires: ask again.")
 
 
 class UploadParts(Answer, needs=("complete",)):

@@ -42,7 +42,7 @@ class Webhook(Brief, needs=("id",)):
     waiting: int = Field(description="Deliveries that have not arrived yet.")
     lost: int = Field(description="Deliveries that were given up, or were too many.")
     errors: TupleOf[WebhookError] = Field(description="The last ones, the latest first.")
-    delivered_at: Timestamp | None = Field(description="When the last delivery arrived.")
+    delivered_at: Timestamp | None = Field(description="Time at which the last delivery arrived.")
     created_at: Timestamp
 
     def facts(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ class Worker(Brief, needs=("name",)):
     role: str = Field(examples=["inference", "metrics"])
     state: Annotated[Literal["busy", "idle"], OpenEnum()]
     since: Timestamp = Field(
-        description="When a busy one began its task; when an idle one connected to Redis."
+        description="Time at which a busy one began its task, or an idle one connected to Redis."
     )
     task: TaskHeld | None = Field(
         description="null where it is idle, and where no unfinished run of your team waits for "
@@ -68,7 +68,7 @@ class Liveness(Answer):
 
 class Readiness(Liveness):
     workers: dict[str, int] = Field(
-        description="How many workers of each role are there; empty while Redis does not answer."
+        description="Number of workers by role; empty while Redis does not answer."
     )
     findings: TupleOf[str] = Field(
         description="Faults that keep no request from being accepted, such as Redis being away."
