@@ -160,7 +160,7 @@ def _end_early(
     if request is None:
         return
     if any(listener.may_end(connection, request, rows) for listener in _listeners):
-        end_run(connection, identity, "succeeded")
+        _end_unfinished(connection, identity, "succeeded", rows)
         cancellation.cancel_tasks(connection, identity)
 
 
@@ -212,7 +212,15 @@ def _settle(
 
 def end_run(connection: Connection, identity: str, status: RunStatus) -> None:
     """End a run before its tasks, which it then shows as canceled; other runs may need them."""
-    rows = task_statuses(connection, identity)
+    _end_unfinished(connection, identity, status, task_statuses(connection, identity))
+
+
+def _end_unfinished(
+    connection: Connection,
+    identity: str,
+    status: RunStatus,
+    rows: Sequence[MutableMapping[str, Any]],
+) -> None:
     unfinished = [row for row in rows if row["status"] not in tasks.TERMINAL]
     for row in unfinished:
         row["status"] = "canceled"

@@ -28,7 +28,6 @@ _UPLOAD_SECONDS = 24 * 3600
 
 def repair_once(parts: ServiceParts) -> dict[str, int]:
     """One round of repairs; returns the number of each."""
-    evaluation_listener.listen_to_engine()
     records, queue = parts.records, parts.queue
     done = {
         "leases": task_expiry.expire_leases(records),
@@ -50,6 +49,7 @@ def run_janitor(
     parts: ServiceParts, wait: Callable[[float], bool], policy: RetentionPolicy
 ) -> None:
     """Run rounds until `wait(seconds)` returns True. `policy`: what is kept for how long."""
+    evaluation_listener.listen_to_engine()
     collect_at = time.monotonic() + COLLECT_PERIOD
     tell_at = time.monotonic()
     while not wait(PERIOD):
