@@ -30,12 +30,29 @@ _OF_REFERENCES = (
 
 
 @dataclass(frozen=True)
+class ComparedPair:
+    """A comparison: the task whose result is compared with the file of a baseline, for metrics of
+    one family; `pregen` are those on columns.
+    """
+
+    task: str
+    result: str
+    metrics: tuple[str, ...]
+
+    @property
+    def pregen(self) -> list[str]:
+        full = dict.fromkeys(catalogue.find_metric(metric).name for metric in self.metrics)
+        return [*full] if self.task == "columns" else []
+
+
+@dataclass(frozen=True)
 class KnownFacts:
     """Facts on which the plan of an evaluation depends besides its request.
 
     `model`: of a checkpoint; `captions`: the digest of those that were submitted; `history`: of
-    evaluations for a forecast; `baselines`: by metric; `stored`: files of these that are stored;
-    `is_decoded`: the model's captions were decoded before.
+    evaluations for a forecast; `comparisons`: with baselines, by the name of their task;
+    `past_scores`: the stored scores of baselines, by family; `is_decoded`: the model's captions
+    were decoded before.
     """
 
     pinned: PinnedSplit
@@ -44,23 +61,18 @@ class KnownFacts:
     model: CheckpointPlanner | None = None
     captions: str | None = None
     history: str | None = None
-    baselines: Mapping[str, StoredBaseline] = field(default_factory=dict)
-    stored: frozenset[str] = frozenset()
+    comparisons: Mapping[str, ComparedPair] = field(default_factory=dict)
+    past_scores: Mapping[str, str] = field(default_factory=dict)
     is_decoded: bool = False
 
 
 def plan_evaluation(request: EvaluationRequest, known: KnownFacts) -> Plan:
     """Plan the tasks by name: scores, comparisons with baselines, and an estimate for gates."""
     named = dict(_plan_scores(request, known).named)
-    for name, pair in name_comparisons(request.gates, known.baselines, known.stored).items():
+    for name, pair in known.comparisons.items():
         named[name] = planning.plan_comparison(named[pair.task], Blob(pair.result), pair.pregen)
     if request.gates and not known.is_decoded:
-        results = {
-            catalogue.find_metric_task(name): past.result
-            for name, past in known.baselines.items()
-            if past.result in known.stored
-        }
-        estimate = estimates.plan_estimate(named, results)
+        estimate = estimates.plan_estimate(named, known.past_scores)
         if estimate is not None:
             named[ESTIMATE] = estimate
     return Plan(named)
@@ -84,22 +96,6 @@ def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:
         corpus=asks_for_corpus(request),
         history=known.history,
     )
-
-
-@dataclass(frozen=True)
-class ComparedPair:
-    """A comparison: the task whose result is compared with the file of a baseline, for metrics of
-    one family; `pregen` are those on columns.
-    """
-
-    task: str
-    result: str
-    metrics: tuple[str, ...]
-
-    @property
-    def pregen(self) -> list[str]:
-        full = dict.fromkeys(catalogue.find_metric(metric).name for metric in self.metrics)
-        return [*full] if self.task == "columns" else []
 
 
 def name_comparisons(

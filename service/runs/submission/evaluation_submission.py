@@ -60,12 +60,13 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
         known = replace(known, history=history)
     if model is not None:
         known = replace(known, model=_build_planner(request, known, model, encoder))
-    known = _find_baselines(parts, request, known)
+    known, past = _find_baselines(parts, request, known)
+    if request.gates:
+        known = replace(known, is_decoded=_is_decoded(parts, known.model))
     plan = evaluation_plan.plan_evaluation(request, known)
     evaluation_plan.check_plan_seconds(plan, known.sizes)
     with parts.records.reading() as connection:
         health = probes.find_health(connection, pinned)
-    past = known.baselines
     return NewRun(
         evaluations.KIND.new_id(),
         evaluations.KIND.name,
@@ -181,30 +182,36 @@ def _build_planner(
     )
 
 
+def _is_decoded(parts: ServiceParts, model: CheckpointPlanner | None) -> bool:
+    """Tell whether the captions of a model were decoded before."""
+    captions = None if model is None else model.captions
+    return captions is not None and run_store.is_task_done(parts.records, captions.key)
+
+
 def _find_baselines(
     parts: ServiceParts, request: EvaluationRequest, known: KnownFacts
-) -> KnownFacts:
-    """The facts that gates need: the baseline of each metric, with the name of its comparison."""
-    if not request.gates:
-        return known
-    captions = None if known.model is None else known.model.captions
-    is_decoded = captions is not None and run_store.is_task_done(parts.records, captions.key)
-    known = replace(known, is_decoded=is_decoded)
-    if request.baseline is None:
-        return known
+) -> tuple[KnownFacts, Mapping[str, StoredBaseline]]:
+    """The facts of the baselines that gates need, and the baseline of each metric with the name of
+    its comparison.
+    """
+    if request.baseline is None or not request.gates:
+        return known, {}
     some = known.captions if request.subset else None
     images = baselines.find_captioned_images(parts.blobs, some, known.pinned)
     sought = BaselineRequest(request.baseline, known.pinned, images, request.labels)
     past = baselines.find_baselines(parts, sought, gates.list_gate_metrics(request.gates))
     results = {each.result for each in past.values() if each.result is not None}
     stored = frozenset(result for result in results if parts.blobs.has(result))
-    for name, pair in evaluation_plan.name_comparisons(request.gates, past, stored).items():
-        past |= {metric: _compare_by(past[metric], name) for metric in pair.metrics}
-    return replace(known, baselines=past, stored=stored)
-
-
-def _compare_by(past: StoredBaseline, comparison: str) -> StoredBaseline:
-    return past.model_copy(update={"comparison": comparison})
+    comparisons = evaluation_plan.name_comparisons(request.gates, past, stored)
+    scores = {
+        catalogue.find_metric_task(name): each.result
+        for name, each in past.items()
+        if each.result in stored
+    }
+    for name, pair in comparisons.items():
+        for metric in pair.metrics:
+            past[metric] = past[metric].model_copy(update={"comparison": name})
+    return replace(known, comparisons=comparisons, past_scores=scores), past
 
 
 def _choose_sizes(pinned: PinnedSplit, model: UsableCheckpoint | None, speed: float) -> TaskSizes:
