@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from prescore.models.choices import IfNoBaseline, Until
 from prescore.models.comparisons import Compared
 from prescore.models.evaluations import Estimate, Forecast
 from prescore.models.learned import AccordCard, ModelCard
@@ -15,6 +16,7 @@ from prescore.models.metrics import MetricHealth, Score
 from prescore.models.probes import ProbeRow
 from prescore.models.studies import LeftOut, Remaining
 from service.contract.api.evaluations import DecodingInput
+from service.contract.column_options import ColumnOptions
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 
@@ -216,23 +218,21 @@ class MissingForecast(_Frozen):
 
 
 # Fields of a request that decide how scores are computed; others decide which, of what, and when.
-COMPUTED_BY = ("units", "precision", "decoding", "tokenizer", "idf", "bertscore")
+COMPUTED_BY = (*ColumnOptions.model_fields, "decoding", "tokenizer", "idf", "bertscore")
 
 
-class StoredEvaluation(_Frozen):
+class StoredEvaluation(_Frozen, ColumnOptions):
     """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
 
     checkpoint: str | None = None
     columns: str | None = None
-    units: str = "words"
     pregen: Literal["all"] | list[str] | None = None
     postgen: list[str] = []
     gates: list[str] = []
     trust: list[str] = []
-    if_no_baseline: Literal["pass", "fail", "undecided"] = "undecided"
-    until: Literal["done", "verdict"] = "done"
+    if_no_baseline: IfNoBaseline = "undecided"
+    until: Until = "done"
     subset: bool = False
-    precision: str = "fp32"
     decoding: DecodingInput = DecodingInput()
     tokenizer: str = "ptb"
     idf: str = "dataset"

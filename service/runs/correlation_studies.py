@@ -13,6 +13,7 @@ from prescore.models.identifiers import STUDY
 from prescore.models.studies import Correlated, Correlation, LeftOut, Study, StudyIdf, StudyRun
 from service.contract.api.analyses import StudyRequest
 from service.contract.api.field_types import moment
+from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
 from service.contract.metrics.families import find_family_name
@@ -53,7 +54,7 @@ class StudyMaterial:
 @dataclass(frozen=True)
 class _FinishedEvaluation:
     """A finished evaluation: its tasks' results by name, and the signatures of its scores; that of
-    its columns is their precision, or how they were brought.
+    its columns is their options, or how they were brought.
     """
 
     id: str
@@ -123,7 +124,9 @@ def _find_finished(connection: Connection, dataset: PinnedSplit) -> Iterator[_Fi
                 if find_family_name(row["name"]) in STUDIED_FAMILIES
             }
             | {
-                row["name"]: how[_brought(row)] if row["kind"] == _BROUGHT else _precision(row)
+                row["name"]: how[_brought(row)]
+                if row["kind"] == _BROUGHT
+                else _read_options(row).describe()
                 for row in rows
                 if row["name"] == _COLUMNS
             },
@@ -138,7 +141,7 @@ def _has_columns() -> sa.Exists:
 
 def _brought(row: Mapping[str, Any]) -> tuple[str, str]:
     """The digest of columns that were brought, and which units of them are scored."""
-    return json.loads(row["inputs"])[_COLUMNS], json.loads(row["parameters"]).get("units", "words")
+    return json.loads(row["inputs"])[_COLUMNS], _read_options(row).units
 
 
 def _sent_captions(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -159,9 +162,9 @@ def _signature(row: Mapping[str, Any]) -> str:
     )
 
 
-def _precision(row: Mapping[str, Any]) -> str:
-    precision: str = json.loads(row["parameters"]).get("precision", "fp32")
-    return precision
+def _read_options(row: Mapping[str, Any]) -> ColumnOptions:
+    """Read the options of columns from their task's parameters."""
+    return ColumnOptions.model_validate_json(row["parameters"])
 
 
 def _is_whole(each: _FinishedEvaluation, left_out: list[LeftOut]) -> bool:

@@ -6,13 +6,14 @@ cannot change a batch: columns are equal to the last bit however they were shard
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from prescore.models.choices import Precision
 from service.contract.errors import CheckpointMismatch, UnusableCheckpoint
 from service.contract.plan.tasks import BLOCK_IMAGES
 from workers.inference import near_ties
@@ -27,8 +28,6 @@ from workers.progress import Progress, ignore_progress
 
 # Of one chunk of logits; a second chunk is scratch space.
 LOGITS_BYTES = {"cpu": 10_000_000, "cuda": 256_000_000}
-
-Precision = Literal["fp32", "bf16"]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from service.contract import limits
+from service.contract.column_options import ColumnOptions
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import bundles, vocabularies
 from service.contract.metrics import catalogue, signatures, tokenizers
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from workers.inference.vocabulary import EncodedCaptions
 
 _OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have alike
-_OF_COLUMNS = ("precision", "top", "entropy")  # the engine's defaults apply to the others
+_OF_COLUMNS = ("top", "entropy")  # besides the precision
 
 
 def _references_of(request: JobRequest, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
@@ -62,9 +63,10 @@ def compute_prefixes(request: JobRequest, toolbox: Toolbox, progress: Progress) 
     from workers.inference import prefix
     from workers.metrics import pregen
 
+    options = ColumnOptions.model_validate(request.parameters)
     model, inputs, encoded, _ = _references_of(request, toolbox)
     prefixes, lengths = prefix.walk_prefixes(model, inputs, encoded, progress), encoded.lengths
-    units = _units(request, encoded)
+    units = _choose_units(options, encoded)
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
     material = PregenColumns(*pregen.make_columns(prefixes, lengths), encoded.image_offsets)
@@ -72,28 +74,30 @@ def compute_prefixes(request: JobRequest, toolbox: Toolbox, progress: Progress) 
     return _scored(material, pregen.INSTANT, signatures.add_units(how, units))
 
 
-def _units(request: JobRequest, encoded: "EncodedCaptions") -> str | None:
-    """Unit of scores where tokens are pieces of words; None where they are words."""
-    if encoded.word_offsets is None:
-        return None
-    return str(request.parameters.get("units", "words"))
+def _choose_units(options: ColumnOptions, encoded: "EncodedCaptions") -> str | None:
+    """Choose the unit of scores where tokens are pieces of words; None where they are words."""
+    return None if encoded.word_offsets is None else options.units
 
 
 def compute_columns(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:
     from workers.inference import columns as columns_file
     from workers.inference import scoring
 
+    options = ColumnOptions.model_validate(request.parameters)
     asked = {name: request.parameters[name] for name in _OF_COLUMNS if name in request.parameters}
-    options = scoring.ScoringOptions(**asked)
-    metadata = {"precision": options.precision, "checkpoint": request.digests["checkpoint"]}
+    metadata = {
+        **options.model_dump(exclude={"units"}),
+        "checkpoint": request.digests["checkpoint"],
+    }
     if request.parts:
         parts = [columns_file.read_columns(path) for path in request.parts]
         found = columns_file.concatenate_columns([part for part, _ in parts])
         metadata |= {name: told for name, told in parts[0][1].items() if name in _OF_PARTS}
     else:
         model, inputs, encoded, _ = _references_of(request, toolbox)
-        found = scoring.compute_columns(model, inputs, encoded, options, progress)
-        units = _units(request, encoded)
+        how = scoring.ScoringOptions(options.precision, **asked)
+        found = scoring.compute_columns(model, inputs, encoded, how, progress)
+        units = _choose_units(options, encoded)
         if units == "words":
             found = columns_file.merge_word_pieces(found, encoded.word_offsets)
         told = {"units": units, "plugin": checkpoints.sign_plugin(model)}
@@ -105,9 +109,8 @@ def import_columns(request: JobRequest, toolbox: Toolbox, progress: Progress) ->
     """Columns that somebody's own code computed, in the form of our own."""
     from workers.inference import columns as columns_file
 
-    found, metadata = columns_file.read_uploaded_columns(
-        request.inputs["columns"], request.parameters.get("units", "words")
-    )
+    units = ColumnOptions.model_validate(request.parameters).units
+    found, metadata = columns_file.read_uploaded_columns(request.inputs["columns"], units)
     told = {"brought": request.digests["columns"], **metadata}
     return JobResult(lambda path: columns_file.write_columns(path, found, told))
 
@@ -131,7 +134,7 @@ def _of_columns(request: JobRequest, names: Sequence[str]) -> JobResult:
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
         return signatures.sign_brought_columns(metadata["tokenizer"], metadata.get("units"))
-    how = f"columns|{metadata.get('precision', 'fp32')}"
+    how = ColumnOptions.model_validate(metadata).sign()
     how = signatures.add_plugin(how, metadata.get("plugin"))
     return signatures.add_units(how, metadata.get("units"))
 

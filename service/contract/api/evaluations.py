@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from prescore.models.choices import Idf, IfNoBaseline, Precision, Units, Until
 from service.contract import limits
 from service.contract.api.field_types import (
     Baseline,
@@ -129,7 +130,7 @@ class EvaluationRequest(StrictModel):
         description="Log-probabilities and ranks that somebody's own code computed and "
         "`PUT /v1/columns/{digest}` has stored: instead of a checkpoint, with captions or without.",
     )
-    units: Literal["words", "pieces"] = Field(
+    units: Units = Field(
         default="words",
         exclude_if=equals_default("words"),
         description="Units of pre-gen scores where the tokens of columns, or of a "
@@ -143,7 +144,7 @@ class EvaluationRequest(StrictModel):
         description="Pre-gen metrics, which need a checkpoint or columns. By default all, or none "
         "with captions alone.",
     )
-    precision: Literal["fp32", "bf16"] = Field(
+    precision: Precision = Field(
         default="fp32",
         exclude_if=equals_default("fp32"),
         description="Precision of the logits from which pre-gen scores are computed; it needs a "
@@ -173,7 +174,7 @@ class EvaluationRequest(StrictModel):
     )
     decoding: DecodingInput = DecodingInput()
     subset: bool = Field(default=False, description="Allows captions for a part of the split.")
-    idf: Literal["dataset", "subset"] = Field(
+    idf: Idf = Field(
         default="dataset",
         description="The images in which `cider_d` and `cider` count document frequencies: all "
         "images of the split, so that a part's score compares with the whole split's, or only "
@@ -190,13 +191,13 @@ class EvaluationRequest(StrictModel):
         examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
     )
     baseline: Baseline | None = None
-    if_no_baseline: Literal["pass", "fail", "undecided"] = Field(
+    if_no_baseline: IfNoBaseline = Field(
         default="undecided",
         exclude_if=equals_default("undecided"),
         description="The verdict of a gate that has no baseline yet (`no_baseline`), as on the "
         "first run of a branch: `passed`, `failed`, or by default `not_comparable`.",
     )
-    until: Literal["done", "verdict"] = Field(
+    until: Until = Field(
         default="done",
         description="`verdict`: the evaluation may end as soon as every gate is decided.",
     )

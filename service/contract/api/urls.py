@@ -4,10 +4,11 @@ The pattern is less than RFC 3986 allows: what programs read differently is not 
 of them read the same.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, get_args
 
 from pydantic import Field
 
+from prescore.models.choices import WebhookFormat
 from prescore.models.webhooks import WebhookEvent
 from service.contract.api.field_types import Digest
 from service.contract.api.request_parts import StrictModel
@@ -60,7 +61,7 @@ class WebhookRequest(StrictModel):
             "gates has ended.",
         ),
     ] = USUAL_EVENTS
-    format: Literal["standard", "slack"] = Field(
+    format: WebhookFormat = Field(
         default="standard",
         description="`standard`: JSON, signed as [Standard "
         "Webhooks](https://www.standardwebhooks.com) describes. `slack`: one line of text for an "

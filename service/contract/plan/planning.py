@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from prescore.models.studies import StudyIdf
+from service.contract.column_options import USUAL_OPTIONS, ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue, families
 from service.contract.metrics.catalogue import find_metric_task
@@ -75,7 +76,7 @@ class CheckpointPlanner:
     `encoder`: the SHA-256 of the encoder that computes features, if the dataset has none of it.
     Parts are smaller where `sizes` say that they would take long. `verified`: the task that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
-    way. `units`: of scores, where its tokens are pieces. `corpus`: whether `corpus_perplexity` is
+    way. `corpus`: whether `corpus_perplexity` is
     asked for. `history`: the digest of evaluations from which scores are forecast.
     """
 
@@ -86,14 +87,13 @@ class CheckpointPlanner:
     pregen: bool
     wanted: PostgenRequest
     decoding: Mapping[str, Any]
-    precision: str = "fp32"
+    options: ColumnOptions = USUAL_OPTIONS
     tokens: Mapping[str, Any] | None = None
     references: str | None = None
     encoder: str | None = None
     sizes: TaskSizes = prices.USUAL
     verified: Task | None = None
     searches: bool = False
-    units: str = "words"
     corpus: bool = False
     history: str | None = None
 
@@ -103,7 +103,8 @@ class CheckpointPlanner:
         if self._features is not None:
             named["features"] = self._features
         if self.pregen:
-            named["prefix"] = Task("prefix", self._inputs, self._scored)
+            ranked = {"split": self.split, **self.options.for_prefix()}
+            named["prefix"] = Task("prefix", self._inputs, ranked)
             named["columns"] = self._columns
             named |= _plan_pregen(self._columns, corpus=self.corpus, history=self.history)
         if self.tokens is not None:
@@ -148,16 +149,10 @@ class CheckpointPlanner:
         return self._plan_columns({})
 
     def _plan_columns(self, more: Mapping[str, Any]) -> Task:
-        unusual = {} if self.precision == "fp32" else {"precision": self.precision}
-        parameters = {**self._scored, **unusual, **more}
+        parameters = {"split": self.split, **self.options.for_columns(), **more}
         seconds = BLOCK_IMAGES * self.sizes.columns
         size = prices.limit_part_images(COLUMNS_IMAGES, BLOCK_IMAGES, seconds)
         return shard_task("columns", self._inputs, parameters, self.images, BLOCK_IMAGES, size)
-
-    @property
-    def _scored(self) -> dict[str, Any]:
-        units = {} if self.units == "words" else {"units": self.units}
-        return {"split": self.split, **units}
 
     @cached_property
     def _features(self) -> Task | None:
@@ -214,15 +209,14 @@ def plan_brought_columns(
     captions: Plan | None,
     *,
     pregen: bool,
-    units: str = "words",
+    options: ColumnOptions = USUAL_OPTIONS,
     corpus: bool = False,
     history: str | None = None,
 ) -> Plan:
     """Pre-gen scores of columns that somebody's own code computed, then the scores of captions, if
     there are some.
     """
-    unusual = {} if units == "words" else {"units": units}
-    named = {"columns": Task("brought", {"columns": Blob(columns)}, unusual)}
+    named = {"columns": Task("brought", {"columns": Blob(columns)}, options.for_columns())}
     if pregen:
         named |= _plan_pregen(named["columns"], corpus=corpus, history=history)
     return Plan({**named, **(captions.named if captions is not None else {})})

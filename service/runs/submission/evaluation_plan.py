@@ -7,6 +7,7 @@ from typing import Any
 
 from service.contract import limits
 from service.contract.api.evaluations import EvaluationRequest
+from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.gates import gates
 from service.contract.gates.gates import NoDropGate
@@ -92,7 +93,7 @@ def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:
         request.columns,
         captions,
         pregen=asks_for_pregen(request),
-        units=request.units,
+        options=ColumnOptions.model_validate(request),
         corpus=asks_for_corpus(request),
         history=known.history,
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from service.contract.api.evaluations import DecodingInput, EvaluationRequest
+from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.formats import outputs
 from service.contract.gates import gates
@@ -169,14 +170,13 @@ def _build_planner(
         pregen=evaluation_plan.asks_for_pregen(request),
         wanted=known.wanted,
         decoding=choose_search(request.decoding, model),
-        precision=request.precision,
+        options=ColumnOptions.model_validate(request),
         tokens=None if request.tokens is None else request.tokens.model_dump(),
         references=pinned.captions,
         encoder=encoder,
         sizes=known.sizes,
         verified=model.verified,
         searches=OWN_SEARCH in model.description,
-        units=request.units,
         corpus=evaluation_plan.asks_for_corpus(request),
         history=known.history,
     )

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from helpers import stored_records
 from service.contract.api.analyses import StudyRequest
 from service.contract.assets import AssetFolders
+from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.postgen import PostgenRequest
@@ -64,7 +65,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         pregen=facts.get("pregen", True),
         wanted=PostgenRequest(families, "ptb", models=facts.get("models", {})),
         decoding=DECODING,
-        precision=facts.get("precision", "fp32"),
+        options=ColumnOptions(**facts.get("options", {})),
     ).plan()
     brought = facts.get("brought")  # description and units
     if brought is not None:
@@ -74,7 +75,10 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
             _digest(f"captions {name}"), pinned.digest, pinned.split, pinned.images, wanted
         )
         plan = planning.plan_brought_columns(
-            _digest(f"columns {name}"), captions, pregen=True, units=brought[1]
+            _digest(f"columns {name}"),
+            captions,
+            pregen=True,
+            options=ColumnOptions(units=brought[1]),
         )
     run = NewRun(
         f"ev_{name}",
@@ -310,16 +314,20 @@ def test_scores_of_another_signature_are_left_out(parts):
     assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
 
 
-def test_columns_of_another_precision_are_left_out(parts):
+@pytest.mark.parametrize(
+    ("options", "described"),
+    [({"precision": "bf16"}, "bf16"), ({"units": "pieces"}, "fp32, pieces")],
+)
+def test_columns_that_were_computed_with_other_options_are_left_out(parts, options, described):
     for name in ("a", "b", "c"):
         _finish(parts.records, name)
-    _finish(parts.records, "half", precision="bf16")
+    _finish(parts.records, "other", options=options)
     _ask(parts)
     kept = _kept(parts.records)
     assert kept["evaluations"] == ["ev_c", "ev_b", "ev_a"]
     (left,) = kept["left_out"]
-    assert (left["evaluation"], left["metric"]) == ("ev_half", None)
-    assert left["reason"] == "its columns are of bf16, most are of fp32"
+    assert (left["evaluation"], left["metric"]) == ("ev_other", None)
+    assert left["reason"] == f"its columns are of {described}, most are of fp32"
 
 
 OWN = {"tokenizer": "own"}

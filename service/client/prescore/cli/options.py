@@ -12,7 +12,7 @@ import typer
 
 from prescore import exit_codes, plain_text
 from prescore.client import DEFAULT_URL, PATIENCE_SECONDS
-from prescore.models import Idf, IfNoBaseline, Precision, Tokenizer, Units, Until
+from prescore.models.choices import Idf, IfNoBaseline, Precision, Tokenizer, Units, Until
 
 
 def file_to_write(help: str, *flags: str, metavar: str | None = "F") -> Any:  # noqa: A002

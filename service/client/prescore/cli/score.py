@@ -21,7 +21,8 @@ from prescore.cli.suggestions import GivenNames
 from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.files import captions
-from prescore.models import Evaluation, Idf, RunTask
+from prescore.models import Evaluation, RunTask
+from prescore.models.choices import Idf
 from prescore.plain_text import format_count, quoted
 
 _INCOMPLETE = 3  # a metric has no score

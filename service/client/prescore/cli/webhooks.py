@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from prescore.cli import console, options, text
-from prescore.models import Webhook, WebhookFormat, WebhookSecret
+from prescore.models import Webhook, WebhookSecret
+from prescore.models.choices import WebhookFormat
 
 webhooks = typer.Typer(
     help="Let a URL be told when runs have ended: make webhooks, look at them, test and delete.",
@@ -56,7 +57,7 @@ def create(
         prescore webhooks create https://hooks.example.com/prescore > secret.txt
         prescore webhooks create - --format slack --events verdict.failed < url.txt
     """
-    url = _read_url(target, is_secret=format is WebhookFormat.SLACK)
+    url = _read_url(target, is_secret=format == "slack")
     with console.connect_client(connection) as client:
         webhook = client.make_webhook(url, events=console.split_names(events), format=format)
     _print_secret(webhook, as_json=as_json)

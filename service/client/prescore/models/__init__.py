@@ -3,15 +3,6 @@
 from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
 from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
-from prescore.models.choices import (
-    Idf,
-    IfNoBaseline,
-    Precision,
-    Tokenizer,
-    Units,
-    Until,
-    WebhookFormat,
-)
 from prescore.models.comparisons import Compared, Comparison, ImageCompared, Moved
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
@@ -76,8 +67,6 @@ __all__ = [
     "Gate",
     "GateScore",
     "Id",
-    "Idf",
-    "IfNoBaseline",
     "ImageCompared",
     "Key",
     "Label",
@@ -95,7 +84,6 @@ __all__ = [
     "Oddity",
     "Pinned",
     "Plugin",
-    "Precision",
     "PregenScores",
     "ProbeRow",
     "Probes",
@@ -117,14 +105,10 @@ __all__ = [
     "TaskHeld",
     "Token",
     "TokenizedCaption",
-    "Tokenizer",
     "Tokens",
     "TopWord",
-    "Units",
-    "Until",
     "Webhook",
     "WebhookError",
-    "WebhookFormat",
     "WebhookSecret",
     "Worker",
 ]

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from prescore.models.base import Answer, Linked, OpenEnum, RunProblem, TupleOf
+from prescore.models.choices import Units
 from prescore.models.datasets import Encoder
 from prescore.models.identifiers import OwnDigest, Timestamp
 
@@ -74,9 +75,7 @@ class Checkpoint(Linked, needs=("digest",)):
         description="Input for an image: one vector of features, those of a grid's places, "
         "those of regions, or the picture itself."
     )
-    units: Annotated[Literal["words", "pieces"], OpenEnum()] = Field(
-        description="Kind of its tokens."
-    )
+    units: Annotated[Units, OpenEnum()] = Field(description="Kind of its tokens.")
     config: CheckpointConfig | None = Field(
         description="null until it is converted, and of other formats."
     )

@@ -1,51 +1,11 @@
-"""Choices in requests."""
+"""Choices in requests, each with the values that the service takes."""
 
-from enum import StrEnum
+from typing import Literal
 
-
-class Tokenizer(StrEnum):
-    """Tokenizer that splits captions and references into words; `none`: they are tokens already."""
-
-    PTB = "ptb"
-    NONE = "none"
-
-
-class Units(StrEnum):
-    """Units of pre-gen scores where the tokens of columns are pieces of words."""
-
-    WORDS = "words"
-    PIECES = "pieces"
-
-
-class Precision(StrEnum):
-    """Precision of the logits from which pre-gen scores are computed."""
-
-    FP32 = "fp32"
-    BF16 = "bf16"
-
-
-class Idf(StrEnum):
-    """CIDEr's document frequencies: of the whole split, or of the images that have a caption."""
-
-    DATASET = "dataset"
-    SUBSET = "subset"
-
-
-class WebhookFormat(StrEnum):
-    """Format of a webhook's messages: signed JSON, or a line of text for Slack."""
-
-    STANDARD = "standard"
-    SLACK = "slack"
-
-
-class IfNoBaseline(StrEnum):
-    PASS = "pass"  # noqa: S105  no password
-    FAIL = "fail"
-    UNDECIDED = "undecided"
-
-
-class Until(StrEnum):
-    """End of an evaluation with gates: with its last task, or as soon as all gates are decided."""
-
-    DONE = "done"
-    VERDICT = "verdict"
+Tokenizer = Literal["ptb", "none"]  # of captions and references; none: they are tokens already
+Units = Literal["words", "pieces"]  # of pre-gen scores where tokens are pieces of words
+Precision = Literal["fp32", "bf16"]  # of the logits from which pre-gen scores are computed
+Idf = Literal["dataset", "subset"]  # CIDEr counts in the whole split, or in images with a caption
+WebhookFormat = Literal["standard", "slack"]  # signed JSON, or a line of text for Slack
+IfNoBaseline = Literal["pass", "fail", "undecided"]
+Until = Literal["done", "verdict"]  # the last task, or the verdict of all gates

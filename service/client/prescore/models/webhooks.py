@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, OpenEnum, PageOf, TupleOf
+from prescore.models.choices import WebhookFormat
 from prescore.models.identifiers import Id, Timestamp
 
 WEBHOOK_ID = "^wh_[A-Za-z0-9_-]{1,37}$"
@@ -36,7 +37,7 @@ class Webhook(Brief, needs=("id",)):
         description="Without what may be a password in it: the host, and the last characters."
     )
     events: TupleOf[Annotated[WebhookEvent, OpenEnum()]]
-    format: Annotated[Literal["standard", "slack"], OpenEnum()]
+    format: Annotated[WebhookFormat, OpenEnum()]
     status: Annotated[Literal["active", "disabled"], OpenEnum()]
     disabled_because: str | None = Field(description="null: it is active.")
     waiting: int = Field(description="Deliveries that have not arrived yet.")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from prescore.models.choices import Units
 from prescore.plain_text import NAME
 from service.contract.formats import strict_json
 from service.contract.formats.architectures import MAX_FEATURE_SIZE
@@ -148,7 +149,7 @@ class OnnxManifest(JsonPart):
         return "features" if self.preprocessing is None else "pixels"
 
     @property
-    def units(self) -> Literal["words", "pieces"]:
+    def units(self) -> Units:
         return "words" if self.pieces is None else "pieces"
 
     @property

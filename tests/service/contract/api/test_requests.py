@@ -10,6 +10,7 @@ from service.contract import api, limits
 from service.contract.api.analyses import ProbesRequest
 from service.contract.api.evaluations import DecodingInput, EvaluationRequest
 from service.contract.api.request_parts import CaptionInput, StrictModel
+from service.contract.column_options import ColumnOptions
 from service.contract.results import COMPUTED_BY, StoredEvaluation
 from workers.inference import decoding, scoring
 
@@ -95,7 +96,8 @@ def test_options_as_usual_are_those_of_a_request_without_them():
 
 def test_options_as_usual_are_those_of_the_engine():
     assert DecodingInput().length_power == decoding.DecodingOptions().length_power
-    assert _evaluation().precision == scoring.ScoringOptions().precision
+    assert ColumnOptions.model_validate(_evaluation()) == ColumnOptions()
+    assert ColumnOptions().precision == scoring.ScoringOptions().precision
     tokens, usual = _evaluation(tokens={}).tokens, scoring.ScoringOptions()
     assert (tokens.top, tokens.entropy) == (usual.top, usual.entropy)
 

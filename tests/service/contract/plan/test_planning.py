@@ -1,5 +1,6 @@
 import pytest
 
+from service.contract.column_options import ColumnOptions
 from service.contract.plan import planning
 from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
@@ -18,7 +19,8 @@ DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 def _plan(images=1000, **more):
     given = {"families": ["bleu", "cider_d"], "tokenizer": "ptb"}
     given |= {name: more.pop(name) for name in list(more) if name in given}
-    other = {"pregen": True, "decoding": DECODING} | more
+    options = ColumnOptions(precision=more.pop("precision", "fp32"))
+    other = {"pregen": True, "decoding": DECODING, "options": options} | more
     wanted = PostgenRequest(**given)
     return CheckpointPlanner("sha256:c", "sha256:d", "test", images, wanted=wanted, **other).plan()
 
