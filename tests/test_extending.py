@@ -53,7 +53,9 @@ def overlap(monkeypatch):
     row = families.MetricFamily((MetricRow("overlap", DEFINITION),), version=7)
     monkeypatch.setitem(families.FAMILIES, "overlap", row)
     monkeypatch.setitem(
-        postgen.FAMILIES, "overlap", FamilyFunctions(_measure, lambda _: "case:kept", _sum_up)
+        postgen.FAMILY_FUNCTIONS,
+        "overlap",
+        FamilyFunctions(_measure, lambda _: "case:kept", _sum_up),
     )
 
 
@@ -208,10 +210,10 @@ def test_a_tokeniser_that_has_no_row_is_refused_with_those_that_have_one(ask):
 
 
 def test_every_row_has_its_function_and_every_function_its_row():
-    assert list(postgen.FAMILIES) == list(families.FAMILIES)
+    assert list(postgen.FAMILY_FUNCTIONS) == list(families.FAMILIES)
     assert list(tokens.TOKENIZERS) == list(tokenizers.TOKENIZERS)
     assert set(constant_search.OBJECTIVES) == set(families.list_searched_metrics())
     for name, row in families.FAMILIES.items():
-        functions = postgen.FAMILIES[name]
+        functions = postgen.FAMILY_FUNCTIONS[name]
         assert (functions.join is not None) == bool(row.made_of)
         assert (functions.corpus is not None) or not row.is_studied

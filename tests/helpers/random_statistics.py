@@ -5,7 +5,7 @@ import numpy as np
 from workers.metrics import postgen
 from workers.metrics.family import FamilyScores
 
-FAMILIES = [name for name, functions in postgen.FAMILIES.items() if functions.corpus]
+FAMILIES = [name for name, functions in postgen.FAMILY_FUNCTIONS.items() if functions.corpus]
 
 
 def statistics(family, images, seed=0):

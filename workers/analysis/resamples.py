@@ -90,7 +90,7 @@ def sum_statistics(family: str, statistics: Statistics) -> ImageSums:
     ends = np.cumsum([values.shape[1] for values in flat])
     shapes = {name: (1, *values.shape[1:]) for name, values in statistics.items()}
     is_counted = families.FAMILIES[family].is_counted
-    is_whole = postgen.FAMILIES[family].corpus is None
+    is_whole = postgen.FAMILY_FUNCTIONS[family].corpus is None
 
     def corpus(sums: Floats, images: Floats) -> Corpus:
         rows = sums if is_counted else sums / images[:, None]

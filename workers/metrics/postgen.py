@@ -48,7 +48,7 @@ from workers.progress import Progress, ignore_progress
 _MARK, _FORMAT = "prescore_scores", "1"
 
 # All other facts of a family are in its row: service.contract.metrics.families.
-FAMILIES: dict[str, FamilyFunctions] = {
+FAMILY_FUNCTIONS: dict[str, FamilyFunctions] = {
     "bleu": FamilyFunctions(bleu.measure, lambda _: "reflen:closest", bleu.corpus),
     "rouge_l": FamilyFunctions(rouge_l.measure, lambda _: "beta:1.2"),
     "cider_d": FamilyFunctions(cider.measure_d, cider.recipe),
@@ -200,9 +200,9 @@ def read_scores(path: Path) -> FamilyScores:
 
 def _family(name: str) -> FamilyFunctions:
     try:
-        return FAMILIES[name]
+        return FAMILY_FUNCTIONS[name]
     except KeyError:
-        known = ", ".join(FAMILIES)
+        known = ", ".join(FAMILY_FUNCTIONS)
         raise UnknownMetric(f"expected one of the families {known}, found {name!r:.60}") from None
 
 

@@ -2,8 +2,8 @@
 
 A row has all facts of a family: its metrics, what it needs, its queue, and whether it is probed,
 judged, studied or estimated. Requests, plans and workers follow from it. The code that computes a
-family is under the same name in `workers.metrics.postgen.FAMILIES`. A new family is a row here, an
-entry there, and a module.
+family is under the same name in `workers.metrics.postgen.FAMILY_FUNCTIONS`. A new family is a row
+here, an entry there, and a module.
 """
 
 from collections.abc import Iterable

@@ -107,7 +107,7 @@ def score_captions(
     failed: dict[str, MetricFailed] = {}
     families = catalogue.list_metric_tasks(names)
     for family in families:
-        if (expect := postgen.FAMILIES[find_family_name(family)].expect) is not None:
+        if (expect := postgen.FAMILY_FUNCTIONS[find_family_name(family)].expect) is not None:
             with suppress(MetricFailed):  # it is reported when the family is measured
                 expect(jvm)
     for family in families:
