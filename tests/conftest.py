@@ -164,6 +164,14 @@ def issuers(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    """One that signs certificates of names such as hooks.example."""
+    from helpers.certificates import Authority
+
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
 def parser(spice_jars):
     """One warm parser for all; it remembers nothing."""
     parser = spice_tuples.TupleParser(spice_jars)

@@ -10,8 +10,8 @@
 #   sh tests/run.sh --bench-service    the benchmarks of the service
 #
 # Anything else goes to pytest, after --quick or --all or alone: sh tests/run.sh -k prefix -x
-# Tests run in three processes, and in one where something goes to pytest: -n 3 is yours to ask for.
-# Three, on two cores: each of them waits a third of the time, for sockets, disks and recoveries.
+# Tests run in four processes, and in one where something goes to pytest: -n 4 is yours to ask for.
+# Four, on two cores: each of them waits half of the time, for sockets, disks and recoveries.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -69,12 +69,12 @@ if [ "$mode" = --quick ] && [ "${free:-0}" -gt 2000000 ]; then
 fi
 
 # Who runs what: tests/helpers/sharing.py.
-[ $# -gt 0 ] || set -- -n 3
+[ $# -gt 0 ] || set -- -n 4
 failed=0
 # shellcheck disable=SC2086  several words
 python -m pytest -m "$marks" $parts "$@" || failed=$?
 # Deadlines depend on what else the cores do: a few that failed beside others run once more, alone.
-if [ "$failed" = 1 ] && [ "$*" = "-n 3" ]; then
+if [ "$failed" = 1 ] && [ "$*" = "-n 4" ]; then
     echo "run.sh: what failed beside other tests is run once more by itself; mend what fails often" >&2
     failed=0
     # shellcheck disable=SC2086

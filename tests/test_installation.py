@@ -38,16 +38,17 @@ def clone(tmp_path_factory):
     return folder
 
 
-def _environment(folder):
+def _installed(clone, folder, *what):
+    """The programs of an environment of its own in which this is installed."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "-q")
+    _run(*pip, "-c", "deploy/constraints.txt", *what, cwd=clone)
     return folder / "bin"
 
 
 @pytest.mark.slow
 def test_the_client_alone_is_light(clone, tmp_path):
-    binaries = _environment(tmp_path / "venv")
-    pip = (binaries / "python", "-m", "pip", "install", "-q", "-c", "deploy/constraints.txt")
-    _run(*pip, "./service/client", cwd=clone)
+    binaries = _installed(clone, tmp_path / "venv", "./service/client")
     assert "Usage" in _run(binaries / "prescore", "--help", cwd=tmp_path)
     installed = _run(binaries / "python", "-m", "pip", "list", cwd=tmp_path).lower()
     for heavy in ("torch", "numpy", "fastapi"):
@@ -56,9 +57,7 @@ def test_the_client_alone_is_light(clone, tmp_path):
 
 @pytest.mark.slow
 def test_the_install_line_of_the_readme_gives_working_commands(clone, tmp_path):
-    binaries = _environment(tmp_path / "venv")
-    pip = (binaries / "python", "-m", "pip", "install", "-q", "-c", "deploy/constraints.txt")
-    _run(*pip, "./service/client", ".[service,workers]", cwd=clone)
+    binaries = _installed(clone, tmp_path / "venv", "./service/client", ".[service,workers]")
     captions = tmp_path / "bundle"
     captions.mkdir()
     line = '{"image": "a.jpg", "split": "test", "references": ["a cat"]}\n'
@@ -116,14 +115,3 @@ def test_the_contract_imports_where_there_is_pydantic_and_nothing_else(tmp_path)
     found = _run(*command, cwd=tmp_path).split()
     assert int(found[0]) > 30
     assert all(place.startswith(str(tmp_path)) for place in found[1:])
-
-
-@pytest.mark.slow
-def test_the_contract_installs_where_there_is_pydantic_and_nothing_else(clone, tmp_path):
-    binaries = _environment(tmp_path / "venv")
-    pip = (binaries / "python", "-m", "pip", "install", "-q", "-c", "deploy/constraints.txt")
-    _run(*pip, "pydantic", cwd=clone)
-    _run(*pip, "--no-deps", "./service/client", ".", cwd=clone)
-    found = _run(binaries / "python", "-c", IMPORT_THE_CONTRACT, cwd=tmp_path).split()
-    assert int(found[0]) > 30
-    assert found[1].startswith(str(tmp_path))

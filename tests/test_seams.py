@@ -1,6 +1,11 @@
-"""Seams of the house, read in the source tree: what is known in one place is spelled in one."""
+"""The sources, read as trees: what is known in one place is spelled in one, and names are as
+CONTRIBUTING says, as far as a test can see them.
+"""
 
 import ast
+import functools
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,16 +39,25 @@ AT_THE_RECORD = (
 )
 
 
-def _trees(*rooms) -> Iterator[tuple[str, ast.Module]]:
-    for room in rooms:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            if "migrations" not in path.parts:
-                yield str(path.relative_to(ROOT)), ast.parse(path.read_text("utf-8"))
+@functools.cache
+def _sources() -> dict[str, list[ast.AST]]:
+    """All that each is made of."""
+    return {
+        str(path.relative_to(ROOT)): [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        for room in ("service", "workers")
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if "migrations" not in path.parts
+    }
 
 
-def _asked_by_name(tree) -> Iterator[tuple[int, object]]:
+def _nodes(*rooms) -> Iterator[tuple[str, list[ast.AST]]]:
+    beginnings = tuple(f"{room}/" for room in rooms)
+    return ((path, nodes) for path, nodes in _sources().items() if path.startswith(beginnings))
+
+
+def _asked_by_name(nodes) -> Iterator[tuple[int, object]]:
     """`x["name"]`, `x.get("name")`, `x.pop("name")`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Subscript(slice=ast.Constant(value=name)):
                 yield node.lineno, name
@@ -53,17 +67,20 @@ def _asked_by_name(tree) -> Iterator[tuple[int, object]]:
                 yield node.lineno, name
 
 
+def _read_by_name(keys, *rooms) -> list[tuple[str, int, object]]:
+    return [
+        (path, line, name)
+        for path, nodes in _nodes(*rooms)
+        for line, name in _asked_by_name(nodes)
+        if name in keys
+    ]
+
+
 def test_a_summarys_key_is_read_as_a_field_and_nowhere_by_its_name():
     """service/contract/results.py alone spells them."""
     keys = {key for model in (ScoreSummary, *SUMMARIES.values()) for key in model.model_fields}
     assert {"scores", "intervals", "estimate", "comparison", "forecast", "rows", "health"} <= keys
-    found = [
-        (path, line, name)
-        for path, tree in _trees(*AT_THE_RECORD)
-        for line, name in _asked_by_name(tree)
-        if name in keys - _OTHERS_TOO
-    ]
-    assert found == []
+    assert _read_by_name(keys - _OTHERS_TOO, *AT_THE_RECORD) == []
 
 
 # Words of summaries that are parameters and inputs of tasks too, which are named in keys.
@@ -80,22 +97,17 @@ def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
     keys = {key for model in kept for key in model.model_fields}
     of_tasks = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
     of_tasks |= {"tokenizer", "idf", "bertscore", "units"}
-    found = [
-        (path, line, name)
-        for path, tree in _trees("service/engine", "service/runs")
-        for line, name in _asked_by_name(tree)
-        if name in keys - of_tasks - {"result", "metrics"}  # a column of tasks, and a role
-    ]
-    assert found == []
+    of_tasks |= {"result", "metrics"}  # a column, and a role
+    assert _read_by_name(keys - of_tasks, "service/engine", "service/runs") == []
 
 
-def _calls(tree, method) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _calls(nodes, *methods) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=attr, value=of), args=[first, *_]) if (
-                attr == method
+                attr in methods
             ):
-                yield node.lineno, f"{ast.unparse(of)}.{method}({ast.unparse(first)})"
+                yield node.lineno, f"{ast.unparse(of)}.{attr}({ast.unparse(first)})"
 
 
 def test_no_kind_of_run_is_told_by_how_its_id_begins():
@@ -103,16 +115,16 @@ def test_no_kind_of_run_is_told_by_how_its_id_begins():
     assert "ev" in prefixes
     beginnings = {f"{prefix}_" for prefix in prefixes}
     found = []
-    for path, tree in _trees(*ROOMS):
+    for path, nodes in _nodes(*ROOMS):
         found += [
             (path, line, text)
-            for line, text in _calls(tree, "startswith")
+            for line, text in _calls(nodes, "startswith")
             if any(f"{quote}{each}" in text for each in beginnings for quote in "'\"")
             or text.split(".")[-2] in ("id", "identity")
         ]
         found += [
             (path, node.lineno, node.value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Constant) and node.value in beginnings
         ]
     assert found == []
@@ -120,18 +132,14 @@ def test_no_kind_of_run_is_told_by_how_its_id_begins():
 
 def test_no_dataset_is_found_by_the_text_of_an_answer():
     """Rows are found by columns; the JSON of an answer is for who asked."""
-    found = [
-        (path, line, text)
-        for path, tree in _trees("service/engine", "service/stored", "service/runs")
-        for method in ("like", "contains", "__eq__")
-        for line, text in _calls(tree, method)
-    ]
-    found += [
-        (path, node.lineno, ast.unparse(node))
-        for path, tree in _trees("service/engine", "service/stored", "service/runs")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare) and "model_dump_json" in ast.unparse(node)
-    ]
+    found = []
+    for path, nodes in _nodes("service/engine", "service/stored", "service/runs"):
+        found += [(path, *call) for call in _calls(nodes, "like", "contains", "__eq__")]
+        found += [
+            (path, node.lineno, ast.unparse(node))
+            for node in nodes
+            if isinstance(node, ast.Compare) and "model_dump_json" in ast.unparse(node)
+        ]
     assert found == []
 
 
@@ -164,9 +172,63 @@ def test_no_family_of_metrics_is_named_but_in_its_row_and_where_it_is_computed()
     """What holds for one family is a fact of its row: service/contract/metrics/families.py."""
     found = {
         (path, node.value)
-        for path, tree in _trees("service", "workers")
-        for node in ast.walk(tree)
+        for path, nodes in _sources().items()
+        for node in nodes
         if isinstance(node, ast.Constant) and node.value in FAMILIES
         if not path.startswith((*_OF_FAMILIES, "service/client/"))
     }
     assert found == set(_NAMED_ELSEWHERE)
+
+
+# Words that end as participles do, and are nouns of the field.
+NOUNS = {
+    *("accord_training", "children", "decoding", "judging", "lightning", "nneval_fitting"),
+    *(
+        "nneval_training",
+        "packing",
+        "planning",
+        "polling",
+        "postgen",
+        "pregen",
+        "preprocessing",
+        "probing",
+        "ranking",
+    ),
+    *("recording", "scoring", "signing", "tracing", "training", "wording"),
+}
+# Rooms that CONTRIBUTING's map explains.
+ROOMS_OF_THE_MAP = {"learned", "outbound", "stored"}
+PARTICIPLE = re.compile(r"\w+(ed|ing|en|old|aid|ound)")
+NO_BEGINNING = re.compile(
+    r"(What|Who|Whom|Whose|Whether|How|Where|When|Which|That|It|They|Such"
+    r"|As|By|For|From|In|Of|To)\b"
+)
+
+
+def test_class_names_are_unique():
+    files = defaultdict(list)
+    for path, nodes in _sources().items():
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                files[node.name].append(path)
+    assert len(files) > 500
+    assert {name: places for name, places in files.items() if len(places) > 1} == {}
+
+
+def test_modules_are_named_by_nouns():
+    names = {path.removesuffix("/__init__.py").removesuffix(".py") for path in _sources()}
+    named = {name.rpartition("/")[2] for name in names}
+    assert {name for name in named if PARTICIPLE.fullmatch(name)} == NOUNS | ROOMS_OF_THE_MAP
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    described = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    wrong = [
+        f"{path}: {text.splitlines()[0]}"
+        for path, nodes in _sources().items()
+        for node in nodes
+        if isinstance(node, described)
+        and (text := ast.get_docstring(node))
+        and NO_BEGINNING.match(text)
+    ]
+    assert wrong == []

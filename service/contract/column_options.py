@@ -25,14 +25,19 @@ class ColumnOptions(BaseModel):
         """Parameters of the task that ranks first words: ranks are those of fp32."""
         return self.model_dump(exclude_defaults=True, exclude={"precision"})
 
+    def for_metadata(self) -> dict[str, str]:
+        """Metadata of the columns' file; whether they have units is known when they are there."""
+        unusual = {**self.for_columns(), "precision": self.precision}
+        return {name: str(value) for name, value in unusual.items() if name != "units"}
+
     def sign(self) -> str:
         """Sign the columns of a model; what the model is adds to it."""
         return f"columns|{self.precision}"
 
     def describe(self) -> str:
-        """Describe the options for people, without units that are words."""
-        told = self.model_dump(exclude={"units"} if self.units == "words" else None)
-        return ", ".join(told.values())
+        """Describe the precision, and all that is unusual, for people."""
+        told = {"precision": self.precision, **self.for_columns()}
+        return ", ".join(map(str, told.values()))
 
 
 USUAL_OPTIONS = ColumnOptions()

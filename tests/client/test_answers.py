@@ -15,11 +15,6 @@ HUNDRED = {f"metric_{n}": score(n / 10) for n in range(100)}
 
 
 @pytest.fixture
-def no_pandas(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-
-
-@pytest.fixture
 def tables(monkeypatch):
     """In place of pandas, which need not be installed: what its DataFrame is made of."""
 
@@ -36,12 +31,12 @@ def tables(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=DataFrame))
 
 
-def test_an_answer_is_short_in_a_console(service, client, shapes):
+def test_an_answer_is_short_in_a_console(service, client):
     service.start(scores=HUNDRED, labels={"branch": "main"})
     shown = repr(client.evaluation("ev_1"))
     assert shown.startswith("<Evaluation ev_1 running shapes@v1/test metric_0=0 metric_1=0.1")
     assert len(shown) < 120
-    assert repr(client.dataset("shapes")) == "<Dataset shapes@v1 test=2 val=1>"
+    assert repr(client.dataset("shapes")) == "<Dataset shapes@v1 test=2 val=2>"
     for listing in (client.evaluations(), client.captions("ev_1"), client.leaderboard("shapes")):
         assert len(repr(listing)) < 120
     assert repr(client.pregen("ev_1")) == "<Scores of 1 metric>"
@@ -53,7 +48,7 @@ def test_a_short_form_is_plain_text():
     assert "\n" not in shown
 
 
-def test_answers_know_their_links(service, client, shapes):
+def test_answers_know_their_links(service, client):
     service.start()
     base = f"{service.url}/v1"
     evaluation = client.evaluation("ev_1")
@@ -111,7 +106,8 @@ def test_pandas_itself_makes_frames(service, client):
     assert client.pregen("ev_1").to_frame().loc["perplexity", "value"] == 12.5
 
 
-def test_without_pandas_a_sentence_says_what_to_do(service, client, no_pandas):
+def test_without_pandas_a_sentence_says_what_to_do(service, client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
     service.start()
     with pytest.raises(prescore.PrescoreClientError, match="pip install pandas"):
         client.captions("ev_1").to_frame()

@@ -12,7 +12,6 @@ import prescore
 from client.scripted_service import score
 from helpers.networks import Link
 from helpers.waits import until
-from prescore.http import retries
 
 
 @pytest.fixture
@@ -39,22 +38,6 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments():
         awaited, plain = (getattr(kind, name) for kind in (prescore.AsyncClient, prescore.Client))
         found, expected = (inspect.signature(each).parameters for each in (awaited, plain))
         assert found == expected, name
-
-
-def test_a_checkpoint_is_sent_once_and_evaluated(service, shapes, checkpoint, asked):
-    told = []
-
-    async def body(client):
-        for _ in range(2):
-            digest = await client.upload_checkpoint(checkpoint, lambda *news: told.append(news))
-        evaluation = await client.submit("shapes/test", checkpoint=digest, labels={"run": "7"})
-        assert await client.has_checkpoint(digest)
-        return evaluation
-
-    evaluation = asked(body)
-    assert evaluation.labels == {"run": "7"}
-    assert told[-1] == (7000, 7000)
-    assert len(service.seen("PUT", "checkpoints")) == 1
 
 
 def test_lists_are_fetched_page_by_page(service, asked):
@@ -123,7 +106,7 @@ async def _all(iterated):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("call", ["evaluation", "wait", "events", "evaluations"])
+@pytest.mark.parametrize("call", ["wait", "events", "evaluations"])
 def test_a_canceled_call_ends_its_request_and_its_thread(service, silent, call):
     def begin(client):
         if call == "evaluations":
@@ -256,18 +239,3 @@ def test_connections_are_used_again(service, asked):
         return len(service._connections)
 
     assert asked(body) == 1
-
-
-def test_a_pause_holds_up_nothing_else(service, asked, monkeypatch):
-    monkeypatch.setattr(retries, "FIRST_SECONDS", 0.3)
-    monkeypatch.setattr(retries, "LONGEST_SECONDS", 0.3)
-    service.start()
-    service.fault("GET", "ev_1", status=503)
-
-    async def body(client):
-        asking, turns = asyncio.create_task(client.evaluation("ev_1")), 0
-        while not (await asyncio.wait({asking}, timeout=0.01))[0]:
-            turns += 1
-        return turns
-
-    assert asked(body) > 5

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 
 import prescore
 from client.scripted_service import score
+from helpers.waits import until
 from prescore.training import follower
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what trainers say of tiny trainings
@@ -33,7 +33,7 @@ class Canonical:
 
 
 @pytest.fixture
-def scored(service, shapes, monkeypatch):
+def scored(service, monkeypatch):
     """A service that has scored every checkpoint at once, by values that are given in advance."""
     monkeypatch.setattr(follower, "SHORTEST_POLL_SECONDS", 0.02)
     start = service.start
@@ -64,10 +64,7 @@ class Model(torch.nn.Linear):
 
 
 def _wait_for_scores(callback):
-    end = time.monotonic() + 10
-    while not all(result.scores for result in callback.run.results()):
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    until(lambda: all(result.scores for result in callback.run.results()), 10, "scores")
 
 
 # Hugging Face
@@ -120,18 +117,26 @@ def _train_with_handler(callback, folder, epochs):
     return state
 
 
+@pytest.fixture
+def hugging_face(scored):
+    """A callback that hears these scores."""
+    from prescore.huggingface import HuggingFaceCallback
+
+    def made(values, *, both=False, **options):
+        given = {"export": Canonical(), **scored(values, both=both), **options}
+        return HuggingFaceCallback("run-7", **given)
+
+    return made
+
+
 @pytest.fixture(params=[_train_with_handler, _train_with_trainer], ids=["handler", "trainer"])
 def trained(request, tmp_path):
     return lambda callback, epochs: request.param(callback, tmp_path, epochs)
 
 
-def test_hugging_faces_trainer_gets_scores_of_what_it_saves(scored, service, trained):
-    from prescore.huggingface import HuggingFaceCallback
-
+def test_hugging_faces_trainer_gets_scores_of_what_it_saves(hugging_face, service, trained):
     export, heard = Canonical(), []
-    callback = HuggingFaceCallback(
-        "run-7", export=export, on_scores=lambda *told: heard.append(told), **scored(IMPROVES)
-    )
+    callback = hugging_face(IMPROVES, export=export, on_scores=lambda *told: heard.append(told))
     state = trained(callback, 4)
     assert [(step, numbers["cider_d"]) for step, numbers in heard] == list(
         zip((2, 4, 6, 8), IMPROVES, strict=True)
@@ -143,21 +148,15 @@ def test_hugging_faces_trainer_gets_scores_of_what_it_saves(scored, service, tra
     assert not export.paths[0].parent.exists()
 
 
-def test_hugging_faces_trainer_stops(scored, service, trained):
-    from prescore.huggingface import HuggingFaceCallback
-
-    callback = HuggingFaceCallback(
-        "run-7", export=Canonical(), stop_on="cider_d", stop_after=2, **scored(STALLS)
-    )
+def test_hugging_faces_trainer_stops(hugging_face, trained):
+    callback = hugging_face(STALLS, stop_on="cider_d", stop_after=2)
     state = trained(callback, 6)
     assert 8 <= state.global_step < 12  # the second of no improvement is saved at step 8
     assert len(callback.run.results()) <= 5
 
 
-def test_the_trainers_own_loggers_get_the_scores(scored, trained):
-    from prescore.huggingface import HuggingFaceCallback
-
-    callback, logged = HuggingFaceCallback("run-7", export=Canonical(), **scored(IMPROVES)), []
+def test_the_trainers_own_loggers_get_the_scores(hugging_face, trained):
+    callback, logged = hugging_face(IMPROVES), []
     callback.log_to(SimpleNamespace(log=logged.append))
     state = trained(callback, 4)
     assert logged == [
@@ -168,19 +167,12 @@ def test_the_trainers_own_loggers_get_the_scores(scored, trained):
 
 
 @pytest.mark.parametrize(("metric", "kept"), [("cider_d", 4), ("perplexity", 6)])
-def test_the_best_checkpoint_is_kept_and_no_other(scored, trained, tmp_path, metric, kept):
+def test_the_best_checkpoint_is_kept_and_no_other(hugging_face, trained, tmp_path, metric, kept):
     """Where lower is better too."""
-    from prescore.huggingface import HuggingFaceCallback
-
     export = Canonical()
     place = tmp_path / "kept"
-    callback = HuggingFaceCallback(
-        "run-7",
-        export=export,
-        keep_best=place,
-        keep_on=metric,
-        **scored([0.3, 0.6, 0.2, 0.4], both=True),
-    )
+    options = {"export": export, "keep_best": place, "keep_on": metric}
+    callback = hugging_face([0.3, 0.6, 0.2, 0.4], both=True, **options)
     trained(callback, 4)
     assert [path.name for path in place.iterdir()] == ["best.safetensors"]
     assert callback.run.best(metric).step == kept
@@ -191,12 +183,10 @@ def test_the_best_checkpoint_is_kept_and_no_other(scored, trained, tmp_path, met
 
 
 def test_a_best_file_that_can_no_longer_be_written_does_not_end_the_training(
-    scored, trained, tmp_path, caplog
+    hugging_face, trained, tmp_path, caplog
 ):
-    from prescore.huggingface import HuggingFaceCallback
-
     place = tmp_path / "kept" / "best.safetensors"
-    callback = HuggingFaceCallback("run-7", export=Canonical(), keep_best=place, **scored(IMPROVES))
+    callback = hugging_face(IMPROVES, keep_best=place)
     callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
     callback.abandon()
     place.mkdir()
@@ -204,34 +194,20 @@ def test_a_best_file_that_can_no_longer_be_written_does_not_end_the_training(
     assert len([line for line in caplog.messages if line.startswith("keep_best: ")]) == 1
 
 
-def test_a_best_file_that_cannot_be_written_is_told_at_once(scored, tmp_path):
-    from prescore.huggingface import HuggingFaceCallback
-
+def test_a_best_file_that_cannot_be_written_is_told_at_once(hugging_face, tmp_path):
     (tmp_path / "file").touch()
     place = tmp_path / "file" / "best.safetensors"
-    callback = HuggingFaceCallback("run-7", export=Canonical(), keep_best=place, **scored([]))
+    callback = hugging_face([], keep_best=place)
     with pytest.raises(prescore.InvalidArgument, match=r"keep_best.*cannot be written"):
         callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
 
 
-def test_stopping_several_processes_is_refused(scored):
-    from prescore.huggingface import HuggingFaceCallback
-
-    callback = HuggingFaceCallback("run-7", export=Canonical(), stop_on="cider_d", **scored([]))
+def test_stopping_several_processes_is_refused(hugging_face):
+    callback = hugging_face([], stop_on="cider_d")
     state = SimpleNamespace(is_world_process_zero=True)
     with pytest.raises(prescore.InvalidArgument, match=r"expected one process.*found 2"):
         callback.on_train_begin(SimpleNamespace(world_size=2), state, None)
     assert callback.run is None
-
-
-def test_a_training_that_raised_is_abandoned(scored):
-    from prescore.huggingface import HuggingFaceCallback
-
-    callback = HuggingFaceCallback("run-7", export=Canonical(), **scored([]))
-    callback.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
-    callback.abandon()
-    with pytest.raises(prescore.InvalidArgument, match="has ended"):
-        callback.run.checkpoint("x", step=1)
 
 
 # Lightning
@@ -304,13 +280,19 @@ def test_the_hooks_of_lightning_log_and_stop(scored, service, stand_in_callback,
     assert loop.global_step == 5
 
 
-def test_lightning_abandons_a_training_that_raised(scored, stand_in_callback):
+def test_a_training_that_raised_is_abandoned(hugging_face, scored, stand_in_callback):
+    other = hugging_face([])
+    other.on_train_begin(None, SimpleNamespace(is_world_process_zero=True), None)
+    other.abandon()
     callback = stand_in_callback("run-7", export=Canonical(), **scored([]))
     loop = Loop(callback)
     callback.on_fit_start(loop, Model())
     callback.on_exception(loop, Model(), KeyboardInterrupt())
     callback.on_save_checkpoint(loop, Model(), {})  # as a ModelCheckpoint does after an exception
     assert callback.run.results() == []
+    for each in (callback, other):
+        with pytest.raises(prescore.InvalidArgument, match="has ended"):
+            each.run.checkpoint("x", step=1)
 
 
 def _lightning_fit(callback, folder, epochs, fails_at=None):

@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import prescore
-from helpers import command_app
 from prescore.files import captions
 
 CAPTIONS = {"a.jpg": "a red square", "7": 'a "dog",\u2028not a cat'}
@@ -60,20 +58,14 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             'item 1: expected "image" or "image_id", found both',
         ),
         ("list.json", '["two"]', "item 1: expected an object, found the text 'two'$"),
-        ("list.json", "[[true, null]]", r"item 1: expected an object, found \[true, null\]$"),
         ("res.json", '{"a.jpg": []}', "image 'a.jpg': expected one caption, found 0"),
         ("res.json", '{"a.jpg": [{"text": "a"}]}', "image 'a.jpg': expected .*found nothing"),
         ("res.json", '{"a": ["b"], "a": ["c"]}', "expected each name once, found 'a' twice"),
         ("coco.json", '{"images": [], "annotations": []}', "prescore convert coco"),
         (
             "one.jsonl",
-            '{"image": "a", "caption": "b"}\n\n{"image": "c"',
+            '{"image": "a", "caption": "b"}\n\n{"image": "c", "capt',
             r"one\.jsonl, line 3 is not JSON: it ends before it is whole: is it cut off\?$",
-        ),
-        (
-            "one.jsonl",
-            '{"image": "a", "caption": "b"}\n{"image": "c", "capt',
-            r"line 2 is not JSON: it ends before it is whole: is it cut off\?$",
         ),
         (
             "one.jsonl",
@@ -82,7 +74,6 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
         ),
         ("a.json", "[\n1 2]", "the file is not JSON: Expecting ',' delimiter at line 2, column 3$"),
         ("a.json", "", "expected captions, .*; found an empty file$"),
-        ("a.jsonl", "", "expected captions, .*; found an empty file$"),
         ("a.json", '[{"image": "a", "caption": null}]', 'expected "caption", a text, found null$'),
         ("a.json", '[{"image": null, "caption": "b"}]', "or a whole number, found null$"),
         ("a.json", '[null, {"image": "a"}]', "item 1: expected an object, found null$"),
@@ -95,16 +86,6 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             "a.json",
             '[{"imag": "a", "caption": "b"}]',
             r"it has 'imag', 'caption'; did you mean image or image_id\?$",
-        ),
-        (
-            "one.jsonl",
-            '{"image": "a", "caption": "b"}\n{"image": "c"}',
-            'line 2: expected "caption"',
-        ),
-        (
-            "a.json",
-            '[{"image": "a", "text": "b"}]',
-            """expected "caption", a text, found nothing; it has 'image', 'text'$""",
         ),
         (
             "a.json",
@@ -135,7 +116,6 @@ def test_utf_16_is_told_by_its_first_bytes(tmp_path, name, code):
             "a dog runs\na cat\n",
             "expected captions, each with the name of its image, as .* begins with 'a dog runs'$",
         ),
-        ("own.txt", "\n", "expected captions, .*; found an empty file$"),
         ("a.json", "[" * 100_000, "is not JSON"),
     ],
 )
@@ -151,30 +131,3 @@ def test_text_in_another_code_says_where_and_what_to_do(tmp_path):
     path.write_bytes("image,caption\na.jpg,un café\n".encode("latin-1"))
     with pytest.raises(prescore.InvalidArgument, match=r"not text in UTF-8.*: byte 27 .* as UTF-8"):
         captions.read_captions(path)
-
-
-@pytest.mark.parametrize("command", [("submit",), ("gate", "--gate", "cider_d > 0")])
-def test_a_command_says_how_captions_without_names_are_written(
-    service, quick, monkeypatch, tmp_path, command
-):
-    monkeypatch.setenv("PRESCORE_URL", service.url)
-    path = tmp_path / "own.txt"
-    path.write_text("a dog runs\n")
-    name, *options = command
-    arguments = [name, str(path), "--dataset", "shapes/test", *options]
-    result = CliRunner().invoke(command_app.prescore(), arguments)
-    assert result.exit_code == 2
-    assert 'with the name of its image, as {"image": "1.jpg"' in result.stderr
-    assert service.requests == []
-
-
-def test_a_command_submits_them(service, shapes, quick, monkeypatch, tmp_path):
-    monkeypatch.setenv("PRESCORE_URL", service.url)
-    path = tmp_path / "out.csv"
-    path.write_text("image,caption\na.jpg,a square\n")
-    result = CliRunner().invoke(
-        command_app.prescore(), ["submit", str(path), "--dataset", "shapes/test"]
-    )
-    assert result.exit_code == 0, result.output
-    [(request, _)] = service.submissions.values()
-    assert request["captions"] == [{"image": "a.jpg", "caption": "a square"}]

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,16 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ACTION_FOLDER = DEPLOY / "github-action"
 ACTION = yaml.safe_load((ACTION_FOLDER / "action.yml").read_text(encoding="utf-8"))
 GITLAB = yaml.safe_load((DEPLOY / "gitlab" / "prescore-gate.yml").read_text(encoding="utf-8"))
-PASSED = [{"gate": "cider_d >= 0.4", "verdict": "passed", "detail": "0.41 >= 0.4"}]
 HOSTILE = "perplexity < $(touch owned) `touch owned`;'\" *"
 CLIENT = Path(sys.prefix)
 
 
 @pytest.fixture
-def job(service, shapes, client, checkpoint, tmp_path):
-    """Runs words in a folder of its own; the service passes whatever comes."""
+def job(service, client, checkpoint, tmp_path):
+    """Runs words in a folder of its own; the service judges whatever comes alike."""
     digest = client.upload_checkpoint(checkpoint)
 
-    def run(*words, **variables):
+    def run(*words, verdict="passed", **variables):
         environment = {
             "PATH": os.environ["PATH"],
             "CLIENT": str(CLIENT),
@@ -37,24 +35,17 @@ def job(service, shapes, client, checkpoint, tmp_path):
             "DATASET": "shapes/test",
             **variables,
         }
-        decide = threading.Thread(target=_pass, args=(service,))
-        decide.start()
-        result = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        decide.join()
-        return result
+        gates = [{"gate": "cider_d >= 0.4", "verdict": verdict, "detail": "0.41 beside 0.4"}]
+        with service.ending(status="succeeded", verdict=verdict, gates=gates):
+            return subprocess.run(
+                words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
 
     return run
 
 
-def _pass(service):
-    service.wait_until(lambda: service.seen("GET", "ev_1"))
-    service.change("ev_1", status="succeeded", verdict="passed", gates=PASSED)
-
-
 def _request(service):
-    ((request, _),) = service.submissions.values()
+    (request,) = service.sent
     return request
 
 
@@ -93,9 +84,11 @@ def test_the_action_gates_columns_and_captions_in_the_place_of_a_target(service,
     stored = f"sha256:{'5' * 64}"
     given = {"TARGET": "", "COLUMNS_FILE": stored, "CAPTIONS_FILE": "said.csv"}
     rest = {"GATES": "cider_d > 0", "BASELINE": "", "ARGUMENTS": "", "JUNIT": "gates.xml"}
-    result = job("sh", ACTION_FOLDER / "gate.sh", **given, **rest)
-    assert result.returncode == 0, result.stderr
+    first = {"IF_NO_BASELINE": "fail"}
+    result = job("sh", ACTION_FOLDER / "gate.sh", verdict="failed", **given, **rest, **first)
+    assert result.returncode == 1, result.stderr
     assert _request(service)["columns"] == stored
+    assert _request(service)["if_no_baseline"] == "fail"
     assert [one["image"] for one in _request(service)["captions"]] == ["a.jpg", "7"]
 
 
@@ -137,16 +130,6 @@ def test_the_actions_outputs_are_those_that_a_gate_writes(tmp_path):
     assert {one["value"] for one in ACTION["outputs"].values()} == {
         f"${{{{ steps.gate.outputs.{name} }}}}" for name in ("verdict", "evaluation")
     }
-
-
-@pytest.mark.slow
-def test_the_action_installs_a_client_of_its_own(tmp_path):
-    environment = {**os.environ, "RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "o")}
-    subprocess.run(["sh", ACTION_FOLDER / "install.sh"], env=environment, check=True)
-    folder = Path((tmp_path / "o").read_text().strip().removeprefix("client="))
-    command = [folder / "bin" / "prescore", "gate", "--help"]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
-    assert folder.is_relative_to(tmp_path)
 
 
 STANDARD = ("venv", "pip", "ensurepip", "typing", "json", "sitecustomize", "usercustomize")
@@ -252,8 +235,8 @@ def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path, sh
         "ARGUMENTS": "--label\nnote=two *\n--postgen\nnone",
     }
     where = {"CI_COMMIT_SHA": "abc", "CI_COMMIT_BRANCH": "x"}
-    result = job(shell, "-ec", command, **where, **variables)
-    assert result.returncode == 0, result.stderr
+    result = job(shell, "-ec", command, verdict="failed", **where, **variables)
+    assert result.returncode == 1, result.stderr
     request = _request(service)
     assert request["gates"] == [
         "cider_d >= baseline - 0.01",
@@ -262,7 +245,8 @@ def test_the_gitlab_job_gates_and_leaves_what_it_says(service, job, tmp_path, sh
     ]
     assert request["labels"] == {"branch": "x", "commit": "abc", "note": "two *"}
     assert (request["columns"], request["baseline"], request["postgen"]) == (stored, "best", [])
+    assert request["if_no_baseline"] == "pass"
     assert not (tmp_path / "owned").exists()
     validate((tmp_path / gate["artifacts"]["reports"]["junit"]).read_bytes())
     for path in gate["artifacts"]["paths"]:
-        assert json.loads((tmp_path / path).read_text())["verdict"] == "passed"
+        assert json.loads((tmp_path / path).read_text())["verdict"] == "failed"

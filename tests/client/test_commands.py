@@ -1,6 +1,4 @@
 import inspect
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -9,31 +7,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from helpers import command_app
 from prescore import commands
 from prescore.cli import options
 from prescore.commands import PANELS
 
 ROOT = Path(__file__).parents[2]
-
-
-def _with(monkeypatch, *entries):
-    monkeypatch.setattr(commands, "entry_points", lambda group: entries)
-    return CliRunner().invoke(commands.build(), ["--help"]), CliRunner()
-
-
-@pytest.mark.long
-def test_commands_of_other_distributions_join_by_entry_point():
-    script = Path(sys.executable).with_name("prescore")
-    result = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
-    for name in ("check", "convert", "lab"):
-        assert name in result.stdout
-
-
-def test_a_group_of_commands_becomes_a_group(monkeypatch):
-    entry = EntryPoint("lab", "workers.cli.lab:lab", commands.GROUP)
-    monkeypatch.setattr(commands, "entry_points", lambda group: [entry])
-    result = CliRunner().invoke(commands.build(), ["lab", "--help"])
-    assert "train" in result.stdout
 
 
 def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_command_whole():
@@ -64,29 +43,24 @@ def test_a_command_whose_packages_are_missing_says_how_to_install_them(monkeypat
     assert "pip install" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *((name,) for name in commands.OTHER_COMMANDS),
+def test_the_client_alone_says_how_to_install_the_other_commands(monkeypatch):
+    monkeypatch.setattr(commands, "entry_points", lambda group: [])
+    app = commands.build()
+    for arguments in (
+        ("serve",),
         ("judge", "rated.jsonl", "--metrics", "cider_d"),
         ("judge", "--help"),
         ("lab", "train", "shapes/", "runs/"),
-    ],
-)
-def test_the_client_alone_says_how_to_install_the_other_commands(monkeypatch, arguments):
-    _, runner = _with(monkeypatch)
-    result = runner.invoke(commands.build(), list(arguments))
-    assert result.exit_code == 2
-    assert result.stderr.startswith(
-        f"prescore {arguments[0]} needs packages that are not installed.\n"
-    )
-    assert "pip install" in result.stderr
-
-
-def test_the_clients_help_shows_its_own_commands_alone(monkeypatch):
-    shown, _ = _with(monkeypatch)
-    assert "submit" in shown.stdout
-    assert "janitor" not in shown.stdout
+    ):
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exit_code == 2
+        assert result.stderr.startswith(
+            f"prescore {arguments[0]} needs packages that are not installed.\n"
+        )
+        assert "pip install" in result.stderr
+    shown = CliRunner().invoke(app, ["--help"]).stdout
+    assert "submit" in shown
+    assert "janitor" not in shown
 
 
 def test_the_client_knows_the_commands_of_the_other_distribution():
@@ -96,29 +70,24 @@ def test_the_client_knows_the_commands_of_the_other_distribution():
 
 
 def test_the_version_is_the_distributions():
-    result = CliRunner().invoke(commands.build(), ["--version"])
+    result = CliRunner().invoke(command_app.prescore(), ["--version"])
     assert result.stdout.startswith("prescore-client ")
 
 
-def test_without_a_command_the_help_is_shown(monkeypatch):
-    monkeypatch.setattr(commands, "entry_points", lambda group: [])
-    assert isinstance(commands.build(), typer.Typer)
-    result = CliRunner().invoke(commands.build(), [])
-    assert "Usage" in result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("module", ["httpx", "pydantic", "typer", "rich"])
-def test_the_clients_needs_are_declared(module):
-    declared = (Path(commands.__file__).parents[1] / "pyproject.toml").read_text()
-    assert f'"{module}>=' in declared
+@pytest.mark.parametrize("group", [[], ["datasets"]])
+def test_without_a_command_the_help_of_a_group_is_shown_once(group):
+    result = CliRunner().invoke(command_app.prescore(), group)
+    assert result.exit_code == 2
+    assert (result.stdout + result.stderr).count("Usage:") == 1
 
 
 def test_commands_stand_in_the_order_of_a_days_work():
-    names = list(typer.main.get_command(commands.build()).commands)
+    names = list(typer.main.get_command(command_app.prescore()).commands)
     order = [name for panel in PANELS.values() for name in panel]
     assert names[: len(order)] == order
     assert names[:4] == ["submit", "watch", "gate", "list"]
-    shown = CliRunner().invoke(commands.build(), ["--help"]).stdout
+    shown = CliRunner().invoke(command_app.prescore(), ["--help"]).stdout
+    assert all(f" {name} " in shown for name in ("check", "convert", "lab"))  # entry points
     assert [shown.index(f"─ {panel} ") for panel in PANELS] == sorted(
         shown.index(f"─ {panel} ") for panel in PANELS
     )
@@ -147,15 +116,9 @@ def test_another_distributions_command_stands_before_them(monkeypatch):
 )
 def test_a_wrong_call_is_told_in_a_line_however_long(monkeypatch, arguments, said):
     monkeypatch.setenv("COLUMNS", "40")
-    result = CliRunner().invoke(commands.build(), arguments)
+    result = CliRunner().invoke(command_app.prescore(), arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     line, help_ = result.stderr.splitlines()
     assert said in line
     assert help_.startswith("help: ")
     assert help_.endswith(" --help")
-
-
-def test_a_group_without_a_command_shows_its_help_once():
-    result = CliRunner().invoke(commands.build(), ["datasets"])
-    assert result.exit_code == 2
-    assert (result.stdout + result.stderr).count("Usage:") == 1

@@ -11,7 +11,7 @@ BEGIN = "from prescore_command import main; main()"
 INTERRUPTED = 130
 
 
-@pytest.mark.parametrize("modules", [1, 60, 250, 500])
+@pytest.mark.parametrize("modules", [1, 250])
 def test_ctrl_c_while_modules_are_imported_leaves_no_traceback(modules):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -36,6 +36,7 @@ class Field:
 class Holder:
     field = Field()
 """
+HANGING = "\nsignal.raise_signal(signal.SIGINT)\nwhile True: pass"
 IMPORTING = """
 from prescore import commands
 build = commands.build
@@ -56,22 +57,16 @@ typer.main.get_command = lambda app: signal.raise_signal(signal.SIGINT)
 """
 
 
-@pytest.mark.parametrize("moment", [IMPORTING, BUILDING], ids=["importing", "building"])
-def test_ctrl_c_before_a_command_works_leaves_no_traceback(tmp_path, moment):
-    (tmp_path / "interrupted.py").write_text(INTERRUPTED_MODULE)
+@pytest.mark.parametrize(
+    ("moment", "more"),
+    [(IMPORTING, ""), (IMPORTING, HANGING), (BUILDING, "")],
+    ids=["importing", "a second one while an import hangs", "building"],
+)
+def test_ctrl_c_before_a_command_works_leaves_no_traceback(tmp_path, moment, more):
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED_MODULE + more)
     command = [sys.executable, "-c", f"{moment}\n{BEGIN}", "late"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == INTERRUPTED
-    assert done.stderr in ("", "stopped\n")
-
-
-def test_a_second_ctrl_c_ends_an_import_that_hangs(tmp_path):
-    hangs = f"{INTERRUPTED_MODULE}\nsignal.raise_signal(signal.SIGINT)\nwhile True: pass"
-    (tmp_path / "interrupted.py").write_text(hangs)
-    command = [sys.executable, "-c", f"{IMPORTING}\n{BEGIN}", "late"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stderr) == (INTERRUPTED, "stopped\n")
+    assert done.stderr in ({"stopped\n"} if more else {"", "stopped\n"})

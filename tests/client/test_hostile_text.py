@@ -176,6 +176,9 @@ COMMANDS = (
     ("submit", DIGEST, "--dataset", "x/test", "--wait"),
     ("gate", DIGEST, "--dataset", "x/test", "--gate", "a > 0", "--csv", CSV, "--junit", "j.xml"),
 )
+of_each_command = pytest.mark.parametrize(
+    "arguments", COMMANDS, ids=lambda each: " ".join(each[:2])
+)
 OWN = ("::error title=prescore gate::", "::warning title=prescore gate::")
 
 
@@ -193,7 +196,7 @@ def _run(told, text, arguments, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
+@of_each_command
 def test_foreign_text_is_plain_and_makes_no_line(told, tmp_path, monkeypatch, arguments):
     harmless = _run(told, "word", arguments, tmp_path, monkeypatch)
     lines = [len(part.splitlines()) for part in (harmless.stdout, harmless.stderr)]
@@ -213,7 +216,7 @@ def test_foreign_text_is_plain_and_makes_no_line(told, tmp_path, monkeypatch, ar
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: " ".join(each[:2]))
+@of_each_command
 def test_what_people_write_stays_as_it_is(told, tmp_path, monkeypatch, arguments):
     result = _run(told, REAL, arguments, tmp_path, monkeypatch)
     if arguments[:1] not in (("cancel",), ("gate",)):
@@ -231,17 +234,6 @@ def test_json_says_the_same_without_marks(told, tmp_path, monkeypatch):
         result = _run(told, text, ("status", "ev_1", "--json"), tmp_path, monkeypatch)
         check_plain(result.stdout)
         assert json.loads(result.stdout)["labels"] == {text: text}
-
-
-def test_a_summary_has_neither_markup_nor_links_but_that_to_the_page(told, tmp_path, monkeypatch):
-    _run(told, HOSTILE["page"], COMMANDS[-1], tmp_path, monkeypatch)
-    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text("utf-8")
-    page = r"\[ev\\_\d+\]\(<http://127\.0\.0\.1:\d+/ui/evaluations/ev_\d+>\)"
-    summary, links = re.subn(page, "", summary)
-    assert links == 1
-    assert r"\<script\>" in summary
-    assert not re.search(r"(?<!\\)[<`]", summary)
-    assert not re.search(r"(?<!\\)\]\(", summary)
 
 
 def test_a_name_that_is_suggested_is_plain(told, tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """prescore gate in a CI job with no key gets one for the job's own token: with a real service."""
 
 import json
-import os
 import threading
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -44,14 +43,9 @@ def service(issuers, tmp_path_factory):
     with service_here(folder / "home", jobs=ci_tokens.exchange(issuers, folder)) as service:
         _, text = keys.create_key(service.records, "red", Scope.ADMIN)
         with prescore.Client(service.url, text) as client:
-            client.add_dataset("tiny", _written(folder, bundle(12)))
+            (folder / "tiny.tar").write_bytes(bundle(12))
+            client.add_dataset("tiny", folder / "tiny.tar")
         yield service
-
-
-def _written(folder, data):
-    path = folder / "tiny.tar"
-    path.write_bytes(data)
-    return path
 
 
 class Runner:
@@ -111,13 +105,6 @@ class Runner:
             self._server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def _no_ci(monkeypatch):
-    for name in list(os.environ):
-        if name.startswith(("GITHUB_", "CI_", "GIT_", "ACTIONS_", "PRESCORE_ID", "PRESCORE_AUD")):
-            monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def runner(issuers, monkeypatch):
     with Runner(issuers).serving() as runner:
@@ -148,21 +135,6 @@ def test_a_job_of_github_needs_no_secret(gate, runner):
     }
     assert runner.audiences == [ci_tokens.AUDIENCE]
     assert PASSWORD not in result.output
-
-
-def test_its_labels_are_those_of_its_token(gate, runner, monkeypatch):
-    """Which variables of the environment cannot change."""
-    runner.claims = {"ref": "refs/heads/x", "ref_protected": "false"}
-    result = gate()
-    assert json.loads(result.stdout)["labels"]["branch"] == "x"
-    result = gate("--label", "branch=main")
-    assert result.exit_code == 2
-    assert "branch" in result.stderr
-
-
-def test_a_job_that_is_tried_again_finds_its_run(gate, runner):
-    first, again = (json.loads(gate("--once-for", "me").stdout)["id"] for _ in range(2))
-    assert first == again
 
 
 def test_a_job_of_gitlab_has_its_token_in_a_variable(gate, issuers, monkeypatch):
@@ -207,6 +179,8 @@ def test_a_run_that_takes_longer_than_its_key_is_waited_for_with_another(gate, r
     assert result.exit_code == 0, result.output
     (first, second), (all_, left) = ends_early
     assert first.key != second.key
+    assert first.key.startswith("psk_")
+    assert first.key not in repr(first)
     assert runner.audiences == [ci_tokens.AUDIENCE] * 2
     assert 0 < left < all_ == 60
     assert first.key not in result.output
@@ -242,7 +216,7 @@ def test_the_token_is_for_the_services_url_unless_another_audience_is_set(
 
 def test_one_sees_who_one_is_and_an_admin_the_keys_of_the_team(service):
     _, text = keys.create_key(service.records, "red", Scope.ADMIN, name="mine")
-    _, other = keys.create_key(service.records, "red", Scope.READ, name="yours")
+    keys.create_key(service.records, "red", Scope.READ, name="yours")
     keys.create_key(service.records, "blue", Scope.READ, name="theirs")
     with prescore.Client(service.url, text) as client:
         me = client.me()
@@ -252,10 +226,6 @@ def test_one_sees_who_one_is_and_an_admin_the_keys_of_the_team(service):
         assert "theirs" not in [one.name for one in listed]
         assert me.key == listed[1].id
         assert listed[1].used_at is not None
-    with prescore.Client(service.url, other) as client:
-        assert client.me().scope == "read"
-        with pytest.raises(prescore.Refused, match="admin"):
-            list(client.keys())
 
 
 def test_a_service_that_is_open_gets_no_token(runner, tmp_path):
@@ -296,9 +266,3 @@ def test_what_is_no_token_is_told(service, runner, answer):
     with pytest.raises(prescore.PrescoreClientError, match="token") as raised:
         exchange_job_key(service.url, 1)
     assert PASSWORD not in str(raised.value)
-
-
-def test_a_key_is_not_shown(service, runner):
-    made = exchange_job_key(service.url, 1)
-    assert made.key.startswith("psk_")
-    assert made.key not in repr(made)

@@ -8,7 +8,6 @@ from helpers.interface import DOCUMENT
 from prescore.models import Checkpoint, Dataset, Evaluation, Learned, ModelCard, RunTask, Webhook
 from prescore.models.base import Answer
 
-DIGEST = f"sha256:{'0' * 64}"
 DATASET = {"name": "shapes", "version": "v1", "digest": "d", "split": "test"}
 
 
@@ -23,18 +22,21 @@ def test_a_field_a_status_and_a_family_of_next_year_are_read():
         {
             "id": "ev_1",
             "status": "paused",
-            "dataset": {**DATASET, "licence": "CC0"},
+            "dataset": {**DATASET, "version": 3, "licence": "CC0"},
             "verdict": "passed_almost",
-            "tasks": [{"name": "columns", "status": "moved", "device": "tpu"}],
+            "tasks": [{"name": "columns", "status": "moved", "device": "tpu", "error": "why"}],
             "scores": {"taste": {"value": 0.5, "family": "midgen", "colour": "red"}},
             "priority": "bulk",
         }
     )
     assert (evaluation.status, evaluation.ended) == ("paused", False)
+    assert (str(evaluation.dataset), evaluation.tasks[0].error.detail) == ("shapes@3/test", "why")
     assert evaluation.verdict == "passed_almost"
     assert evaluation.tasks[0].status == "moved"
     assert evaluation.scores["taste"].family == "midgen"
     assert not hasattr(evaluation, "priority")
+    with pytest.raises(ValueError, match="frozen"):
+        evaluation.status = "succeeded"
 
 
 def test_what_a_service_leaves_out_is_null_or_empty():

@@ -1,36 +1,21 @@
 """Large uploads of the client against a real service: cut, stopped, begun again."""
 
-import itertools
-
 import pytest
 
 import prescore
-from helpers.fleet import bundle, checkpoint, digest, until
+from helpers.fleet import bundle, digest, until
 from helpers.networks import Cut, Network
 from prescore.cli import console
 from prescore.files import bodies, tars
 from prescore.http import resumable_uploads
 
-SEEDS = itertools.count(9000)
+pytestmark = pytest.mark.usefixtures("all_are_large")
 
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
         yield service
-
-
-@pytest.fixture(autouse=True)
-def _all_are_large(monkeypatch, quick):
-    monkeypatch.setattr(resumable_uploads, "LARGE_BYTES", 100)
-    monkeypatch.setattr(bodies, "CHUNK_BYTES", 1000)
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "epoch-08.safetensors"
-    path.write_bytes(checkpoint(seed=next(SEEDS)))
-    return path
 
 
 class Stop(Exception):
@@ -92,7 +77,7 @@ def test_a_cut_at_any_request_is_overcome(service, file, at, answered):
 
 def test_datasets_too(service, tmp_path):
     path = tmp_path / "bundle.tar"
-    path.write_bytes(bundle(30, seed=next(SEEDS)))
+    path.write_bytes(bundle(30))
     with prescore.Client(service.url) as client, pytest.raises(Stop):
         client.add_dataset("large", path, _stopping(service, 6000))
     with (

@@ -59,12 +59,16 @@ def _check_question(refused: RequestRefused) -> None:
 
 
 def _check_bound(gate: ThresholdGate) -> None:
-    """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
     expression = re.split("[<>]=?", gate.text, maxsplit=1)[1].strip()
-    exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
     for value in (0.0, 0.3, -7.25):
-        known = {"Fraction": Fraction, "baseline": Fraction(repr(value))}
-        assert gate.bound.at(value) == eval(exact, {"__builtins__": {}}, known)  # noqa: S307
+        assert gate.bound.at(value) == evaluate(expression, value)
+
+
+def evaluate(expression: str, baseline: float) -> Fraction:
+    """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
+    exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
+    known = {"Fraction": Fraction, "baseline": Fraction(repr(baseline))}
+    return eval(exact, {"__builtins__": {}}, known)  # noqa: S307
 
 
 def _check_decided(gate: ParsedGate, value: float, past: float) -> None:

@@ -25,7 +25,7 @@ class Input(bytes):
         return f"{len(self):,} bytes {self[:200]!s}"
 
 
-Inputs = Callable[[], st.SearchStrategy[bytes]]
+Inputs = Callable[[str], st.SearchStrategy[bytes]]  # made of what lies in a folder of the corpus
 
 
 def kept(folder: str) -> dict[str, bytes]:
@@ -53,8 +53,8 @@ def of_tensors(folder: str) -> st.SearchStrategy[bytes]:
     )
 
 
-def of_files(folder: str, how: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """A package with a changed file, and changes of the package itself."""
+def of_files(folder: str) -> st.SearchStrategy[bytes]:
+    """A package with a changed file, and changes of packages themselves."""
     found = [edits.unpacked(each) for each in seeds(folder) if b"\0" in each]
     files = st.builds(
         edits.file_edited,
@@ -63,33 +63,16 @@ def of_files(folder: str, how: tuple[str, ...]) -> st.SearchStrategy[bytes]:
         edits.EDITS,
         st.sampled_from(edits.INNER),
     )
-    packed = st.builds(edits.packed, files, st.sampled_from(how))
-    again = st.builds(edits.edited, packed, edits.EDITS)
+    packed = st.builds(edits.packed, files, st.sampled_from(edits.HOW))
+    again = st.one_of(st.builds(edits.edited, packed, edits.EDITS), changed(folder))
     return st.one_of(packed, again, again.map(edits.summed))
 
 
-def of_datasets() -> st.SearchStrategy[bytes]:
-    again = changed("datasets")
-    return st.one_of(of_files("datasets", edits.HOW), again, again.map(edits.summed))
+def of_texts(texts: st.SearchStrategy[bytes], folder: str) -> st.SearchStrategy[bytes]:
+    return st.one_of(texts, changed(folder))
 
 
-def _of_checkpoints() -> st.SearchStrategy[bytes]:
-    return of_tensors("checkpoints")
-
-
-def _of_packages() -> st.SearchStrategy[bytes]:
-    return st.one_of(of_files("packages", edits.HOW), changed("packages"))
-
-
-def _of_gates() -> st.SearchStrategy[bytes]:
-    return st.one_of(gate_texts.TEXTS, changed("gates"))
-
-
-def _of_fields() -> st.SearchStrategy[bytes]:
-    return st.one_of(header_fields.TEXTS, changed("fields"))
-
-
-def _of_anything() -> st.SearchStrategy[bytes]:
+def of_anything(_: str) -> st.SearchStrategy[bytes]:
     return st.one_of(*map(changed, ("checkpoints", "packages", "datasets")), st.binary())
 
 
@@ -105,7 +88,7 @@ class Harness:
     failed: bytes = b""
 
     def made(self) -> st.SearchStrategy[bytes]:
-        return self.inputs().map(Input)
+        return self.inputs(self.folder).map(Input)
 
     def held(self, data: bytes) -> None:
         """Raises where something does not hold, unless it is known to fail at this place."""
@@ -142,11 +125,11 @@ def place_of(error: BaseException) -> str:
 
 
 HARNESSES = {
-    "checkpoints": Harness("checkpoints", _of_checkpoints, judged.checkpoint, 150),
-    "packages": Harness("packages", _of_packages, judged.checkpoint, 60),
-    "columns": Harness("columns", partial(of_tensors, "columns"), judged.columns, 150),
-    "datasets": Harness("datasets", of_datasets, judged.dataset, 60),
-    "anything": Harness("anything", _of_anything, judged.told, 300),
-    "gates": Harness("gates", _of_gates, gate_texts.check, 150),
-    "fields": Harness("fields", _of_fields, header_fields.check, 200),
+    "checkpoints": Harness("checkpoints", of_tensors, judged.checkpoint, 150),
+    "packages": Harness("packages", of_files, judged.checkpoint, 60),
+    "columns": Harness("columns", of_tensors, judged.columns, 150),
+    "datasets": Harness("datasets", of_files, judged.dataset, 60),
+    "anything": Harness("anything", of_anything, judged.told, 300),
+    "gates": Harness("gates", partial(of_texts, gate_texts.TEXTS), gate_texts.check, 150),
+    "fields": Harness("fields", partial(of_texts, header_fields.TEXTS), header_fields.check, 200),
 }

@@ -28,8 +28,6 @@ from service.contract.formats import (
 from service.contract.formats.bundles import plain_tar
 from service.stored import judge_process, judges
 
-_REWRITTEN = "prescore", "architecture", "config", "vocabulary", "tokenizer", "encoder"
-
 
 def checkpoint(data: bytes) -> None:
     """A model of one file or of several."""

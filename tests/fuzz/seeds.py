@@ -1,5 +1,6 @@
-"""Writes the right inputs of which others are made: `PYTHONPATH=.:tests:tests/helpers python -m
-fuzz.seeds`. They are small, so that most changes hit structure, and are kept in `corpus`.
+"""Writes the right files of which others are made: `PYTHONPATH=.:tests:tests/helpers python -m
+fuzz.seeds`. They are small, so that most changes hit structure, and are kept in `corpus`. Gates and
+fields are texts, which stand there alone: of a field its name, and then its values, one a line.
 """
 
 import json
@@ -102,46 +103,11 @@ def datasets() -> Iterator[tuple[str, bytes]]:
     yield "lines", lines
 
 
-def gates() -> Iterator[tuple[str, bytes]]:
-    texts = (
-        "cider_d >= baseline - 0.01",
-        "bleu_4 > 0.3",
-        "no_significant_drop(cider_d, bleu_4)",
-        "perplexity <= (baseline * 1.02 + 2) / 3",
-        "rouge_l => .5",
-        "CIDEr-D >= 40",
-        "0.3 <= meteor",
-        "no_significant_drop(all)",
-    )
-    yield from ((str(number), text.encode()) for number, text in enumerate(texts))
-
-
-def fields() -> Iterator[tuple[str, bytes]]:
-    """The name of a reader's row, and the values of a field, one a line."""
-    texts = (
-        "Upload-Offset\n17",
-        "Upload-Offset\n17;a=1\n18",
-        "Upload-Complete\n?1",
-        "Upload-Metadata\nkind ZGF0YXNldA==,name dGlueQ==",
-        "Tus-Resumable\n1.0.0",
-        "Prefer\nrespond-async, wait=10",
-        'Idempotency-Key\n"a \\"key\\""',
-        "Last-Event-ID\n12",
-        'If-None-Match\nW/"3", "4"',
-        "If-Match\n*",
-        "Content-Type\napplication/json; charset=utf-8",
-        "cursor\nabc",
-    )
-    yield from ((str(number), text.encode()) for number, text in enumerate(texts))
-
-
 MADE = {
     "checkpoints": checkpoints,
     "columns": columns,
     "packages": packages,
     "datasets": datasets,
-    "gates": gates,
-    "fields": fields,
 }
 
 

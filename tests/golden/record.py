@@ -5,7 +5,6 @@ README.md says what they are. Needs the two jars of SPICE in PRESCORE_ASSETS, or
 """
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -18,11 +17,10 @@ import numpy as np
 
 from golden import home as golden
 from golden import story, telling
-from helpers import encoders
+from helpers import encoders, example_files
 from helpers.builders import model, tensors
 from helpers.fleet import Fleet, bundle, bundle_of
 from oracles import captioner as oracle
-from workers import tensor_files
 from workers.inference import checkpoints
 
 JARS = Path(__file__).resolve().parents[3] / "shared" / "assets"
@@ -47,7 +45,7 @@ def make_files(folder: Path) -> dict[str, bytes]:
         "many.tar": bundle_of(story.MANY, rows[story.MANY_IMAGES]),
         "broken.tar": bundle_of(story.FEW).replace(b'"1.jpg"', b'"0.jpg"'),
         "nothing.model": b"this is no checkpoint",
-        "few.columns": _columns(folder / "columns"),
+        "few.columns": example_files.columns_of(folder / "columns", story.FEW),
     }
     kinds = [(name, *name.split("-")) for name in story.CHECKPOINTS]
     kinds.append(("last", "merge", "gru"))
@@ -68,22 +66,6 @@ def _checkpoint(folder: Path, architecture: str, cell: str, seed: int, features:
 
 def _arrays(architecture: str, cell: str, seed: int, features: int) -> dict[str, Any]:
     return tensors(architecture, cell, seed=seed, size=SIZE, features=features, words=WORDS)
-
-
-def _columns(path: Path) -> bytes:
-    """Of the references of `few`, as a model of somebody's own might think of them."""
-    lengths = [len(text.split()) + 1 for said in story.FEW.values() for text in said]
-    ranks = np.arange(sum(lengths)) % 3
-    values = {
-        "logp": (-1 - ranks).astype(np.float32),
-        "rank": ranks.astype(np.uint16),
-        "caption_offsets": np.cumsum([0, *lengths]),
-        "image_offsets": np.cumsum([0, *map(len, story.FEW.values())]),
-    }
-    images = json.dumps([*story.FEW])
-    told = {"prescore_columns": "1", "images": images, "tokenizer": "blanks", "model": "our own"}
-    tensor_files.write_tensors(path, values, told)
-    return path.read_bytes()
 
 
 def _agreed(architecture: str, cell: str, seed: int) -> bytes:

@@ -221,20 +221,13 @@ _OF_CAPTIONS = [
         {**_OF_SAYINGS, "captions": FAIR, "postgen": ["meteor"]},
         Prefer="wait=60",
     ),
-    _evaluate(
-        "with-key",
-        {**_OF_SAYINGS, "captions": POOR, "postgen": ["bleu"]},
-        Idempotency_Key="a-golden-key",
-    ),
-    _evaluate(
-        "replay",
-        {**_OF_SAYINGS, "captions": POOR, "postgen": ["bleu"]},
-        Idempotency_Key="a-golden-key",
-    ),
-    _evaluate(
-        "other-replay",
-        {**_OF_SAYINGS, "captions": GOOD, "postgen": ["bleu"]},
-        Idempotency_Key="a-golden-key",
+    *(
+        _evaluate(
+            name,
+            {**_OF_SAYINGS, "captions": captions, "postgen": ["bleu"]},
+            Idempotency_Key="a-golden-key",
+        )
+        for name, captions in (("with-key", POOR), ("replay", POOR), ("other-replay", GOOD))
     ),
 ]
 _OF_MODELS = [
@@ -336,23 +329,20 @@ _STUDIES = [
     _get("study", "/v1/datasets/few/correlations", settles=True),
     _get("study-of-strata", "/v1/datasets/few/correlations?idf=stratum", settles=True),
 ]
+
+
+def _compare(name: str, a: str, b: str, *metrics: str, **headers: str) -> Step:
+    body: dict[str, Any] = {"a": a, "b": b}
+    if metrics:
+        body["metrics"] = [*metrics]
+    return _post(name, "/v1/comparisons", body, **headers)
+
+
+_OF_BOTH = ("perplexity", "mean_max_normcount_prefix0", "cider_d")
 _COMPARISONS = [
-    _post("compared", "/v1/comparisons", {"a": "<good.id>", "b": "<poor.id>"}),
-    _post(
-        "compared-by-some",
-        "/v1/comparisons",
-        {"a": "<fair.id>", "b": "<poor.id>", "metrics": ["bleu", "wmd"]},
-        Prefer="wait=60",
-    ),
-    _post(
-        "compared-models",
-        "/v1/comparisons",
-        {
-            "a": "<pictured.id>",
-            "b": "<gates-of-models.id>",
-            "metrics": ["perplexity", "mean_max_normcount_prefix0", "cider_d"],
-        },
-    ),
+    _compare("compared", "<good.id>", "<poor.id>"),
+    _compare("compared-by-some", "<fair.id>", "<poor.id>", "bleu", "wmd", Prefer="wait=60"),
+    _compare("compared-models", "<pictured.id>", "<gates-of-models.id>", *_OF_BOTH),
 ]
 _PROBES = [
     _post("probed", "/v1/probes", {"dataset": "sayings/test", "evaluation": "<everything.id>"}),
@@ -468,24 +458,12 @@ _REFUSED = [
     Step("no-json", "POST", "/v1/evaluations", text="a", headers={"Content-Type": "text/plain"}),
     _evaluate("bad-key", {**_OF_SAYINGS, "captions": GOOD[:2]}, Idempotency_Key='"a'),
     _evaluate("bad-wait", {**_OF_SAYINGS, "captions": GOOD[:2]}, Prefer="wait=long"),
-    _post("compare-nothing", "/v1/comparisons", {"a": "<good.id>", "b": "ev_nobody"}),
-    _post("compare-parts", "/v1/comparisons", {"a": "<good.id>", "b": "<part.id>"}),
-    _post("compare-others", "/v1/comparisons", {"a": "<good.id>", "b": "<pictured.id>"}),
-    _post(
-        "compare-tokens",
-        "/v1/comparisons",
-        {"a": "<good.id>", "b": "<everything.id>", "metrics": ["bleu_1"]},
-    ),
-    _post(
-        "compare-unlike",
-        "/v1/comparisons",
-        {"a": "<part.id>", "b": "<part-alone.id>", "metrics": ["cider_d"]},
-    ),
-    _post(
-        "compare-prob",
-        "/v1/comparisons",
-        {"a": "<init-gru.id>", "b": "<pre-gru.id>", "metrics": ["max_max_prob_none"]},
-    ),
+    _compare("compare-nothing", "<good.id>", "ev_nobody"),
+    _compare("compare-parts", "<good.id>", "<part.id>"),
+    _compare("compare-others", "<good.id>", "<pictured.id>"),
+    _compare("compare-tokens", "<good.id>", "<everything.id>", "bleu_1"),
+    _compare("compare-unlike", "<part.id>", "<part-alone.id>", "cider_d"),
+    _compare("compare-prob", "<init-gru.id>", "<pre-gru.id>", "max_max_prob_none"),
     _post("probe-nothing", "/v1/probes", {"dataset": "nowhere/test"}),
     _post("probe-oddly", "/v1/probes", {"dataset": "sayings/test", "probes": ["humans"]}),
     _post("probe-variety", "/v1/probes", {"dataset": "sayings/test", "metrics": ["words_used"]}),
@@ -509,7 +487,6 @@ STEPS: list[Step] = [
     *_CANCELED,
     *_REFUSED,
 ]
-FIRST_AGAIN = "forecast"  # sent again before others add to the history that it was made from
 
 
 # What is read at the end.

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -32,17 +33,10 @@ def tell(
         return posts, [story.perform(client, step) for step in READINGS]
 
 
-class _started:  # noqa: N801  used as a function is
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-
-    def __enter__(self) -> httpx.Client:
-        self._client = client_of(self._fleet.start())
-        return self._client
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-        self._fleet.stop()
+@contextmanager
+def _started(fleet: Fleet) -> Iterator[httpx.Client]:
+    with fleet, client_of(fleet) as client:
+        yield client
 
 
 def client_of(service: Served) -> httpx.Client:

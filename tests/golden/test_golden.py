@@ -4,6 +4,7 @@ answered now, what was computed then is not computed again, and told anew it is 
 README.md says how the files were made.
 """
 
+from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
 import httpx
@@ -67,19 +68,14 @@ def _without_new_metrics(found, expected):
 def client(request, serve_here, tmp_path_factory):
     """Client of a service on the restored home, in this process. The service computes nothing."""
     folder = tmp_path_factory.mktemp("golden") / "home"
-    if request.param == "sqlite":
-        home.restore(folder)
-        with serve_here(folder) as service:
-            service.hold()
-            with telling.client_of(service) as client:
-                yield client
-        return
-    with outside.or_skip(outside.postgres_database()) as url:
+    with ExitStack() as stack:
+        url = None
+        if request.param == "postgresql":
+            url = stack.enter_context(outside.or_skip(outside.postgres_database()))
         home.restore(folder, url)
-        with serve_here(folder, url=url) as service:
-            service.hold()
-            with telling.client_of(service) as client:
-                yield client
+        service = stack.enter_context(serve_here(folder, url=url))
+        service.hold()
+        yield stack.enter_context(telling.client_of(service))
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from workers.inference.captioners import ARCHITECTURES, RecurrentCaptioner
 from workers.inference.vocabulary import EncodedCaptions
 
 KINDS = [(architecture, cell) for architecture in oracle.ARCHITECTURES for cell in ("gru", "lstm")]
+# Each architecture and each cell: for what does not depend on their combination.
+REPRESENTATIVES = [("init", "gru"), ("pre", "lstm"), ("par", "gru"), ("merge", "lstm")]
 ENCODER = FeatureEncoder(name="random", digest="none")
 
 

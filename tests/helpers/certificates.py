@@ -41,10 +41,10 @@ class Authority:
         """A context that believes this authority alone."""
         return ssl.create_default_context(cafile=str(self.file))
 
-    def issue(self, *names: str, subject: str | None = None, expired: bool = False) -> Issued:
+    def issue(self, *names: str, expired: bool = False) -> Issued:
         """A certificate for names or addresses. The key can be read by its owner alone."""
         key = ec.generate_private_key(ec.SECP256R1())
-        made = _builder(_named(subject or names[0]), self._name, key, expired=expired)
+        made = _builder(_named(names[0]), self._name, key, expired=expired)
         made = made.add_extension(
             x509.SubjectAlternativeName([_general(name) for name in names]), critical=False
         )

@@ -2,6 +2,7 @@
 twice as long as most commands do.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import typer
@@ -17,3 +18,15 @@ testing._get_command = cache(testing._get_command)
 def prescore() -> typer.Typer:
     """With every command that is installed."""
     return commands.build()
+
+
+@cache
+def _alone(command: Callable[..., None]) -> typer.Typer:
+    app = typer.Typer()
+    app.command()(command)
+    return app
+
+
+def invoke(command: Callable[..., None], *arguments: object) -> testing.Result:
+    """What this command alone says to these arguments."""
+    return testing.CliRunner().invoke(_alone(command), [*map(str, arguments)])

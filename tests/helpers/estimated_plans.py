@@ -1,7 +1,16 @@
-"""Plans with the task that estimates their final scores."""
+"""Plans of checkpoints, and plans with the task that estimates their final scores."""
 
 from service.contract.plan import estimates
-from service.contract.plan.planning import Plan
+from service.contract.plan.planning import CheckpointPlanner, Plan
+
+DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
+
+
+def checkpoint_plan(wanted, images=1000, **how):
+    """With pre-gen scores and the usual search, unless it is told otherwise."""
+    split = ("sha256:c", "sha256:d", "test", images)
+    asked = {"pregen": True, "decoding": DECODING} | how
+    return CheckpointPlanner(*split, wanted=wanted, **asked).plan()
 
 
 def with_estimate(plan, past=None):

@@ -3,18 +3,17 @@
 import base64
 import contextlib
 import hashlib
-import io
 import os
 import shutil
 import signal
 import ssl
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import httpx
@@ -26,6 +25,7 @@ from obstore.store import S3Store
 
 from helpers import interface
 from helpers.builders import ENCODER, model, tensors
+from helpers.tars import packed
 from helpers.waits import free_port, until
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
@@ -128,10 +128,10 @@ class Fleet(Served):
     def stands(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def stop(self, number: int = signal.SIGINT) -> float:
+    def stop(self) -> float:
         """Stop the service; returns the seconds until the supervisor ended."""
         began = time.monotonic()
-        self.process.send_signal(number)
+        self.process.send_signal(signal.SIGINT)
         self.process.wait(20)
         self.process.stdout.close()
         if "records" in self.__dict__:
@@ -216,34 +216,22 @@ def bundle_of(
         for index, (name, captions) in enumerate(people.items())
     ]
     items += [BundleItem(f"seen{at}.jpg", "train", (text,)) for at, text in enumerate(training)]
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive, _folder() as folder:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
         bundles.write_bundle_folder(folder, items)
         if rows is not None:
             features.write_features(folder / bundles.FEATURES, names, rows, encoder, counts)
-        for file in sorted(folder.iterdir()):
-            member = tarfile.TarInfo(file.name)
-            member.size = file.stat().st_size
-            archive.addfile(member, io.BytesIO(file.read_bytes()))
-    return buffer.getvalue()
+        return packed({file.name: file.read_bytes() for file in sorted(folder.iterdir())})
 
 
 def _caption(rng, words: int) -> str:
     return " ".join(f"w{word}" for word in rng.integers(2, words, rng.integers(3, 9)))
 
 
-@contextlib.contextmanager
-def _folder():
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
-
-
 def checkpoint(seed: int = 0, encoder: FeatureEncoder = ENCODER, **sizes: int) -> bytes:
     arrays = tensors("merge", "gru", seed=seed, **sizes)
-    with _folder() as folder:
-        path = folder / "model.safetensors"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
         checkpoints.write_checkpoint(path, model("merge", "gru", arrays, encoder))
         return path.read_bytes()
 

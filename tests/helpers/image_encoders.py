@@ -30,12 +30,12 @@ def write(
     return path
 
 
-def photo(seed: int = 0, form: str = "JPEG", size: tuple[int, int] = (48, 40)) -> bytes:
+def photo(seed: int = 0, size: tuple[int, int] = (48, 40)) -> bytes:
     """Smooth noise: other pictures have other features."""
     from PIL import Image
 
     rng = np.random.default_rng(seed)
     coarse = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8))
     stream = io.BytesIO()
-    coarse.resize(size, Image.Resampling.BICUBIC).save(stream, form)
+    coarse.resize(size, Image.Resampling.BICUBIC).save(stream, "JPEG")
     return stream.getvalue()

@@ -65,20 +65,6 @@ def check(response: httpx.Response) -> None:
         assert f"`{code}`" in documented["description"], f"undocumented: {place} {code}"
 
 
-def is_wrong(request: httpx.Request) -> bool:
-    """Whether a JSON body is not as it is described."""
-    found = find(request.method, str(request.url))
-    contents = {} if found is None else found[1].get("requestBody", {}).get("content", {})
-    schema = contents.get("application/json", {}).get("schema")
-    if schema is None or request.headers.get("content-type") != "application/json":
-        return False
-    try:
-        value = json.loads(request.content)
-    except ValueError:
-        return True
-    return not _validator(json.dumps(schema)).is_valid(value)
-
-
 def check_content(place, schema, media_type, text):
     value = json.loads(text) if media_type.endswith(("/json", "+json")) else text
     check_value(place, schema, value)

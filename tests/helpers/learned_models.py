@@ -2,11 +2,16 @@
 or a model would be refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file
 
+from workers import tensor_files
 from workers.metrics import frequencies, references
 from workers.metrics.accord import model as accord
 from workers.metrics.learned.features import FeatureScaling
@@ -18,9 +23,9 @@ HIGHEST = np.array([1.0, 1.0, 10.0])  # 0 is the lowest of each
 _SIZES = (len(FEATURES), 4, 2)
 
 
-def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> NNEvalModel:
+def by_chance(people: Sequence[Sequence[str]]) -> NNEvalModel:
     """A model with random weights and the document frequencies of these references."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     counted = frequencies.collect_frequencies(references.index_tokens(people, "none"))
     first, second = (np.abs(rng.normal(size=_SIZES[n : n + 2])) for n in (0, 1))
     second *= [-0.2, 0.2]  # machine, human
@@ -38,6 +43,15 @@ def by_chance(people: Sequence[Sequence[str]], seed: int = 0) -> NNEvalModel:
         frequencies=counted,
         about={"seed": 0},
     )
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any], dict[str, str]], object]) -> None:
+    """The same file with tensors or metadata that `change` has changed."""
+    tensors = load_file(path)
+    with safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    change(tensors, metadata)
+    tensor_files.write_tensors(path, tensors, metadata)
 
 
 def human(model: NNEvalModel, features: Mapping[str, float]) -> float:

@@ -8,8 +8,9 @@ import gzip
 import io
 import pickle
 import struct
-import tarfile
 import zipfile
+
+from helpers.tars import packed
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of PyTorch's older format
 STOP, MARK, REDUCE, TUPLE1 = b".", b"(", b"R", b"\x85"
@@ -118,16 +119,6 @@ def _zip(members: dict[str, bytes], *, deflated: bool = False) -> bytes:
     return stream.getvalue()
 
 
-def _tar(members: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return stream.getvalue()
-
-
 def _by_container(code: str) -> dict[str, bytes]:
     """One pickle in every file that a reader may take for PyTorch's."""
     body = b"\x80\x02" + _call("builtins.exec", code) + STOP
@@ -153,7 +144,7 @@ def _by_container(code: str) -> dict[str, bytes]:
         "a zip in a zip": _zip({"m/data.pkl": _zip(one), "m/version": b"3\n"}),
         "TorchScript": _zip({**one, "m/constants.pkl": body, "m/code/__torch__.py": b"x"}),
         "torch.export": _zip({**one, "archive_format": b"pt2", "models/model.json": b"{}"}),
-        "an older tar": _tar({"pickle": body, "sys_info": body, "storages": body, "tensors": body}),
+        "an older tar": packed(dict.fromkeys(("pickle", "sys_info", "storages", "tensors"), body)),
         "compressed": gzip.compress(body),
     }
 

@@ -123,14 +123,17 @@ class Network(Forwarder):
     def _ask(self, near: socket.socket, far: socket.socket) -> None:
         with suppress(OSError):
             while data := near.recv(65536):
-                if self.cuts and self.cuts[0].at in data:
-                    cut = self.cuts.pop(0)
+                if cut := next((each for each in self.cuts if each.at in data), None):
+                    self.cuts.remove(cut)
                     if not cut.answered:
                         self._fall(cut)
                         return
                     self._lost[far] = cut
-                far.sendall(data)
+                self._pass(far, data)
         self._end(near, far)
+
+    def _pass(self, far: socket.socket, data: bytes) -> None:
+        far.sendall(data)
 
     def _answer(self, far: socket.socket, near: socket.socket) -> None:
         with suppress(OSError):

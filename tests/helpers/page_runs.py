@@ -2,6 +2,7 @@
 
 from helpers import hostile_text
 from helpers.fleet import checkpoint, upload
+from helpers.submissions import submit
 
 IMAGES = 40
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w3 w4 w5"} for at in range(IMAGES)]
@@ -11,12 +12,8 @@ _DECODED = {"decoding": {"beam": 1, "max_words": 8}}
 
 def submitted(client, **more) -> str:
     """The id of an evaluation; of the same captions for all images, unless others are given."""
-    request = {"dataset": "tiny/test", "postgen": ["cider_d"], **more}
-    if "checkpoint" not in request:
-        request.setdefault("captions", CAPTIONS)
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
+    given = {} if "checkpoint" in more else {"captions": CAPTIONS}
+    return submit(client, **{"postgen": ["cider_d"], **given, **more})
 
 
 def evaluations(client) -> dict[str, str]:

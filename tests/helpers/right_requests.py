@@ -60,6 +60,8 @@ DIGEST = _digest(CHECKPOINTS[0])
 KEY = os.environ.get("RIGHT_REQUESTS_KEY")
 ASKS = {} if KEY is None else {"Authorization": f"Bearer {KEY}"}
 MOST_UNFINISHED = 50
+LATEST = 2.0  # seconds, of answers that wait for nothing
+STREAMS = ("/v1/events", "/v1/evaluations/{id}/events")
 evaluations: list[str] = []  # of the checkpoints
 unfinished: list[str] = []  # uploads
 following: dict[str, str] = {}  # by list: the token of the next page
@@ -228,6 +230,8 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
 
 @schemathesis.hook
 def after_call(_: HookContext, case: Case, response: Response) -> None:
+    if case.operation.path not in STREAMS and "Prefer" not in (case.headers or {}):
+        assert response.elapsed < LATEST, f"{case.operation.label}: {response.elapsed:.1f} s"
     if response.status_code == 202:  # what a run makes is there when it has ended
         place = case.operation.base_url + response.headers["location"][0]
         httpx.get(place, headers={"Prefer": "wait=60", **ASKS}, timeout=90)

@@ -7,10 +7,10 @@ by the worker's rules. There is no Redis, no janitor and no child process.
 
 import contextlib
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from threading import RLock, Thread
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 import uvicorn
@@ -54,23 +54,8 @@ class Turns:
         with self._turn:  # tasks flush too while they are performed, which the queue allows
             return self._performing.flush(records)
 
-    def ring_again(self, records: Records, before: float) -> int:
-        return self._performing.ring_again(records, before)
-
-    def waiting(self) -> dict[str, int]:
-        return self._performing.waiting()
-
-    def foreign(self) -> int:
-        return self._performing.foreign()
-
-    def workers(self) -> dict[str, int]:
-        return self._performing.workers()
-
-    def connected(self) -> dict[str, float]:
-        return self._performing.connected()
-
-    def add_up(self, more: Mapping[str, int], seconds: int) -> Mapping[str, int]:
-        return self._performing.add_up(more, seconds)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._performing, name)
 
 
 class ServiceHere(Served):

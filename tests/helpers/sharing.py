@@ -1,4 +1,4 @@
-"""Who runs what with `-n 3`.
+"""Who runs what with `-n 4`.
 
 Trials with fleets are run one after the other by one process, which begins with them and waits more
 than it computes: two fleets at once are late on two cores. What asks Java for METEOR is run by
@@ -13,6 +13,7 @@ from typing import Any
 FLEETS, JAVA, TRANSFORMERS = "fleets", "java", "transformers"
 GROUPS = {
     "tests/trials/test_client.py": JAVA,  # its service is in the test's process, and asks METEOR
+    "tests/test_documents.py": JAVA,  # as above
     "tests/trials/": FLEETS,
     "tests/parity/": JAVA,
     "tests/workers/analysis/test_estimation.py": JAVA,

@@ -1,7 +1,7 @@
 """Requests over HTTP that many tests of the service make: datasets, evaluations, commands."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -9,6 +9,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from helpers import command_app, interface
+from helpers.contract_files import tar, tar_entry
 from helpers.fleet import until, until_ended, upload
 from service.access import keys
 from service.contract.askers import Scope
@@ -27,6 +28,15 @@ def serve_datasets(serve_here, folders, **bundles: bytes) -> Iterator[Any]:
                 answer = client.put(f"/v1/datasets/{name}", content=content)
                 assert answer.status_code == 201, answer.text
         yield service
+
+
+def add_pictures(client: httpx.Client, name: str, captions: bytes, pictures: Mapping[str, bytes]):
+    """The description of a dataset of these lines of captions and these pictures by image."""
+    files = [tar_entry(f"images/{image}".encode(), data) for image, data in pictures.items()]
+    data = tar(tar_entry(b"captions.jsonl", captions), *files)
+    answer = client.put(f"/v1/datasets/{name}", content=data)
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
 
 
 def store_checkpoint(client: httpx.Client, content: bytes) -> dict[str, Any]:
@@ -56,6 +66,18 @@ def finish(client: httpx.Client, place: str) -> dict[str, Any]:
         return found if found["status"] in OVER else None
 
     return until(over, 60, f"the end of {place}")
+
+
+def read_pages(client: httpx.Client, place: str, **query: Any) -> Iterator[dict[str, Any]]:
+    """The pages of a list, from the first to the last."""
+    cursor: str | None = None
+    while True:
+        answer = client.get(place, params=query if cursor is None else {**query, "cursor": cursor})
+        assert answer.status_code == 200, answer.text
+        yield answer.json()
+        cursor = answer.json()["next"]
+        if cursor is None:
+            return
 
 
 def refuse(client: httpx.Client, **asked: Any) -> dict[str, Any]:

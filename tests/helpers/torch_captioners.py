@@ -2,15 +2,16 @@
 
 import io
 import json
-import tarfile
 
 import torch
 from torch import nn
 
+from helpers import tars
 from helpers.builders import ENCODER
 
 WORDS = ["<pad>", "<start>", "a", "dog", "<unk>", "runs", "<end>", "fast", "red"]
 FEATURES, IMAGE, WORD, STATE = 7, 5, 6, 4
+packed = tars.packed
 LAYERS = {"lstm": nn.LSTM, "torch_gru": nn.GRU}
 
 
@@ -86,17 +87,6 @@ def map_of(architecture, between=False, **more):
 
 def with_encoder(given, encoder=ENCODER):
     return f'{given}\n[encoder]\nname = "{encoder.name}"\ndigest = "{encoder.digest}"\n'
-
-
-def packed(files):
-    """A tar of these files, bytes by name."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
 
 
 def saved(model):

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-ARCHITECTURES = ("soft_attention", "adaptive_attention", "bottom_up_top_down", "transformer")
-END, UNK = 0, 1
+from helpers import plain_search
+from oracles.captioner import END, search
+
 Tensors = Mapping[str, Any]
 Options = Mapping[str, Any]
 
@@ -56,13 +57,12 @@ def greedy(
     heads: int = 1,
     options: Options | None = None,
 ) -> list[int]:
-    words: list[int] = []
-    while len(words) < most:
-        best = int(forward(architecture, tensors, places, words, heads, options)[-1].argmax())
-        if best == END:
-            break
-        words.append(best)
-    return words
+    return plain_search.greedy(
+        lambda words: forward(architecture, tensors, places, words, heads, options)[-1],
+        END,
+        least=0,
+        most=most,
+    )
 
 
 def beam(
@@ -75,22 +75,12 @@ def beam(
     heads: int = 1,
     options: Options | None = None,
 ) -> tuple[list[int], float]:
-    """Complete hypotheses stay in the beam; the best one wins when it is complete."""
-    hypotheses: list[tuple[float, list[int], bool]] = [(0.0, [], False)]
-    while not hypotheses[0][2] and len(hypotheses[0][1]) < most:
-        candidates = []
-        for total, words, complete in hypotheses:
-            if complete:
-                candidates.append((total, words, True))
-                continue
-            found = forward(architecture, tensors, places, words, heads, options)
-            for word, logp in enumerate(torch.from_numpy(found[-1]).log_softmax(0).tolist()):
-                if word == UNK or (word == END and len(words) < least):
-                    continue
-                longer = words if word == END else [*words, word]
-                candidates.append((total + logp, longer, word == END))
-        hypotheses = sorted(candidates, key=lambda each: -each[0])[:width]
-    return hypotheses[0][1], hypotheses[0][0]
+    return search(
+        lambda words: forward(architecture, tensors, places, words, heads, options)[-1],
+        width,
+        least,
+        most,
+    )
 
 
 def _linear(t: Tensors, name: str) -> nn.Linear:

@@ -19,7 +19,7 @@ Token = tuple[int, np.ndarray]
 class Model:
     """`prefix` is put before every sentence that is not empty (a blank, for RoBERTa)."""
 
-    def __init__(self, folder: Path, layer: int, prefix: str = "") -> None:
+    def __init__(self, folder: Path, layer: int = -1, prefix: str = "") -> None:
         self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
         self.model: Any = transformers.AutoModel.from_pretrained(folder).eval()
         self.layer, self.prefix = layer, prefix

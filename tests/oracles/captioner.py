@@ -17,14 +17,15 @@ What the definitions leave open is settled like this:
 - A caption cut at max_words has no END, and END is not in its sum of log-probabilities.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from helpers import plain_search
+
 ARCHITECTURES = ("init", "pre", "par", "merge")
-CELLS = ("gru", "lstm", "torch_gru")
 END = 0  # also START: the edge token
 UNK = 1
 
@@ -51,8 +52,6 @@ def shapes(
     image_size: int | None = None,
 ) -> dict[str, tuple[int, ...]]:
     """The name and shape of every tensor of a checkpoint."""
-    if architecture not in ARCHITECTURES or cell not in CELLS:
-        raise ValueError(f"unknown architecture or cell: {architecture}, {cell}")
     word = embedding_size or size
     image = image_size or size
     if architecture in ("init", "pre"):  # it is the state, or a word
@@ -106,8 +105,6 @@ def forward(
     architecture: str, cell: str, tensors: Tensors, features: NDArray[Any], words: Sequence[int]
 ) -> Floats:
     """Logits (len(words)+1, V): row t is what follows START and the first t words."""
-    if architecture not in ARCHITECTURES or cell not in CELLS:
-        raise ValueError(f"unknown architecture or cell: {architecture}, {cell}")
     t = {name: np.asarray(tensor, dtype=np.float64) for name, tensor in tensors.items()}
     image = _normalised(features) @ t["image.weight"] + t["image.bias"]
     zeros: Floats = np.zeros(len(t["gates.bias"]) // (4 if cell == "lstm" else 2))
@@ -143,8 +140,6 @@ def columns(
 
     `features` is (N, D), `references` the captions of each image as ids (UNK already put in).
     """
-    if len(features) != len(references):
-        raise ValueError("one row of features for each image")
     logp: list[float] = []
     rank: list[int] = []
     caption_offsets = [0]
@@ -175,15 +170,13 @@ def greedy(
     unk: bool = True,
 ) -> list[int]:
     """The most probable allowed word at each step, without END."""
-    words: list[int] = []
-    while len(words) < max_words:
-        logits = forward(architecture, cell, tensors, features, words)[-1]
-        allowed = _allowed(len(logits), len(words), min_words, unk)
-        best = max(allowed, key=lambda word: float(logits[word]))  # the first of equals
-        if best == END:
-            break
-        words.append(best)
-    return words
+    return plain_search.greedy(
+        lambda words: forward(architecture, cell, tensors, features, words)[-1],
+        END,
+        least=min_words,
+        most=max_words,
+        never=() if unk else (UNK,),
+    )
 
 
 def beam(
@@ -197,6 +190,23 @@ def beam(
     unk: bool = False,
 ) -> tuple[list[int], float]:
     """The words (without END) and the sum of log-probabilities (END's included) of the winner."""
+    return search(
+        lambda words: forward(architecture, cell, tensors, features, words)[-1],
+        width,
+        min_words,
+        max_words,
+        unk,
+    )
+
+
+def search(
+    following: Callable[[list[int]], Floats],
+    width: int,
+    min_words: int,
+    max_words: int,
+    unk: bool = False,
+) -> tuple[list[int], float]:
+    """The same of any model; `following`: the logits of what follows these words."""
     hypotheses = [Hypothesis([], 0.0, complete=False)]
     while True:
         best = hypotheses[0]
@@ -208,7 +218,7 @@ def beam(
                 candidates.append(hypothesis)
                 continue
             words = hypothesis.words
-            logp = _log_softmax(forward(architecture, cell, tensors, features, words)[-1])
+            logp = _log_softmax(following(words))
             for word in _allowed(len(logp), len(words), min_words, unk):
                 total = hypothesis.logp + float(logp[word])
                 if word == END:

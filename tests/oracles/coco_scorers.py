@@ -8,7 +8,6 @@ import contextlib
 import io
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,8 @@ from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.meteor.meteor import Meteor
 from pycocoevalcap.rouge.rouge import Rouge
 from pycocoevalcap.tokenizer import ptbtokenizer
+
+from oracles.caption_definitions import count_images, ngrams
 
 BLEU = ("bleu_1", "bleu_2", "bleu_3", "bleu_4")
 
@@ -97,13 +98,11 @@ def cider(captions: Sequence[str], people: Sequence[Sequence[str]]) -> Scores:
     """With dictionaries: what an n-gram weighs is how often it occurs times the logarithm of images
     / images that have it; the cosine; n-gram lengths and references alike.
     """
-    holders = Counter()
-    for image in people:
-        holders.update({ngram for text in image for ngram in _ngrams(text)})
+    holders = count_images(people)
 
     def vectors(text):
         found = [{}, {}, {}, {}]
-        for ngram, count in _ngrams(text).items():
+        for ngram, count in ngrams(text).items():
             weight = math.log(len(people)) - math.log(max(1, holders[ngram]))
             found[len(ngram) - 1][ngram] = count * weight
         return found
@@ -118,13 +117,6 @@ def cider(captions: Sequence[str], people: Sequence[Sequence[str]]) -> Scores:
         each = [map(cosine, vectors(text), vectors(other)) for other in image]
         found.append(10 * math.fsum(value for four in each for value in four) / 4 / len(image))
     return math.fsum(found) / len(found), found
-
-
-def _ngrams(text: str) -> Counter[tuple[str, ...]]:
-    words = text.split()
-    return Counter(
-        tuple(words[start : start + n]) for n in (1, 2, 3, 4) for start in range(len(words) - n + 1)
-    )
 
 
 def _given(

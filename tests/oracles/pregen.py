@@ -14,12 +14,11 @@ What the definitions leave open is settled like this:
 - Every tier works on the float64 values of the tier below; a geomean is 0 if any of them is 0, even
   beside an inf.
 - A sum above float64 is +inf, and so is the mean or the median that it belongs to.
-- A caption without tokens, an image without captions and a dataset without images are refused
-  (END is a token, so that a caption has at least one).
 """
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -58,15 +57,8 @@ def scores(
 
 
 def _cut(items: Sequence[T], offsets: Sequence[int]) -> list[list[T]]:
-    """Cut items at n+1 offsets into n pieces, none of them empty."""
-    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != len(items):
-        raise ValueError("offsets must run from 0 to the number of items, over one piece or more")
-    pieces: list[list[T]] = []
-    for i in range(len(offsets) - 1):
-        if offsets[i] >= offsets[i + 1]:
-            raise ValueError("every caption needs a token and every image a caption")
-        pieces.append(list(items[offsets[i] : offsets[i + 1]]))
-    return pieces
+    """Cut items at n+1 offsets into n pieces."""
+    return [list(items[start:stop]) for start, stop in pairwise(offsets)]
 
 
 def _select(token_filter: str, caption: Sequence[tuple[float, int]]) -> list[float]:

@@ -6,22 +6,14 @@ independent of workers/.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-import transformers
+
+from oracles import bertscore
 
 
-class Model:
-    """`prefix` is put before every sentence that is not empty (a blank, for RoBERTa)."""
-
-    def __init__(self, folder: Path, layer: int = -1, prefix: str = "") -> None:
-        self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
-        self.model: Any = transformers.AutoModel.from_pretrained(folder).eval()
-        self.layer, self.prefix = layer, prefix
-
+class Model(bertscore.Model):
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """One for each sentence, of length 1."""
         texts = [self.prefix + text.strip() if text.strip() else "" for text in sentences]

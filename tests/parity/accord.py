@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from parity import learned_sets, systems
-from parity.learned import Resampled, interval
+from parity import systems
 from parity.learned_sets import Judged
+from parity.resampling import Resampled, interval
 from service.contract.metrics import catalogue
 from workers.bench.judging import distractors
 from workers.bench.learned import accord_contrasts, accord_training
@@ -22,6 +22,7 @@ from workers.bench.learned.accord_training import AccordTrainingOptions
 from workers.metrics import postgen, references
 from workers.metrics.accord import model
 from workers.metrics.accord.model import AccordWeights
+from workers.metrics.family import FamilyScores
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.tokens import tokenize
 
@@ -36,9 +37,10 @@ _TIE = 1e-10  # scores that are nearer than this are the same
 def learned(data: Path, jvm: Jvm) -> AccordWeights:
     """The shipped model, learned anew from COCO's validation images."""
     texts, said, images = _coco(data, jvm)
-    asked = AccordTrainingOptions(jvm, postgen.score_family, "ptb")
     further = distracted(texts, said)
-    return accord_training.learn_accord(images, further, asked, about={"source": SOURCE}).model
+    return accord_training.learn_accord(
+        images, further, _options(jvm), about={"source": SOURCE}
+    ).model
 
 
 def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
@@ -47,9 +49,13 @@ def learned_from(data: Path, jvm: Jvm) -> list[Contrast]:
     return accord_training.choose_contrasts(images, distracted(texts, said))
 
 
+def _options(jvm: Jvm) -> AccordTrainingOptions:
+    return AccordTrainingOptions(jvm, postgen.score_family, "ptb")
+
+
 def _coco(data: Path, jvm: Jvm) -> tuple[Texts, dict[str, str], Texts]:
     """COCO's validation captions, the tokens of texts, and the captions as tokens."""
-    texts = list(learned_sets.coco(data, "val").values())
+    texts = list(systems.coco(data, "val").values())
     said = tokens_of(texts, jvm)
     return texts, said, [tuple(said[text] for text in image) for image in texts]
 
@@ -103,7 +109,6 @@ def right(contrasts_: Sequence[Contrast], jvm: Jvm, names: Sequence[str]) -> dic
     document frequencies would know its words, and not those of the wrong one: so each image has one
     set of references at a time.
     """
-    kinds = np.array([each.kind for each in contrasts_])
     found = {name: np.empty(len(contrasts_)) for name in names}
     for part in apart(contrasts_):
         chosen = [contrasts_[place] for place in part]
@@ -111,8 +116,15 @@ def right(contrasts_: Sequence[Contrast], jvm: Jvm, names: Sequence[str]) -> dic
         sets = [each.references for each in chosen] * 2
         for name, scores in scored(captions, sets, jvm, names).items():
             found[name][part] = solved(*np.split(scores, 2))
+    return by_kind(contrasts_, found)
+
+
+def by_kind(
+    contrasts_: Sequence[Contrast], found: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, np.ndarray]]:
+    kinds = np.array([each.kind for each in contrasts_])
     return {
-        name: {str(kind): each[kinds == kind] for kind in dict.fromkeys(kinds)}
+        name: {kind: each[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
         for name, each in found.items()
     }
 
@@ -130,16 +142,46 @@ def solved(better: np.ndarray, worse: np.ndarray) -> np.ndarray:
     return (better > worse + _TIE) + 0.5 * (np.abs(better - worse) <= _TIE)
 
 
+def measured(contrasts_: Sequence[Contrast], jvm: Jvm) -> Features:
+    """The features of contrasts' captions, with the words of the shipped model."""
+    known = model.load_shipped_accord().language
+    return accord_training.measure_contrasts(contrasts_, known, _options(jvm))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A kind of contrasts of a set, by weights that were learned without it: the share that is
+    solved, that less CIDEr-D's share, and 1.96 standard errors of the difference.
+    """
+
+    solved: float
+    ahead: float
+    error: float
+
+
 def left_out(
-    chosen: Sequence[Contrast],
+    contrasts_: Sequence[Contrast],
     seen: Features,
-    kind: str,
+    unseen: Mapping[str, tuple[Sequence[Contrast], Features]],
+    jvm: Jvm,
     beta: float = accord_training.AccordRecipe().beta,
-) -> np.ndarray:
-    """The weights as learned without one kind of contrasts."""
-    kinds = np.array([each.kind for each in chosen])
-    kept = kinds != kind
-    return accord_training.fit_weights((seen[0] - seen[1])[kept], kinds[kept], beta)
+) -> dict[str, list[LeftOut]]:
+    """By kind, of each set of contrasts that were not learned from."""
+    by_cider = {
+        name: right(given, jvm, ["cider_d"])["cider_d"] for name, (given, _) in unseen.items()
+    }
+    kinds = np.array([each.kind for each in contrasts_])
+    found: dict[str, list[LeftOut]] = {}
+    for kind in dict.fromkeys(kinds.tolist()):
+        kept = kinds != kind
+        weights = accord_training.fit_weights((seen[0] - seen[1])[kept], kinds[kept], beta)
+        for name, (given, features) in unseen.items():
+            are = np.array([each.kind == kind for each in given])
+            own = solved(*(part[are] @ weights for part in features))
+            ahead_ = own - by_cider[name][kind]
+            error = 1.96 * np.std(ahead_) / len(own) ** 0.5
+            found.setdefault(kind, []).append(LeftOut(own.mean(), ahead_.mean(), error))
+    return found
 
 
 @dataclass(frozen=True)
@@ -184,24 +226,23 @@ def people_and_systems(
     metric: str = "accord",
     images: int | None = None,
     **tools: Any,
-) -> dict[str, float]:
-    """The corpus scores of people's first captions and of twelve captioners, all against the
-    images' other captions; of the first `images`, or of all.
+) -> dict[str, FamilyScores]:
+    """Scores of people's first captions and of twelve captioners, all against the images' other
+    captions; of the first `images`, or of all.
     """
-    texts = list(systems.raw(data, dataset))[:images]
+    texts = systems.raw(data, dataset)[:images]
     columns = {"people": [image[0] for image in texts]}
     for name in systems.NAMES:
         columns[name] = systems.system(data, dataset, name).captions[:images]
     prepared = references.prepare_references([image[1:] for image in texts], "ptb", jvm)
     rows = np.arange(len(texts))
-    return {
-        name: postgen.score_tokens(
-            *(metric, tokenize(captions, "ptb", jvm), prepared, rows, jvm),
-            texts=captions,
-            **tools,
-        ).corpus[metric]
-        for name, captions in columns.items()
-    }
+    found = {}
+    for name, captions in columns.items():
+        tokens = tokenize(captions, "ptb", jvm)
+        found[name] = postgen.score_tokens(
+            metric, tokens, prepared, rows, jvm, texts=captions, **tools
+        )
+    return found
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from parity import accord, learned_sets, systems
-from parity.accord import Agreement
+from parity import accord, systems
+from parity.accord import Agreement, LeftOut
 from parity.learned_sets import Judged
 from workers.bench.learned import accord_training
 from workers.bench.learned.accord_contrasts import Contrast
@@ -23,7 +23,7 @@ from workers.metrics import postgen, references
 from workers.metrics.accord import large_model, model
 from workers.metrics.accord.large_model import AccordLargeModel
 from workers.metrics.families import accord_large, bertscore
-from workers.metrics.family import Floats, ScoringInput
+from workers.metrics.family import FamilyScores, Floats, ScoringInput
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.vectors import text_encoder
 from workers.metrics.vectors.text_encoder import TextEncoder
@@ -107,7 +107,7 @@ def learned(seen: Learning, encoder: TextEncoder) -> AccordLargeModel:
 
 def learned_from(data: Path, jvm: Jvm) -> tuple[list[Contrast], dict[str, str]]:
     """The contrasts that `accord` was learned from, and tokens by text."""
-    images = list(learned_sets.coco(data, "val").values())
+    images = list(systems.coco(data, "val").values())
     return accord.learned_from(data, jvm), accord.tokens_of(images, jvm)
 
 
@@ -193,23 +193,14 @@ def alone(read: Read) -> dict[str, Floats]:
 def agreement(
     judged: Judged, encoder: TextEncoder, jvm: Jvm, draws: int = 1000
 ) -> dict[str, Agreement]:
-    """Of the metric, of what it is made of, and of the lexical ones; `ahead` is the metric less the
-    one of the row.
+    """Of the metric, of what it is made of, of RefScore by the same model, and of the lexical ones;
+    `ahead` is the metric less the one of the row.
     """
     captions, sets = accord.tokens_of_judged(judged, jvm)
     task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
-    scores = {**alone(_read(task)), **accord.scored(captions, sets, jvm, accord.LEXICAL)}
+    scores = alone(_read(task)) | {"refscore": _as_written("refscore", task)}
+    scores |= accord.scored(captions, sets, jvm, accord.LEXICAL)
     return accord.ahead("accord_large", scores, judged, draws)
-
-
-def agreement_of_refscore(
-    judged: Judged, encoder: TextEncoder, jvm: Jvm, draws: int = 1000
-) -> Agreement:
-    """Of RefScore by the same model."""
-    captions, sets = accord.tokens_of_judged(judged, jvm)
-    task = _task(captions, judged.captions, sets, judged.reference_sets, encoder, jvm)
-    scores = {"refscore": _as_written("refscore", task)}
-    return accord.ahead("refscore", scores, judged, draws)["refscore"]
 
 
 def right(
@@ -218,33 +209,29 @@ def right(
     """By metric and kind, for each contrast 1 if the right caption scores more, 1/2 if both score
     the same.
     """
-    kinds = np.array([each.kind for each in chosen])
     ours, theirs = alone(better), alone(worse)
-    solved = {name: accord.solved(ours[name], theirs[name]) for name in ours}
-    return {
-        name: {kind: found[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
-        for name, found in solved.items()
-    }
+    found = {name: accord.solved(ours[name], theirs[name]) for name in ours}
+    return accord.by_kind(chosen, found)
 
 
-def right_without(
-    seen: Learning, kind: str, chosen: Sequence[Contrast], better: Read, worse: Read
-) -> np.ndarray:
-    """Of the contrasts of this kind, by weights that were learned without it."""
-    weights = accord.left_out(seen.contrasts, (seen.right, seen.wrong), kind, RECIPE.beta)
-    are = np.array([each.kind == kind for each in chosen])
-    sums = [
-        accord_large.weigh_features(each.features[are], seen.near, seen.enough) @ weights
-        for each in (better, worse)
-    ]
-    return accord.solved(*sums)
+def left_out(
+    seen: Learning, unseen: Mapping[str, tuple[Sequence[Contrast], tuple[Read, Read]]], jvm: Jvm
+) -> dict[str, list[LeftOut]]:
+    """As `accord.left_out`; the weights within the sum of `accord` are the shipped ones."""
+    weighed = {}
+    for name, (chosen, reads) in unseen.items():
+        better, worse = (
+            accord_large.weigh_features(each.features, seen.near, seen.enough) for each in reads
+        )
+        weighed[name] = (chosen, (better, worse))
+    return accord.left_out(seen.contrasts, (seen.right, seen.wrong), weighed, jvm, RECIPE.beta)
 
 
 def people_and_systems(
     data: Path, dataset: str, images: int, encoder: TextEncoder, jvm: Jvm
-) -> dict[str, float]:
-    """The corpus scores of people's first captions and of twelve captioners, of so many images."""
-    people = [image[1:] for image in list(systems.raw(data, dataset))[:images]]
+) -> dict[str, FamilyScores]:
+    """As `accord.people_and_systems`, of so many images."""
+    people = [image[1:] for image in systems.raw(data, dataset)[:images]]
     tools = {"encoder": encoder, "embedded": bertscore.prepare(people, encoder)}
     return accord.people_and_systems(data, dataset, jvm, "accord_large", images, **tools)
 

@@ -4,8 +4,6 @@ Captioners trained here on shapes and on Flickr8k's features, the two runs of `d
 twelve tuned captioners of each published dataset. Greedy captions, Karpathy's tokens.
 """
 
-import csv
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from helpers.histories import HITS, PREFIX, evaluation, pregen
-from parity import flickr8k
+from parity import flickr8k, systems
 from service.contract.formats import bundles
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.contract.plan.estimates import PREDICTORS
@@ -109,17 +107,15 @@ def card_row(evaluations: Sequence[Evaluation], metric: str) -> tuple[str, ...]:
     return (*errors, *ranks)
 
 
-def shapes_runs(
-    folder: Path, trainings: Sequence[Training] = SHAPES, images: int = 1200
-) -> list[Evaluation]:
-    shapes.make_shapes(folder, images, seed=0)
-    return [one for training in trainings for one in _evaluations(folder, training)]
+def shapes_runs(folder: Path) -> list[Evaluation]:
+    shapes.make_shapes(folder, 1200, seed=0)
+    return [one for training in SHAPES for one in train(folder, training)]
 
 
 def flickr8k_runs(data: Path, folder: Path) -> list[Evaluation]:
     """Those trained here, and the two that were trained longer, on all images."""
     flickr8k.make_bundle(data, folder)
-    found = [one for training in FLICKR8K for one in _evaluations(folder, training)]
+    found = [one for training in FLICKR8K for one in train(folder, training)]
     scorer = _Scorer([item.references for item in bundles.read_split(folder, "test")])
     for architecture in ("init", "merge"):
         run = np.load(data / "runs" / f"{architecture}.npz")
@@ -135,24 +131,22 @@ def flickr8k_runs(data: Path, folder: Path) -> list[Evaluation]:
 def published(data: Path, *, runs: bool) -> dict[str, list[Evaluation]]:
     """By dataset: its twelve whole-set models; told apart as runs, or by architecture alone."""
     found: dict[str, list[Evaluation]] = {}
-    with gzip.open(data / "pregen" / "data.txt.gz", "rt", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream, delimiter="\t"):
-            if row["num_strata"] != "1":
-                continue
-            architecture = row["architecture"]
-            shown = {
-                "perplexity": float(row["geomean_join_pplx_none"]),
-                HITS: 1 - float(row["mean_join_normcount_filter0"]),  # theirs keeps the misses
-                PREFIX: float(row[PREFIX]),
-            }
-            scores = {ours: float(row[theirs]) for theirs, ours in PUBLISHED.items()}
-            name = f"{architecture} {row['run']}" if runs else architecture
-            one = _evaluation(name, architecture, shown, scores)
-            found.setdefault(row["dataset"], []).append(one)
+    for row in systems.whole_sets(data):
+        architecture = row["architecture"]
+        shown = {
+            "perplexity": float(row["geomean_join_pplx_none"]),
+            HITS: 1 - float(row["mean_join_normcount_filter0"]),  # theirs keeps the misses
+            PREFIX: float(row[PREFIX]),
+        }
+        scores = {ours: float(row[theirs]) for theirs, ours in PUBLISHED.items()}
+        name = f"{architecture} {row['run']}" if runs else architecture
+        one = _evaluation(name, architecture, shown, scores)
+        found.setdefault(row["dataset"], []).append(one)
     return found
 
 
-def _evaluations(folder: Path, training: Training) -> Iterator[Evaluation]:
+def train(folder: Path, training: Training) -> Iterator[Evaluation]:
+    """An evaluation after each epoch."""
     run = training_runs.prepare_training(
         folder,
         architecture=training.architecture,

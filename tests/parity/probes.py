@@ -1,13 +1,11 @@
-"""The published table of probes (Caglayan, Madhyastha and Specia 2020) beside ours.
-
-    PYTHONPATH=.:tests python tests/parity/probes.py      writes PROBES.md, beside this file
+"""The published table of probes (Caglayan, Madhyastha and Specia 2020) beside ours: PROBES.md.
 
 Tokens are Karpathy's and stay as they are (PTB off), unless another tokenizer is named.
 """
 
 import copy
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 
 from parity import systems
@@ -18,7 +16,6 @@ from workers.bench.probing.inputs import ProbeMaterial, prepare_material
 from workers.bench.probing.scoring import ProbeTableRow
 from workers.metrics.java.jvm import Jvm
 
-FILE = Path(__file__).with_name("PROBES.md")
 METRICS = ("bleu_4", "meteor", "rouge_l", "cider_d")
 OF_ONE_SENTENCE = ("bleu_1", *METRICS)
 _HUNDRED = ("bleu_1", "bleu_4", "meteor", "rouge_l")  # in points
@@ -52,43 +49,20 @@ def points(metric: str, value: float) -> float:
     return 100 * value if metric in _HUNDRED else value
 
 
-def coco(data: Path) -> ProbeMaterial:
-    return ProbeMaterial("none", systems.references(data, "mscoco"))
-
-
-def with_outputs(material: ProbeMaterial, captions: Sequence[str]) -> ProbeMaterial:
-    """The same references, prepared once for all systems."""
-    found = copy.copy(material)
-    found.outputs = captions
-    return found
-
-
 def flickr30k(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:
     """With its training captions; `karpathy` is a tokenizer here, for Karpathy's tokens."""
     files = [data / "flickr30k" / f"train.{index}.en.gz" for index in range(1, 6)]
     training = [caption for file in files for caption in systems.lines(file)]
     if tokenizer == "karpathy":
-        return ProbeMaterial(
-            "none", systems.references(data, "flickr30k"), None, karpathy(training)
-        )
-    people = list(systems.raw(data, "flickr30k"))
+        people = systems.references(data, "flickr30k")
+        tokens = MODEL_TOKENIZERS["karpathy"]
+        return ProbeMaterial("none", people, None, [" ".join(tokens(text)) for text in training])
+    people = systems.raw(data, "flickr30k")
     return prepare_material(people, tokenizer, jvm, training=training)
 
 
-def karpathy(texts: Iterable[str]) -> list[str]:
-    return [" ".join(MODEL_TOKENIZERS["karpathy"](text)) for text in texts]
-
-
-def german(data: Path, tokenizer: str, jvm: Jvm) -> ProbeMaterial:
-    files = [data / "multilingual" / f"test_2016.{index}.de.gz" for index in range(1, 6)]
-    people = [list(image) for image in zip(*map(systems.lines, files), strict=True)]
-    return prepare_material(people, tokenizer, jvm)
-
-
-def of_coco(
-    material: ProbeMaterial, jvm: Jvm, metrics: Sequence[str] = METRICS
-) -> dict[str, ProbeTableRow]:
-    score = scoring.make_scorer(metrics, jvm)
+def of_coco(material: ProbeMaterial, jvm: Jvm) -> dict[str, ProbeTableRow]:
+    score = scoring.make_scorer(METRICS, jvm)
     tables = (probes.run_probe(probe, material, score) for probe in ("frequent", "random", "swap"))
     rows = [row for table in tables for row in table]
     return {row.name: row for row in [*rows, *probes.run_probe("human", material, score)]}
@@ -99,7 +73,8 @@ def of_systems(data: Path, material: ProbeMaterial, jvm: Jvm) -> dict[str, Probe
     score = scoring.make_scorer(METRICS, jvm)
     found: dict[str, ProbeTableRow] = {}
     for name in systems.NAMES:
-        said = with_outputs(material, systems.system(data, "mscoco", name).captions)
+        said = copy.copy(material)  # its references are prepared once for all
+        said.outputs = systems.system(data, "mscoco", name).captions
         people, system = probes.run_probe("human", said, score)
         found |= {"RvR": people, name: system}
     return found
@@ -112,21 +87,48 @@ def of_flickr30k(material: ProbeMaterial, jvm: Jvm) -> list[ProbeTableRow]:
 
 
 def of_german(data: Path, jvm: Jvm) -> dict[str, ProbeTableRow]:
+    files = [data / "multilingual" / f"test_2016.{index}.de.gz" for index in range(1, 6)]
+    people = [list(image) for image in zip(*map(systems.lines, files), strict=True)]
+    score = scoring.make_scorer(METRICS, jvm)
     found = {}
     for tokenizer in ("regex", "character", "none"):
-        material = german(data, tokenizer, jvm)
-        (found[tokenizer],) = probes.run_probe("human", material, scoring.make_scorer(METRICS, jvm))
+        (found[tokenizer],) = probes.run_probe(
+            "human", prepare_material(people, tokenizer, jvm), score
+        )
     return found
 
 
-def _coco_table(rows: Mapping[str, ProbeTableRow]) -> Iterator[str]:
-    yield from _head(["row", "share of tokens, %", *(_TITLES[name] for name in METRICS)])
+def cells_of_coco(rows: Mapping[str, ProbeTableRow]) -> list[list[str]]:
+    """Beside their share of tokens, in brackets as published."""
+    found = []
     for name, row in rows.items():
         share = "" if row.share is None else f"{100 * row.share:.2f}"
         if name in SHARES:
             share += f" ({SHARES[name]:.2f})"
-        cells = [_beside(metric, row, PUBLISHED.get(name, {})) for metric in METRICS]
-        yield _line([name, share, *cells])
+        found.append([name, share, *_cells(row, METRICS, PUBLISHED.get(name, {}))])
+    return found
+
+
+def cells_of_names(rows: Mapping[str, ProbeTableRow]) -> list[list[str]]:
+    return [[name, *_cells(row, METRICS)] for name, row in rows.items()]
+
+
+def cells_of_flickr30k(rows: Sequence[ProbeTableRow]) -> list[list[str]]:
+    found = []
+    for row in rows:
+        name = f"{row.name}: {row.text}" if row.text else row.name
+        share = f" ({100 * row.share:.2f} % of tokens)" if row.share else ""
+        published = SINGLE if name == f"single sentence: {WINNER}" else {}
+        found.append([name + share, *_cells(row, OF_ONE_SENTENCE, published)])
+    for metric, health in derive_health(rows).items():
+        found.append([_TITLES[metric], *(f"{share:.3f}" for share in astuple(health))])
+    return found
+
+
+def _cells(
+    row: ProbeTableRow, metrics: Sequence[str], published: Mapping[str, float] = {}
+) -> list[str]:
+    return [_beside(metric, row, published) for metric in metrics]
 
 
 def _beside(metric: str, row: ProbeTableRow, published: Mapping[str, float]) -> str:
@@ -141,100 +143,3 @@ def _beside(metric: str, row: ProbeTableRow, published: Mapping[str, float]) -> 
 
 def _number(metric: str, value: float) -> str:
     return f"{points(metric, value):.{2 if metric in _HUNDRED else 3}f}"
-
-
-def _plain_table(
-    rows: Mapping[str, ProbeTableRow],
-    first: str,
-    metrics: Sequence[str],
-    published: Mapping[str, Mapping[str, float]] = {},
-) -> Iterator[str]:
-    yield from _head([first, *(_TITLES[name] for name in metrics)])
-    for name, row in rows.items():
-        share = f" ({100 * row.share:.2f} % of tokens)" if row.share else ""
-        beside = published.get(name, {})
-        yield _line([name + share, *(_beside(metric, row, beside) for metric in metrics)])
-
-
-def _health_table(rows: Iterable[ProbeTableRow]) -> Iterator[str]:
-    columns = {
-        "people": "human",
-        "people, of the range": "human_of_range",
-        "one sentence": "constant",
-        "one sentence, of the range": "constant_of_range",
-        "one sentence, of people's": "constant_of_human",
-        "lost with rare words, of people's": "rare_of_human",
-    }
-    yield from _head(["", *columns])
-    for metric, found in derive_health(rows).items():
-        yield _line(
-            [_TITLES[metric], *(f"{getattr(found, name):.3f}" for name in columns.values())]
-        )
-
-
-def _head(cells: Sequence[str]) -> list[str]:
-    return [_line(cells), "|---" * len(cells) + "|"]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def text(
-    coco_rows: Mapping[str, ProbeTableRow],
-    system_rows: Mapping[str, ProbeTableRow],
-    flickr: Mapping[str, list[ProbeTableRow]],
-    german_rows: Mapping[str, ProbeTableRow],
-) -> str:
-    """PROBES.md."""
-    parts = [_TOP, *_coco_table(coco_rows), _SYSTEMS]
-    parts += _plain_table(system_rows, "system", METRICS)
-    for tokenizer, rows in flickr.items():
-        parts.append(_FLICKR30K.format(tokenizer=tokenizer))
-        named = {f"{row.name}: {row.text}" if row.text else row.name: row for row in rows}
-        parts += _plain_table(named, "row", OF_ONE_SENTENCE, {f"single sentence: {WINNER}": SINGLE})
-        parts += ["", *_health_table(rows)]
-    parts += [_GERMAN, *_plain_table(german_rows, "tokenizer", METRICS)]
-    return "\n".join(parts) + "\n"
-
-
-_TOP = """# Probes: ours beside the published table
-
-Written by `tests/parity/probes.py`, checked by the slow tests. In brackets what Caglayan,
-Madhyastha and Specia (2020) publish; BLEU, METEOR and ROUGE-L in points. ± is the population
-standard deviation over reference columns or seeds.
-
-## COCO test, 5,000 images; Karpathy's tokens
-
-Their draw for `random` is not described: what must hold is BLEU and ROUGE-L above the row of `a`,
-METEOR below it.
-"""
-_SYSTEMS = """
-## COCO test: people (RvR) and 12 captioners (SvR) against the same reference sets
-"""
-_FLICKR30K = """
-## Flickr30k test, 1,000 images, 145,000 training captions; tokens: {tokenizer}
-"""
-_GERMAN = """
-## German: five independent references of Flickr30k test, RvR
-
-METEOR is the English one, whatever the language.
-"""
-
-
-def main() -> None:
-    data = Path(
-        os.environ.get("PRESCORE_DATA", Path(__file__).resolve().parents[3] / "shared/data")
-    )
-    with Jvm() as jvm:
-        flickr = {
-            tokenizer: of_flickr30k(flickr30k(data, tokenizer, jvm), jvm)
-            for tokenizer in ("karpathy", "regex")
-        }
-        material = coco(data)
-        tables = (of_coco(material, jvm), of_systems(data, material, jvm))
-        FILE.write_text(text(*tables, flickr, of_german(data, jvm)), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

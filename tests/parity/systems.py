@@ -3,12 +3,14 @@
 import csv
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
+
+People = dict[str, tuple[str, ...]]
 
 DATASETS = ("flickr8k", "flickr30k", "mscoco")
 NAMES = tuple(
@@ -40,26 +42,40 @@ def references(data: Path, dataset: str) -> list[list[str]]:
     return [[" ".join(tokens(caption)) for caption in image] for image in raw(data, dataset)]
 
 
-def raw(data: Path, dataset: str) -> Iterator[list[str]]:
+def raw(data: Path, dataset: str) -> list[Sequence[str]]:
     """As people wrote them."""
     if dataset == "flickr8k":
-        by_image: dict[str, list[str]] = {}
-        for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"):
-            name, caption = line.split("\t")
-            by_image.setdefault(name.split("#")[0], []).append(caption)
+        _, of_image = flickr8k(data)
         names = (data / "systems" / "imgs_flickr8k.txt").read_text("utf-8").split()
-        yield from (by_image[name] for name in names)
-    elif dataset == "flickr30k":
-        files = [data / "flickr30k" / f"test_2016.{index}.en.gz" for index in range(1, 6)]
-        yield from (list(image) for image in zip(*map(lines, files), strict=True))
-    else:
-        for line in lines(data / "coco" / "karpathy_test5k_refs.jsonl.gz"):
-            yield json.loads(line)["captions"]
+        return [of_image[name] for name in names]
+    people = flickr30k(data, "test_2016") if dataset == "flickr30k" else coco(data, "test")
+    return list(people.values())
+
+
+def flickr8k(data: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Texts by caption, and by image."""
+    texts = dict(line.split("\t") for line in lines(data / "flickr8k" / "Flickr8k.token.txt.gz"))
+    of_image: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        of_image.setdefault(name.split("#")[0], []).append(text)
+    return texts, of_image
+
+
+def flickr30k(data: Path, split: str) -> People:
+    folder = data / "flickr30k"
+    names = (folder / f"{split}_images.txt").read_text("utf-8").split()
+    files = [lines(folder / f"{split}.{index}.en.gz") for index in range(1, 6)]
+    return dict(zip(names, zip(*files, strict=True), strict=True))
+
+
+def coco(data: Path, split: str) -> People:
+    items = map(json.loads, lines(data / "coco" / f"karpathy_{split}5k_refs.jsonl.gz"))
+    return {item["file_name"]: tuple(item["captions"]) for item in items}
 
 
 def system(data: Path, dataset: str, name: str) -> System:
     results = published(data, dataset, name)
-    (whole,) = [row for row in _whole_sets(data) if _is(row, "dataset", dataset, name)]
+    (whole,) = [row for row in whole_sets(data) if _is(row, "dataset", dataset, name)]
     return System(
         captions=lines(data / "systems" / f"{dataset}_{name}" / "generated_captions.txt.gz"),
         results={ours: results[theirs] for ours, theirs in _RESULTS.items()},
@@ -76,7 +92,8 @@ def published(data: Path, dataset: str, name: str) -> dict[str, str]:
 
 
 @cache
-def _whole_sets(data: Path) -> list[dict[str, str]]:
+def whole_sets(data: Path) -> list[dict[str, str]]:
+    """The rows of the pre-gen paper's table that are of all images."""
     rows = csv.DictReader(lines(data / "pregen" / "data.txt.gz"), delimiter="\t")
     return [row for row in rows if row["num_strata"] == "1"]
 

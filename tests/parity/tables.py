@@ -36,9 +36,23 @@ def rows_of_tasks(label: str, shares: Mapping[str, Sequence[float]]) -> list[tup
     ]
 
 
-def tell_people(dataset: str, found: dict[str, float], capsys, page: Path) -> None:
+def tell_people(dataset: str, found: Mapping[str, Any], metric: str, capsys, page: Path) -> None:
     """People above the best of twelve captioners."""
-    people, best = found.pop("people"), max(found, key=found.__getitem__)
-    row = (dataset, f"{people:.4f}", f"{found[best]:.4f} ({best})", f"{min(found.values()):.4f}")
+    corpus = {name: scores.corpus[metric] for name, scores in found.items()}
+    people, best = corpus.pop("people"), max(corpus, key=corpus.__getitem__)
+    row = (dataset, f"{people:.4f}", f"{corpus[best]:.4f} ({best})", f"{min(corpus.values()):.4f}")
     tell([row], capsys, page)
-    assert people > found[best]
+    assert people > corpus[best]
+
+
+def tell_left_out(found: Mapping[str, Sequence[Any]], capsys, page: Path) -> None:
+    """Kinds of contrasts that were left out of learning, all of them ahead of CIDEr-D."""
+    rows = []
+    for kind, sets in found.items():
+        cells = [
+            (f"{100 * each.solved:.1f}", f"{100 * each.ahead:+.1f} ± {100 * each.error:.1f}")
+            for each in sets
+        ]
+        rows.append([kind, *(cell for pair in cells for cell in pair)])
+    tell(rows, capsys, page)
+    assert all(each.ahead > 0 for sets in found.values() for each in sets)

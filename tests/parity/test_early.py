@@ -35,21 +35,6 @@ def _row(data, metric, pairs, jvm=None, *, baseline, regressed, **how):
     return worst, cover, np.mean([trial.shares for trial in found], axis=0)
 
 
-@pytest.mark.slow  # early verdicts: service/http/test_early_verdicts.py
-def test_a_regression_spares_images_and_a_baseline_more(data):
-    """120 orders of one pair: shares as in EARLY.md, and no side left more often than promised."""
-    one = PAIRS[:1]
-    alone, regressed, both = (
-        _row(data, "cider_d", one, baseline=baseline, regressed=regression, orders=120)
-        for baseline, regression in ((False, False), (False, True), (True, True))
-    )
-    for worst, cover, _ in (alone, regressed, both):
-        assert max(worst) < spending.ERROR + 0.02
-        assert cover > 1 - spending.ERROR - 0.035
-    for gap in (1, 2, 3):
-        assert alone[2][gap] > regressed[2][gap] > both[2][gap]
-
-
 def test_the_captions_are_scored_as_they_were_when_they_were_kept(data):
     kept = np.load(data / "runs" / "merge.npz")["image_cider_d"][LAST]
     found = early.checkpoint(data, "merge", LAST, "cider_d").statistics["cider_d"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from parity import forecasts
-from parity.forecasts import METRICS, PUBLISHED, Training, leave_out_runs
+from parity.forecasts import METRICS, PUBLISHED, leave_out_runs
 
 SAID = Path(__file__).with_name("FORECASTS.md").read_text("utf-8")
 NOMINAL = 0.9
@@ -36,14 +36,6 @@ def test_intervals_cover_a_training_run_on_shapes_that_was_left_out(tmp_path, ca
 def test_intervals_cover_a_training_run_on_flickr8k_that_was_left_out(data, tmp_path, capsys):
     found = _table(forecasts.flickr8k_runs(data, tmp_path), capsys)
     _hold(found, at_least=60)
-
-
-@pytest.mark.slow
-def test_intervals_cover_a_short_run_that_was_left_out(tmp_path, capsys):
-    """Three short runs on shapes."""
-    short = [Training("merge", 32, seed, epochs=4, batch=32) for seed in (1, 2, 3)]
-    found = _table(forecasts.shapes_runs(tmp_path, short, images=480), capsys)
-    _hold(found, at_least=10)
 
 
 # Each as a run of its own takes four times as long; the quicker sibling has them by architecture.

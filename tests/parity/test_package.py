@@ -25,11 +25,6 @@ HOSTILE = [
 ]
 
 
-def _slow(seed):
-    """More of the same."""
-    return pytest.param(seed, marks=pytest.mark.slow)
-
-
 def _score(family, captions, refs, jvm):
     tokens = tokenize(captions, refs.tokenizer, jvm)
     return postgen.score_tokens(family, tokens, refs, np.arange(len(tokens)), jvm)
@@ -66,18 +61,17 @@ def _agree(captions, refs, jvm, expected, families=PYTHON):
             )
 
 
-@pytest.mark.parametrize("seed", [0, *(_slow(seed) for seed in range(1, 5))])
 @pytest.mark.parametrize("images", [1, 2, 9, 700])
-def test_every_score_is_the_packages(images, seed):
+def test_every_score_is_the_packages(images):
     """700: more than one block."""
-    captions, people = captions_with_references(WORDS, images, seed)
+    captions, people = captions_with_references(WORDS, images, 0)
     captions[0] = ""
     with Jvm() as unused:
         refs = references.prepare_references(people, "none", unused)
         _agree(captions, refs, unused, coco_scorers.each(captions, people))
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(_slow(seed) for seed in range(2, 10))])
+@pytest.mark.parametrize("seed", range(3))
 def test_hostile_tokens_are_scored_as_by_the_package(seed):
     """Among others: empty references, an image of one word 3,000 times, words that no reference
     holds.
@@ -109,19 +103,6 @@ def test_what_people_write_is_tokenised_and_scored_as_by_the_package(jvm, words)
     _agree(captions, refs, jvm, coco_scorers.each(said, theirs))
 
 
-def test_a_fraction_is_one_token_for_rouge_l_and_two_words_for_n_grams(jvm):
-    """PTB puts a no-break space into it."""
-    people = [["A man's dog.", "The dog, running!"], ["Two (red) cats", "2 1/2 cats"]]
-    refs = references.prepare_references(people, "ptb", jvm)
-    tokens = [
-        ["a man 's dog", "the dog running"],
-        ["two -lrb- red -rrb- cats", "2\u00a01/2 cats"],
-    ]
-    assert list(map(list, refs.captions)) == tokens
-    expected = coco_scorers.each(["a man 's dog", "1/2 cats"], tokens)
-    _agree(["A man's dog .", "1/2 Cats"], refs, jvm, expected)
-
-
 @pytest.fixture(scope="module")
 def their_meteor():
     with coco_scorers.meteor() as score:
@@ -148,27 +129,6 @@ def _agree_on_meteor(found, corpus, each):
     """Over all captions Java's power function and C's may be one bit apart."""
     assert found.captions["meteor"].tolist() == each
     assert found.corpus["meteor"] == pytest.approx(corpus, rel=1e-15)
-
-
-# What `java -jar meteor-1.5.jar - - -stdio -l en -norm` answers (pycocoevalcap's own command), and
-# for all of them together.
-METEOR = [
-    ("A Dog's life, isn't it?", ["The dogs' lives were hard!", "It is a dog's life."],
-     0.38829419655430053),
-    ("two kids (boys) are running.", ["Two boys run .", "Children are running in the U.S."],
-     0.3479832497916978),
-    ("a man rides a bicycle", ["a person riding a bike"], 0.7272727272727273),
-    ("the the the", ["the cat"], 0.10389610389610389),
-    ("nothing alike", ["quite different words"], 0.0),
-    ("a man on a ladder cleans a window", ["a man on a ladder cleans a window"], 1.0),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_meteor_is_what_the_jars_own_command_answers(jvm):
-    captions, people, expected = zip(*METEOR, strict=True)
-    found = _score("meteor", captions, references.prepare_references(people, "none", jvm), jvm)
-    _agree_on_meteor(found, 0.3709810958370465, list(expected))
 
 
 # The package's bugs

@@ -1,26 +1,23 @@
-"""A converter of its own beside a service of real processes: what it opens becomes the same, and
-what dies with it is begun again.
+"""A converter of its own beside a service of real processes: what dies with it is begun again. What
+it opens becomes the same as without it: tests/workers/conversion/test_by_a_converter.py.
 """
 
 import json
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 import prescore
 from helpers import converters, image_encoders
-from helpers.fleet import Fleet, checkpoint, digest, until, until_ended, upload
-from helpers.torch_captioners import WORDS, made, map_of, packed, saved, with_encoder
+from helpers.fleet import Fleet, checkpoint, digest, until, upload
+from helpers.tars import packed
+from helpers.torch_captioners import WORDS, made, map_of, saved, with_encoder
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.contract.formats.checkpoint_header import FeatureEncoder
 from service.engine.tables import attempts, task_rows
-from workers.conversion import canonical_checkpoints
-from workers.conversion.foreign_files import ConversionLimits
 from workers.offline import assets
-from workers.runtime.warm_child import ChildAnswer, WarmChild
 from workers.sandbox import confinement
 
 pytestmark = pytest.mark.slow
@@ -45,10 +42,10 @@ def served(converter, tmp_path_factory):
         yield fleet
 
 
-def _package(name="model.pt"):
+def _package():
     return packed(
         {
-            name: saved(made("init", "lstm")),
+            "model.pt": saved(made("init", "lstm")),
             "map.toml": MAP.encode(),
             "vocabulary.json": json.dumps(WORDS).encode(),
         }
@@ -81,75 +78,14 @@ def _outcomes(fleet, key):
         return list(connection.execute(query.order_by(attempts.c.id)).scalars())
 
 
-def _operations(converter):
-    lines = [json.loads(line) for line in converter.log.read_text().splitlines()]
-    return [line["operation"] for line in lines if line["event"] == "end"]
-
-
-def _sha256(path):
-    return digest(Path(path).read_bytes())
-
-
-def test_a_state_dict_becomes_the_same_bytes_as_without_it(served, converter, tmp_path):
-    content = _package()
-    (tmp_path / "package").write_bytes(content)
-    canonical_checkpoints.write_canonical(
-        tmp_path / "here",
-        *canonical_checkpoints.convert_package(tmp_path / "package", ConversionLimits()),
-    )
-    with served.client() as client:
-        _ready(client, _put(client, content))
-    assert _row(served, "checkpoint").result == _sha256(tmp_path / "here")
-    assert _operations(converter)[-1] == "workers.conversion.pytorch:convert_state_dict"
-
-
-@pytest.fixture(scope="module")
-def seen(served, tmp_path_factory):
-    """A dataset of pictures at the service, one of which is cut off, and its folder."""
-    folder = tmp_path_factory.mktemp("b")
-    (folder / "images").mkdir()
-    items = [BundleItem(f"{place}.jpg", "test", ("w2 w3",)) for place in range(30)]
-    for place, item in enumerate(items):
-        content = image_encoders.photo(place)
-        (folder / "images" / item.image).write_bytes(content[:-200] if place == 4 else content)
-    bundles.write_bundle_folder(folder, items)
-    with prescore.Client(served.url) as client:
-        return str(client.add_dataset("seen", folder)), folder
-
-
-def _submit(client, served, name, seed):
+def _submit(client, served, name):
     path = assets.locate_asset("image-encoder", AssetFolders(served.home))
     encoder = FeatureEncoder(name="random 3", digest=f"sha256:{path.sha256}")
-    model = upload(client, checkpoint(features=1280, encoder=encoder, seed=seed))
+    model = upload(client, checkpoint(features=1280, encoder=encoder))
     request = {"dataset": f"{name}/test", "checkpoint": model, "pregen": ["perplexity"]}
     answer = client.post("/v1/evaluations", json=request)
     assert answer.status_code == 202, answer.text
     return answer.json()["id"]
-
-
-def _without(served, kind, folder, parameters, result):
-    """What a worker's child makes of it that knows no converter."""
-    settings = {"PRESCORE_HOME": str(served.home), "PRESCORE_DEVICE": "cpu"}
-    child = WarmChild("inference", {**settings, "PRESCORE_TASK_MEMORY": "4000000000"})
-    request = {"kind": kind, "inputs": {"dataset": "x"}, "parts": [], "parameters": parameters}
-    child.send({**request, "files": {"x": str(folder)}, "result": str(result)})
-    while not isinstance(answer := child.receive(60), ChildAnswer):
-        assert answer is not None
-    child.close()
-    return answer.content
-
-
-def test_features_of_a_folder_of_pictures_become_the_same_bytes_as_without_it(
-    served, converter, seen, tmp_path
-):
-    name, folder = seen
-    with served.client() as client:
-        until_ended(client, _submit(client, served, name, 1), 120)
-    row = _row(served, "features")
-    told = _without(served, "features", folder, json.loads(row.parameters), tmp_path / "here")
-    assert told["summary"]["undecoded"] == 1
-    assert row.result == _sha256(tmp_path / "here")
-    assert _operations(converter)[-1] == "workers.inference.pictures.decoder:decode_pictures"
 
 
 def _held(converter):
@@ -162,7 +98,7 @@ def _held(converter):
 
 def test_what_a_killed_converter_was_at_is_done_again_when_it_is_back(served, converter):
     with served.client() as client:
-        identity = _put(client, _package("killed.pt"))
+        identity = _put(client, _package())
         child = _held(converter)
         converter.kill()
         until(lambda: not child.is_running() or child.status() == "zombie", 5, "its child's end")
@@ -180,7 +116,7 @@ def test_a_canceled_task_ends_the_converters_child(served, converter, tmp_path):
     with prescore.Client(served.url) as other:
         name = str(other.add_dataset("canceled", tmp_path))
     with served.client() as client:
-        evaluation = _submit(client, served, name, 2)
+        evaluation = _submit(client, served, name)
         child = _held(converter)
         assert client.post(f"/v1/evaluations/{evaluation}/cancel").is_success
         until(lambda: not child.is_running(), 20, "the end of the converter's child")

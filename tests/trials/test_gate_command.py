@@ -1,7 +1,7 @@
 """prescore gate in a real shell, as a CI job calls it: its exit codes, files and lost connections.
 
-The shell, the command and the network are real; the service is in this process, and a fleet only
-where the command gives up before the run has ended.
+The shell, the command and the network are real; the service is in this process. All other exit
+codes and reports: tests/client/test_cli_gate.py, tests/client/test_gate_reports.py.
 """
 
 import json
@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from client.junit_schema import validate
-from helpers.fleet import LONG, checkpoint, free_port
+from helpers.fleet import checkpoint
 from helpers.networks import Cut, Network
 
 BIN = Path(sys.executable).parent
 OURS = ("PRESCORE_", "GITHUB_", "CI_", "GIT_")
 SUBMISSION, LOOK = b"POST /v1/evaluations ", b"GET /v1/evaluations/"
-UPLOAD = b"PUT /v1/checkpoints/"
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +64,6 @@ def _gate(*gates, target="captions.json", more=""):
     return f"prescore gate {target} --dataset tiny/test --postgen none {asked} {more}"
 
 
-def _often(*values):
-    """Not in every run: it starts a process, and tests/client has the like without."""
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 def _labelled(service, name, value):
     with service.client() as client:
         return client.get("/v1/evaluations", params={f"label.{name}": value}).json()["items"]
@@ -95,108 +89,23 @@ def test_exit_0_every_gate_passed(shell, tmp_path):
     assert measured["difference"] == 0
 
 
-@pytest.mark.slow
-def test_exit_1_a_gate_failed(shell, tmp_path):
-    line = _gate("cider_d >= 0", "cider_d >= 10", more="--junit gates.xml")
-    result = shell(f"{line} || echo and the job ends with $?")
-    assert result.stdout.endswith("and the job ends with 1\n")
-    (suite,) = validate((tmp_path / "gates.xml").read_bytes())
-    assert suite.get("failures") == "1"
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (_gate("cidr_d >= 1"), "cider_d"),
-        _often(_gate("cider_d >= baseline"), "baseline"),
-        _often(_gate("cider_d >= __import__('os')"), "--gate: "),
-        _often(_gate("cider_d > 0").replace("tiny/test", "absent/test"), "404"),
-        _often(_gate("cider_d > 0", target="absent.safetensors"), "cannot be read"),
-        _often(_gate("cider_d > 0", more="--gates x"), "No such option"),
-        _often("prescore gate captions.json --dataset tiny/test", "--gate"),
-    ],
-)
-def test_exit_2_usage(shell, line, said):
-    result = shell(line)
+def test_exit_2_usage(shell):
+    result = shell(_gate("cidr_d >= 1"))
     assert result.returncode == 2
-    assert said in result.stderr
+    assert "cider_d" in result.stderr
     assert result.stdout == ""
 
 
-@pytest.mark.slow
-def test_exit_3_a_metric_is_unavailable(shell):
-    result = shell(_gate("cider_d > 0", "spice > 0.1"))
-    assert result.returncode == 3, result.stderr
-    assert "undecided: spice > 0.1: " in result.stdout
-    assert "CoreNLP" in result.stdout
-
-
-@pytest.mark.slow
-def test_exit_3_there_is_nothing_to_compare_with(shell):
-    result = shell(_gate("cider_d >= baseline", more="--baseline branch=nobodys"))
-    assert result.returncode == 3
-    assert "not_comparable: cider_d >= baseline: no baseline yet" in result.stdout
-    more = "--baseline branch=nobodys --if-no-baseline pass"
-    result = shell(_gate("cider_d >= baseline", more=more))
-    assert result.returncode == 0
-    assert "counted as passed" in result.stdout
-
-
-@pytest.mark.slow
-def test_exit_3_the_run_failed_or_did_not_end_in_time(fleet, shell):
-    options = (
-        f"--beam {LONG['beam']} --min-words {LONG['min_words']} --max-words {LONG['max_words']}"
-    )
-    long = _gate("bleu_4 > 0.5", target="model.safetensors", more=options)
-    waiting = shell(f"{long} --timeout 0.5 --label trial=waiting", url=fleet.url)
-    assert waiting.returncode == 3
-    assert "still running after 0.5 s" in waiting.stderr
-    identity = waiting.stderr.partition("submitted ")[2].split()[0]
-    assert shell(f"prescore cancel {identity}", url=fleet.url).returncode == 0
-    failed = shell(f"{long} --deadline 1", url=fleet.url)
-    assert failed.returncode == 3
-    assert "ended failed" in failed.stderr
-
-
-@pytest.mark.slow
-def test_exit_4_nobody_answers(shell):
-    url = f"http://127.0.0.1:{free_port()}"
-    result = shell(_gate("cider_d > 0", more="--patience 0.5"), url=url)
-    assert result.returncode == 4
-    assert f"no answer from {url}" in result.stderr
-
-
-@pytest.mark.slow
-def test_exit_4_the_network_is_cut_and_stays_so(service, shell):
-    with Network(service.port, Cut(LOOK, refused=10**6)) as network:
-        line = _gate("cider_d > 0", more="--patience 1 --label trial=cut-for-good")
-        result = shell(line, url=network.url)
-    assert result.returncode == 4
-    assert "submitted ev_" in result.stderr
-    assert len(_labelled(service, "trial", "cut-for-good")) == 1
-
-
-@pytest.mark.parametrize(
-    "cuts",
-    [
-        (Cut(SUBMISSION, answered=True, refused=1), Cut(LOOK, refused=1)),
-        _often(
-            (Cut(UPLOAD), Cut(SUBMISSION), Cut(SUBMISSION, answered=True), Cut(LOOK), Cut(LOOK))
-        ),
-    ],
-    ids=["twice", "everywhere"],
-)
-def test_a_network_that_is_cut_in_the_middle_duplicates_nothing(service, shell, tmp_path, cuts):
+def test_a_network_that_is_cut_in_the_middle_duplicates_nothing(service, shell):
     """What is asked is lost, or what is answered, and then nobody is there for a while."""
-    (tmp_path / "model.safetensors").write_bytes(checkpoint(seed=4101 + len(cuts)))
-    label = f"cut={len(cuts)}"
-    line = _gate("perplexity < 1e6", target="model.safetensors", more=f"--label {label}")
+    cuts = (Cut(SUBMISSION, answered=True, refused=1), Cut(LOOK, refused=1))
+    line = _gate("perplexity < 1e6", target="model.safetensors", more="--label trial=cut")
     with Network(service.port, *cuts) as network:
         result = shell(line, url=network.url)
         assert network.cuts == []
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("trying again") >= len(cuts)
-    assert len(_labelled(service, *label.split("="))) == 1
+    assert len(_labelled(service, "trial", "cut")) == 1
 
 
 def test_two_gates_at_once_on_one_commit_are_one_run(service, shell, tmp_path):
@@ -211,19 +120,3 @@ def test_two_gates_at_once_on_one_commit_are_one_run(service, shell, tmp_path):
     assert found["labels"] == {"commit": "two-at-once", "branch": "7/merge"}
     again = shell(line, **job)
     assert json.loads(again.stdout)["id"] == found["id"]
-
-
-@pytest.mark.slow
-def test_github_gets_a_summary_outputs_and_annotations(shell, tmp_path):
-    places = {"GITHUB_STEP_SUMMARY": tmp_path / "summary", "GITHUB_OUTPUT": tmp_path / "output"}
-    result = shell(
-        _gate("cider_d >= 10", "spice > 0"),
-        GITHUB_ACTIONS="true",
-        **{name: str(path) for name, path in places.items()},
-    )
-    assert result.returncode == 1
-    assert "\n::error title=prescore gate::cider_d >= 10: cider_d " in result.stderr
-    assert "\n::warning title=prescore gate::spice > 0: undecided: " in result.stderr
-    assert "verdict=failed\n" in (tmp_path / "output").read_text()
-    table = (tmp_path / "summary").read_text("utf-8").splitlines()
-    assert sum(line.startswith("|") for line in table) == 4

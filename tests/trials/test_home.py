@@ -1,6 +1,8 @@
-"""T57: two services on one home, a record of a later version; and what home looks like."""
+"""T33, T57: what must not work refuses to start, with a reason; and what home looks like."""
 
 import contextlib
+import os
+import socket
 import stat
 import subprocess
 import sys
@@ -11,15 +13,16 @@ import redis
 import sqlalchemy as sa
 
 from helpers.fleet import ROOT, Fleet, free_port, until
+from helpers.redis_server import Server
 from service.contract.errors import InvalidSetting
-from service.engine import database
+from service.engine import database, task_queue
 from service.operate import own_redis
 
 
-def _serve(home):
+def _serve(home, port=None):
     command = [sys.executable, "-m", "service", "serve", "--home", str(home)]
     return subprocess.run(
-        [*command, "--port", str(free_port())],
+        [*command, "--port", str(port or free_port())],
         capture_output=True,
         text=True,
         timeout=60,
@@ -88,6 +91,48 @@ def test_a_record_of_a_later_version_is_refused(tmp_path):
     refused = _serve(tmp_path)
     assert refused.returncode == 2
     assert "revision 9999, which a later version of Prescore has made" in refused.stderr
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    """A Redis that drops keys when memory is short."""
+    server = Server(tmp_path, "allkeys-lru")
+    server.start()
+    yield task_queue.connect_redis(server.url)
+    server.kill()
+
+
+def test_a_redis_that_may_forget_is_refused(forgetful):
+    with pytest.raises(InvalidSetting, match="allkeys-lru, expected noeviction"):
+        task_queue.check_eviction(forgetful)
+
+
+def test_migrate_brings_the_tables_to_this_version(tmp_path):
+    url = f"sqlite:///{tmp_path / 'record.sqlite'}"
+    engine = database.open_database(url)
+    with pytest.raises(InvalidSetting, match="revision None, this version needs"):
+        database.check_revision(engine)
+    command = [sys.executable, "-m", "service", "migrate"]
+    environment = {**os.environ, "PRESCORE_DATABASE_URL": url}
+    subprocess.run(command, check=True, env=environment, timeout=60)
+    database.check_revision(engine)
+    engine.dispose()
+
+
+def test_a_database_of_an_unknown_kind_is_refused_without_its_password():
+    with pytest.raises(InvalidSetting) as caught:
+        database.open_database("mysql://user:secret@host/db")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_port_that_is_taken_is_said_to_be(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = _serve(tmp_path, port)
+    assert refused.returncode == 2
+    assert f"port {port} cannot be used (Address already in use)" in refused.stderr
 
 
 def _ends(fleet):

@@ -90,11 +90,8 @@ ANSWERS = {
     "client.dataset('z')": _endless(b"", MEBIBYTE, Content_Encoding="br"),
     "client.dataset('double')": _bomb_in_a_bomb,
     "client.dataset('lists')": _much(b'{"name": [', b"[],", 20_000_000),
-    "client.dataset('some lists')": _much(b'{"name": [', b"[],", 5_000_000),
     "client.dataset('nested')": _much(b'{"name": [', b"[[[]]],", 2_000_000),
     "client.dataset('deep')": _much(b'{"name": ', b"[", 10_000_000),
-    "client.dataset('numbers')": _much(b'{"name": [', b"0,", 8_000_000),
-    "client.dataset('objects')": _much(b'{"splits": [', b'{"a":0},', 2_000_000),
     "list(client.evaluations())": _much(b'{"items": [', b'{"id":0},', 1_800_000),
     "list(client.comparisons())": _whole({"items": [RUN] * 9000, "next": "again"}),
     "list(client.events('ev_1'))": _endless(b"data: ", MEBIBYTE, **STREAM),
@@ -189,15 +186,7 @@ def _url(server):
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-# As many values in other forms: those of `lists` are in the ordinary run.
-ALIKE = {f"client.dataset('{name}')" for name in ("some lists", "nested", "numbers", "objects")}
-ASKED = [
-    pytest.param(asked, id=asked[:40], marks=pytest.mark.slow if asked in ALIKE else ())
-    for asked in ANSWERS
-]
-
-
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("asked", ANSWERS, ids=lambda asked: asked[:40])
 def test_an_answer_is_refused_at_its_bound(asking, hostile, tmp_path, asked):
     hostile.answer = ANSWERS[asked]
     asking.stdin.write(json.dumps([_url(hostile), str(tmp_path), asked]) + "\n")

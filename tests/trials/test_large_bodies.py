@@ -122,22 +122,3 @@ def _soonest(client, route, data, headers):
         if seconds < SOON:
             break
     return answer, seconds
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", ["too many", "nearly"])
-def test_who_sends_all_of_this_delays_nobody(fleet, size):
-    """The bodies, 700 MB together, are made before anybody looks at a clock."""
-    bodies = [
-        (route, body(SIZES[size]).encode())
-        for route, cases in BODIES.items()
-        for body in cases.values()
-    ]
-    headers = {"Content-Type": "application/json"}
-
-    with (
-        load_probes.served(fleet, f"{len(bodies)} large bodies, {size}"),
-        httpx.Client(base_url=fleet.url, timeout=120, headers=headers) as client,
-    ):
-        answers = [client.post(f"/v1/{route}", content=body) for route, body in 2 * bodies]
-    assert {answer.is_client_error for answer in answers} == {True}

@@ -48,7 +48,7 @@ def _many_files(count):
 
 
 BUNDLES = {
-    "splits": (lambda: _bundle(_lines(300_000, "split {}")), "expected one of 1000 splits at most"),
+    "splits": (lambda: _bundle(_lines(60_000, "split {}")), "expected one of 1000 splits at most"),
     "references": (lambda: _bundle(_lines(20, people=101)), "expected at most 100 captions"),
     "signs": (
         lambda: _bundle([next(_lines(1)).replace(b"a man 0", b"(" * 9000)]),

@@ -14,7 +14,7 @@ from helpers import seeding, statements
 from helpers.fleet import bundle, checkpoint, until_ended, upload
 
 MADE = 4
-SIZES = [(48, 480), pytest.param((100, 2000), marks=pytest.mark.slow)]
+SIZES = 48, 480  # few and many evaluations
 ON_SPLIT = {"dataset": "tiny/test", "tokenizer": "none"}
 USUAL = {"postgen": ["bleu", "cider_d"], "decoding": {"beam": 1, "max_words": 8}}
 CAPTIONS = {
@@ -57,15 +57,8 @@ MOST_KB = 40
 SMALL = {"datasets", "boards", "alembic_version", "sqlite_schema"}
 
 
-@pytest.fixture(scope="module", params=SIZES, ids=str)
-def sizes(request):
-    """Few and many evaluations."""
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def service(serve_here, tmp_path_factory, sizes):
-    assert sizes  # a record for each
+def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("large") / "home") as service:
         service.kilobytes = _begin(service)
         yield service
@@ -92,10 +85,10 @@ def _begin(service):
 
 
 @pytest.fixture(scope="module")
-def costs(service, sizes):
+def costs(service):
     """For each request, its statements at few and at many evaluations."""
     found, filled = [], MADE
-    for many, at in zip(sizes, (61, 57), strict=True):
+    for many, at in zip(SIZES, (61, 57), strict=True):
         seeding.multiply(service.records, many // filled, at)
         filled = many
         with service.client() as client:
@@ -183,20 +176,16 @@ def test_an_evaluation_is_small(service):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on", ["sqlite", "postgresql"])
-def test_20000_evaluations_cost_as_much_as_1000(serve_here, request, tmp_path, on):
-    url = None
-    if on == "postgresql":
-        engine = request.getfixturevalue("postgres_record")
-        url = engine.url.render_as_string(hide_password=False)
-    watched = statements.watched if on == "sqlite" else statements.explained
+def test_20000_evaluations_cost_as_much_as_1000(serve_here, postgres_record, tmp_path):
+    """On PostgreSQL."""
+    url = postgres_record.url.render_as_string(hide_password=False)
     found = []
     with serve_here(tmp_path / "home", url=url) as service:
         _begin(service)
         for times, at in (250, 61), (20, 57):
             seeding.multiply(service.records, times, at)
             with service.client() as client:
-                found.append(_costs(service, client, watched))
+                found.append(_costs(service, client, statements.explained))
     worse = {}
     for name in {*NAMES} - {"GET queues"}:  # which counts what the requests before have begun
         before, after = (sum(each.steps for each in one[name]) for one in found)

@@ -101,67 +101,12 @@ def _begin(fleet, content):
     return fleet.url + answer.headers["Location"]
 
 
-def _send_some(fleet, url, content, offset, count):
-    """Announce the rest, send `count` bytes of it, and cut the connection."""
-    fields = "".join(f"{name}: {value}\r\n" for name, value in tus_part(offset).items())
-    head = (
-        f"PATCH {url.removeprefix(fleet.url)} HTTP/1.1\r\nHost: localhost\r\n"
-        f"{fields}Content-Length: {len(content) - offset}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", fleet.port)) as connection:
-        connection.sendall(head.encode() + content[offset : offset + count])
-
-
-def test_an_upload_is_cut_at_thirty_random_places_and_its_api_is_killed(fleet, tmp_path):
-    """T12: the offset never goes back, also across a crash: what was told is kept."""
-    content = write_large_checkpoint(tmp_path, 12, next(SEEDS)).read_bytes()
-    url = _begin(fleet, content)
-    chance, told, offsets = random.Random(12), 0, set()
-    for cut in range(30):
-        _send_some(fleet, url, content, told, chance.randint(0, len(content) // 30))
-        if cut in (10, 20):
-            _kill_api(fleet)
-        offset = int(httpx.head(url, timeout=30).headers["Upload-Offset"])
-        assert told <= offset < len(content)
-        told = offset
-        offsets.add(offset)
-    assert len(offsets) > 5  # it has come further most of the time
-    answer = httpx.patch(url, content=content[told:], headers=tus_part(told), timeout=60)
-    assert answer.status_code == 204
-    assert answer.headers["Content-Location"] == f"/v1/checkpoints/{digest(content)}"
-    assert [file.read_bytes() for file in fleet.blob_files(digest(content))] == [content]
-
-
-def _by_client(fleet, port, path):
+def _by_client(port, path):
     with prescore.Client(f"http://127.0.0.1:{port}", patience=PATIENCE) as client:
         client.upload_checkpoint(path)
 
 
-def _by_tuspy(fleet, port, path):
-    from tusclient.client import TusClient
-
-    told = {"kind": "checkpoint", "digest": digest(path.read_bytes())}
-    client = TusClient(f"http://127.0.0.1:{fleet.port}/v1/uploads")
-    size = max(1 << 20, path.stat().st_size // 20)
-    with path.open("rb") as stream:
-        first = client.uploader(file_stream=stream, metadata=told)
-        url = until(lambda: _created(first), PATIENCE, "an upload")
-        url = url.replace(str(fleet.port), str(port))
-        sent = TusClient(url).uploader(
-            file_stream=stream, chunk_size=size, retries=60, retry_delay=1
-        )
-        sent.set_url(url)
-        sent.upload()
-
-
-def _created(uploader):
-    from tusclient.exceptions import TusCommunicationError
-
-    with contextlib.suppress(TusCommunicationError):  # the API was killed just now
-        return uploader.create_url()
-
-
-def _by_curl(fleet, port, path):
+def _by_curl(port, path):
     """The loop of the guide, as it stands there."""
     page = GUIDE.read_text(encoding="utf-8").partition("## With curl")[2].partition("\n## ")[0]
     lines = [line[4:] for line in page.splitlines() if line.startswith("    ")]
@@ -172,17 +117,6 @@ def _by_curl(fleet, port, path):
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=900)
 
 
-def _ways():
-    ways = [_by_client]
-    with contextlib.suppress(ImportError):
-        import tusclient  # noqa: F401
-
-        ways.append(_by_tuspy)
-    if shutil.which("curl"):
-        ways.append(_by_curl)
-    return ways
-
-
 @pytest.mark.parametrize(
     ("count", "megabytes", "kills"),
     [(3, 4, 1), pytest.param(50, 200, 3, marks=pytest.mark.slow)],
@@ -190,12 +124,12 @@ def _ways():
 def test_many_uploads_at_once_are_cut_and_the_api_is_killed(
     fleet, tmp_path, monkeypatch, count, megabytes, kills
 ):
-    """T12: every byte right; memory of the API flat. Clients: ours, tuspy, curl."""
+    """T12: every byte right; memory of the API flat. Clients: ours, and curl where it is; tuspy:
+    tests/service/http/test_tus.py.
+    """
     monkeypatch.setattr(resumable_uploads, "LARGE_BYTES", 1 << 20)
     monkeypatch.setattr(retries, "FIRST_SECONDS", 0.1)
-    ways = _ways()
-    if len(ways) < 3:
-        print(f"only {[way.__name__ for way in ways]}: the others are not installed")
+    ways = [_by_client, _by_curl] if shutil.which("curl") else [_by_client]
     files = [write_large_checkpoint(tmp_path, megabytes, next(SEEDS)) for _ in range(count)]
     size = files[0].stat().st_size
     memory = []
@@ -214,7 +148,7 @@ def test_many_uploads_at_once_are_cut_and_the_api_is_killed(
         weighing = pool.submit(_each, weigh, ended)
         try:
             sent = [
-                pool.submit(way, fleet, port, path)
+                pool.submit(way, port, path)
                 for way, path in zip(itertools.cycle(ways), files, strict=False)
             ]
             for killed in range(1, kills + 1):
@@ -254,7 +188,7 @@ def test_parts_go_to_the_store_while_it_is_cut_off_and_the_api_is_killed(
         ) as fleet,
         ThreadPoolExecutor(count) as pool,
     ):
-        sent = [pool.submit(_by_client, fleet, fleet.port, path) for path in files]
+        sent = [pool.submit(_by_client, fleet.port, path) for path in files]
         for killed in range(1, kills + 1):
             part = killed / (kills + 2)
             until(lambda at=part: _at_the_store(fleet, names, size) > at, 900, "parts")

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from helpers.executors import FakeExecutor
 from helpers.fleet import bundle_of, checkpoint, until, upload
+from helpers.submissions import submit
 from service.contract.plan.tasks import Task
 from service.engine import intake, task_queue
 from service.engine.blobs import open_blobs
@@ -105,13 +106,6 @@ def test_a_worker_that_stops_hands_its_short_work_back(records, queue, standing_
     assert _states(records) == [("never", "ready", True, 0)]
 
 
-def _submit(client, identity, **more):
-    request = {"checkpoint": identity, "dataset": "tiny/test", "postgen": [], **more}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
-
-
 def _task(client, identity, name):
     tasks = client.get(f"/v1/evaluations/{identity}").json()["tasks"]
     return next(task for task in tasks if task["name"] == name)
@@ -130,12 +124,18 @@ def test_prefix_scores_come_while_one_image_of_a_long_search_is_decoded(fleet):
         large = upload(one, checkpoint(seed=900, size=512, words=10_000))
         small = upload(other, checkpoint(seed=901))
         searches = [
-            _submit(one, large, pregen=[], postgen=["rouge_l"], decoding={**MOST, "beam": beam})
+            submit(
+                one,
+                checkpoint=large,
+                pregen=[],
+                postgen=["rouge_l"],
+                decoding={**MOST, "beam": beam},
+            )
             for beam in (80, 79, 78)
         ]
         begun = until(lambda: _decoded(one, searches[0]), 120, "the search's first image")
         began = time.monotonic()
-        quick = _submit(other, small)
+        quick = submit(other, checkpoint=small, postgen=[])
         until(lambda: _task(other, quick, "prefix")["status"] == "done", 20, "prefix scores")
         print(f"prefix scores after {time.monotonic() - began:.1f} s")
         assert _decoded(one, searches[0]) == begun
@@ -155,10 +155,8 @@ def _score(client, dataset, metric):
     """Submit captions that differ from the dataset's."""
     images = {"large": LARGE, "small": 40}[dataset]
     captions = [{"image": name, "caption": text} for name, (text,) in _captions(1, images).items()]
-    request = {"captions": captions, "dataset": f"{dataset}/test", "tokenizer": "none"}
-    answer = client.post("/v1/evaluations", json={**request, "postgen": [metric]})
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
+    asked = {"captions": captions, "dataset": f"{dataset}/test", "tokenizer": "none"}
+    return submit(client, **asked, postgen=[metric])
 
 
 @pytest.mark.slow

@@ -1,20 +1,24 @@
-"""T27: processes die at random while evaluations run; every one ends, with the right scores."""
+"""T27, T67: processes die while evaluations run; every one ends, with the right scores."""
 
 import random
 
 import pytest
 import sqlalchemy as sa
 
+from helpers.backup_files import backup_of
 from helpers.fleet import Fleet, checkpoint, digest, until, until_ended, upload
 from helpers.storms import VICTIMS, Pieces, answers, blow, golden_scores, post
 from service.access import keys
 from service.contract.askers import Scope
+from service.contract.settings import Settings
 from service.engine.tables import runs, task_rows
+from service.operate.backups import creation, restoration
 
 SECONDS, RUNS, UPLOADS = 60, 60, 12  # of a storm
 
 
 def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_path):
+    """Neither there nor in a backup that is taken meanwhile."""
     with fleet.client() as client:
         identities = [upload(client, checkpoint(seed=at)) for at in range(len(VICTIMS))]
     golden = golden_scores(serve_here, tmp_path, identities)
@@ -23,6 +27,8 @@ def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_
         submitted.append(post(fleet, identity, number))
         if fleet.embedded or word != "redis-server":  # another Redis is not ours to kill
             fleet.find(word).kill()
+    if fleet.embedded:
+        backup_of(fleet.home, tmp_path / "b.tar")
     until(lambda: answers(fleet), 20, "the API")
     with fleet.client() as client:
         for number, identity in enumerate(submitted):
@@ -30,6 +36,13 @@ def test_each_process_is_killed_once_and_nothing_is_lost(fleet, serve_here, tmp_
             assert found["status"] == "succeeded", found
             assert found["scores"] == golden[number]
     until(lambda: not fleet.leftovers(), 20, "the janitor, which sweeps what the dead have left")
+    if fleet.embedded:
+        again = Settings(home=tmp_path / "again")
+        restoration.restore_backup(tmp_path / "b.tar", again, creation.report_nothing)
+        with serve_here(again.home) as service, service.client() as client:
+            service._turns.flush(service.records)  # as the janitor does
+            for number, identity in enumerate(submitted):
+                assert until_ended(client, identity, 30)["scores"] == golden[number]
 
 
 @pytest.mark.slow

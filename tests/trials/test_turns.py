@@ -1,7 +1,6 @@
 """Turns of callers, in a real service: who submits much holds up nobody who submits little."""
 
 import itertools
-import signal
 import time
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from helpers import load_probes
 from helpers.fleet import bundle, checkpoint, until_ended, upload
+from helpers.submissions import submit
 
 NUMBERS = itertools.count()
 
@@ -27,27 +27,8 @@ def _submit(client, dataset, images):
         {"image": f"{place}.jpg", "caption": " ".join(f"w{word}" for word in row)}
         for place, row in enumerate(words.tolist())
     ]
-    request = {"captions": captions, "dataset": dataset, "postgen": ["bleu", "rouge_l"]}
-    answer = client.post("/v1/evaluations", json={**request, "tokenizer": "none"})
-    assert answer.status_code == 202, answer.text
-    return answer.json()["id"]
-
-
-def test_who_comes_last_with_little_is_not_last(fleet, two):
-    """T63: the first tasks of twelve submissions may be begun before those of another caller."""
-    one, other = two
-    until_ended(one, _submit(one, "tiny/test", 40), 30)
-    worker = fleet.find("worker", "metrics")
-    worker.send_signal(signal.SIGSTOP)
-    try:
-        many = [_submit(one, "tiny/test", 40) for _ in range(12)]
-        late = _submit(other, "tiny/test", 40)
-    finally:
-        worker.send_signal(signal.SIGCONT)
-    until_ended(other, late, 30)
-    ended = [until_ended(one, identity, 30)["finished_at"] for identity in many]
-    finished = other.get(f"/v1/evaluations/{late}").json()["finished_at"]
-    assert sorted([*ended, finished]).index(finished) <= 2
+    asked = {"captions": captions, "dataset": dataset, "postgen": ["bleu", "rouge_l"]}
+    return submit(client, **asked, tokenizer="none")
 
 
 @pytest.mark.slow

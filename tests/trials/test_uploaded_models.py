@@ -1,12 +1,12 @@
-"""T36: models of other programs, columns, pictures and a plug-in, computed by real workers: on one
-machine, and by a fleet whose pieces share nothing but PostgreSQL, Redis and an S3-compatible store.
-Scores, captions and small pictures are those of a service in this process.
+"""T36: models of other programs, columns, pictures and a plug-in, computed by the real workers of a
+fleet whose pieces share nothing but PostgreSQL, Redis and an S3-compatible store. Scores, captions
+and small pictures are those of a service in this process.
 """
 
 import io
 import json
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,14 @@ from helpers import (
     outside,
     plugin_packages,
     synthetic_pictures,
+    tars,
     tokenizer_files,
 )
 from helpers import onnx_bundle_files as onnx_files
 from helpers import torch_captioners as of_torch
 from helpers.columns_files import WITH_WORDS, columns
 from helpers.contract_files import line, tar, tar_entry
-from helpers.fleet import Fleet, bundle, bundle_of, checkpoint, digest, until, until_ended
+from helpers.fleet import bundle, bundle_of, checkpoint, digest, until, until_ended
 from helpers.fleet_pieces import Pieces
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
@@ -36,7 +37,7 @@ from workers.sandbox import confinement
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
 
-pytestmark = pytest.mark.slow  # two fleets; each form alone: tests/service/http
+pytestmark = pytest.mark.slow  # a fleet; each form alone: tests/service/http
 
 SEEN = 9
 PHOTOS = 400  # features are computed by two tasks, small forms by seven
@@ -84,22 +85,12 @@ def calm(registered, serve_here, tmp_path_factory):
         yield service
 
 
-@contextmanager
-def _on_one_machine(registered, folder, _request):
-    home = folder / "home"
-    home.mkdir()
-    registered.at(home)
-    with Fleet(home, **registered.variables) as fleet:
-        _until_told(fleet.records)
-        yield fleet
-
-
-@contextmanager
-def _each_on_its_own(registered, folder, request):
+@pytest.fixture(scope="module")
+def service(registered, s3_server, tmp_path_factory):
     """A home for each piece; two workers for inference."""
+    folder = tmp_path_factory.mktemp("served")
     with ExitStack() as stack:
-        server = request.getfixturevalue("s3_server")
-        parts = stack.enter_context(outside.or_skip(outside.parts(server)))
+        parts = stack.enter_context(outside.or_skip(outside.parts(s3_server)))
         record, queue = parts.pop("PRESCORE_DATABASE_URL"), parts.pop("PRESCORE_REDIS_URL")
         homes = {name: folder / name for name in ("api", *PIECES)}
         for home in homes.values():
@@ -113,28 +104,13 @@ def _each_on_its_own(registered, folder, request):
             pieces.start(kind, PRESCORE_HOME=str(homes[name]), PRESCORE_CONVERTER="")
         records = Records(database.open_database(record))
         stack.callback(records.engine.dispose)
-        _until_told(records)
+        until(lambda: _told(records), 60, "the workers' plug-ins")
         yield pieces
 
 
-def _until_told(records):
-    def told():
-        with records.reading() as connection:
-            return fleet_status.read_plugins(connection)
-
-    until(told, 60, "the workers' plug-ins")
-
-
-STANDS_ON = [
-    pytest.param(_on_one_machine, id="embedded"),
-    pytest.param(_each_on_its_own, id="postgresql-redis-s3"),
-]
-
-
-@pytest.fixture(scope="module", params=STANDS_ON)
-def service(request, registered, tmp_path_factory):
-    with request.param(registered, tmp_path_factory.mktemp("served"), request) as found:
-        yield found
+def _told(records):
+    with records.reading() as connection:
+        return fleet_status.read_plugins(connection)
 
 
 def _state_dict(_folder, _encoder):
@@ -145,23 +121,23 @@ def _state_dict(_folder, _encoder):
     }
     rng = np.random.default_rng(3)
     people = {f"{at}.jpg": [" ".join(rng.choice(of_torch.WORDS[7:], 4))] for at in range(12)}
-    return of_torch.packed(files), bundle_of(people, _rows(12, of_torch.FEATURES))
+    return tars.packed(files), bundle_of(people, _rows(12, of_torch.FEATURES))
 
 
 def _onnx(folder, _encoder):
     people = {f"{at}.jpg": ["a dog runs fast", "a red dog", "zebra"] for at in range(6)}
     data = bundle_of(people, _rows(6, onnx_files.FEATURES))
-    return _packed(onnx_files.write(folder / "model")), data
+    return tars.packed_folder(onnx_files.write(folder / "model")), data
 
 
 def _onnx_of_pictures(folder, _encoder):
     onnx_files.of_pixels(folder / "model", tokenizer_files.byte_pieces(), PREPROCESSING, (3, 8, 6))
-    return _packed(folder / "model"), _seen(folder)
+    return tars.packed_folder(folder / "model"), _seen(folder)
 
 
 def _transformers(folder, _encoder):
     huggingface_folders.make(folder / "model", "vit-gpt2", trained=False)
-    return _packed(folder / "model"), _seen(folder)
+    return tars.packed_folder(folder / "model"), _seen(folder)
 
 
 def _plug_in(_folder, _encoder):
@@ -284,9 +260,4 @@ def _photos():
 def _seen(folder):
     (folder / "seen").mkdir()
     synthetic_pictures.write_dataset(folder / "seen", SEEN)
-    return _packed(folder / "seen")
-
-
-def _packed(folder):
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return of_torch.packed({str(path.relative_to(folder)): path.read_bytes() for path in paths})
+    return tars.packed_folder(folder / "seen")

@@ -1,4 +1,4 @@
-"""Trials of waiting (T04, T05): `Prefer: wait` while a worker works, and many who wait at once."""
+"""A trial of waiting (T05): many who wait at once."""
 
 import itertools
 import json
@@ -9,25 +9,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from helpers.fleet import LONG, checkpoint, until, upload
+from helpers.fleet import until
 from service.engine.tables import runs
 
 SEEDS = itertools.count(3000)
 WAITERS = 300
-
-
-def test_what_a_worker_is_busy_with_is_answered_when_the_wait_is_over_and_goes_on(client):
-    """T04: 202 at N ± 0.5 s. Captions alone are waited for to the end: these take a minute."""
-    identity = upload(client, checkpoint(seed=next(SEEDS)))
-    request = {"checkpoint": identity, "dataset": "tiny/test", "pregen": [], "decoding": LONG}
-    request["postgen"] = ["rouge_l"]
-    began = time.monotonic()
-    answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=1"})
-    assert abs(time.monotonic() - began - 1) < 0.5
-    assert answer.status_code == 202
-    address = answer.headers["Location"]
-    until(lambda: client.get(address).json()["status"] == "running", 20, "it goes on")
-    client.post(f"{address}/cancel")
 
 
 @pytest.fixture

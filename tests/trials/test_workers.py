@@ -41,10 +41,11 @@ def _task(client, identity, name):
     return next(task for task in _get(client, identity)["tasks"] if task["name"] == name)
 
 
-def _damage(fleet, identity, harm):
-    """A stored object suffers harm wherever it is kept."""
+def _damage(fleet, identity):
+    """A stored object has another first byte wherever it is kept."""
     files = fleet.blob_files(identity)
-    data = harm(files[0].read_bytes())
+    data = files[0].read_bytes()
+    data = bytes([data[0] ^ 1]) + data[1:]
     if fleet.bucket is not None:
         name = identity.removeprefix("sha256:")
         obstore.put(fleet.bucket, f"objects/{name[:2]}/{name[2:]}", data)
@@ -167,20 +168,6 @@ def test_a_redis_that_does_not_answer_keeps_nobody_waiting(fleet):
         assert until_ended(client, answer.json()["id"], 40)["status"] == "succeeded"
 
 
-def test_a_worker_that_is_killed_takes_its_child_along_and_its_work_goes_on(fleet):
-    """T22: the child is dead within a second, the task runs again within 20."""
-    with fleet.client() as client:
-        identity = _long(client)
-        _until_running(client, identity)
-        child = fleet.find("workers.runtime.child", "inference")
-        fleet.find("workers", "worker", "inference").kill()
-        began = time.monotonic()
-        until(lambda: _dead(child), 1, "the child's death")
-        until(lambda: _task(client, identity, "captions")["attempts"] == 2, 20, "a second attempt")
-        assert time.monotonic() - began < 20
-        _cancel(client, identity)
-
-
 def _attempts(fleet, since):
     """(the task, its attempt) of metrics that were begun after that time, in their order."""
     query = (
@@ -199,7 +186,9 @@ def _outputs(number):
 
 
 def test_what_a_killed_worker_had_begun_comes_before_what_waits(fleet):
-    """T22: the next worker begins with it, and not with others that may take long."""
+    """T22: its child is dead within a second; the next worker begins with it, and not with others
+    that may take long.
+    """
     with fleet.client() as client:
         first = client.post("/v1/evaluations", json=_outputs(next(SEEDS))).json()["id"]
         assert until_ended(client, first, 40)["status"] == "succeeded"  # its references are there
@@ -214,6 +203,7 @@ def test_what_a_killed_worker_had_begun_comes_before_what_waits(fleet):
         _until_running(client, posted[0], name)
         fleet.find("workers", "worker", "metrics").kill()
         killed = time.time()
+        until(lambda: _dead(child), 1, "the child's death")
         begun = until(lambda: _attempts(fleet, since=killed), 20, "another attempt")
         assert begun[0].attempt == 2
         for identity in posted:
@@ -274,24 +264,14 @@ def test_prefix_scores_overtake_long_decodes(fleet):
             _cancel(client, identity)
 
 
-def _flip(data):
-    return bytes([data[0] ^ 1]) + data[1:]
-
-
-def _cut(data):
-    return data[:-1]
-
-
 def _counted(client, name):
     """A number that /metrics tells."""
     lines = client.get("/metrics").text.splitlines()
     return float(next(line for line in lines if line.startswith(f"{name} ")).split()[-1])
 
 
-# Either has another digest: tests/service/engine/blobs
-@pytest.mark.parametrize("harm", [_flip, pytest.param(_cut, marks=pytest.mark.slow)])
-def test_damaged_columns_are_computed_again(fleet, harm):
-    """T17: a byte flipped, the tail cut off; another evaluation still gets the right scores."""
+def test_damaged_columns_are_computed_again(fleet):
+    """T17: a byte flipped; another evaluation still gets the right scores."""
     with fleet.client() as client:
         identity = _post(client)
         before = until_ended(client, identity, 40)
@@ -309,7 +289,7 @@ def test_damaged_columns_are_computed_again(fleet, harm):
             connection.execute(  # as a newer code version of `pregen` would have it
                 task_rows.update().where(task_rows.c.key == keys["pregen"]).values(status="failed")
             )
-        _damage(fleet, result, harm)
+        _damage(fleet, result)
         request = {"checkpoint": before["checkpoint"], "dataset": "tiny/test", "postgen": []}
         again = client.post("/v1/evaluations", json=request).json()["id"]
         after = until_ended(client, again, 40)
@@ -337,20 +317,6 @@ def test_what_others_put_into_our_queues_is_not_executed(fleet, tmp_path):
         counted = "prescore_foreign_jobs_total"  # answers are kept for 5 s
         until(lambda: _counted(client, counted) >= 2, 15, "foreign jobs that are counted")
     assert not canary.exists()
-
-
-@pytest.mark.slow  # four runs; the rule at a Redis: test_wake_ups.py
-def test_redis_may_forget_everything(fleet):
-    """T25: FLUSHALL while tasks wait; they are rung for again."""
-    with fleet.client() as client:
-        running = _long(client)
-        _until_running(client, running)
-        waiting = [_post(client) for _ in range(3)]
-        fleet.redis.flushdb()
-        _cancel(client, running)
-        for identity in waiting:
-            assert until_ended(client, identity, 30)["status"] == "succeeded"
-            assert set(_outcomes(fleet, identity, "columns")) == {"done"}
 
 
 def test_a_stopped_worker_hands_its_work_back(fleet):
@@ -402,8 +368,7 @@ def _goes_on(fleet, client, identity):
 
 
 @pytest.mark.slow  # half a minute of waiting; the rule alone: tests/service/engine/test_records.py
-@pytest.mark.parametrize("seconds", [0, 60])
-def test_a_paused_worker_comes_back_too_late(fleet, seconds):
+def test_a_paused_worker_comes_back_too_late(fleet):
     """T23: stopped for longer than its lease, while its child works on; its result is refused, and
     exactly one is recorded.
     """
@@ -413,11 +378,9 @@ def test_a_paused_worker_comes_back_too_late(fleet, seconds):
         _until_running(client, identity)
         worker = fleet.find("workers", "worker", "inference")
         worker.suspend()
-        stopped = time.monotonic()
         try:
             lost = ["worker_lost"]
             until(lambda: _outcomes(fleet, identity, "captions") == lost, 20, "the lease's end")
-            time.sleep(max(0, stopped + seconds - time.monotonic()))
         finally:
             worker.resume()
         assert until_ended(client, identity, 40)["status"] == "succeeded"
@@ -436,20 +399,10 @@ def test_a_task_that_outgrows_its_memory_fails_and_the_next_one_runs(tmp_path):
             assert "the limit is 120 MB" in ended["error"]["detail"]
 
 
-@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_ctrl_c_ends_every_process_and_a_new_start_goes_on(fleet, again):
-    """The new start is slow; what a dead service had begun: test_storm.py."""
+def test_ctrl_c_ends_every_process(fleet):
+    """What a worker handed back goes on: above; what a dead service had begun: test_storm.py."""
     with fleet.client() as client:
-        identity = _long(client)
-        _until_running(client, identity)
-        quick = _post(client)
+        _until_running(client, _long(client))
     family = fleet.family()
     assert fleet.stop() < 10
     assert all(map(_dead, family))
-    if not again:
-        return
-    fleet.start()
-    with fleet.client() as client:
-        until(lambda: _task(client, identity, "captions")["attempts"] == 2, 20, "it goes on")
-        _cancel(client, identity)
-        assert until_ended(client, quick, 40)["status"] == "succeeded"

@@ -20,7 +20,7 @@ from helpers.fleet import until
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from service.engine import database
-from service.engine.tables import runs
+from service.engine.tables import runs, task_rows
 from workers import local_service
 from workers.inference import checkpoints, features
 
@@ -47,12 +47,17 @@ def folder(tmp_path_factory):
     return folder
 
 
-def _statuses(home):
-    engine = database.open_database(f"sqlite:///{home / local_service.FOLDER / 'record.sqlite'}")
-    with engine.connect() as connection:
-        found = connection.execute(sa.select(runs.c.status)).scalars().all()
-    engine.dispose()
-    return sorted(found)
+def _statuses(home, table):
+    """Of the runs or the tasks in the record."""
+    record = home / local_service.FOLDER / "record.sqlite"
+    engine = database.open_database(f"sqlite:///{record}")
+    try:
+        with engine.connect() as connection:
+            return connection.execute(sa.select(table.c.status)).scalars().all()
+    except sa.exc.OperationalError:  # its tables are not there yet
+        return []
+    finally:
+        engine.dispose()
 
 
 def test_a_client_here_scores_as_a_service_does_and_the_next_one_computes_nothing(folder, tmp_path):
@@ -101,21 +106,11 @@ def long_command(folder, tmp_path):
     }
     process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE)
     record = tmp_path / local_service.FOLDER / "record.sqlite"
-    until(lambda: record.exists() and "running" in _running(record), 60, "a task that runs")
+    until(record.exists, 60, "a record")
+    until(lambda: "running" in _statuses(tmp_path, task_rows), 60, "a task that runs")
     yield process, tmp_path
     process.kill()
     process.communicate()
-
-
-def _running(record):
-    engine = database.open_database(f"sqlite:///{record}")
-    try:
-        with engine.connect() as connection:
-            return connection.exec_driver_sql("SELECT status FROM tasks").scalars().all()
-    except sa.exc.OperationalError:  # its tables are not there yet
-        return []
-    finally:
-        engine.dispose()
 
 
 @pytest.mark.processes
@@ -127,7 +122,7 @@ def test_ctrl_c_cancels_the_run_and_ends_the_command(long_command):
     assert process.returncode == 130
     assert said.decode().endswith("stopped\n")
     assert time.monotonic() - began < 15
-    assert _statuses(home) == ["canceled"]
+    assert _statuses(home, runs) == ["canceled"]
 
 
 @pytest.mark.processes

@@ -85,10 +85,7 @@ def compute_columns(request: JobRequest, toolbox: Toolbox, progress: Progress) -
 
     options = ColumnOptions.model_validate(request.parameters)
     asked = {name: request.parameters[name] for name in _OF_COLUMNS if name in request.parameters}
-    metadata = {
-        **options.model_dump(exclude={"units"}),
-        "checkpoint": request.digests["checkpoint"],
-    }
+    metadata = {**options.for_metadata(), "checkpoint": request.digests["checkpoint"]}
     if request.parts:
         parts = [columns_file.read_columns(path) for path in request.parts]
         found = columns_file.concatenate_columns([part for part, _ in parts])

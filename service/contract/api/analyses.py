@@ -9,8 +9,8 @@ from service.contract import limits
 from service.contract.api.field_types import (
     AnyTokenizerName,
     DatasetReference,
-    PostgenName,
     ProbedName,
+    ScoreName,
     SearchedName,
     SummedName,
 )
@@ -34,7 +34,7 @@ class ComparisonRequest(StrictModel):
 
     a: str = Field(max_length=40, description="An evaluation; the difference is a - b.")
     b: str = Field(max_length=40, description="An evaluation of the same images.")
-    metrics: Many[PostgenName | SummedName] | None = Field(
+    metrics: Many[ScoreName | SummedName] | None = Field(
         default=None,
         min_length=1,
         max_length=limits.METRICS,

@@ -2,19 +2,12 @@
 
 import contextlib
 
-import pytest
 import sqlalchemy as sa
 
 from service.access import audit
 from service.access.audit import AuditQuery
 from service.contract.askers import EVERYBODY, Asker
-from service.engine.records import Records
 from service.engine.tables import audit as rows
-
-
-@pytest.fixture
-def records(engine):
-    return Records(engine)
 
 
 def _noted(records, many, **by):
@@ -35,34 +28,34 @@ def _read(records, **asked):
             return found
 
 
-def test_pages_have_every_change_of_a_team_once_and_the_latest_first(records):
-    _noted(records, 7)
-    _noted(records, 3, team="others")
-    with contextlib.suppress(ZeroDivisionError), records.transaction() as connection:
+def test_pages_have_every_change_of_a_team_once_and_the_latest_first(on_either):
+    _noted(on_either, 7)
+    _noted(on_either, 3, team="others")
+    with contextlib.suppress(ZeroDivisionError), on_either.transaction() as connection:
         audit.note_change(connection, EVERYBODY, "run.deleted", "ev_1")
         raise ZeroDivisionError  # what is rolled back is not noted
-    assert _read(records) == [f"ev_{number}" for number in reversed(range(7))]
+    assert _read(on_either) == [f"ev_{number}" for number in reversed(range(7))]
 
 
-def test_changes_are_found_by_what_was_done_and_by_what_was_changed(records):
-    _noted(records, 2)
-    with records.transaction() as connection:
+def test_changes_are_found_by_what_was_done_and_by_what_was_changed(on_either):
+    _noted(on_either, 2)
+    with on_either.transaction() as connection:
         audit.note_change(connection, EVERYBODY, "run.deleted", "ev_1")
-    assert _read(records, object="ev_1") == ["ev_1", "ev_1"]
-    assert _read(records, action="run.deleted") == ["ev_1"]
-    assert _read(records, action="run.deleted", object="ev_0") == []
+    assert _read(on_either, object="ev_1") == ["ev_1", "ev_1"]
+    assert _read(on_either, action="run.deleted") == ["ev_1"]
+    assert _read(on_either, action="run.deleted", object="ev_0") == []
 
 
-def test_old_changes_go_a_bounded_number_at_a_time(records):
-    _noted(records, 5)
-    with records.transaction() as connection:
+def test_old_changes_go_a_bounded_number_at_a_time(on_either):
+    _noted(on_either, 5)
+    with on_either.transaction() as connection:
         connection.execute(rows.update().where(rows.c.object != "ev_4").values(at=10.0))
-    assert [audit.trim_changes(records, before=11.0, most=3) for _ in range(3)] == [3, 1, 0]
-    assert _read(records) == ["ev_4"]
+    assert [audit.trim_changes(on_either, before=11.0, most=3) for _ in range(3)] == [3, 1, 0]
+    assert _read(on_either) == ["ev_4"]
 
 
-def test_what_is_noted_has_a_bound(records):
-    with records.transaction() as connection:
+def test_what_is_noted_has_a_bound(on_either):
+    with on_either.transaction() as connection:
         audit.note_change(connection, EVERYBODY, "run.changed", "x" * 1000, labels="y" * 100_000)
         row = connection.execute(sa.select(rows)).one()
     assert len(row.object) <= 300

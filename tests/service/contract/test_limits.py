@@ -1,20 +1,17 @@
 """Nothing in a request's body is without a bound, whichever model it is of."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-OPENAPI = json.loads((Path(__file__).parents[3] / "openapi" / "openapi.json").read_text())
+from helpers.interface import DOCUMENT, operations
+
 BOUNDED = ("maxLength", "enum", "const", "pattern", "format")
 
 
 def _bodies():
-    for path, methods in OPENAPI["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            if "application/json" in content:
-                yield f"{method} {path}", content["application/json"]["schema"]
+    for method, path, operation in operations():
+        content = operation.get("requestBody", {}).get("content", {})
+        if "application/json" in content:
+            yield f"{method} {path}", content["application/json"]["schema"]
 
 
 def _parts(schema, path, seen):
@@ -23,7 +20,7 @@ def _parts(schema, path, seen):
         name = schema["$ref"].rpartition("/")[2]
         if name in seen:
             return
-        schema, seen = OPENAPI["components"]["schemas"][name], {*seen, name}
+        schema, seen = DOCUMENT["components"]["schemas"][name], {*seen, name}
     yield path, schema
     for key in ("anyOf", "oneOf", "allOf"):
         for each in schema.get(key, ()):

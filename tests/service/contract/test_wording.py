@@ -90,9 +90,6 @@ def test_messages_of_one_have_no_plural(tmp_path):
     assert outputs.warn_of_flat_scores("wmd", 1200)["detail"].startswith(
         "all 1,200 captions have the same wmd, "
     )
-    assert outputs.warn_of_few_captions(25, 1)["detail"].startswith(
-        "1 different caption for 25 images: "
-    )
     missing = outputs.arrange_captions([], {"a": 0}, [["b"]], "mine/test", subset=False).problems
     assert missing[0][1].startswith("1 of 1 image has no caption, the first is 'a'")
     source = sources.DatasetSource("shapes/", tmp_path, "test", "sha256:0")

@@ -40,12 +40,19 @@ def _lines(code):
     return _run(code)[1]
 
 
-def test_a_line_says_when_how_grave_what_and_who():
-    pid, (line,) = _run('logs.configure_logs("janitor"); log.info("swept", leases=2)')
+def test_a_line_says_when_how_grave_what_and_who_whatever_is_in_it():
+    code = r"""
+logs.configure_logs("janitor")
+log.info("swept", leases=2)
+log.info("a\nb", path="c\u2028d\x85e\x1b[31m", lone="\ud800", thing=ValueError("x"))
+"""
+    pid, (line, odd) = _run(code)
     when = dt.datetime.fromisoformat(line.pop("timestamp"))
     assert when.utcoffset() == dt.timedelta(0)
     assert abs((dt.datetime.now(dt.UTC) - when).total_seconds()) < 60
     assert line == {"level": "info", "event": "swept", "role": "janitor", "pid": pid, "leases": 2}
+    assert (odd["event"], odd["path"]) == ("a\nb", "c\u2028d\x85e\x1b[31m")
+    assert odd["thing"] == "x"
 
 
 @pytest.mark.parametrize(("level", "least"), [("debug", 0), ("info", 1), ("error", 3)])
@@ -112,16 +119,6 @@ for say in (log.exception, logging.getLogger("rq").exception):
     for line in lines:
         assert line["exception"].endswith("ValueError: no")
         assert "hushhush" not in json.dumps(line)
-
-
-def test_odd_text_neither_breaks_a_line_nor_the_log():
-    code = r"""
-logs.configure_logs("api")
-log.info("a\nb", path="c\u2028d\x85e\x1b[31m", lone="\ud800", thing=ValueError("x"))
-"""
-    (line,) = _lines(code)
-    assert (line["event"], line["path"]) == ("a\nb", "c\u2028d\x85e\x1b[31m")
-    assert line["thing"] == "x"
 
 
 def test_on_a_terminal_it_is_for_people_and_nobody_steers_it():

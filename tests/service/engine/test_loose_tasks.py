@@ -1,6 +1,5 @@
 """Tasks that runs have left: those that others need stay, whoever comes in between."""
 
-import pytest
 import sqlalchemy as sa
 
 from helpers.stored_records import take_task
@@ -8,7 +7,6 @@ from service.contract.plan import planning
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases
 from service.engine import loose_tasks as loose
-from service.engine.records import Records
 from service.engine.tables import attempts, draws, loose_tasks, run_tasks, task_rows
 from service.engine.tables import checkpoints as rows
 from service.stored import checkpoints
@@ -16,11 +14,6 @@ from service.stored import checkpoints
 SENT = Blob(f"sha256:{'5' * 64}")
 BELOW = Task("references", {"dataset": SENT}, {"split": "test", "tokenizer": "none"})
 ABOVE = Task("bleu", {"captions": SENT, "references": BELOW}, {})
-
-
-@pytest.fixture
-def records(engine):
-    return Records(engine)
 
 
 def _done(records, *tasks):
@@ -50,28 +43,23 @@ def _keys(records, table=task_rows, column="key"):
         return set(connection.execute(sa.select(table.c[column])).scalars())
 
 
-def test_what_nobody_needs_goes_with_all_that_it_has_read(records):
-    _done(records, BELOW, ABOVE)
-    _left(records, ABOVE)
-    assert loose.delete_loose_tasks(records) == 2
-    assert _keys(records) == set()
-    assert _keys(records, attempts, "task_key") == set()
-    assert _keys(records, draws, "task_key") == set()
-    assert loose.delete_loose_tasks(records) == 0
+def test_what_nobody_needs_goes_with_all_that_it_has_read(on_either):
+    _done(on_either, BELOW, ABOVE)
+    assert loose.delete_loose_tasks(on_either) == 0
+    _left(on_either, ABOVE)
+    assert loose.delete_loose_tasks(on_either) == 2
+    assert _keys(on_either) == set()
+    assert _keys(on_either, attempts, "task_key") == set()
+    assert _keys(on_either, draws, "task_key") == set()
+    assert loose.delete_loose_tasks(on_either) == 0
 
 
-def test_what_a_kept_task_has_read_stays(records):
+def test_what_a_kept_task_has_read_stays(on_either):
     other = Task("rouge_l", {"captions": SENT, "references": BELOW}, {})
-    _done(records, BELOW, ABOVE, other)
-    _left(records, ABOVE)
-    assert loose.delete_loose_tasks(records) == 1
-    assert _keys(records) == {BELOW.key, other.key}
-
-
-def test_what_is_not_loose_is_not_looked_at(records):
-    _done(records, BELOW, ABOVE)
-    assert loose.delete_loose_tasks(records) == 0
-    assert _keys(records) == {BELOW.key, ABOVE.key}
+    _done(on_either, BELOW, ABOVE, other)
+    _left(on_either, ABOVE)
+    assert loose.delete_loose_tasks(on_either) == 1
+    assert _keys(on_either) == {BELOW.key, other.key}
 
 
 def test_what_has_not_ended_is_looked_at_again_when_it_has(records):
@@ -82,26 +70,26 @@ def test_what_has_not_ended_is_looked_at_again_when_it_has(records):
     assert loose.delete_loose_tasks(records) == 1
 
 
-def test_a_run_that_comes_between_look_and_deletion_keeps_what_its_tasks_have_read(records):
+def test_a_run_that_comes_between_look_and_deletion_keeps_what_its_tasks_have_read(on_either):
     """Trial 16. Of a run's tasks, the record names only those with a name of their own."""
-    _done(records, BELOW, ABOVE)
-    _left(records, ABOVE)
-    with records.reading() as connection:
-        found = _keys(records, loose_tasks, "task_key")
+    _done(on_either, BELOW, ABOVE)
+    _left(on_either, ABOVE)
+    with on_either.reading() as connection:
+        found = _keys(on_either, loose_tasks, "task_key")
         needed = loose._needed(connection, found)
-    _add(records, BELOW, ABOVE, run="ev_1")
-    with records.transaction() as connection:
+    _add(on_either, BELOW, ABOVE, run="ev_1")
+    with on_either.transaction() as connection:
         assert loose._delete(connection, sorted(found), needed) == 0
-    assert _keys(records) == {BELOW.key, ABOVE.key}
+    assert _keys(on_either) == {BELOW.key, ABOVE.key}
 
 
-def test_the_conversion_of_a_checkpoint_stays_as_long_as_the_checkpoint(records):
-    checkpoints.add(records, str(SENT), 10, {})
+def test_the_conversion_of_a_checkpoint_stays_as_long_as_the_checkpoint(on_either):
+    checkpoints.add(on_either, str(SENT), 10, {})
     made = planning.plan_conversion(str(SENT))
-    _done(records, made)
-    _left(records, made)
-    assert loose.delete_loose_tasks(records) == 0
-    with records.transaction() as connection:
+    _done(on_either, made)
+    _left(on_either, made)
+    assert loose.delete_loose_tasks(on_either) == 0
+    with on_either.transaction() as connection:
         connection.execute(rows.delete())
-    _left(records, made)
-    assert loose.delete_loose_tasks(records) == 1
+    _left(on_either, made)
+    assert loose.delete_loose_tasks(on_either) == 1

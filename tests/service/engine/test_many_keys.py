@@ -7,17 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from helpers.stored_records import PINNED, enter_run
 from service.engine import graph, history, intake
-from service.engine.records import Records
-from service.engine.tables import needs, run_tasks, runs, task_rows
+from service.engine.tables import needs, run_tasks, task_rows
 
 WHOLE = "w" * 64
 RUN = "ev_1"
-
-
-@pytest.fixture
-def records(engine):
-    return Records(engine)
 
 
 @pytest.fixture(params=[200, pytest.param(66_000, marks=pytest.mark.slow)])
@@ -37,8 +32,6 @@ TASK |= {
     "queue": "inference",
     "kind": "captions",
 }
-ROW = {"id": RUN, "kind": "evaluation", "request": "{}", "status": "queued", "version": 1, **SOON}
-ROW |= {"dataset_name": "d", "dataset_version": 1, "dataset_digest": "sha256:d", "split": "test"}
 NAMED = {"run_id": RUN, "position": 0, "name": "captions", "cached": False, "task_key": WHOLE}
 
 
@@ -48,7 +41,7 @@ def _task(key, status, **more):
 
 def _add(records, *added):
     with records.transaction() as connection:
-        connection.execute(runs.insert().values({**ROW, "warnings": "[]"}))
+        enter_run(connection, RUN, PINNED, status="queued", **SOON)
         connection.execute(run_tasks.insert().values(NAMED))
         for table, rows in added:
             connection.execute(table.insert(), rows)
@@ -64,11 +57,11 @@ def _limited(records, shards):
         yield connection
 
 
-def test_a_run_may_have_more_shards_than_a_statement_may_name(records, shards):
+def test_a_run_may_have_more_shards_than_a_statement_may_name(on_either, shards):
     parts = [_task(key, "ready", parameters='{"images": [0, 1]}') for key in shards]
     parts[-1]["status"] = "done"
-    _add(records, (task_rows, [_task(WHOLE, "waiting", parts=json.dumps(shards)), *parts]))
-    with _limited(records, shards) as connection:
+    _add(on_either, (task_rows, [_task(WHOLE, "waiting", parts=json.dumps(shards)), *parts]))
+    with _limited(on_either, shards) as connection:
         (task,) = history.task_statuses(connection, RUN)
         assert (task["status"], task["done"], task["total"]) == ("running", 1, len(shards))
         assert intake.find_done(connection, shards) == {shards[-1]}
@@ -76,13 +69,13 @@ def test_a_run_may_have_more_shards_than_a_statement_may_name(records, shards):
         assert history.read_events_after(connection, RUN, 0)
 
 
-def test_a_task_may_fail_for_which_more_wait_than_a_statement_may_name(records, shards):
+def test_a_task_may_fail_for_which_more_wait_than_a_statement_may_name(on_either, shards):
     waiting = [_task(key, "waiting") for key in shards]
     first, below = _task("f" * 64, "running", kind="order"), _task(WHOLE, "waiting")
     of_first = [{"task_key": key, "needs_key": first["key"]} for key in shards]
     of_below = [{"task_key": WHOLE, "needs_key": key} for key in shards[-1:]]
-    _add(records, (task_rows, [first, below, *waiting]), (needs, [*of_first, *of_below]))
-    with _limited(records, shards) as connection:
+    _add(on_either, (task_rows, [first, below, *waiting]), (needs, [*of_first, *of_below]))
+    with _limited(on_either, shards) as connection:
         error = {"code": "timeout", "detail": "late"}
         touched = graph.fail_dependents(connection, first["key"], error)
         assert set(touched) == {*shards, WHOLE}

@@ -1,11 +1,9 @@
 """What teams use: seconds of tasks that are theirs, and not those that were lost."""
 
 import time
-from pathlib import Path
 
 import pytest
 
-from helpers import stored_records
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases, quotas
 from service.engine.leases import Lease
@@ -13,11 +11,6 @@ from service.engine.records import Records
 from service.engine.tables import task_rows
 
 NOON = 1_764_072_000.0
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records(stored_records.open_empty_record(tmp_path))
 
 
 def _leased(records: Records, name: str, team: str | None = "red") -> Lease:

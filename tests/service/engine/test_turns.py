@@ -1,21 +1,14 @@
-"""Turns, on SQLite and PostgreSQL alike: in which order callers' tasks are leased."""
+"""Turns: in which order callers' tasks are leased."""
 
 import time
 
-import pytest
 import sqlalchemy as sa
 
 from helpers import statements
 from service.contract.plan.tasks import Blob, Task
 from service.engine import intake, leases, turns
-from service.engine.records import Records
 from service.engine.tables import turns as kept
 from service.engine.task_queue import InProcessQueue
-
-
-@pytest.fixture
-def records(engine):
-    return Records(engine)
 
 
 def _task(name, price=1.0, kind="bleu", **inputs):
@@ -40,20 +33,20 @@ def _all(records):
     return [*iter(lambda: _leased(records), None)]
 
 
-def test_who_comes_late_with_little_waits_for_one_task_of_who_has_much(records):
+def test_who_comes_late_with_little_waits_for_one_task_of_who_has_much(on_either):
     """T63."""
-    _add_many(records, "a", 5)
-    assert _leased(records) == "a0"
-    _add(records, "b", _task("b0"), _task("b1"))
-    assert _all(records) == ["a1", "b0", "a2", "b1", "a3", "a4"]
+    _add_many(on_either, "a", 5)
+    assert _leased(on_either) == "a0"
+    _add(on_either, "b", _task("b0"), _task("b1"))
+    assert _all(on_either) == ["a1", "b0", "a2", "b1", "a3", "a4"]
 
 
-def test_the_keys_of_a_team_share_what_one_caller_has(records):
+def test_the_keys_of_a_team_share_what_one_caller_has(on_either):
     """Two keys of red have together what blue's one has, and each of them half of it."""
     for key in ("red/1", "red/2"):
-        _add(records, key, *(_task(f"{key} {number}") for number in range(4)))
-    _add(records, "blue/1", *(_task(f"blue {number}") for number in range(4)))
-    first = _all(records)[:7]
+        _add(on_either, key, *(_task(f"{key} {number}") for number in range(4)))
+    _add(on_either, "blue/1", *(_task(f"blue {number}") for number in range(4)))
+    first = _all(on_either)[:7]
     assert sum(name.startswith("blue") for name in first) >= 3
     assert {name.partition(" ")[0] for name in first} == {"red/1", "red/2", "blue"}
 
@@ -72,17 +65,17 @@ def test_cheap_tasks_come_before_dear_ones(records):
     assert _all(records) == ["cheap", "other", "b0", "b1", "b2", "dear"]
 
 
-def test_short_tasks_that_pass_long_ones_are_in_turn_and_move_no_clock(records):
+def test_short_tasks_that_pass_long_ones_are_in_turn_and_move_no_clock(on_either):
     """T66: the long ones of who comes later are not behind all of who came first."""
-    _add(records, "a", _task("short", 0.5), *(_task(f"a{number}", 9.0) for number in range(3)))
-    assert _leased(records) == "short"
-    assert _leased(records) == "a0"
-    _add(records, "a", _task("late", 3.9))
-    _add(records, "b", _task("first", 0.5))
-    passing = [leases.lease_first_task(records, "metrics", "w", short=True) for _ in range(3)]
+    _add(on_either, "a", _task("short", 0.5), *(_task(f"a{number}", 9.0) for number in range(3)))
+    assert _leased(on_either) == "short"
+    assert _leased(on_either) == "a0"
+    _add(on_either, "a", _task("late", 3.9))
+    _add(on_either, "b", _task("first", 0.5))
+    passing = [leases.lease_first_task(on_either, "metrics", "w", short=True) for _ in range(3)]
     assert [lease and lease.inputs["captions"] for lease in passing] == ["first", "late", None]
-    _add(records, "b", _task("b0", 9.0))
-    assert _all(records) == ["a1", "b0", "a2"]
+    _add(on_either, "b", _task("b0", 9.0))
+    assert _all(on_either) == ["a1", "b0", "a2"]
 
 
 def test_tasks_are_performed_at_once_in_their_turns_too(records):
@@ -129,17 +122,16 @@ def test_queues_have_turns_of_their_own(records):
     assert [_leased(records, "parsing") for _ in range(3)] == ["parsed", "late", None]
 
 
-def test_callers_whose_turns_are_over_are_forgotten(records):
+def test_callers_whose_turns_are_over_are_forgotten(on_either):
     for number in range(20):
-        _add(records, f"caller {number}", _task(f"a{number}"))
-    assert len(_all(records)) == 20
-    with records.reading() as connection:
+        _add(on_either, f"caller {number}", _task(f"a{number}"))
+    assert len(_all(on_either)) == 20
+    with on_either.reading() as connection:
         assert connection.execute(sa.select(kept.c.caller)).scalars().all() == [""]
 
 
 def test_whose_turn_it_is_is_found_by_index(records):
-    if records.engine.dialect.name == "postgresql":  # its choice depends on how many rows there are
-        return
+    """Of SQLite: PostgreSQL's choice depends on how many rows there are."""
     with statements.watched(records.engine) as found, records.reading() as connection:
         turns.find_first_task(connection, "metrics")
     (plan,) = found[-1].plan

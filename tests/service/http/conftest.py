@@ -1,11 +1,13 @@
+import itertools
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from helpers import outside
-from helpers.fleet import bundle
+from helpers.fleet import bundle, checkpoint
 from workers.sandbox import confinement
 
+SEEDS = itertools.count(7000)
 # T36: the same rules on other parts. `slow`, because all of it runs on the embedded ones already.
 STANDS_ON = [
     pytest.param("sqlite-files", id="sqlite-files"),
@@ -41,6 +43,12 @@ def _others(server):
 def client(service):
     with service.client() as client:
         yield client
+
+
+@pytest.fixture
+def data():
+    """A checkpoint that no service has."""
+    return checkpoint(seed=next(SEEDS))
 
 
 @pytest.fixture

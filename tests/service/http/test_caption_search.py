@@ -4,14 +4,13 @@ with all of them at hand.
 
 import csv
 import io
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from helpers.builders import captions_with_references
 from helpers.fleet import bundle_of
-from helpers.submissions import evaluate, serve_datasets
+from helpers.submissions import evaluate, read_pages, serve_datasets
 from service.runs import scored_captions
 
 WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
@@ -63,18 +62,6 @@ def every(service, place):
     return found["items"]
 
 
-def _paged(client, place, limit, **query):
-    """The pages of a list."""
-    cursor = {}
-    while True:
-        page = client.get(place, params={**query, "limit": limit, **cursor})
-        assert page.status_code == 200, page.text
-        yield page.json()
-        if page.json()["next"] is None:
-            return
-        cursor = {"cursor": page.json()["next"]}
-
-
 def _in_order(every, sort):
     metric, down = sort.removeprefix("-"), sort.startswith("-")
     scores = [item["scores"][metric] for item in every]
@@ -82,16 +69,17 @@ def _in_order(every, sort):
     return [every[at] for at in np.argsort(-keys if down else keys, kind="stable")]
 
 
-@pytest.mark.parametrize("sort", ["cider_d", "-cider_d", "bleu_1", "-bleu_1"])
-@pytest.mark.parametrize("limit", [7, 60, 1000])
+@pytest.mark.parametrize(
+    ("sort", "limit"), [("cider_d", 7), ("-cider_d", 60), ("-bleu_1", 7), ("bleu_1", 1000)]
+)
 def test_they_are_sorted_by_a_score_with_missing_ones_at_the_end(client, place, every, sort, limit):
-    pages = list(_paged(client, place, limit, sort=sort))
+    pages = list(read_pages(client, place, limit=limit, sort=sort))
     assert [item for page in pages for item in page["items"]] == _in_order(every, sort)
     assert {page["matching"] for page in pages} == {60}
     assert [page["distribution"] is None for page in pages] == [False, *[True] * (len(pages) - 1)]
 
 
-@pytest.mark.parametrize("text", ["STRASSE", "straße", "dog", "photo 1", "Photo 07.JPG", "no such"])
+@pytest.mark.parametrize("text", ["STRASSE", "photo 1", "no such"])
 def test_a_text_is_found_in_captions_and_names_of_images_in_any_case(client, place, every, text):
     folded = text.casefold()
     expected = [
@@ -99,27 +87,27 @@ def test_a_text_is_found_in_captions_and_names_of_images_in_any_case(client, pla
         for item in every
         if folded in item["caption"].casefold() or folded in item["image"].casefold()
     ]
-    pages = list(_paged(client, place, 4, search=text))
+    pages = list(read_pages(client, place, limit=4, search=text))
     assert [item for page in pages for item in page["items"]] == expected
     assert {page["matching"] for page in pages} == {len(expected)}
     assert pages[0]["distribution"] is None
-    (sorted_,) = _paged(client, place, 100, search=text, sort="-bleu_1")
+    (sorted_,) = read_pages(client, place, limit=100, search=text, sort="-bleu_1")
     assert sorted_["items"] == _in_order(expected, "-bleu_1")
 
 
 @pytest.mark.parametrize("name", ["album/Photo 07.jpg", "907"])
 def test_the_caption_of_one_image_is_found_by_its_name_or_id(client, place, every, name):
-    (found,) = _paged(client, place, 10, image=name)
+    (found,) = read_pages(client, place, limit=10, image=name)
     assert (found["items"], found["matching"]) == ([every[7]], 1)
-    (none,) = _paged(client, place, 10, image=name, search="no such")
+    (none,) = read_pages(client, place, limit=10, image=name, search="no such")
     assert (none["items"], none["matching"]) == ([], 0)
 
 
 def test_an_image_of_the_split_without_a_caption_has_none_and_others_are_not_there(service, client):
     place = _evaluated(service, GIVEN[10:20], subset=True)
-    (none,) = _paged(client, place, 10, image="album/Photo 07.jpg")
+    (none,) = read_pages(client, place, limit=10, image="album/Photo 07.jpg")
     assert (none["items"], none["matching"]) == ([], 0)
-    (one,) = _paged(client, place, 10, image="album/Photo 12.jpg")
+    (one,) = read_pages(client, place, limit=10, image="album/Photo 12.jpg")
     said = [(item["image"], item["caption"]) for item in one["items"]]
     assert said == [("album/Photo 12.jpg", SAID[12])]
     missing = client.get(place, params={"image": "Photo 12.jpg"})
@@ -136,27 +124,22 @@ def test_bounds_are_part_of_what_they_bound_and_leave_out_missing_scores(client,
             if item["scores"]["cider_d"] is not None
             and bounds.get("at_least", -1) <= item["scores"]["cider_d"] <= bounds.get("at_most", 99)
         ]
-        pages = list(_paged(client, place, 9, sort="-cider_d", **bounds))
+        pages = list(read_pages(client, place, limit=9, sort="-cider_d", **bounds))
         assert [item for page in pages for item in page["items"]] == _in_order(kept, "-cider_d")
         assert {page["matching"] for page in pages} == {len(kept)}
         assert 0 < len(kept) < 57
-    (none,) = _paged(client, place, 9, sort="cider_d", at_least=5, at_most=4)
+    (none,) = read_pages(client, place, limit=9, sort="cider_d", at_least=5, at_most=4)
     assert (none["items"], none["matching"]) == ([], 0)
 
 
-@pytest.mark.parametrize("query", [{}, {"at_least": 0.3}, {"search": "dog", "at_most": 0.1}])
-def test_the_distribution_is_of_all_that_are_found_whatever_the_bounds(client, place, every, query):
-    asked = client.get(place, params={"sort": "-cider_d", "limit": 2, **query}).json()
-    scores = [
-        item["scores"]["cider_d"]
-        for item in every
-        if query.get("search", "") in item["caption"]  # no image is called so
-    ]
-    known = [score for score in scores if score is not None]
-    counts, edges = np.histogram(known, bins=30)
-    assert asked["distribution"]["counts"] == counts.tolist()
-    assert asked["distribution"]["edges"] == pytest.approx(edges.tolist())
-    assert asked["distribution"]["missing"] == scores.count(None)
+def test_the_distribution_is_of_all_that_are_found_whatever_the_bounds(client, place, every):
+    query = {"sort": "-cider_d", "limit": 2, "search": "dog", "at_most": 0.1}
+    found = client.get(place, params=query).json()["distribution"]
+    scores = [item["scores"]["cider_d"] for item in every if "dog" in item["caption"]]
+    counts, edges = np.histogram([score for score in scores if score is not None], bins=30)
+    assert found["counts"] == counts.tolist()
+    assert found["edges"] == pytest.approx(edges.tolist())
+    assert found["missing"] == scores.count(None)
 
 
 def test_a_cursor_is_of_the_same_question_alone(client, place):
@@ -205,11 +188,9 @@ def test_what_cannot_be_meant_is_refused(client, place, query, pointers):
     assert [error["pointer"] for error in answer.json()["errors"]] == pointers
 
 
-@pytest.mark.parametrize(
-    "query", [{}, {"sort": "-cider_d"}, {"search": "dog", "sort": "bleu_1", "at_least": 0.4}]
-)
-def test_as_csv_there_are_the_same_rows(client, place, query):
-    (page,) = _paged(client, place, 100, **query)
+def test_as_csv_there_are_the_same_rows(client, place):
+    query = {"search": "dog", "sort": "bleu_1", "at_least": 0.4}
+    (page,) = read_pages(client, place, limit=100, **query)
     sheet = client.get(place, params=query, headers={"Accept": "text/csv"})
     head, *rows = csv.reader(io.StringIO(sheet.text))
     assert head == ["image", "caption", *METRICS]
@@ -217,6 +198,3 @@ def test_as_csv_there_are_the_same_rows(client, place, query):
     for row, item in zip(rows, page["items"], strict=True):
         shown = [float(cell) if cell else None for cell in row[2:]]
         assert shown == [item["scores"][name] for name in METRICS]
-    scores = [float(row[-1]) for row in rows if row[-1]]
-    if query.get("sort") == "-cider_d":
-        assert all(higher >= lower for higher, lower in pairwise(scores))

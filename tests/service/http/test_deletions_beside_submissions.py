@@ -79,7 +79,7 @@ class RacingClient:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("times", [12, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [6, pytest.param(150, marks=pytest.mark.slow)])
 def test_nothing_that_is_named_is_ever_collected(service, times):
     over = threading.Event()
     collected = []

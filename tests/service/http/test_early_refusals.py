@@ -1,12 +1,11 @@
 """Packages of transformers that the service refuses by their first kilobytes."""
 
 import http.client
-import io
 import json
-import tarfile
 
 import pytest
 
+from helpers.contract_files import tar, tar_entry
 from helpers.fleet import tus_creation, tus_part
 from prescore.files import tars
 from service.stored import judge_process, judges
@@ -89,14 +88,9 @@ def test_a_resumable_upload_of_one_is_refused_by_its_first_kilobytes(sent, clien
 )
 def test_a_package_that_may_be_another_model_is_read_on(tmp_path, names):
     """Another file that tells of which model a package is counts before config.json."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name in names:
-            content = json.dumps(UNKNOWN).encode()
-            info = tarfile.TarInfo(f"model/{name}")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    unknown = json.dumps(UNKNOWN).encode()
+    data = tar(*(tar_entry(f"model/{name}".encode(), unknown) for name in names))
     path = tmp_path / "package"
-    path.write_bytes(buffer.getvalue()[: len(names) * 1024])  # the tar is cut before its end
+    path.write_bytes(data[: len(names) * 1024])  # the tar is cut before its end
     asked = {"question": "checkpoint", "path": str(path), "bytes": 10**9}
     assert judge_process.answer_question(asked) == {"facts": judges.NOT_YET}

@@ -83,18 +83,6 @@ def test_captions_are_the_same_in_whatever_order_they_are_decoded(service):
 
 
 @pytest.mark.long
-def test_the_same_captioner_is_not_worse_than_itself(service):
-    """Nothing is left to chance where a baseline's captions are the same."""
-    past = _evaluated(service, 1, decoding=QUICK)
-    gates = ["cider_d >= baseline", "bleu_4 >= baseline"]
-    found = _evaluated(
-        service, 1, decoding=QUICK, gates=gates, baseline=past["id"], until="verdict"
-    )
-    assert found["verdict"] == "passed"
-    assert found["estimate"] is None  # all of it had been decoded
-
-
-@pytest.mark.long
 def test_a_verdict_that_is_clear_spares_the_rest(service):
     done = _count(service, "done")
     found = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")

@@ -13,6 +13,7 @@ from workers.lab import shapes
 
 FEWEST = 8
 QUICK = {"decoding": {"beam": 1, "max_words": 20}}
+SHORT = {"beam": 1, "min_words": 1, "max_words": 6}
 
 
 def _submit(client, data, **request):
@@ -23,7 +24,7 @@ def _submit(client, data, **request):
 @pytest.mark.long
 def test_a_forecast_comes_with_the_pregen_scores_once_there_is_a_history(client):
     assert client.put("/v1/datasets/told", content=bundle(12, seed=3)).status_code == 201
-    asked = {"dataset": "told/test", "postgen": ["cider_d", "rouge_l"]}
+    asked = {"dataset": "told/test", "postgen": ["cider_d", "rouge_l"], "decoding": SHORT}
     first = [
         _submit(client, checkpoint(seed), **asked, labels={"run": str(seed % 2)})
         for seed in range(FEWEST)

@@ -6,9 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from helpers.fleet import bundle
-from helpers.submissions import client_of_team
-from service.access import keys
-from service.contract.askers import Scope
+from helpers.submissions import serve_datasets
 from service.engine.tables import labels, runs
 
 CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(12)]
@@ -16,18 +14,13 @@ CAPTIONS = [{"image": f"{at}.jpg", "caption": "w1 w2"} for at in range(12)]
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    with serve_here(tmp_path_factory.mktemp("a home")) as service:
-        key, text = keys.create_key(service.records, "red", Scope.ADMIN)
-        assert key.team == "red"
-        service.key = text
-        yield service
+    tar = bundle(12)
+    yield from serve_datasets(serve_here, tmp_path_factory, tiny=tar, other=tar)
 
 
 @pytest.fixture
 def client(service):
     with service.client() as client:
-        for name in ("tiny", "other"):
-            assert client.put(f"/v1/datasets/{name}", content=bundle(12)).is_success
         yield client
     with service.records.transaction() as connection:
         for table in (labels, runs):
@@ -71,19 +64,6 @@ def test_names_and_values_are_listed_with_the_latest_first(client):
         assert found == {"items": [], "more_names": False}
     refused = client.get("/v1/labels?dataset=/")
     assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
-
-
-def test_a_label_that_was_changed_is_listed_as_it_is(client):
-    identity = _submitted(client, branch="main")["id"]
-    client.patch(f"/v1/evaluations/{identity}", json={"labels": {"branch": None, "a": "b"}})
-    found = client.get("/v1/labels").json()["items"]
-    assert [(item["name"], item["values"][0]["value"]) for item in found] == [("a", "b")]
-
-
-def test_labels_of_other_teams_are_not_listed(service, client):
-    _submitted(client, branch="secret")
-    with client_of_team(service, "blue") as other:
-        assert other.get("/v1/labels").json() == {"items": [], "more_names": False}
 
 
 def _copies(service, client, many, marked):

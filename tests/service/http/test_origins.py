@@ -57,11 +57,6 @@ def test_a_host_that_is_none_is_refused_without_an_error(service, host):
     assert "Traceback" not in service.log.read_text()
 
 
-def test_an_origin_that_is_none_is_of_another_site(client):
-    answer = client.post("/v1/evaluations", json={}, headers={"Origin": "http://["})
-    assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
-
-
 def test_a_second_host_is_judged_too(service):
     assert _get(service, "/livez", "localhost", "evil.example")[0] == 421
 
@@ -84,6 +79,7 @@ CHANGES = [
 OTHERS = [
     {"Origin": "http://evil.example"},
     {"Origin": "null"},
+    {"Origin": "http://["},
     {"Origin": "http://localhost:9"},
     {"Origin": "http://localhost", "Sec-Fetch-Site": "same-site"},
     {"Sec-Fetch-Site": "cross-site"},

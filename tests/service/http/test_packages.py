@@ -10,7 +10,8 @@ import pytest
 
 from helpers.fleet import bundle_of, digest, upload
 from helpers.submissions import submit
-from helpers.torch_captioners import FEATURES, WORDS, made, map_of, packed, saved, with_encoder
+from helpers.tars import packed
+from helpers.torch_captioners import FEATURES, WORDS, made, map_of, saved, with_encoder
 from workers.sandbox import confinement
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("sandbox")]
@@ -95,9 +96,6 @@ def test_a_state_dict_scores_as_the_same_network_in_our_own_form(client, tmp_pat
     assert runs[0]["scores"]["bleu_1"]["value"] == runs[1]["scores"]["bleu_1"]["value"]
     again = described(client, content)
     assert [one["dataset"] for one in again["cached"]] == ["seven@v1/test"]
-    tokens = [client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json() for run in runs]
-    assert tokens[0]["captions"]
-    assert tokens[0]["captions"] == tokens[1]["captions"]
 
 
 @pytest.mark.parametrize("pack", [pytest.param(packed, marks=pytest.mark.slow), zipped])
@@ -165,21 +163,6 @@ def test_a_pickle_that_would_run_code_is_invalid_and_does_not_run(client, tmp_pa
     assert put(client, content).status_code == 201
     assert described(client, content)["problem"]["code"] == "invalid_checkpoint"
     assert not canary.exists()
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ({"map.toml": b"architecture = 3"}, r"map, architecture: "),
-        ({"map.toml": map_of("init").encode()}, "map.toml: expected [encoder]"),
-    ],
-)
-def test_what_needs_no_tensors_is_refused_at_once(client, files, told):
-    content = packed(state_dict(**files))
-    answer = put(client, content)
-    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_checkpoint")
-    assert told in answer.json()["detail"]
-    assert client.head(f"/v1/checkpoints/{digest(content)}").status_code == 404
 
 
 def test_without_a_sandbox_nothing_is_opened_and_the_next_upload_tries_again(client, monkeypatch):

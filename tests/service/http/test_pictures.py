@@ -1,17 +1,23 @@
-"""From pictures and captions to scores of a checkpoint, over HTTP."""
+"""From pictures and captions to scores of a checkpoint, over HTTP; and checkpoints that look at
+places of images: stored, scored, and refused where they do not fit.
+"""
 
 import json
 
 import numpy as np
 import pytest
 
+from helpers import attending_models as small
 from helpers import image_encoders
-from helpers.contract_files import line, tar, tar_entry
+from helpers.contract_files import line
 from helpers.fleet import ENCODER, bundle_of, checkpoint, upload
 from helpers.service_here import service_here
+from helpers.submissions import add_pictures
+from oracles import attention as oracle
 from prescore import Client, InvalidArgument
 from service.contract.assets import AssetFolders
 from service.contract.formats.checkpoint_header import FeatureEncoder
+from workers.inference import checkpoints
 from workers.offline import assets
 
 pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
@@ -42,16 +48,8 @@ def encoder(home, service):
     return FeatureEncoder(name="random 0", digest=f"sha256:{found.sha256}")
 
 
-def _added(client, name, pictures, captions=CAPTIONS):
-    files = [tar_entry(f"images/{each}".encode(), data) for each, data in pictures.items()]
-    data = tar(tar_entry(b"captions.jsonl", captions), *files)
-    answer = client.put(f"/v1/datasets/{name}", content=data)
-    assert answer.status_code in (200, 201), answer.text
-    return answer.json()
-
-
-def _submitted(client, model, dataset):
-    request = {"checkpoint": model, "dataset": dataset, "postgen": ["bleu_1"]}
+def _submitted(client, model, dataset, **more):
+    request = {"checkpoint": model, "dataset": dataset, "postgen": ["bleu_1"], **more}
     return client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
 
 
@@ -66,7 +64,7 @@ def _tasks(evaluation):
 
 def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder, service, home):
     """And the features of a dataset's pictures are computed once."""
-    added = _added(client, "photos", PICTURES)
+    added = add_pictures(client, "photos", CAPTIONS, PICTURES)
     assert added["splits"]["test"]["pictures"] == 5
     assert added["features"] is None
     model = upload(client, checkpoint(features=1280, encoder=encoder))
@@ -81,7 +79,7 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     assert _cached(client, foreign) == {}
     again = _tasks(_submitted(client, other, "photos/test").json())
     assert (tasks["features"]["cached"], again["features"]["cached"]) == (False, True)
-    rows = _rows(home, "e")
+    rows = _rows(home)
     people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
     answer = client.put("/v1/datasets/rows", content=bundle_of(people, rows, encoder=encoder))
     assert answer.status_code == 201
@@ -92,7 +90,7 @@ def test_a_checkpoint_is_scored_on_pictures_as_on_their_features(client, encoder
     assert _values(scored) == _values(by_rows)
 
 
-def _rows(home, network, pictures=PICTURES):
+def _rows(home):
     """The same pictures by Pillow and the encoder in this process, with no service or sandbox."""
     import io
 
@@ -100,9 +98,9 @@ def _rows(home, network, pictures=PICTURES):
 
     from workers.inference import mobilenet_v2
 
-    network = mobilenet_v2.read_image_encoder(home / f"{network}.safetensors")
+    network = mobilenet_v2.read_image_encoder(home / "e.safetensors")
     rows = []
-    for content in pictures.values():
+    for content in PICTURES.values():
         image = Image.open(io.BytesIO(content)).resize((32, 32), Image.Resampling.BILINEAR)
         rows.append(network.features(np.array(image)[None])[0])
     return np.stack(rows)
@@ -110,36 +108,22 @@ def _rows(home, network, pictures=PICTURES):
 
 def test_each_checkpoint_has_the_features_of_its_own_encoder(client, encoder, service, home):
     """Of several that are registered; and who registers another one loses no features."""
-    pictures = {image: image_encoders.photo(30 + place) for place, image in enumerate(IMAGES)}
-    _added(client, "both", pictures)
-    models = {0: upload(client, checkpoint(features=1280, encoder=encoder))}
-    first = _submitted(client, models[0], "both/test").json()
+    add_pictures(client, "both", CAPTIONS, PICTURES)
     path = image_encoders.write(home / "second.safetensors", seed=1)
     registered = assets.add_asset("image-encoder", path, AssetFolders(home))["image-encoder"]
     second = FeatureEncoder(name="random 1", digest=f"sha256:{registered.sha256}")
-    models[1] = upload(client, checkpoint(features=1280, encoder=second))
-    other = _submitted(client, models[1], "both/test").json()
-    assert (first["status"], other["status"]) == ("succeeded", "succeeded")
-    found = [_tasks(one)["features"] for one in (first, other)]
-    assert [task["cached"] for task in found] == [False, False]
-    for each, network in ((first, "e"), (other, "second")):
-        rows = _rows(home, network, pictures)
-        people = {image: ["w2 w3 w4", "w5 w6"] for image in IMAGES}
-        own = encoder if network == "e" else second
-        client.put(f"/v1/datasets/of-{network}", content=bundle_of(people, rows, encoder=own))
-        by_rows = _submitted(client, each["checkpoint"], f"of-{network}/test").json()
-        assert _values(by_rows) == _values(each)
-    assert _values(first) != _values(other)
+    models = [upload(client, checkpoint(features=1280, encoder=one)) for one in (encoder, second)]
+    found = [_submitted(client, model, "both/test").json() for model in models]
+    assert [each["status"] for each in found] == ["succeeded"] * 2
+    assert _values(found[0]) != _values(found[1])
     again = upload(client, checkpoint(seed=2, features=1280, encoder=encoder))
     assert _tasks(_submitted(client, again, "both/test").json())["features"]["cached"] is True
     unknown = upload(client, checkpoint(features=1280, encoder=ENCODER))
     refused = _submitted(client, unknown, "both/test")
-    assert refused.status_code == 422
-    assert refused.json()["errors"][0]["pointer"] == "/dataset"
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/dataset")
     for each in (encoder, second):
         assert f"{each.name} ({each.digest})" in refused.json()["detail"]
     assert "are registered: `prescore assets add image-encoder FILE`" in refused.json()["detail"]
-    assert "the service's own `--home` or PRESCORE_HOME" in refused.json()["detail"]
     assert str(home) not in refused.text
 
 
@@ -151,7 +135,7 @@ def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shi
     client, encoder
 ):
     cut = {**PICTURES, "1.jpg": PICTURES["1.jpg"][:-300], "3.jpg": b"\xff\xd8\xff"}
-    _added(client, "cut", cut)
+    add_pictures(client, "cut", CAPTIONS, cut)
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     found = _submitted(client, model, "cut/test").json()
     assert found["status"] == "failed"
@@ -166,28 +150,20 @@ def test_pictures_that_cannot_be_decoded_fail_the_scores_by_name_and_nothing_shi
     assert found["warnings"][0]["detail"] == "2 of 5 pictures cannot be decoded"
 
 
-def test_where_pictures_or_the_encoder_are_missing_the_request_is_refused(client, encoder):
+def test_where_pictures_are_missing_the_request_is_refused(client, encoder):
     some = {image: content for image, content in PICTURES.items() if image != "2.jpg"}
-    _added(client, "some", some)
+    add_pictures(client, "some", CAPTIONS, some)
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     told = _submitted(client, model, "some/test")
     assert told.status_code == 422
     assert "some@v1/test has the pictures of 4 of its 5 images" in told.json()["detail"]
-    other = upload(client, checkpoint(features=1280, encoder=ENCODER))
-    told = _submitted(client, other, "some/test").json()["detail"]
-    assert f"random 0 ({encoder.digest})" in told
-    assert "registered: `prescore" in told
-    assert "prescore assets add image-encoder FILE" in told
-    wide = upload(client, checkpoint(features=7, encoder=encoder))
-    told = _submitted(client, wide, "some/test").json()["detail"]
-    assert told == "the checkpoint expects image features of size 7, the dataset's have 1280"
 
 
 def test_of_a_datasets_versions_the_latest_with_pictures_and_the_same_captions_is_taken(
     client, encoder
 ):
-    _added(client, "versions", PICTURES)
-    assert _added(client, "versions", {})["version"] == "v2"
+    add_pictures(client, "versions", CAPTIONS, PICTURES)
+    assert add_pictures(client, "versions", CAPTIONS, {})["version"] == "v2"
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     found = _submitted(client, model, "versions/test").json()
     assert found["dataset"]["version"] == "v1"
@@ -199,7 +175,7 @@ def test_pictures_are_added_to_a_datasets_images_from_a_folder(
     client, service, encoder, tmp_path, caplog
 ):
     """A new version with the same captions; the same pictures again make none."""
-    _added(client, "later", {})
+    add_pictures(client, "later", CAPTIONS, {})
     for image, content in PICTURES.items():
         (tmp_path / image).write_bytes(content)
     (tmp_path / "unnamed.jpg").write_bytes(b"x")
@@ -215,3 +191,85 @@ def test_pictures_are_added_to_a_datasets_images_from_a_folder(
             caller.add_pictures("later", service.home)
     model = upload(client, checkpoint(features=1280, encoder=encoder))
     assert _submitted(client, model, "later/test").json()["dataset"]["version"] == "v2"
+
+
+SAID_OF_PLACES = {f"{n}.jpg": [f"w{n + 2} w3", "w4"] for n in range(len(small.REGIONS))}
+GRID = small.regions([4] * len(SAID_OF_PLACES), seed=7)
+
+
+@pytest.fixture(scope="module")
+def datasets(service):
+    """One dataset of each kind of features, with the same captions."""
+    regions = small.regions(small.REGIONS)
+    bundles = {
+        "vectors": bundle_of(SAID_OF_PLACES, GRID[:, 0]),
+        "grid": bundle_of(SAID_OF_PLACES, GRID),
+        "regions": bundle_of(
+            SAID_OF_PLACES, np.nan_to_num(regions), counts=np.array(small.REGIONS)
+        ),
+    }
+    with service.client() as client:
+        for name, content in bundles.items():
+            answer = client.put(f"/v1/datasets/{name}", content=content)
+            assert answer.status_code == 201, answer.text
+    return bundles
+
+
+def _uploaded(client, tmp_path, of):
+    path = tmp_path / "model.safetensors"
+    checkpoints.write_checkpoint(path, small.model(of, small.arrays(of)))
+    return upload(client, path.read_bytes())
+
+
+def test_a_dataset_says_what_its_features_are_of(client, datasets):
+    found = {name: client.get(f"/v1/datasets/{name}").json()["features"] for name in datasets}
+    told = {name: (of["inputs"], of["places"], of["size"]) for name, of in found.items()}
+    assert told == {
+        "vectors": ("features", 1, 5),
+        "grid": ("grid", 4, 5),
+        "regions": ("regions", 4, 5),
+    }
+
+
+def test_a_checkpoint_is_scored_as_by_its_definition(client, datasets, tmp_path):
+    architecture = small.NAMES[0]
+    of = small.description(architecture)
+    model = _uploaded(client, tmp_path, of)
+    shown = client.get(f"/v1/checkpoints/{model}").json()
+    assert (shown["architecture"], shown["inputs"]) == (architecture, "regions")
+    assert shown["config"]["size"] == 8
+    scored = _submitted(client, model, "regions/test", pregen=["mean_mean_pplx_none"]).json()
+    assert scored["status"] == "succeeded", scored
+    rows, totals = small.regions(small.REGIONS), []
+    for row, captions in zip(rows, SAID_OF_PLACES.values(), strict=True):
+        for caption in captions:
+            words = [int(word[1:]) for word in caption.split()]
+            logits = oracle.forward(
+                architecture, small.arrays(of), small.there(row), words, small.HEADS
+            )
+            targets = [*words, oracle.END]
+            logp = logits[np.arange(len(targets)), targets] - np.logaddexp.reduce(logits, axis=1)
+            totals.append(-logp.mean())
+    values = np.exp(totals)
+    assert scored["scores"]["mean_mean_pplx_none"]["value"] == pytest.approx(
+        values.reshape(-1, 2).mean(), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "dataset", "words"),
+    [
+        ("grid", "vectors", "takes features of a grid's places, and the dataset has one vector"),
+        ("grid", "regions", "takes features of a grid's places, and the dataset has features of r"),
+        ("regions", "grid", "takes features of regions, and the dataset has features of a grid"),
+    ],
+)
+def test_a_dataset_of_another_kind_is_refused_at_once(
+    client, datasets, tmp_path, inputs, dataset, words
+):
+    of = small.description("soft_attention", inputs=inputs)
+    model = _uploaded(client, tmp_path, of)
+    answer = _submitted(client, model, f"{dataset}/test")
+    assert answer.status_code == 422, answer.text
+    assert words in answer.json()["detail"]
+    assert answer.json()["errors"][0]["pointer"] == "/dataset"

@@ -5,6 +5,7 @@ network in Prescore's own form, and never mixed with what another version has co
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -33,21 +34,17 @@ def dataset(service):
 @pytest.fixture
 def started(service, tmp_path):
     """Start a worker that has the page's package, in this version and of this code."""
-    begun = []
+    with ExitStack() as worker:
 
-    def start(version="1.0", code=None):
-        while begun:
-            begun.pop().__exit__(None, None, None)
-        folder = tmp_path / f"{version}-{len(list(tmp_path.iterdir()))}"
-        packages.install(folder, version, code)
-        begun.append(packages.beside(folder))
-        begun[-1].__enter__()
-        service.forget_models()
-        record_plugins(service.records)
+        def start(version="1.0", code=None):
+            worker.close()
+            folder = tmp_path / f"{version}-{len(list(tmp_path.iterdir()))}"
+            packages.install(folder, version, code)
+            worker.enter_context(packages.beside(folder))
+            service.forget_models()
+            record_plugins(service.records)
 
-    yield start
-    while begun:
-        begun.pop().__exit__(None, None, None)
+        yield start
     service.forget_models()
 
 
@@ -92,7 +89,7 @@ def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, s
     assert found["parameters"] == sum(each.size for each in arrays.values())
     ours = packages.canonical(arrays)
     store_checkpoint(client, ours)
-    runs = [_evaluated(client, each, tokens={"top": 3}) for each in (content, ours)]
+    runs = [_evaluated(client, each) for each in (content, ours)]
     assert [run["status"] for run in runs] == ["succeeded"] * 2, runs[0]["tasks"]
     (theirs, signatures), (expected, _) = (_pregen(client, run) for run in runs)
     both = np.array([[theirs[name], expected[name]] for name in expected], float)  # null: infinite
@@ -100,21 +97,6 @@ def test_it_is_verified_and_scored_as_the_same_network_in_our_own_form(client, s
     assert np.count_nonzero(np.isfinite(both[:, 0]) & (both[:, 0] != 0)) > 300
     named = "plugin:show-and-tell@acme-captioners-1.0"
     assert signatures == {f"pregen|columns|fp32|{named}|v:1", f"pregen|prefix|{named}|v:1"}
-    texts = [
-        [
-            item["caption"]
-            for item in client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
-        ]
-        for run in runs
-    ]
-    assert texts[0] == texts[1]
-    assert len(set(texts[0])) > 1
-    shown = [client.get(f"/v1/evaluations/{run['id']}/tokens/0.jpg").json() for run in runs]
-    told = [[token["word"] for token in each["captions"][0]["tokens"]] for each in shown]
-    assert told[0] == told[1]
-    tops = [[top["word"] for top in each["captions"][0]["tokens"][0]["tops"]] for each in shown]
-    assert tops[0] == tops[1]
-    assert len(tops[0]) == 3
     comparison = client.post(
         "/v1/comparisons", json={"a": runs[0]["id"], "b": runs[1]["id"], "metrics": ["perplexity"]}
     )
@@ -130,11 +112,6 @@ def test_without_the_plug_in_it_is_invalid_and_says_which_there_are(client, star
     started("1.0")
     detail = store_checkpoint(client, content)["problem"]["detail"]
     assert "show-and-tell (acme-captioners 1.0)" in detail
-    request = {"dataset": "seen/test", "checkpoint": digest(content)}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["pointer"] == "/checkpoint"
-    assert "'other'" in answer.json()["detail"]
 
 
 def test_a_new_version_computes_anew_and_is_not_mixed_with_the_old_one(client, started):

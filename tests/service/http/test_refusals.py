@@ -58,14 +58,8 @@ def test_unknown_metrics_are_told_all_at_once_with_the_near_ones(client, place, 
 @pytest.mark.parametrize(
     ("place", "asked", "pointer"),
     [
-        ("evaluations", {"checkpoint": f"sha256:{'0' * 64}"}, "/checkpoint"),
         ("evaluations", {"columns": f"sha256:{'0' * 64}", "postgen": []}, "/columns"),
-        ("evaluations", {"captions": SAID, "dataset": "zebra/test"}, "/dataset"),
-        ("evaluations", {"captions": SAID, "dataset": "tiny@v9/test"}, "/dataset"),
-        ("evaluations", {"captions": SAID, "dataset": "tiny/zebra"}, "/dataset"),
         ("comparisons", {"a": "ev_1", "b": "ev_2"}, "/a"),
-        ("comparisons", {"b": "ev_2"}, "/b"),
-        ("probes", {"dataset": "zebra/test"}, "/dataset"),
         ("probes", {"dataset": "tiny/test", "evaluation": "ev_1"}, "/evaluation"),
         ("studies", {"dataset": "zebra/test"}, "/dataset"),
     ],
@@ -92,13 +86,6 @@ def test_metrics_in_the_wrong_list_are_told_all_at_once(client):
     ]
 
 
-@pytest.mark.parametrize("of", ["leaderboard", "history"])
-def test_an_unknown_metric_of_a_board_is_pointed_at(client, of):
-    problem = client.get(f"/v1/datasets/tiny/{of}?metric=cidr_d").json()
-    assert [error["pointer"] for error in problem["errors"]] == ["/query/metric"]
-    assert "did you mean cider_d" in problem["detail"]
-
-
 @pytest.mark.parametrize(
     ("dataset", "said"),
     [
@@ -106,8 +93,6 @@ def test_an_unknown_metric_of_a_board_is_pointed_at(client, of):
             "tinny/test",
             "no dataset 'tinny': add it with PUT /v1/datasets/{name}; did you mean tiny?",
         ),
-        ("far/test", "no dataset 'far': add it with PUT /v1/datasets/{name}"),
-        ("tiny@v9/test", "dataset tiny has no version v9; the latest is v1"),
         ("tiny/tset", "dataset tiny@v1 has no split 'tset'; it has test; did you mean test?"),
     ],
 )
@@ -119,7 +104,6 @@ def test_an_unknown_dataset_is_told_with_the_near_one(client, dataset, said):
     ("asked", "pointer", "said"),
     [
         ({"tokenizer": "pbt"}, "/tokenizer", "'ptb' or 'none', found 'pbt'; did you mean ptb?"),
-        ({"decoding": {"bean": 3}}, "/decoding/bean", "unknown field; did you mean beam?"),
         ({"postgenn": ["bleu"]}, "/postgenn", "unknown field; did you mean postgen"),
         ({"metrics": ["bleu"]}, "/metrics", "unknown field; did you mean postgen or pregen?"),
         ({"model": "a.pt"}, "/model", "unknown field; did you mean checkpoint?"),
@@ -138,18 +122,10 @@ def test_a_missing_field_is_told_in_plain_english(client):
     assert problem["errors"] == [{"pointer": "/dataset", "detail": "expected a value, found none"}]
 
 
-def test_a_wrong_number_in_a_query_is_told_in_plain_english(client):
-    problem = client.get("/v1/evaluations?limit=0").json()
-    assert problem["detail"] == "/query/limit: expected at least 1, found '0'"
-
-
-@pytest.mark.parametrize(
-    ("place", "advice"), [("evaluations", "; send `subset: true` to score a part"), ("probes", "")]
-)
-def test_a_part_of_a_split_is_told_with_what_to_send(client, place, advice):
-    problem = _refused(client, 422, place, captions=SAID[:39])
+def test_probes_of_a_part_of_a_split_are_refused_without_advice(client):
+    problem = _refused(client, 422, "probes", captions=SAID[:39])
     said = "1 of 40 images has no caption, the first is '39.jpg'"
-    assert problem["detail"] == f"captions do not fit tiny@v1/test: {said}{advice}"
+    assert problem["detail"] == f"captions do not fit tiny@v1/test: {said}"
 
 
 def test_captions_by_image_id_are_pointed_at_by_that_field(client):
@@ -160,11 +136,7 @@ def test_captions_by_image_id_are_pointed_at_by_that_field(client):
     assert pointers == ["/captions/1/image_id", "/captions/2/image", "/captions/3/image_id"]
 
 
-def test_items_are_counted_in_messages_as_in_pointers(client):
-    problem = _refused(client, 422, captions=[*SAID, SAID[3]])
-    (told,) = problem["errors"]
-    assert told["pointer"] == "/captions/40/image"
-    assert told["detail"] == "image '3.jpg' has a caption already, in /captions/3"
+def test_captions_that_name_no_image_at_all_are_told_with_a_name_that_is_one(client):
     unknown = [{"image": f"{at}", "caption": "w2"} for at in range(40)]
     (told,) = _refused(client, 422, captions=unknown)["errors"]
     assert told == {
@@ -229,22 +201,11 @@ def test_what_is_no_file_with_captions_is_told_as_before(client, place, body, sa
     assert said in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (gzip.compress(bundle(3)), "found a compressed file: unpack it first"),
-        (b"image,caption\n" * 999, "found a text file: "),
-        (
-            b'{"image": "a.jpg"}\n{"image": "b.jpg"}\n',
-            "found JSON Lines: captions.jsonl has a line ",
-        ),
-    ],
-)
-def test_a_dataset_in_another_format_is_told_as_what_it_is(client, content, said):
-    answer = client.put("/v1/datasets/other", content=content)
+def test_a_dataset_in_another_format_is_told_as_what_it_is(client):
+    answer = client.put("/v1/datasets/other", content=gzip.compress(bundle(3)))
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_dataset")
     expected = "expected a dataset bundle: a tar or a folder with captions.jsonl, "
-    assert answer.json()["detail"].startswith(expected + said)
+    assert answer.json()["detail"].startswith(f"{expected}found a compressed file: unpack it first")
 
 
 @pytest.mark.parametrize(
@@ -260,22 +221,6 @@ def test_a_dataset_in_another_format_is_told_as_what_it_is(client, content, said
         ("/v1/evaluations/%1B[2J/caption", [r"/v1/evaluations/\x1b[2J/captions"]),
         ("/" + "v1/" * 20_000, []),
         ("/" + "a" * 60_000, []),
-    ],
-)
-def test_a_path_that_is_not_there_is_told_with_the_near_one(client, path, meant):
-    answer = client.get(path)
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    said = answer.json()["detail"]
-    assert re.findall("'([^']*)'", said.partition(";")[2].partition("?")[0]) == meant
-    assert said.endswith("The interface is under /v1; /docs describes it")
-    assert len(said) < 400
-    for one in meant:
-        assert client.get(one).json().get("detail", "") != said
-
-
-@pytest.mark.parametrize(
-    ("path", "meant"),
-    [
         ("/v1/datasets/tiny/test/leaderboard", ["/v1/datasets/tiny/leaderboard?split=test"]),
         ("/v1/datasets/tiny@v1/test/history", ["/v1/datasets/tiny@v1/history?split=test"]),
         ("/v1/leaderboard", ["/v1/datasets/{name}/leaderboard"]),
@@ -299,32 +244,27 @@ def test_a_path_that_is_not_there_is_told_with_the_near_one(client, path, meant)
         ("//", []),
     ],
 )
-def test_a_path_in_another_place_is_told_and_never_a_wrong_one(client, path, meant):
+def test_a_path_that_is_not_there_is_told_with_the_one_that_is_meant(client, path, meant):
     answer = client.get(httpx.URL(str(client.base_url).rstrip("/") + path))
-    assert answer.status_code == 404
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     said = answer.json()["detail"]
     assert re.findall("'([^']*)'", said.partition(";")[2].partition("? ")[0]) == meant
-
-
-def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
-    answer = client.patch("/v1/evaluations")
-    assert answer.status_code == 405
-    assert answer.json()["detail"] == "'/v1/evaluations' takes GET, POST, found 'PATCH'"
+    assert said.endswith("The interface is under /v1; /docs describes it")
+    assert len(said) < 400
+    for one in meant:
+        assert not one.startswith("/v1/") or client.get(one).json().get("detail", "") != said
 
 
 @pytest.mark.parametrize(
     ("method", "path", "said"),
     [
         ("GET", "/v1/evaluations/{id}?wait=5", "expected no parameters in the query, found 'wait'"),
-        ("GET", "/v1/evaluations/{id}/pregen?limit=2", "expected no parameters in the query"),
         (
             *("GET", "/v1/evaluations/{id}/captions?limt=2"),
             "at_least, at_most, format, limit or cursor, found 'limt'; did you mean limit?",
         ),
         ("GET", "/v1/evaluations/{id}/captions?label.a=b", "found 'label.a'"),
         ("POST", "/v1/evaluations/{id}/cancel?force=1", "found 'force'"),
-        ("GET", "/v1/evaluations?datset=tiny", "did you mean dataset?"),
-        ("GET", "/v1/comparisons?label.a=b", "found 'label.a'"),
         (
             *("GET", "/v1/datasets/tiny/leaderboard?metrik=cider_d"),
             "limit, cursor or label.NAME, found 'metrik'; did you mean metric or metrics?",
@@ -334,8 +274,6 @@ def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(client):
             "or label.NAME, found 'label'; did you mean 'label.branch=main'?",
         ),
         ("GET", "/v1/evaluations?label=main", "did you mean 'label.NAME=VALUE'?"),
-        ("GET", "/v1/datasets/tiny?split=test", "expected no parameters in the query"),
-        ("GET", "/v1/metrics?name=bleu", "expected no parameters in the query"),
     ],
 )
 def test_a_parameter_that_a_route_has_not_is_refused(client, evaluation, method, path, said):

@@ -13,15 +13,17 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
+import httpx
 import pytest
 import sqlalchemy as sa
 
 from helpers import interface, statements
 from helpers.builders import model, tensors
 from helpers.fleet import bundle, bundle_of, checkpoint, digest, until, until_ended, upload
-from helpers.submissions import evaluate
+from helpers.service_here import service_here
+from helpers.submissions import evaluate, submit
 from service.engine.tables import attempts, run_tasks, task_rows
+from service.http.routers.request_parameters import matches_etag, read_wait_seconds
 from service.runs import run_lists
 from workers.inference import checkpoints
 
@@ -35,19 +37,6 @@ def _request(identity, **more):
 def _fresh(client):
     """A checkpoint that nobody has scored before."""
     return upload(client, checkpoint(seed=next(SEEDS)))
-
-
-def test_a_checkpoint_is_uploaded_once_and_described(client):
-    data = checkpoint(seed=1)
-    address = f"/v1/checkpoints/{digest(data)}"
-    assert client.head(address).status_code == 404
-    assert client.put(address, content=data).status_code == 201
-    assert client.put(address, content=data).status_code == 200
-    assert client.head(address).status_code == 200
-    found = client.get(address).json()
-    assert (found["architecture"], found["vocabulary_size"]) == ("merge", 50)
-    assert found["bytes"] == len(data)
-    assert found["cached"] == []
 
 
 @pytest.mark.parametrize("name", ["shapes.tar", "shapes.TAR.gz", "captions.json"])
@@ -80,18 +69,6 @@ def test_datasets_come_in_pages(client):
 
 
 @pytest.mark.long
-def test_a_model_that_sees_no_images_is_warned_of(client, tmp_path):
-    path = tmp_path / "blind.safetensors"
-    arrays = tensors("merge", "gru")
-    blind = {**arrays, "image.weight": np.zeros_like(arrays["image.weight"])}
-    for weights, told in ((blind, ["few_distinct_captions"]), (arrays, [])):
-        checkpoints.write_checkpoint(path, model("merge", "gru", weights))
-        asked = _request(upload(client, path.read_bytes()), postgen=["bleu_1"])
-        found = evaluate(client, **asked)
-        assert [warning["code"] for warning in found["warnings"]] == told
-
-
-@pytest.mark.long
 def test_captions_that_are_decoded_without_blanks_are_warned_of(client, tmp_path):
     path = tmp_path / "chinese.safetensors"
     made = model("merge", "gru", tensors("merge", "gru"))
@@ -119,52 +96,6 @@ def test_posting_answers_at_once_with_a_place_that_is_there(service, client):
         found = client.get(answer.headers["Location"]).json()
         assert (found["id"], found["status"]) == (answer.json()["id"], "queued")
     assert until_ended(client, answer.json()["id"], 60)["status"] == "succeeded"
-
-
-def test_waiting_holds_for_the_pregen_scores(client):
-    """T04: inside N, 201 with scores."""
-    answer = client.post(
-        "/v1/evaluations", json=_request(_fresh(client)), headers={"Prefer": "wait=30"}
-    )
-    assert answer.status_code == 201
-    assert answer.headers["Preference-Applied"] == "wait=30"
-    scores = answer.json()["scores"]
-    assert set(scores) == {
-        "mean_max_normcount_prefix0",
-        "perplexity",
-        "mean_join_normcount_filter0",
-    }
-    assert scores["perplexity"]["family"] == "pregen"
-    assert scores["perplexity"]["higher_is_better"] is False
-
-
-@pytest.mark.long
-def test_an_unchanged_evaluation_is_304_and_a_changed_one_has_a_new_tag(service, client):
-    """T05: the tasks begin when somebody waits for them; who waits is told of the first change."""
-    with ThreadPoolExecutor(1) as pool:
-        with service.held():
-            answer = client.post("/v1/evaluations", json=_request(_fresh(client)))
-            address, tag = answer.headers["Location"], answer.headers["ETag"]
-            assert not tag.startswith("W/")
-            assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
-            waiting = pool.submit(_waited_for, service, address, tag)
-            service.until_awaited(answer.json()["id"])
-            began = time.monotonic()
-        changed = waiting.result()
-    assert changed.status_code == 200
-    assert changed.headers["ETag"] != tag
-    assert time.monotonic() - began < 25
-    until_ended(client, answer.json()["id"], 60)
-    last = client.get(address).headers["ETag"]
-    same = client.get(address, headers={"If-None-Match": last})
-    assert (same.status_code, same.content) == (304, b"")
-    waited = client.get(address, headers={"If-None-Match": last, "Prefer": "wait=1"})
-    assert waited.status_code == 304
-
-
-def _waited_for(service, address, tag):
-    with service.client() as client:
-        return client.get(address, headers={"If-None-Match": tag, "Prefer": "wait=30"})
 
 
 def _events(client, identity, **headers):
@@ -258,7 +189,7 @@ def test_different_requests_for_the_same_task_compute_it_once(service, client):
             return another.post("/v1/evaluations", json=request).json()["id"]
 
     with ThreadPoolExecutor(10) as pool:
-        submitted = list(pool.map(post, range(60)))
+        submitted = list(pool.map(post, range(20)))
     ends = [until_ended(client, found, 60) for found in submitted]
     assert {end["status"] for end in ends} == {"succeeded"}
     assert len({json.dumps(end["scores"], sort_keys=True) for end in ends}) == 1
@@ -290,23 +221,6 @@ def test_what_has_ended_keeps_its_scores_whatever_becomes_of_its_tasks(service, 
 def _edited(token):
     for place in (0, len(token) // 2, len(token) - 1):
         yield token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
-
-
-@pytest.mark.long
-def test_another_metric_costs_no_forward_pass(service, client):
-    identity = _fresh(client)
-    first = client.post("/v1/evaluations", json=_request(identity, postgen=["rouge_l"])).json()
-    until_ended(client, first["id"], 60)
-    before = _attempts(service)
-    again = client.post("/v1/evaluations", json=_request(identity, postgen=["bleu"])).json()
-    assert until_ended(client, again["id"], 60)["status"] == "succeeded"
-    assert [task["name"] for task in again["tasks"] if not task["cached"]] == ["bleu"]
-    assert _attempts(service) == before + 1
-
-
-def _attempts(service):
-    with service.records.reading() as connection:
-        return connection.execute(sa.select(sa.func.count()).select_from(attempts)).scalar_one()
 
 
 @pytest.mark.long
@@ -345,37 +259,21 @@ def test_pages_neither_repeat_nor_skip_while_rows_arrive(client):
 
 PROBLEMS = [
     ("GET", "/v1/nothing", None, {}, 404),
-    ("GET", "/v1/evaluations/", None, {}, 404),
     ("GET", "/v1/evaluations/ev_absent", None, {}, 404),
-    ("GET", "/v1/evaluations/%00", None, {}, 404),
     ("GET", "/v1/evaluations?status=finished", None, {}, 422),
-    ("GET", "/v1/evaluations?lable.branch=main", None, {}, 422),
-    ("GET", "/v1/evaluations?label.branch=%00", None, {}, 422),
-    ("GET", "/v1/evaluations?limit=0", None, {}, 422),
     ("GET", "/v1/evaluations?limit=%205", None, {}, 422),
     ("GET", "/v1/evaluations?limit=1_0", None, {}, 422),
-    ("GET", "/v1/datasets/%00", None, {}, 404),
-    ("GET", "/v1/datasets/absent", None, {}, 404),
-    ("GET", "/v1/datasets/tiny@v99", None, {}, 404),
-    ("GET", f"/v1/checkpoints/sha256:{'0' * 64}", None, {}, 404),
     ("GET", "/v1/checkpoints/md5:1", None, {}, 422),
     ("DELETE", "/v1/metrics", None, {}, 405),
-    ("POST", "/v1/evaluations", b"{", {}, 400),
     ("POST", "/v1/evaluations", b"\xff\xfe", {}, 400),
     ("POST", "/v1/evaluations", b"", {}, 400),
     ("POST", "/v1/evaluations", b"NaN", {}, 400),
-    ("POST", "/v1/evaluations", b'{"dataset": "a/b", "dataset": "a/c"}', {}, 400),
     ("POST", "/v1/evaluations", b'{"labels": {"\\ud800": ""}}', {}, 400),
-    ("POST", "/v1/evaluations", b"{}", {"Content-Type": "text/plain"}, 415),
     ("POST", "/v1/evaluations", b"{}", {"Content-Type": "application/json; charset=utf-16"}, 415),
     ("POST", "/v1/evaluations", b"null", {}, 422),
     ("POST", "/v1/evaluations", b'{"dataset": "tiny/test", "labels": {"": [1]}}', {}, 422),
     ("POST", "/v1/evaluations", b"{}", {}, 422),
-    ("POST", "/v1/evaluations", b'{"dataset": "tiny/test", "surprise": 1}', {}, 422),
     ("POST", "/v1/evaluations", b'{"dataset": "tiny/test"}', {"Idempotency-Key": ""}, 422),
-    ("PUT", f"/v1/checkpoints/sha256:{'0' * 64}", b"junk", {}, 422),
-    ("PUT", "/v1/datasets/b%20ad", b"junk", {}, 422),
-    ("PUT", "/v1/datasets/bad", b"junk", {}, 422),
 ]
 
 
@@ -469,30 +367,6 @@ def test_more_labels_than_an_evaluation_may_have_are_no_filter(client):
     assert client.get("/v1/evaluations", params={**query, "label.x": ""}).status_code == 422
 
 
-def test_captions_that_do_not_fit_are_pointed_at(client):
-    """T46's requests: unknown, twice, missing."""
-    captions = [{"image": name, "caption": "w2"} for name in ("0.jpg", "x.jpg", "0.jpg", "900")]
-    request = {"captions": captions, "dataset": "tiny/test", "postgen": ["cider_d"]}
-    answer = client.post("/v1/evaluations", json=request)
-    assert answer.status_code == 422
-    pointers = [error["pointer"] for error in answer.json()["errors"]]
-    assert pointers == ["/captions/1/image", "/captions/2/image", "/captions/3/image"]
-    missing = client.post("/v1/evaluations", json={**request, "captions": captions[:1]})
-    assert "39 of 40 images have no caption" in missing.text
-
-
-def test_nothing_of_a_refused_upload_is_stored(service, client):
-    """T13: wrong digest, wrong length."""
-    data = checkpoint(seed=77)
-    wrong = client.put(f"/v1/checkpoints/sha256:{'1' * 64}", content=data)
-    assert (wrong.status_code, wrong.json()["code"]) == (422, "digest_mismatch")
-    assert client.head(f"/v1/checkpoints/{digest(data)}").status_code == 404
-    assert not service.leftovers()
-    broken = data[: len(data) // 2]
-    cut = client.put(f"/v1/checkpoints/{digest(broken)}", content=broken)
-    assert (cut.status_code, cut.json()["code"]) == (422, "invalid_checkpoint")
-
-
 @pytest.mark.parametrize("body", [checkpoint(seed=79), b""])
 def test_another_body_is_refused_under_a_digest_that_is_stored(body, service, client):
     """As it is sent with an old $DIGEST in a shell: what is scored would be the old file."""
@@ -541,24 +415,71 @@ def test_at_debug_every_request_has_a_line_in_the_log_but_those_of_machines(serv
     assert not any(map(lines_of, unlogged))
 
 
-def test_captions_that_were_sent_come_back_with_their_scores(client):
-    captions = [{"image": f"{n}.jpg", "caption": f"w{n % 40 + 2} w3, w4"} for n in range(40)]
-    request = {"captions": captions, "dataset": "tiny/test", "postgen": ["bleu", "cider_d"]}
-    answer = client.post("/v1/evaluations", json=request, headers={"Prefer": "wait=60"})
-    assert answer.status_code == 201, answer.text
-    assert set(answer.json()["scores"]) == {"bleu_1", "bleu_2", "bleu_3", "bleu_4", "cider_d"}
-    address = f"/v1/evaluations/{answer.json()['id']}/captions"
-    first = client.get(address, params={"limit": 25}).json()
-    second = client.get(address, params={"limit": 25, "cursor": first["next"]}).json()
-    items = first["items"] + second["items"]
-    assert second["next"] is None
-    assert [(item["image"], item["caption"]) for item in items] == [
-        (sent["image"], sent["caption"]) for sent in captions
-    ]
-    mean = sum(item["scores"]["cider_d"] for item in items) / len(items)
-    assert answer.json()["scores"]["cider_d"]["value"] == pytest.approx(mean)
-    lines = client.get(address, headers={"Accept": "text/csv"}).text.splitlines()
-    assert lines[0] == "image,caption,bleu_1,bleu_2,bleu_3,bleu_4,cider_d"
-    assert len(lines) == 41
-    coco = client.get(address, params={"format": "coco"}).json()
-    assert coco[3] == {"image_id": 903, "caption": captions[3]["caption"]}
+@pytest.fixture
+def evaluation(client):
+    said = [{"image": f"{at}.jpg", "caption": "w2"} for at in range(40)]
+    return submit(client, captions=said, postgen=["bleu"], tokenizer="none")
+
+
+def test_a_kept_answer_is_the_same_each_time_and_so_is_its_tag(client, evaluation):
+    first, second = (client.get(f"/v1/evaluations/{evaluation}") for _ in range(2))
+    assert first.content == second.content
+    tag = {"If-None-Match": first.headers["ETag"]}
+    unchanged = client.get(f"/v1/evaluations/{evaluation}", headers=tag)
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+
+
+def test_head_tells_the_length_of_what_get_sends(service):
+    asked, sent = (httpx.request(by, f"{service.url}/openapi.json") for by in ("HEAD", "GET"))
+    assert (asked.content, asked.headers["content-length"]) == (b"", str(len(sent.content)))
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [("/v1/evaluations/{id}/captions", "text/csv"), ("/v1/datasets/tiny", "application/x-ndjson")],
+)
+def test_what_is_no_json_gets_none(client, evaluation, path, accept):
+    answer = client.get(path.format(id=evaluation), headers={"Accept": accept})
+    assert not answer.content.endswith(b"\n\n")
+
+
+def test_answers_tell_the_page_where_there_is_one(service, tmp_path):
+    pages = "https://scores.example.org"
+    with service_here(tmp_path, pages=pages) as other:
+        link = f'<{pages}/ui/>; rel="alternate"; type="text/html"'
+        for path in ("/v1/evaluations", "/v1/limits", "/v1/nothing"):
+            assert httpx.get(other.url + path).headers.get("Link") == link, path
+            assert "Link" not in httpx.get(service.url + path).headers, path
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("wait=10", 10),
+        ("respond-async, wait=5", 5),
+        ("wait = 7; foo", 7),
+        ('wait="3"', 3),
+        ("wait=99999", 60),
+        ("waiting=3", None),
+        ("wait=-1", None),
+        ("wait=", None),
+    ],
+)
+def test_prefer_wait(header, seconds):
+    assert read_wait_seconds(header) == seconds
+
+
+@pytest.mark.parametrize(
+    ("header", "same"),
+    [
+        (None, False),
+        ('"a"', True),
+        ('W/"a"', True),
+        ('"b", "a"', True),
+        ("*", True),
+        ('"b"', False),
+    ],
+)
+def test_if_none_match(header, same):
+    assert matches_etag(header, '"a"') is same

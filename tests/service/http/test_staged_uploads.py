@@ -3,9 +3,9 @@ of them what it makes of a PUT.
 """
 
 import asyncio
-import itertools
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 
@@ -25,39 +25,40 @@ from service.retention import upload_deletion
 from service.stored import resumable_uploads, staged_uploads
 from service.stored.upload_turns import UploadCompletions, UploadTurns
 
-SEEDS = itertools.count(4000)
 PART = 2000
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def record(request):
-    """The URL of an empty database, or None for the service's own."""
-    if request.param == "sqlite":
-        yield None
-        return
-    with outside.or_skip(outside.postgres_database()) as url:
-        yield url
-
-
-@pytest.fixture
-def store(record, s3_server, monkeypatch):
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+)
+def store(request, s3_server):
     """Arguments of `serve_here` for a store that clients reach, in small parts."""
     url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(staged_uploads, "PART_BYTES", PART)
-    return {"url": record, "blob_url": url, "public_url": s3_server}
+    with ExitStack() as stack:
+        record = None
+        if request.param == "postgresql":
+            record = stack.enter_context(outside.or_skip(outside.postgres_database()))
+        at = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, value in environment.items():
+            at.setenv(name, value)
+        at.setattr(staged_uploads, "PART_BYTES", PART)
+        yield {"url": record, "blob_url": url, "public_url": s3_server}
 
 
-@pytest.fixture
-def service(serve_here, tmp_path, store):
-    with serve_here(tmp_path, **store) as service:
+@pytest.fixture(scope="module")
+def served(serve_here, tmp_path_factory, store):
+    with serve_here(tmp_path_factory.mktemp("a home"), **store) as service:
         yield service
 
 
 @pytest.fixture
-def data():
-    return checkpoint(seed=next(SEEDS))
+def service(served):
+    """What a test has left unfinished is given up at its end, which frees the parts."""
+    yield served
+    with served.client() as client:
+        for each in client.get("/v1/uploads").json()["items"]:
+            assert client.delete(f"/v1/uploads/{each['id']}").status_code == 204
+    assert not _staged(served)
 
 
 def _begin(client, data, **told):
@@ -141,7 +142,7 @@ def test_only_what_is_missing_is_asked_for(client, data):
 
 
 def test_no_more_than_sixteen_are_told_at_once(client, data, monkeypatch):
-    monkeypatch.setattr(staged_uploads, "PART_BYTES", 100)
+    monkeypatch.setattr(staged_uploads, "PART_BYTES", len(data) // 18)
     place = _begin(client, data)
     first = _ask(client, place)["parts"]
     assert [part["number"] for part in first] == list(range(1, 17))
@@ -181,14 +182,6 @@ def test_what_is_wrong_is_refused_as_put_refuses_it(service, client, data):
     assert not service.leftovers()
 
 
-def test_bytes_may_come_through_the_service_after_all(service, client, data):
-    place = _begin(client, data)
-    _put(data, _ask(client, place)["parts"][:2])
-    assert client.patch(place, content=data, headers=tus_part(0)).status_code == 204
-    assert not _staged(service)
-    assert _ask(client, place)["complete"]
-
-
 def test_parts_may_follow_what_came_through_the_service(service, client, data):
     place = _begin(client, data)
     assert client.patch(place, content=data[:3000], headers=tus_part(0)).status_code == 204
@@ -197,27 +190,29 @@ def test_parts_may_follow_what_came_through_the_service(service, client, data):
     assert b"".join(service.parts.blobs.stream(digest(data))[1]) == data
 
 
-def test_it_goes_on_after_a_crash_between_the_whole_file_and_its_row(service, client, data):
+@pytest.fixture
+def assembled(service, client, data):
+    """The place of an upload whose parts are one file in the store, and whose row says nothing."""
     place = _begin(client, data)
     _put(data, _ask(client, place)["parts"])
     upload = resumable_uploads.find_upload(service.records, place.split("/")[-1])
     service.parts.blobs.staging.assemble(upload.id, upload.staging)
-    assert _ask(client, place)["complete"]
-    assert _became(client, place)["location"]
+    return place
 
 
-def test_it_goes_on_after_a_crash_between_the_object_and_its_row(service, client, data):
+def test_it_goes_on_after_a_crash_between_the_whole_file_and_its_row(client, assembled):
+    assert _ask(client, assembled)["complete"]
+    assert _became(client, assembled)["location"]
+
+
+def test_it_goes_on_after_a_crash_between_the_object_and_its_row(service, client, data, assembled):
     """The object's copy on this machine is not written to: it may be in use."""
     blobs = service.parts.blobs
-    place = _begin(client, data)
-    _put(data, _ask(client, place)["parts"])
-    upload = resumable_uploads.find_upload(service.records, place.split("/")[-1])
-    blobs.staging.assemble(upload.id, upload.staging)
-    resumable_uploads.note_complete(service.records, upload.id)
+    resumable_uploads.note_complete(service.records, assembled.split("/")[-1])
     blobs.put(data)
     with blobs.path(digest(data)).open("rb") as copy:
         before = os.fstat(copy.fileno()).st_mtime_ns
-        assert _became(client, place)["location"]
+        assert _became(client, assembled)["location"]
         assert os.fstat(copy.fileno()).st_mtime_ns == before
 
 
@@ -281,23 +276,21 @@ def test_what_the_store_has_lost_is_begun_anew(service, client, data):
     assert client.get(place).status_code == 404
 
 
-def test_giving_an_upload_up_frees_its_parts(service, client, data):
-    place = _begin(client, data)
-    _put(data, _ask(client, place)["parts"][:1])
-    assert len(_staged(service)) == 1
-    assert client.delete(place).status_code == 204
-    assert not _staged(service)
-
-
-def test_an_upload_to_which_nothing_comes_for_a_day_is_deleted_with_its_parts(
+def test_an_upload_lives_on_while_parts_come_and_is_deleted_with_them_after_a_day(
     service, client, data
 ):
     place, kept = _begin(client, data), _begin(client, data)
-    for each in (place, kept):
+    for each, seconds in ((place, -1), (kept, 60)):
         _put(data, _ask(client, each)["parts"][:1])
-    with service.records.transaction() as connection:
-        same = uploads.c.id == place.split("/")[-1]
-        connection.execute(uploads.update().where(same).values(expires_at=time.time() - 1))
+        same = uploads.c.id == each.split("/")[-1]
+        with service.records.transaction() as connection:
+            connection.execute(
+                uploads.update().where(same).values(expires_at=time.time() + seconds)
+            )
+    _ask(client, kept)
+    with service.records.reading() as connection:
+        own = sa.select(uploads.c.expires_at).where(same)
+        assert connection.execute(own).scalar_one() > time.time() + 3600
     upload_deletion.delete_expired_uploads(service.records, service.parts.blobs)
     assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [kept]
 
@@ -312,40 +305,18 @@ def test_parts_without_a_row_are_swept(service, client, data, monkeypatch):
     assert [f"/v1/uploads/{name}" for name, _ in _staged(service)] == [place]
 
 
-def test_an_upload_lives_on_while_parts_come(service, client, data):
-    place = _begin(client, data)
-    parts = _ask(client, place)["parts"]
-    with service.records.transaction() as connection:
-        connection.execute(uploads.update().values(expires_at=time.time() + 60))
-    _put(data, parts[:1])
-    _ask(client, place)
-    with service.records.reading() as connection:
-        assert connection.execute(sa.select(uploads.c.expires_at)).scalar_one() > time.time() + 3600
-
-
-def test_where_the_store_is_not_offered_the_service_gets_the_bytes(serve_here, tmp_path, data):
-    with serve_here(tmp_path) as service, service.client() as client:
-        refused = client.post(f"{_begin(client, data)}/parts")
-        assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
-        assert "append with PATCH" in refused.json()["detail"]
-
-
-def test_a_dataset_is_published_by_who_may(service):
-    data = bundle(5)
-    with (
-        client_of_team(service, "red", Scope.PUBLISH) as red,
-        client_of_team(service, "red", Scope.SUBMIT) as other,
-    ):
-        place = _begin(red, data, kind="dataset", name="parted")
-        assert other.post(f"{place}/parts").status_code == 403
-
-
-def test_parts_count_among_the_bytes_that_a_team_may_send(serve_here, tmp_path, store, data):
+def test_parts_are_sent_by_who_may_and_count_among_the_bytes_of_the_team(
+    serve_here, tmp_path, store, data
+):
     allowed = QuotaTable(default=Quotas(), teams={"red": Quotas(upload_bytes=len(data) + 100)})
     with (
         serve_here(tmp_path, **store, allowed=allowed) as service,
         client_of_team(service, "red", Scope.SUBMIT) as red,
+        client_of_team(service, "blue", Scope.PUBLISH) as publisher,
+        client_of_team(service, "blue", Scope.SUBMIT) as other,
     ):
+        dataset = _begin(publisher, bundle(5), kind="dataset", name="parted")
+        assert other.post(f"{dataset}/parts").status_code == 403  # it may not publish
         place = _begin(red, data)
 
         def used():
@@ -360,6 +331,6 @@ def test_parts_count_among_the_bytes_that_a_team_may_send(serve_here, tmp_path, 
         assert used() == len(data)
         _ask(red, place)
         assert used() == len(data)
-        more = checkpoint(seed=next(SEEDS))
+        more = checkpoint(seed=1)
         refused = red.post(f"{_begin(red, more)}/parts")
         assert (refused.status_code, refused.json()["code"]) == (413, "too_large")

@@ -3,18 +3,19 @@
 import hashlib
 import io
 import time
+from functools import partial
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from typer.testing import CliRunner
 
-from helpers import command_app, image_encoders
-from helpers.contract_files import line, tar, tar_entry
+from helpers import image_encoders
+from helpers.contract_files import line
+from helpers.submissions import add_pictures, run_command
 from prescore import Client, Refused
 from service.contract.plan import planning
-from service.engine.tables import attempts, datasets, task_rows, thumbnail_rows
+from service.engine.tables import attempts, task_rows, thumbnail_rows
 from service.stored import garbage, thumbnails
 
 Image = pytest.importorskip("PIL.Image", reason="pictures are decoded by Pillow")
@@ -27,9 +28,7 @@ from helpers.picture_files import (  # noqa: E402
     RIGHT,
     WHITE,
     WRONG,
-    quarters,
     saved,
-    turned,
 )
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
@@ -37,13 +36,10 @@ pytestmark = [pytest.mark.processes, pytest.mark.long]
 
 def _added(client, name, pictures, *, more=(), shown=True):
     lines = [line(each, references=["w2 w3", "w5"]) for each in (*pictures, *more)]
-    files = [tar_entry(f"images/{each}".encode(), data) for each, data in pictures.items()]
-    data = tar(tar_entry(b"captions.jsonl", b"".join(lines)), *files)
-    answer = client.put(f"/v1/datasets/{name}", content=data)
-    assert answer.status_code in (200, 201), answer.text
+    added = add_pictures(client, name, b"".join(lines), pictures)
     if shown:
         assert _show(client, name).json()["pictures_shown"] is True
-    return answer.json()
+    return added
 
 
 def _show(client, name, shown=True):
@@ -168,27 +164,6 @@ def test_pictures_of_every_kind_are_upright_in_rgb_and_on_white(client):
         assert np.asarray(_opened(_get(client, "clear", name))).min() > 250, name
 
 
-def test_nothing_but_pixels_is_left_of_a_picture(client):
-    """Neither where it was taken, nor its colour profile, nor what was written about it."""
-    from PIL import ImageCms
-
-    exif = turned(1)
-    exif[0x010E] = "SECRET of exif"
-    comment = {"jpeg": {"comment": b"SECRET"}, "png": {}, "webp": {}}
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    told = {"exif": exif, "icc_profile": profile, "xmp": b"<x>SECRET of xmp</x>"}
-    pictures = {
-        f"a.{form}": saved(quarters(), form, **told, **more) for form, more in comment.items()
-    }
-    assert all(b"SECRET" in content for content in pictures.values())
-    _added(client, "secrets", pictures)
-    for name in pictures:
-        content = _get(client, "secrets", name).content
-        assert b"SECRET" not in content
-        assert content[12:16] == b"VP8 "
-        assert int.from_bytes(content[16:20], "little") + 20 in (len(content), len(content) - 1)
-
-
 def test_a_picture_that_cannot_be_decoded_is_told_by_name_and_the_others_are_shown(client, service):
     wrong = {name: content for name, (content, _) in WRONG.items()}
     right = {f"{place}.jpg": image_encoders.photo(20 + place) for place in range(4)}
@@ -252,9 +227,15 @@ def test_who_looks_while_it_is_made_is_told_to_come_again_and_nothing_is_begun_t
 
 
 def test_what_nobody_looks_at_is_forgotten_its_objects_go_and_it_is_made_again(client, service):
+    """Looking is noted once a day."""
     _added(client, "old", {"a.jpg": image_encoders.photo(70)})
+    earlier = time.time() - 2 * 24 * 3600
     content = _get(client, "old", "a.jpg").content
+    with service.records.transaction() as connection:
+        connection.execute(thumbnail_rows.update().values(looked_at=earlier))
+    assert _get(client, "old", "a.jpg").content == content
     parts = service._running
+    thumbnails.forget_unseen_thumbnails(service.records, time.time() - 3600)
     assert thumbnails.forget_unseen_thumbnails(service.records, time.time() - 60) == 0
     begun = _attempts(service, "thumbnails")
     assert thumbnails.forget_unseen_thumbnails(service.records, time.time() + 1) > 0
@@ -264,18 +245,6 @@ def test_what_nobody_looks_at_is_forgotten_its_objects_go_and_it_is_made_again(c
     with service.records.reading() as connection:
         rows = connection.execute(sa.select(thumbnail_rows)).all()
     assert len(rows) == 1
-
-
-def test_looking_is_noted_once_a_day(client, service):
-    _added(client, "noted", {"a.jpg": image_encoders.photo(71)})
-    assert _get(client, "noted", "a.jpg").status_code == 200
-    earlier = time.time() - 2 * 24 * 3600
-    with service.records.transaction() as connection:
-        connection.execute(thumbnail_rows.update().values(looked_at=earlier))
-    assert _get(client, "noted", "a.jpg").status_code == 200
-    thumbnails.forget_unseen_thumbnails(service.records, time.time() - 3600)
-    with service.records.reading() as connection:
-        assert len(connection.execute(sa.select(thumbnail_rows)).all()) == 1
 
 
 @pytest.mark.slow
@@ -310,14 +279,6 @@ def test_after_a_failure_it_is_tried_again_later(client, service, monkeypatch):
     assert _get(client, "failing", "a.jpg").status_code == 200
 
 
-def test_a_dataset_that_is_gone_shows_nothing(client, service):
-    _added(client, "gone", {"a.jpg": image_encoders.photo(74)})
-    assert _get(client, "gone@v1", "a.jpg").status_code == 200
-    with service.records.transaction() as connection:
-        connection.execute(datasets.delete().where(datasets.c.name == "gone"))
-    _missing(_get(client, "gone@v1", "a.jpg"), "no dataset 'gone'")
-
-
 def test_another_version_with_other_pictures_is_not_shown_by_the_first_ones_wish(client):
     _added(client, "versions", {"a.jpg": image_encoders.photo(75)})
     other = _added(client, "versions", {"a.jpg": image_encoders.photo(76)}, shown=False)
@@ -343,25 +304,15 @@ def test_the_client_shows_pictures_and_gets_them(client, service):
 
 
 def test_pictures_are_added_and_shown_by_one_command_and_hidden_by_another(
-    client, service, tmp_path, monkeypatch
+    client, service, tmp_path
 ):
-    monkeypatch.setenv("PRESCORE_URL", service.url)
     _added(client, "commanded", {}, more=["a.jpg"], shown=False)
     (tmp_path / "a.jpg").write_bytes(image_encoders.photo(81))
-    app = command_app.prescore()
-
-    def run(*words):
-        return CliRunner().invoke(app, ["datasets", "images", *map(str, words)])
-
-    done = run("commanded", tmp_path, "--show")
-    assert done.exit_code == 0, done.output
-    assert (
-        "commanded@v2  test 1 image 2 references 1 picture  captions and pictures, pictures shown"
-        in (done.stdout)
-    )
+    command = partial(run_command, service, "datasets", "images")
+    shown = "test 1 image 2 references 1 picture  captions and pictures, pictures shown"
+    assert f"commanded@v2  {shown}" in command("commanded", tmp_path, "--show").stdout
     assert _get(client, "commanded", "a.jpg").status_code == 200
-    hidden = run("commanded@v2", "--hide")
-    assert (hidden.exit_code, "pictures shown" in hidden.stdout) == (0, False)
+    assert "pictures shown" not in command("commanded@v2", "--hide").stdout
     _missing(_get(client, "commanded", "a.jpg"), "not shown")
-    assert run("commanded").exit_code == 2
-    assert "no pictures to show" in run("commanded@v1", "--show").stderr
+    command("commanded", code=2)
+    assert "no pictures to show" in command("commanded@v1", "--show", code=2).stderr

@@ -7,9 +7,9 @@ import pytest
 
 from helpers import huggingface_folders as folders
 from helpers import synthetic_pictures
-from helpers.contract_files import tar, tar_entry
 from helpers.fleet import digest
 from helpers.submissions import store_checkpoint, submit
+from helpers.tars import packed_folder
 from workers.inference import checkpoints, columns, scoring
 from workers.metrics import pregen
 
@@ -33,16 +33,8 @@ def bundle(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def dataset(service, bundle):
     with service.client() as client:
-        answer = client.put("/v1/datasets/seen", content=_packed(bundle))
+        answer = client.put("/v1/datasets/seen", content=packed_folder(bundle))
         assert answer.status_code == 201, answer.text
-
-
-def _packed(folder):
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    names = [str(path.relative_to(folder)).encode() for path in files]
-    return tar(
-        *(tar_entry(name, path.read_bytes()) for name, path in zip(names, files, strict=True))
-    )
 
 
 def _evaluated(client, checkpoint, **asked):
@@ -52,7 +44,7 @@ def _evaluated(client, checkpoint, **asked):
 
 @pytest.mark.slow  # packages are verified and scored in test_packages.py
 def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle):
-    content = _packed(saved.folder)
+    content = packed_folder(saved.folder)
     found = store_checkpoint(client, content)
     assert (found["format"], found["state"], found["problem"]) == ("huggingface", "ready", None)
     assert (found["inputs"], found["units"]) == ("pixels", "pieces")
@@ -78,7 +70,7 @@ def test_it_is_verified_and_scored_by_words_and_by_pieces(client, saved, bundle)
 
 @pytest.mark.slow
 def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
-    content = _packed(saved.folder)
+    content = packed_folder(saved.folder)
     rows = list(synthetic_pictures.pictures(IMAGES))
     pixels = folders.processor(saved.kind)(rows, return_tensors="pt")["pixel_values"]
     model = checkpoints.open_captioner(saved.folder)
@@ -104,5 +96,5 @@ def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_pa
     name = next(iter(tensors))
     tensors[name].view(-1)[0] = np.nan
     save_file(tensors, broken / "model.safetensors", {"format": "pt"})
-    found = store_checkpoint(client, _packed(broken))
+    found = store_checkpoint(client, packed_folder(broken))
     assert (found["state"], found["problem"]["code"]) == ("invalid", "invalid_checkpoint")

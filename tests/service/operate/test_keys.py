@@ -6,24 +6,16 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from helpers import command_app, stored_records
+from helpers import command_app
 from service.access import keys
-from service.engine.records import Records
 
 KEY = re.compile(r"psk_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 
 @pytest.fixture
-def home(tmp_path):
-    stored_records.open_empty_record(tmp_path).dispose()
+def home(records, tmp_path):
+    """The folder of this record."""
     return tmp_path
-
-
-@pytest.fixture
-def records(home):
-    made = Records(stored_records.open_empty_record(home))
-    yield made
-    made.engine.dispose()
 
 
 def _keys(home, *words):
@@ -58,7 +50,8 @@ def test_json_has_the_key_and_what_it_is(home):
 
 def test_the_list_has_no_key_and_tells_the_state_of_each(home, records):
     text = _made(home, "--team", "red", "--scope", "read", "--name", "nightly")
-    _made(home, "--team", "blue", "--scope", "admin")
+    other = keys.parse_key_text(_made(home, "--team", "blue", "--scope", "admin")).id
+    assert _keys(home, "rotate", other, "--overlap", "0")[0] == 0
     old = keys.parse_key_text(text).id
     code, new, _ = _keys(home, "rotate", old, "--overlap", "12h")
     assert code == 0
@@ -71,15 +64,9 @@ def test_the_list_has_no_key_and_tells_the_state_of_each(home, records):
     ]
     rows = {key["id"]: key for key in json.loads(_keys(home, "list", "--json")[1])}
     assert (rows[old]["state"], rows[rows[old]["follower"]]["state"]) == ("replaced", "revoked")
+    assert rows[other]["state"] == "expired"  # with no overlap, at once
     only = json.loads(_keys(home, "list", "--team", "blue", "--json")[1])
-    assert [key["team"] for key in only] == ["blue"]
-
-
-def test_with_no_overlap_the_old_one_ends_at_once(home, records):
-    old = keys.parse_key_text(_made(home, "--team", "red", "--scope", "read")).id
-    assert _keys(home, "rotate", old, "--overlap", "0")[0] == 0
-    listed = json.loads(_keys(home, "list", "--json")[1])
-    assert {key["id"]: key["state"] for key in listed}[old] == "expired"
+    assert [key["team"] for key in only] == ["blue", "blue"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from helpers.certificates import Authority
 from helpers.tls_servers import PORT, read_request, serving
 from service.contract.errors import InvalidSetting, UrlFailed, UrlRefused
 from service.outbound.client import OutboundClient
@@ -39,11 +38,6 @@ def no_connection() -> Iterator[None]:
     finally:
         _WATCHING.on = False
     assert _CONNECTED == []
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +70,15 @@ def _answers(text):
     return talk
 
 
+@contextmanager
+def _served(authority, issued, talk):
+    with serving(talk, issued.server()) as server:
+        yield OutboundClient(NAMED, _leads_to(server.address), authority.client())
+
+
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
-INSIDE = {
-    "loopback": ["127.0.0.1"],
-    "loopback of IPv6": ["::1"],
+INSIDE = {  # more of them: test_addresses.py
     "private": ["10.1.2.3"],
     "metadata": ["169.254.169.254"],
     "public and loopback": ["93.184.216.34", "127.0.0.1"],
@@ -102,14 +100,7 @@ URLS = {
     "a number": ["2130706433", "0x7f000001", "0x7f.0x0.0x0.0x1", "0177.0.0.1", "127.000.000.001"],
     "of too few or too many parts": ["127.1", "1.127.0.0.1", "localhost", "redis", "", ":443"],
     "a dot at its end": ["127.0.0.1.", "hooks.example."],
-    "of IPv6": ["[::1]", "[fe80::1%25eth0]", "[0:0:0:0:0:0:0:1]", "[2606:4700:4700:0:0:0:0:1111]"],
-    "of IPv4 in IPv6": [
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[::127.0.0.1]",
-        "[2002:7f00:1::]",
-    ],
-    "NAT64": ["[64:ff9b::7f00:1]"],
+    "of IPv6": ["[::1]", "[fe80::1%25eth0]", "[2606:4700:4700:0:0:0:0:1111]", "[::127.0.0.1]"],
     "with a user": ["hooks.example@127.0.0.1", "me:secret@hooks.example"],
     "with a backslash": ["hooks.example\\@127.0.0.1", "hooks.example/\\127.0.0.1"],
     "with a fragment": ["hooks.example/#@127.0.0.1"],
@@ -133,9 +124,7 @@ def test_a_url_that_leads_inside_or_is_read_in_two_ways_is_refused_before_it_is_
         _post(OutboundClient(resolve=_never), url)
 
 
-@pytest.mark.parametrize(
-    "address", ["169.254.169.254", "0.0.0.0", "fe80::1", "::ffff:127.0.0.1", "224.0.0.1"]
-)
+@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:127.0.0.1"])
 def test_a_host_that_the_operator_names_may_be_inside_and_no_place_of_credentials(address):
     with no_connection(), pytest.raises(UrlRefused, match="not public"):
         _post(OutboundClient(NAMED, _leads_to(address)), HOOK)
@@ -190,10 +179,11 @@ def test_a_setting_that_is_no_host_is_told(setting):
     ],
 )
 def test_a_certificate_of_another_name_or_time_is_refused(authority, issue, told):
-    with serving(_answers(OK), issue(authority).server()) as server:
-        client = OutboundClient(NAMED, _leads_to(server.address), authority.client())
-        with pytest.raises(UrlFailed, match=told):
-            _post(client, HOOK)
+    with (
+        _served(authority, issue(authority), _answers(OK)) as client,
+        pytest.raises(UrlFailed, match=told),
+    ):
+        _post(client, HOOK)
 
 
 def test_an_authority_that_this_machine_does_not_know_is_refused(issued):
@@ -247,12 +237,6 @@ def test_proxies_and_passwords_of_the_environment_are_not_used(
 def _fetch(client, most=1000, seconds=5.0):
     with client.fetched(HOOK, {}, most, seconds) as chunks:
         return b"".join(chunks)
-
-
-@contextmanager
-def _served(authority, issued, talk):
-    with serving(talk, issued.server()) as server:
-        yield OutboundClient(NAMED, _leads_to(server.address), authority.client())
 
 
 BODY = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"

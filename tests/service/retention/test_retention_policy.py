@@ -7,13 +7,11 @@ import pytest
 import sqlalchemy as sa
 
 from helpers import stored_records
-from helpers.stored_records import enter_scores, on_split
+from helpers.stored_records import enter_run, enter_scores
 from service.engine import history, summaries
-from service.engine.records import Records
 from service.engine.tables import (
     attempts,
     audit,
-    labels,
     past_attempts,
     run_names,
     runs,
@@ -28,11 +26,9 @@ POLICY = RetentionPolicy(keep_days=30, protected=frozenset({"branch=main"}))
 
 
 @pytest.fixture
-def records(engine):
-    found = Records(engine)
-    facts = {"splits": {"test": {"images": 4, "references": 8}}, "features": None}
-    stored_records.add_version(found, "tiny", f"sha256:{'a' * 64}", facts)
-    return found
+def records(on_either):
+    stored_records.add_version(on_either, "tiny", "a")
+    return on_either
 
 
 def _expire(records, policy=POLICY):
@@ -41,26 +37,12 @@ def _expire(records, policy=POLICY):
 
 def _run(records, identity, *, days, score=None, kind="evaluation", ended=True, **marks):
     """A run that ended so many days ago."""
-    at = time.time() - days * DAY
-    split = on_split(datasets.pin_split(records, "tiny@v1/test"))
+    at, told = time.time() - days * DAY, summaries.pack_json([])
+    columns = {"kind": kind, "created_at": at, "snapshot": told, "event_log": told}
+    columns |= {"finished_at": at} if ended else {"status": "running"}
+    pinned = datasets.pin_split(records, "tiny@v1/test")
     with records.transaction() as connection:
-        row = {
-            "id": identity,
-            "kind": kind,
-            "request": json.dumps({"postgen": ["bleu_1"]}),
-            "status": "succeeded" if ended else "running",
-            "version": 1,
-            "warnings": "[]",
-            "deadline": at,
-            "created_at": at,
-            "finished_at": at if ended else None,
-            "snapshot": summaries.pack_json([]),
-            "event_log": summaries.pack_json([]),
-        }
-        connection.execute(runs.insert().values(**row, **split))
-        for name, value in marks.items():
-            label = {"run_id": identity, "name": name, "value": value, "created_at": at}
-            connection.execute(labels.insert().values(**label))
+        enter_run(connection, identity, pinned, {"postgen": ["bleu_1"]}, marks, **columns)
         if score is not None:
             enter_scores(connection, identity, {"bleu_1": (score, None, None)}, "signed")
 

@@ -3,76 +3,37 @@
 import json
 import time
 
-import pytest
 import sqlalchemy as sa
 
-from helpers import stored_records
-from helpers.estimated_plans import with_estimate
-from helpers.stored_records import take_task
+from helpers.estimated_plans import checkpoint_plan, with_estimate
+from helpers.stored_records import PINNED, enter_run, take_task
 from service.contract.plan import estimates
-from service.contract.plan.planning import CheckpointPlanner, Plan
+from service.contract.plan.planning import Plan
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.results import StoredEvaluation
 from service.engine import history, intake, leases, summaries, task_expiry
-from service.engine.records import Records
-from service.engine.tables import (
-    outbox,
-    run_tasks,
-    runs,
-    score_rows,
-    task_rows,
-)
+from service.engine.tables import outbox, run_tasks, runs, score_rows, task_rows
 from service.runs import verdicts
 
 SIGNATURE = {"cider_d": "cider_d|refs:5|df:corpus(n=1000)|v:2"}
-DECODING = {"beam": 3, "min_words": 4, "max_words": 50}
 PREGEN = {"mean_max_normcount_prefix0": 0.3, "geomean_join_pplx_none": 20.0}
 
 
-@pytest.fixture
-def records(tmp_path):
-    engine = stored_records.open_empty_record(tmp_path)
-    yield Records(engine)
-    engine.dispose()
-
-
 def _plan(images=1000, families=("cider_d", "spice")):
-    wanted = PostgenRequest(families, "none")
-    split = ("sha256:c", "sha256:d", "test", images)
-    planner = CheckpointPlanner(*split, pregen=True, wanted=wanted, decoding=DECODING)
-    return with_estimate(planner.plan())
+    return with_estimate(checkpoint_plan(PostgenRequest(families, "none"), images))
 
 
 def _insert(records, plan, identity="ev_1", until="verdict", gates=("cider_d >= 0.4",)):
     request = {"checkpoint": "sha256:c", "pregen": "all", "postgen": ["cider_d", "spice"]}
+    request |= {"gates": list(gates), "until": until}
     with records.transaction() as connection:
         cached = intake.add_tasks(records, connection, plan.everything(), 1e12)
-        connection.execute(
-            runs.insert().values(
-                id=identity,
-                request=json.dumps({**request, "gates": list(gates), "until": until}),
-                kind="evaluation",
-                dataset_name="d",
-                dataset_version=1,
-                dataset_digest="sha256:d",
-                split="test",
-                status="queued",
-                version=1,
-                warnings="[]",
-                deadline=1e12,
-                created_at=time.time(),
-            )
-        )
+        times = {"created_at": time.time(), "deadline": 1e12}
+        enter_run(connection, identity, PINNED, request, status="queued", **times)
         for position, (name, task) in enumerate(plan.named.items()):
-            connection.execute(
-                run_tasks.insert().values(
-                    run_id=identity,
-                    position=position,
-                    name=name,
-                    task_key=task.key,
-                    cached=cached[task.key],
-                )
-            )
+            named = {"run_id": identity, "position": position, "name": name}
+            named |= {"task_key": task.key, "cached": cached[task.key]}
+            connection.execute(run_tasks.insert().values(named))
         history.settle_run(connection, identity)
 
 
@@ -82,10 +43,13 @@ def _do(records, task, summary=None):
     return leases.finish_attempt(records, lease, f"sha256:{task.key}", summary or {})
 
 
-def _begin(records, plan):
-    """Up to the moment when captions are decoded."""
+def _begin(records, **request):
+    """The plan of an evaluation, up to the moment when captions are decoded."""
+    plan = _plan()
+    _insert(records, plan, **request)
     for name in ("columns", "order", "references"):
         _do(records, plan.named[name])
+    return plan
 
 
 def _look(records, plan, at, low, high):
@@ -97,15 +61,16 @@ def _look(records, plan, at, low, high):
 
 
 def _evaluation(records, identity="ev_1"):
+    """Its status, its tasks by their names, and what its gates and all of it come to."""
     with records.reading() as connection:
         row = connection.execute(sa.select(runs).where(runs.c.id == identity)).one()
-        ended = row.snapshot is not None
         rows = (
-            summaries.unpack_json(row.snapshot)
-            if ended
-            else history.task_statuses(connection, identity)
+            history.task_statuses(connection, identity)
+            if row.snapshot is None
+            else summaries.unpack_json(row.snapshot)
         )
-    return row.status, {each["name"]: each for each in rows}, json.loads(row.request)
+    kept = StoredEvaluation.model_validate_json(row.request)
+    return row.status, {each["name"]: each for each in rows}, verdicts.decide_gates(rows, kept)
 
 
 def _statuses(records, *tasks):
@@ -115,72 +80,46 @@ def _statuses(records, *tasks):
         return set(connection.execute(query).scalars())
 
 
-def test_an_evaluation_ends_with_the_look_that_decides_its_gates(records):
-    plan = _plan()
-    _insert(records, plan)
-    _begin(records, plan)
+def test_an_evaluation_ends_with_the_look_that_decides_its_gates_and_the_rest_is_not_decoded(
+    records,
+):
+    plan = _begin(records)
+    done, parts = plan.named["captions"].parts[:2], plan.named["captions"].parts[2:]
+    begun = take_task(records, parts[0].key, "w")
     _look(records, plan, 0, 0.39, 0.47)
     assert _evaluation(records)[0] == "running"
     _look(records, plan, 1, 0.41, 0.45)
-    status, rows, request = _evaluation(records)
+    status, rows, ((gate,), verdict) = _evaluation(records)
     assert status == "succeeded"
-    (gate,), verdict = verdicts.decide_gates(
-        list(rows.values()), StoredEvaluation.model_validate(request)
-    )
     assert (gate.verdict, verdict) == ("passed", "passed")
     assert "between 0.41 and 0.45" in gate.detail
     assert gate.scores["cider_d"].interval == (0.41, 0.45)
     assert rows["captions"]["status"] == rows["spice"]["status"] == "canceled"
-
-
-def test_what_is_left_is_not_decoded(records):
-    plan = _plan()
-    _insert(records, plan)
-    _begin(records, plan)
-    third = plan.named["captions"].parts[2]
-    begun = take_task(records, third.key, "w")
-    _look(records, plan, 0, 0.2, 0.3)
-    rest = plan.named["captions"].parts[1:]
-    assert _statuses(records, *rest, plan.named["captions"], plan.named["spice"]) == {"canceled"}
+    assert _statuses(records, *parts) == {"canceled"}
+    assert _statuses(records, *done) == {"done"}
     assert not leases.extend_lease(records, begun, 1, 128)
-    assert _statuses(records, plan.named["captions"].parts[0]) == {"done"}
+    with records.reading() as connection:
+        told = history.read_events_after(connection, "ev_1", 0)
+    assert [row.kind for row in told].count("end") == 1
+    assert (told[-1].kind, json.loads(told[-1].payload)) == ("end", {"status": "succeeded"})
 
 
-def test_what_another_evaluation_needs_goes_on(engine):
-    records, plan = Records(engine), _plan()
-    _insert(records, plan)
+def test_what_another_evaluation_needs_goes_on(on_either):
+    records = on_either
+    plan = _begin(records)
     _insert(records, plan, "ev_2", until="done")
-    _begin(records, plan)
     _look(records, plan, 0, 0.2, 0.3)
     assert _evaluation(records)[0] == "succeeded"
-    status, rows, request = _evaluation(records, "ev_2")
-    assert status == "running"
-    assert (
-        verdicts.decide_gates(list(rows.values()), StoredEvaluation.model_validate(request))[1]
-        == "failed"
-    )
+    status, _, (_, verdict) = _evaluation(records, "ev_2")
+    assert (status, verdict) == ("running", "failed")  # it shall be done
     assert _statuses(records, *plan.named["captions"].parts[1:]) == {"ready"}
     with records.transaction() as connection:
         task_expiry.cancel_run(connection, "ev_2")
     assert _statuses(records, *plan.named["captions"].parts[1:]) == {"canceled"}
 
 
-def test_one_that_shall_be_done_is_not_ended_by_its_verdict(records):
-    plan = _plan()
-    _insert(records, plan, until="done")
-    _begin(records, plan)
-    _look(records, plan, 0, 0.5, 0.6)
-    status, rows, request = _evaluation(records)
-    assert (
-        status,
-        verdicts.decide_gates(list(rows.values()), StoredEvaluation.model_validate(request))[1],
-    ) == ("running", "passed")
-
-
 def test_every_gate_must_be_decided(records):
-    plan = _plan()
-    _insert(records, plan, gates=("cider_d >= 0.4", "perplexity < 30"))
-    _begin(records, plan)
+    plan = _begin(records, gates=("cider_d >= 0.4", "perplexity < 30"))
     _look(records, plan, 0, 0.5, 0.6)
     assert _evaluation(records)[0] == "running"
     _do(records, plan.named["pregen"], {"scores": PREGEN, "signature": "pregen|v:1"})
@@ -204,30 +143,15 @@ def test_gates_on_pregen_scores_spare_the_decoding(records):
 
 def test_after_a_failure_it_ends_with_its_tasks(records):
     """Its verdict stands, but that something failed must not be hidden."""
-    plan = _plan()
-    _insert(records, plan)
-    _begin(records, plan)
+    plan = _begin(records)
     lease = take_task(records, plan.named["prefix"].key, "w")
     leases.fail_attempt(records, lease, {"code": "x", "detail": "y"}, death=False, retry=False)
     _look(records, plan, 0, 0.5, 0.6)
     assert _evaluation(records)[0] == "running"
 
 
-def test_there_is_one_end_and_it_is_the_last_event(records):
-    plan = _plan()
-    _insert(records, plan)
-    _begin(records, plan)
-    _look(records, plan, 0, 0.2, 0.3)
-    with records.reading() as connection:
-        told = history.read_events_after(connection, "ev_1", 0)
-    assert [row.kind for row in told].count("end") == 1
-    assert (told[-1].kind, json.loads(told[-1].payload)) == ("end", {"status": "succeeded"})
-
-
 def test_an_estimate_is_the_latest_looks_and_its_progress_that_of_images(records):
-    plan = _plan()
-    _insert(records, plan, until="done")
-    _begin(records, plan)
+    plan = _begin(records, until="done")
     _look(records, plan, 0, 0.3, 0.5)
     _look(records, plan, 1, 0.35, 0.45)
     row = _evaluation(records)[1]["estimate"]
@@ -237,9 +161,7 @@ def test_an_estimate_is_the_latest_looks_and_its_progress_that_of_images(records
 
 def test_captions_that_wait_for_their_order_do_not_overtake_others(records):
     """They are in line as if they had been new, in their order."""
-    plan = _plan()
-    _insert(records, plan, until="done")
-    _begin(records, plan)
+    plan = _begin(records, until="done")
     parts = plan.named["captions"].parts
     with records.reading() as connection:
         sent = connection.execute(sa.select(outbox).order_by(outbox.c.id)).all()
@@ -254,9 +176,7 @@ def _with_another_baseline():
 
 
 def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
-    plan, other = _plan(), _with_another_baseline()
-    _insert(records, plan, until="done")
-    _begin(records, plan)
+    plan, other = _begin(records, until="done"), _with_another_baseline()
     for part in plan.named["captions"].parts:
         _do(records, part)
     _do(records, plan.named["captions"])
@@ -268,9 +188,7 @@ def test_a_new_look_at_captions_that_are_there_reads_their_parts(records):
 
 def test_parts_that_are_not_there_are_made_for_those_who_read_them(records):
     """The whole may be there without them: it was joined from others."""
-    plan, other = _plan(), _with_another_baseline()
-    _insert(records, plan, until="done")
-    _begin(records, plan)
+    plan, other = _begin(records, until="done"), _with_another_baseline()
     parts = [part.key for part in plan.named["captions"].parts]
     with records.transaction() as connection:
         whole = task_rows.c.key == plan.named["captions"].key

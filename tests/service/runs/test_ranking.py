@@ -3,32 +3,26 @@
 Oracle: Student's paired test of the images' scores, of which the draws were made.
 """
 
-import json
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from helpers import stored_records
-from helpers.stored_records import enter_scores, on_split, parts_on
+from helpers.stored_records import enter_run, enter_scores, parts_on
 from service.contract.metrics import catalogue
 from service.contract.metrics.draws import DRAWS
-from service.engine.records import Records
-from service.engine.tables import runs
 from service.runs import leaderboard, ranking
 from service.runs.score_boards import BoardQuery
 from service.stored import datasets
 
-FACTS = {"splits": {"test": {"images": 400, "references": 2000}}, "features": None}
 IMAGES = 400
 WEIGHTS = np.random.default_rng(1).multinomial(IMAGES, np.full(IMAGES, 1 / IMAGES), DRAWS)
 
 
 @pytest.fixture
-def records(engine):
-    records = Records(engine)
-    stored_records.add_version(records, "coco", "sha256:" + "a" * 64, FACTS)
-    return records
+def records(on_either):
+    stored_records.add_version(on_either, "coco", "a")
+    return on_either
 
 
 def _system(gap, seed, spread=0.05):
@@ -40,25 +34,12 @@ def _system(gap, seed, spread=0.05):
 
 def _ended(records, at, images, metric="cider_d", *, drawn=True):
     identity, value, error = f"ev_{at}", float(images.mean()), float(stats.sem(images))
+    pinned = datasets.pin_split(records, "coco/test")
+    shown = {metric: (value, value - 1.96 * error, value + 1.96 * error)}
+    full = catalogue.find_metric(metric).name
+    draws = {full: (WEIGHTS @ images / IMAGES).tolist()} if drawn else {}
     with records.transaction() as connection:
-        connection.execute(
-            runs.insert().values(
-                id=identity,
-                request=json.dumps({"subset": False}),
-                kind="evaluation",
-                **on_split(datasets.pin_split(records, "coco/test")),
-                checkpoint=f"sha256:{at:064}",
-                status="succeeded",
-                version=3,
-                warnings="[]",
-                deadline=at + 60,
-                created_at=at,
-                finished_at=at + 1,
-            )
-        )
-        shown = {metric: (value, value - 1.96 * error, value + 1.96 * error)}
-        full = catalogue.find_metric(metric).name
-        draws = {full: (WEIGHTS @ images / IMAGES).tolist()} if drawn else {}
+        enter_run(connection, identity, pinned, checkpoint=f"sha256:{at:064}", created_at=at)
         enter_scores(connection, identity, shown, f"{metric}|v:2", draws)
 
 

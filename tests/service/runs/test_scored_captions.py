@@ -15,7 +15,7 @@ CAPTION = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sa
 
 
 @pytest.mark.long
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(CAPTION, max_size=20), st.booleans(), st.sampled_from([7, 100, 1 << 18]))
 def test_captions_are_read_as_json_reads_them(tmp_path_factory, captions, ascii_, chunk):
     path = tmp_path_factory.mktemp("captions") / "file"

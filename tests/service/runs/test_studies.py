@@ -9,17 +9,13 @@ import sqlalchemy as sa
 
 from helpers import stored_records
 from service.contract.api.analyses import StudyRequest
-from service.contract.assets import AssetFolders
 from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.plan import planning
 from service.contract.plan.postgen import PostgenRequest
 from service.engine import summaries
 from service.engine.blobs import open_blobs
-from service.engine.records import Records
-from service.engine.service_parts import ServiceParts
 from service.engine.tables import brought_columns, needs, run_tasks, runs, task_rows
-from service.engine.task_queue import InProcessQueue
 from service.runs import correlation_studies, correlations, run_store
 from service.runs.correlations import CorrelationsQuery
 from service.runs.kinds import KINDS, submit_run
@@ -29,20 +25,14 @@ from service.stored import datasets, uploaded_files
 # The queries are alike in all tests: those that write, and read what has ended, run on both.
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
-BEST, PERPLEXITY = "mean_max_normcount_prefix0", "geomean_join_pplx_none"
+PERPLEXITY = "geomean_join_pplx_none"
 
 
 @pytest.fixture
-def parts(engine, tmp_path):
+def parts(on_either, tmp_path):
     """On a queue that nobody listens to: what tasks would leave is written by the tests."""
-    records, nobody = Records(engine), InProcessQueue(lambda key: None)
-    _add(records, "coco", 9)
-    return ServiceParts(records, open_blobs(None, tmp_path), nobody, AssetFolders(tmp_path))
-
-
-@pytest.fixture
-def records(parts):
-    return parts.records
+    _add(on_either, "coco", 9)
+    return stored_records.parts_on(on_either, open_blobs(None, tmp_path))
 
 
 def _add(records, name, images):
@@ -100,7 +90,11 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
                 {"scores": {task.kind: 0.5}, "signature": {task.kind: signature}},
             )
         _end(connection, run.id, facts.get("status", "succeeded"))
-    return run.id
+
+
+def _finish_three(records, **facts):
+    for name in ("a", "b", "c"):
+        _finish(records, name, **facts)
 
 
 def _done(connection, key, summary):
@@ -149,31 +143,24 @@ def _kept(records):
 
 
 def _needs(records):
-    """The inputs of the tasks that the last study waits for, by the evaluations' ids."""
-    own = run_tasks.c.run_id == _study(records)
+    """The inputs and parameters of the tasks that the last study waits for, by evaluations' ids."""
     with records.reading() as connection:
-        study = connection.execute(
-            sa.select(task_rows).join(run_tasks, run_tasks.c.task_key == task_rows.c.key).where(own)
-        ).one()
-        strata = {
-            f"work:{row.key}": row
-            for row in connection.execute(
-                sa.select(task_rows)
-                .join(needs, needs.c.needs_key == task_rows.c.key)
-                .where(needs.c.task_key == study.key)
-            )
-        }
-    assert set(strata) == set(json.loads(study.inputs).values())
+        own = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id == _study(records))
+        study = connection.execute(sa.select(task_rows).where(task_rows.c.key.in_(own))).one()
+        needed = sa.select(needs.c.needs_key).where(needs.c.task_key == study.key)
+        found = connection.execute(sa.select(task_rows).where(task_rows.c.key.in_(needed)))
+        strata = {f"work:{row.key}": row for row in found}
+    named = json.loads(study.inputs)
+    assert set(strata) == set(named.values())
     return {
         name: (json.loads(strata[key].inputs), json.loads(strata[key].parameters))
-        for name, key in json.loads(study.inputs).items()
+        for name, key in named.items()
     }
 
 
 def _result(parts, status="succeeded", finished_at=None):
     """The last study has ended so; its correlations are 30 for each of two metrics."""
     found = {
-        "metric": BEST,
         "r": 0.5,
         "r2": 0.25,
         "p": 0.01,
@@ -200,13 +187,22 @@ def _result(parts, status="succeeded", finished_at=None):
 
 
 @on_sqlite
-def test_a_study_needs_three_checkpoints_and_looking_makes_none(parts):
+def test_a_study_needs_three_checkpoints_and_five_images_and_looking_makes_none(parts):
     few = "of 3 models, with pre-gen scores and cider_d; coco@v1/test has 2"
+    _add(parts.records, "tiny", 4)
+    for name in ("x", "y", "z"):
+        _finish(parts.records, name, dataset="tiny/test")
+    no_strata = "5 strata need as many images, tiny@v1/test has 4"
+    assert _told(parts, "tiny", split="test").none_because == no_strata
+    _add(parts.records, "other", 9)
+    _finish(parts.records, "elsewhere", dataset="other/test")
     for name in ("a", "b"):
         _finish(parts.records, name)
     found = _told(parts)
     assert (found.study, found.under_way) == (None, None)
     assert few in found.none_because
+    with pytest.raises(NotFound, match="has no split 'val'"):
+        _told(parts, split="val")
     with pytest.raises(InvalidRequest, match=few) as refused:
         _ask(parts)
     assert refused.value.problems[0][0] == "/dataset"
@@ -218,24 +214,19 @@ def test_a_study_needs_three_checkpoints_and_looking_makes_none(parts):
     found = _told(parts)
     assert found.under_way.status == "queued"
     assert (found.under_way.progress.done, found.under_way.progress.total) == (0, 3)
-
-
-@on_sqlite
-def test_the_same_study_asked_for_twice_is_made_of_the_same_tasks(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
-    first, second = _ask(parts), _ask(parts)
-    assert first.id != second.id
+    with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
+        list(correlations.build_correlations_table(parts, CorrelationsQuery("coco")))
+    assert _ask(parts).id != asked.id
     with parts.records.reading() as connection:
         of = sa.select(task_rows.c.key).where(task_rows.c.kind == "study")
         assert len(connection.execute(of).all()) == 1
 
 
 def test_strata_are_made_of_columns_and_scores_and_where_documents_are_counted_of_captions(parts):
-    ids = {_finish(parts.records, name) for name in ("a", "b", "c")}
+    _finish_three(parts.records)
     _ask(parts)
     found = _needs(parts.records)
-    assert set(found) == ids
+    assert set(found) == {"ev_a", "ev_b", "ev_c"}
     inputs, parameters = found["ev_a"]
     assert set(inputs) == {"columns", "cider_d", "bleu"}
     assert all(digest.startswith("sha256:") for digest in inputs.values())
@@ -247,8 +238,7 @@ def test_strata_are_made_of_columns_and_scores_and_where_documents_are_counted_o
 
 
 def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
+    _finish_three(parts.records)
     _ask(parts)
     _result(parts)
     found = _told(parts)
@@ -274,31 +264,29 @@ def test_what_has_finished_is_told_until_more_evaluations_have_been_studied(part
 
 
 @on_sqlite
-def test_the_sheet_of_no_study_is_not_found(parts):
-    with pytest.raises(NotFound, match="no study of coco@v1/test has finished"):
-        list(correlations.build_correlations_table(parts, CorrelationsQuery("coco")))
-
-
-@on_sqlite
 def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
+    _finish_three(parts.records)
+    _finish(parts.records, "half", options={"precision": "bf16"})
+    _finish(parts.records, "pieces", options={"units": "pieces"})
     _finish(parts.records, "pure", pregen=False)
     _finish(parts.records, "unsorted", families=("bleu",))
     _finish(parts.records, "gone", status="canceled")
+    _finish(parts.records, "silent", brought=(OWN, "words"), families=())
     _finish(parts.records, "late", status="failed")  # by another metric
     _ask(parts)
     kept = _kept(parts.records)
     assert kept["evaluations"] == ["ev_late", "ev_c", "ev_b", "ev_a"]
     assert [(each["evaluation"], each["reason"]) for each in kept["left_out"]] == [
+        ("ev_silent", "it has no captions, references, cider_d; strata are made by cider_d"),
         ("ev_unsorted", "it has no cider_d; strata are made by cider_d"),
         ("ev_pure", "it has no columns; strata are made by cider_d"),
+        ("ev_pieces", "its columns are of fp32, pieces, most are of fp32"),
+        ("ev_half", "its columns are of bf16, most are of fp32"),
     ]
 
 
 def test_scores_of_another_signature_are_left_out(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
+    _finish_three(parts.records)
     _finish(parts.records, "d", signed={"cider_d": "cider_d|tok:none|v:1"})
     _finish(parts.records, "e", signed={"bleu": "bleu|v:2"})
     _ask(parts)
@@ -314,29 +302,13 @@ def test_scores_of_another_signature_are_left_out(parts):
     assert set(found["ev_a"][0]) == {"columns", "cider_d", "bleu"}
 
 
-@pytest.mark.parametrize(
-    ("options", "described"),
-    [({"precision": "bf16"}, "bf16"), ({"units": "pieces"}, "fp32, pieces")],
-)
-def test_columns_that_were_computed_with_other_options_are_left_out(parts, options, described):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
-    _finish(parts.records, "other", options=options)
-    _ask(parts)
-    kept = _kept(parts.records)
-    assert kept["evaluations"] == ["ev_c", "ev_b", "ev_a"]
-    (left,) = kept["left_out"]
-    assert (left["evaluation"], left["metric"]) == ("ev_other", None)
-    assert left["reason"] == f"its columns are of {described}, most are of fp32"
-
-
 OWN = {"tokenizer": "own"}
 PIECES = {"tokenizer": "karpathy", "pieces": "bpe"}
 
 
 def test_brought_columns_are_studied_with_the_captions_beside_them(parts):
+    _finish_three(parts.records, brought=(OWN, "words"))
     for name in ("a", "b", "c"):
-        _finish(parts.records, name, brought=(OWN, "words"))
         parts.blobs.put(f"captions {name}".encode())
     _ask(parts, idf="stratum")
     found = _needs(parts.records)
@@ -347,8 +319,7 @@ def test_brought_columns_are_studied_with_the_captions_beside_them(parts):
 
 
 def test_columns_of_another_signature_are_left_out(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name, brought=(PIECES, "words"))
+    _finish_three(parts.records, brought=(PIECES, "words"))
     _finish(parts.records, "own", brought=(OWN, "words"))
     _finish(parts.records, "pieces", brought=(PIECES, "pieces"))
     _finish(parts.records, "checkpoint")
@@ -364,66 +335,28 @@ def test_columns_of_another_signature_are_left_out(parts):
 
 
 @on_sqlite
-def test_columns_without_captions_are_left_out(parts):
-    _finish(parts.records, "silent", brought=(OWN, "words"), families=())
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
-    _ask(parts)
-    (left,) = _kept(parts.records)["left_out"]
-    assert left["evaluation"] == "ev_silent"
-    assert left["reason"].startswith("it has no captions, references, cider_d")
-
-
-@on_sqlite
 def test_learned_metrics_are_told_apart_by_their_models(parts):
     models = {f"nneval@{n * 12}": _digest(n) for n in "ab"}
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name, families=("cider_d", "nneval", *models), models=models)
+    families = ("cider_d", "nneval", *models)
+    _finish_three(parts.records, families=families, models=models)
     _ask(parts)
     assert set(_needs(parts.records)["ev_a"][0]) == {"columns", "cider_d", "nneval", *models}
     assert _kept(parts.records)["left_out"] == []
 
 
 @on_sqlite
-def test_a_model_that_was_evaluated_again_counts_once(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
-    _finish(parts.records, "again", checkpoint="a")
-    _ask(parts)
-    assert _kept(parts.records)["evaluations"] == ["ev_again", "ev_c", "ev_b"]
-
-
-@on_sqlite
-def test_evaluations_of_other_splits_and_versions_are_other_ones(parts):
-    _add(parts.records, "other", 9)
-    for name in ("a", "b"):
-        _finish(parts.records, name)
-    _finish(parts.records, "c", dataset="other/test")
-    assert "has 2" in _told(parts).none_because
-
-
-@on_sqlite
-def test_too_few_images_make_no_strata(parts):
-    _add(parts.records, "tiny", 4)
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name, dataset="tiny/test")
-    found = _told(parts, "tiny", split="test")
-    assert found.none_because == "5 strata need as many images, tiny@v1/test has 4"
-
-
-@on_sqlite
-def test_only_so_many_of_the_latest_are_studied(parts, monkeypatch):
-    monkeypatch.setattr("service.runs.correlation_studies._MOST", 3)
+def test_only_so_many_of_the_latest_are_studied_and_a_model_counts_once(parts, monkeypatch):
+    monkeypatch.setattr("service.runs.correlation_studies._MOST", 4)
     for name in ("a", "b", "c", "d"):
         _finish(parts.records, name)
+    _finish(parts.records, "again", checkpoint="c")
     _ask(parts)
-    assert _kept(parts.records)["evaluations"] == ["ev_d", "ev_c", "ev_b"]
+    assert _kept(parts.records)["evaluations"] == ["ev_again", "ev_d", "ev_b"]
 
 
 @on_sqlite
 def test_a_failed_study_is_told_and_tried_again_by_who_asks(parts):
-    for name in ("a", "b", "c"):
-        _finish(parts.records, name)
+    _finish_three(parts.records)
     _ask(parts)
     first, error = _study(parts.records), {"code": "timeout", "detail": "it took too long"}
     with parts.records.transaction() as connection:
@@ -461,15 +394,3 @@ def test_an_evaluation_whose_strata_fail_spoils_no_other_study(parts):
     assert _kept(parts.records)["evaluations"] == ["ev_d", "ev_c", "ev_a"]
     (left,) = _kept(parts.records)["left_out"]
     assert (left["evaluation"], left["reason"]) == ("ev_b", "its strata failed: damaged columns")
-
-
-@on_sqlite
-def test_the_split_is_asked_for_as_for_a_board(parts):
-    with pytest.raises(NotFound, match="has no split 'val'"):
-        _told(parts, split="val")
-    splits = {name: {"images": 9, "references": 9} for name in ("train", "val")}
-    stored_records.add_version(
-        parts.records, "two", _digest("two"), {"splits": splits, "features": None}
-    )
-    with pytest.raises(InvalidRequest, match="has the splits train, val"):
-        correlations.find_correlations(parts, CorrelationsQuery("two"))

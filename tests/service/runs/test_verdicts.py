@@ -93,17 +93,12 @@ def test_the_baseline_is_what_was_kept_at_submission():
     assert shown.interval == (0.35, 0.45)
     assert shown.difference == pytest.approx(-0.005)
     assert (shown.p, shown.minimum_detectable) == (None, None)
+    past = {"cider_d": {**PAST, "signature": "cider_d|refs:4|v:2"}}
+    found, verdict = _of(rows, "cider_d >= baseline", baselines=past)
+    assert (verdict, found[0].scores["cider_d"].difference) == ("not_comparable", None)
     none = {"cider_d": {"none_because": "nobody has been here"}}
     found, verdict = _of(rows, "cider_d >= baseline - 0.01", baselines=none)
     assert (verdict, found[0].detail) == ("not_comparable", "nobody has been here")
-
-
-def test_scores_that_were_not_computed_alike_have_no_difference():
-    past = {**PAST, "signature": "cider_d|refs:4|v:2"}
-    found, verdict = _of([_scored(0.5)], "cider_d >= baseline", baselines={"cider_d": past})
-    assert verdict == "not_comparable"
-    assert "refs: 5 and 4" in found[0].detail
-    assert found[0].scores["cider_d"].difference is None
 
 
 def test_a_drop_is_judged_by_its_comparison():
@@ -113,8 +108,6 @@ def test_a_drop_is_judged_by_its_comparison():
     assert verdict == "failed"
     shown = found[0].scores["cider_d"]
     assert (shown.p, shown.minimum_detectable) == (0.004, 0.02)
-    rows = [_scored(0.37), _compared(**known | {"p": 0.4})]
-    assert _of(rows, "no_significant_drop(cider_d)", baselines={"cider_d": PAST})[1] == "passed"
     rows = [_scored(0.37), _row("comparison_cider_d_1", "running")]
     assert _of(rows, "no_significant_drop(cider_d)", baselines={"cider_d": PAST})[1] is None
 

@@ -6,7 +6,6 @@ import pytest
 
 from helpers import stored_records
 from service.contract.plan import planning
-from service.engine.records import Records
 from service.stored import checkpoints
 
 ENCODER = {"name": "vgg", "digest": "sha256:1"}
@@ -21,26 +20,25 @@ FACTS = {
 
 
 @pytest.mark.long
-def test_datasets_on_which_it_was_not_scored_cost_nothing(engine):
+def test_datasets_on_which_it_was_not_scored_cost_nothing(on_either):
     """There may be more splits than a query may have names: 32,766 with SQLite, 65,535 with
     PostgreSQL.
     """
-    records = Records(engine)
     splits = {f"split {at}": {"images": 1, "references": 1} for at in range(70_000)}
     stored_records.add_version(
-        records, "many", f"sha256:{1:064}", {"splits": splits, "features": None}
+        on_either, "many", f"sha256:{1:064}", {"splits": splits, "features": None}
     )
-    checkpoints.add(records, ONE, 10, FACTS)
+    checkpoints.add(on_either, ONE, 10, FACTS)
     began = time.process_time()
-    found = checkpoints.get(records, ONE)
+    found = checkpoints.get(on_either, ONE)
     assert (found.encoder.name, found.cached) == ("vgg", ())
     assert time.process_time() - began < 0.3
 
 
-def test_a_bundle_is_converting_until_its_task_has_verified_it(engine):
-    records, parts = Records(engine), stored_records.parts_on(Records(engine))
+def test_a_bundle_is_converting_until_its_task_has_verified_it(on_either):
+    parts = stored_records.parts_on(on_either)
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
-    checkpoints.add(records, TWO, 10, {**facts, "inputs": "features", "units": "words"})
+    checkpoints.add(on_either, TWO, 10, {**facts, "inputs": "features", "units": "words"})
     checkpoints.prepare_checkpoint(parts, TWO)
-    assert checkpoints.get(records, TWO).state == "converting"
-    assert checkpoints.use_checkpoint(records, TWO).verified == planning.plan_conversion(TWO)
+    assert checkpoints.get(on_either, TWO).state == "converting"
+    assert checkpoints.use_checkpoint(on_either, TWO).verified == planning.plan_conversion(TWO)

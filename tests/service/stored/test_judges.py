@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from helpers.contract_files import checkpoint, line, tar, tar_entry
-from service.contract import limits
 from service.contract.errors import InvalidBundle, InvalidCheckpoint, ServiceUnavailable
 from service.stored import judges
 from service.stored.judges import Judges
@@ -128,9 +127,3 @@ def test_a_judge_has_no_secrets_and_ends_with_its_parent(some, path, monkeypatch
     (judge,) = some._idle[True]
     judge._process.stdin.close()
     judge._process.wait(10)
-
-
-def test_limits_have_room_for_the_largest_sets():
-    assert limits.IMAGES > 3_300_000  # Conceptual Captions
-    assert limits.MEMBERS > 330_000  # COCO's pictures
-    assert limits.REFERENCES >= 100

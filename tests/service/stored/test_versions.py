@@ -6,7 +6,6 @@ import pytest
 
 from helpers.contract_files import line, tar, tar_entry
 from service.contract.formats.bundles.files import compute_content_digests
-from service.engine.records import Records
 from service.stored import dataset_versions, datasets
 
 FACTS = {"splits": {"test": {"images": 1, "references": 1}}, "features": None}
@@ -14,12 +13,7 @@ CAPTIONS = line("a.jpg")
 
 
 @pytest.fixture
-def records(engine):
-    return Records(engine)
-
-
-@pytest.fixture
-def put(records, blobs, tmp_path):
+def put(on_either, blobs, tmp_path):
     """Puts a bundle of these files, in their order, as a route does."""
 
     def put(files):
@@ -31,29 +25,13 @@ def put(records, blobs, tmp_path):
             with captions.open("wb") as copy:
                 content = compute_content_digests(upload.path, copy)
             arrived = dataset_versions.JudgedBundle(upload, FACTS, content, captions, images)
-            return dataset_versions.store_version(records, blobs, "d", arrived)
+            return dataset_versions.store_version(on_either, blobs, "d", arrived)
 
     return put
 
 
-def _files(*names, captions=CAPTIONS):
-    return {name: captions if name == "captions.jsonl" else name.encode() for name in names}
-
-
-def test_a_version_is_its_content(put, blobs):
-    first, is_new = put(_files("captions.jsonl", "images/a"))
-    assert is_new
-    assert put(_files("images/a", "captions.jsonl")) == (first, False)
-    other, is_new = put(_files("captions.jsonl", "images/b"))
-    assert is_new
-    assert other.version == "v2"
-    assert (other.captions, other.digest) != (first.captions, first.digest)
-    assert other.captions == first.captions == _digest(CAPTIONS)
-    assert blobs.path(other.captions).read_bytes() == CAPTIONS
-
-
-def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs, records):
-    files = _files("captions.jsonl", "images/a")
+def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs, on_either):
+    files = {"captions.jsonl": CAPTIONS, "images/a": b"a picture"}
     first, _ = put(files)
     _lose(blobs, first.digest, first.captions)
     assert put(files) == (first, False)
@@ -62,35 +40,39 @@ def test_what_was_lost_is_stored_again_by_the_same_or_by_another_tar(put, blobs,
     assert is_new
     assert again.content == first.content
     assert blobs.has(again.digest)
-    ours, theirs = (datasets.pin_split(records, f"d@{one.version}/test") for one in (first, again))
+    ours, theirs = (
+        datasets.pin_split(on_either, f"d@{one.version}/test") for one in (first, again)
+    )
     assert ours.has_references_of(theirs)
     assert blobs.has(theirs.captions)
 
 
-def test_two_that_come_at_once_are_one_version(records, tmp_path):
+def test_two_that_come_at_once_are_one_version(on_either, tmp_path):
     """What is found before the object is stored is looked for again in the transaction."""
     digests = [f"sha256:{at:064}" for at in range(2)]
     content = compute_content_digests(_written(tmp_path / "captions.jsonl"))
     found = [
-        dataset_versions.add_dataset_version(records, "d", digest, FACTS, content)
+        dataset_versions.add_dataset_version(on_either, "d", digest, FACTS, content)
         for digest in digests
     ]
     assert [is_new for _, is_new in found] == [True, False]
     assert found[0][0] == found[1][0]
 
 
-def test_the_latest_version_with_the_features_and_the_captions_is_taken(records):
+def test_the_latest_version_with_the_features_and_the_captions_is_taken(on_either):
     versions = [("a", "vgg"), ("b", "vgg"), ("b", "vgg"), ("b", "clip"), ("b", None)]
     for at, (captions, encoder) in enumerate(versions):
         digests = _digest(f"{at}".encode()), _digest(captions.encode())
         content = dataset_versions.ContentDigests(*digests)
         facts = FACTS | {"features": encoder and _features(encoder)}
-        dataset_versions.add_dataset_version(records, "d", f"sha256:{at:064}", facts, content)
-    latest = datasets.pin_split(records, "d/test")
+        dataset_versions.add_dataset_version(on_either, "d", f"sha256:{at:064}", facts, content)
+    latest = datasets.pin_split(on_either, "d/test")
     wanted = {"vgg": 3, "clip": 4, "other": 5}
     for encoder, version in wanted.items():
-        assert datasets.pin_with_features(records, latest, _features(encoder)).version == version
-    assert datasets.pin_with_features(records, latest, _features("vgg") | {"size": 9}).version == 5
+        assert datasets.pin_with_features(on_either, latest, _features(encoder)).version == version
+    assert (
+        datasets.pin_with_features(on_either, latest, _features("vgg") | {"size": 9}).version == 5
+    )
 
 
 def _features(encoder):

@@ -30,6 +30,14 @@ class Browser:
             context.on("request", self._asked)
             yield context
 
+    @contextmanager
+    def opened(self, url: str, **options):
+        """A page of a window of its own, at this URL."""
+        with self.new_context(**options) as context:
+            page = context.new_page()
+            page.goto(url)
+            yield page
+
     def _said(self, message) -> None:
         if message.type in ("error", "warning"):
             self.wrong.append(f"{message.type}: {message.text} {message.location.get('url')}")
@@ -89,9 +97,11 @@ class Window:
         self.expected = browser.expected
         self.page = context.new_page()
 
-    def open(self, place: str) -> None:
+    def open(self, place: str):
+        """The page, at this place."""
         self.page.goto(self._url + place)
         self.page.wait_for_selector("h1")
+        return self.page
 
 
 @pytest.fixture

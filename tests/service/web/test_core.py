@@ -1,27 +1,40 @@
-"""What all views stand on, by itself: values that tell who reads them, and lists by keys."""
+"""What all views stand on, by itself: values that tell who reads them, lists by keys, and how
+names, numbers and plots are made.
+"""
+
+import json
 
 import pytest
 
 pytestmark = pytest.mark.processes
 
-PREPARE = """async (name) => {
-  const script = document.querySelector("script[type=module]").src;
-  return await import(script.replace("main.js", `core/${name}.js`));
-}"""
+
+@pytest.fixture(scope="module")
+def script(chromium, service):
+    """A function that runs a script in which `load` gives the page's modules, by their names."""
+    with chromium.new_context(locale="en-GB") as context:
+        page = context.new_page()
+
+        def run(own):
+            page.goto(f"{service.url}/ui/nowhere")
+            page.wait_for_selector("h1")
+            return page.evaluate(f"""async () => {{
+                const main = document.querySelector("script[type=module]").src;
+                const load = (name) => import(main.replace("main.js", `${{name}}.js`));
+                {own}
+            }}""")
+
+        yield run
 
 
-@pytest.fixture
-def core(window):
+@pytest.fixture(scope="module")
+def core(script):
     """A function that runs a script with the modules `signals` and `dom`."""
-    window.open("/ui/nowhere")
-    return lambda script: window.page.evaluate(
-        f"""async () => {{
-        const load = {PREPARE};
-        const signals = await load("signals"), dom = await load("dom");
+    return lambda own: script(f"""
+        const signals = await load("core/signals"), dom = await load("core/dom");
         const {{ signal, computed, effect, batch, scope, onEnd, unread }} = signals;
-        {script}
-        }}"""
-    )
+        {own}
+    """)
 
 
 def test_an_effect_runs_once_for_each_change_of_what_it_reads(core):
@@ -37,37 +50,17 @@ def test_an_effect_runs_once_for_each_change_of_what_it_reads(core):
     """) == [1, 22, 32, 43]
 
 
-def test_what_follows_from_others_is_told_on_only_if_it_is_another(core):
-    assert core("""
-        const a = signal(1), seen = [];
-        const even = computed(() => a.value % 2 === 0);
-        effect(() => seen.push(even.value));
-        a.value = 3; a.value = 4; a.value = 6;
-        return seen;
-    """) == [False, True]
-
-
-def test_an_effect_sees_no_chained_value_that_is_older_than_another(core):
-    assert core("""
-        const a = signal(1), seen = [];
-        const twice = computed(() => a.value * 2), more = computed(() => twice.value + 1);
-        effect(() => seen.push(`${a.value}/${more.value}`));
-        a.value = 2;
-        return seen;
-    """) == ["1/3", "2/5"]
-
-
-def test_a_value_reached_in_two_ways_is_computed_once_a_change(core):
+def test_a_value_reached_in_two_ways_is_computed_once_a_change_and_never_of_older_ones(core):
     assert core("""
         const a = signal(1), seen = [];
         let times = 0;
-        const left = computed(() => a.value + 1), right = computed(() => a.value * 10);
+        const left = computed(() => a.value + 1), right = computed(() => left.value * 10);
         const both = computed(() => { times += 1; return left.value + right.value; });
-        effect(() => seen.push(both.value));
+        effect(() => seen.push(`${a.value}/${both.value}`));
         a.value = 2;
         batch(() => { a.value = 3; a.value = 4; });
         return [seen, times];
-    """) == [[12, 23, 45], 3]
+    """) == [["1/22", "2/33", "4/55"], 3]
 
 
 def test_equal_values_are_told_to_nobody(core):
@@ -76,9 +69,10 @@ def test_equal_values_are_told_to_nobody(core):
         const odd = computed(() => a.value % 2);
         const named = computed(() => { told.push("named"); return odd.value ? "odd" : "even"; });
         effect(() => told.push(named.value));
+        effect(() => told.push(odd.value));
         a.value = 3;
         return told;
-    """) == ["named", "odd"]
+    """) == ["named", "odd", 1]
 
 
 def test_a_computed_value_that_is_not_read_is_not_computed(core):
@@ -247,15 +241,85 @@ def test_text_is_text_and_no_attribute_is_markup(core):
     """) == ['<p title="&lt;b&gt;" class="a b">&lt;i&gt;x&lt;/i&gt;0</p>', 0]
 
 
-def test_words_that_stand_in_the_place_of_others_are_counted(window):
-    window.open("/ui/nowhere")
-    assert window.page.evaluate("""async () => {
-        const script = document.querySelector("script[type=module]").src;
-        const words = await import(script.replace("main.js", "parts/words.js"));
+def test_words_that_stand_in_the_place_of_others_are_counted(script):
+    assert script("""
+        const words = await load("parts/words");
         const pairs = [
           ["A red dog runs", "a blue dog runs"], ["the red cat", "the blue cat"],
           ["one", "one two"], ["", "a dog"], ["a red cat", "a red dog"], ["<b>", "<i>"],
         ];
         const marked = words.marked("Red <b> x", "red y").filter((each) => each instanceof Node);
         return [words.exchanged(pairs, 9), marked.map((each) => each.textContent)];
-    }""") == [[["red", "blue", 2]], ["b", "x"]]
+    """) == [[["red", "blue", 2]], ["b", "x"]]
+
+
+def test_the_label_that_names_an_evaluation(script):
+    named = {
+        "warm, step 3": {"run": "warm", "step": "3", "file": "a.pt"},
+        "ours": {"name": "ours", "file": "a.pt", "branch": "dev"},
+        "a.pt": {"file": "a.pt", "branch": "dev"},
+        "dev": {"branch": "dev", "commit": "1f2e"},
+        "": {"who": "me"},
+    }
+    assert script(f"""
+        const names = await load("parts/names");
+        return {json.dumps(list(named.values()))}.map(names.nameOf);
+    """) == list(named)
+
+
+def test_digits_of_numbers(script):
+    """What is zero but for rounding is zero."""
+    assert script("""
+        const { number, interval } = await load("parts/numbers");
+        const shown = [6.67e-17, -6.67e-17, -0.0004, 0.0007, 0, -0.25, 1234.5, 2e6, null];
+        const product = "mean_mean_prob_none";
+        const shorter = interval([-1e-18, 0.5]);
+        return [shown.map((each) => number(each)), number(3.2e-9, product), shorter];
+    """) == [
+        ["0.000", "0.000", "0.000", "0.001", "0", "-0.250", "1,235", "2.00e+6", "–"],
+        "3.20e-9",
+        "[0.000, 0.500]",
+    ]
+
+
+def test_ranges_of_plots_leave_out_what_crushes_them(script):
+    lists = {
+        (0.6, 0.62, 2.0): [0.6, 0.62],
+        (1000, 100, 20, 12, 10, 9, 8.5): [8.5, 20],
+        (0, 0.1, 0.3, 0.5, 0.7, 1, 2, 9): [0, 2],
+        (0, 0.1, 0.3, 0.5, 0.7, 1, 2, 5.5): [0, 5.5],
+        (0.5, 0.5, 0.5, 7): [0.5, 7],
+        (0.4,): [0.4, 0.4],
+        (): [0, 1],
+    }
+    assert script(f"""
+        const scale = await load("plots/scale");
+        return {json.dumps(list(lists))}.map(scale.usualExtent);
+    """) == list(lists.values())
+
+
+def test_an_outlier_does_not_crush_the_images_of_a_comparison(script):
+    found = script("""
+        const { scatter } = await load("plots/scatter");
+        const points = Array.from({ length: 9 }, (_, at) => ({ x: at, y: 9 - at }));
+        let chosen = null;
+        const made = scatter([...points, { x: 500, y: 4, name: "far" }], {
+            xName: "B", yName: "A", name: "A against B", what: "images",
+            choose: (corners) => { chosen = corners; },
+        });
+        document.querySelector("main").replaceChildren(made);
+        const plot = made.querySelector("svg"), box = plot.getBoundingClientRect();
+        const send = (name, x, y) => plot.dispatchEvent(new PointerEvent(name, {
+            clientX: box.left + x * box.width, clientY: box.top + y * box.height, button: 0,
+        }));
+        send("pointerdown", 0.5, 0.01);
+        send("pointerup", 1, 1);
+        const across = (one) => one.cx.baseVal.value;
+        const [first, , , , , , , , last] = made.querySelectorAll("circle:not(.away)");
+        return [across(last) - across(first), made.querySelectorAll(".away").length,
+            made.textContent, chosen[0] > 0 && chosen[1] > 500];
+    """)
+    assert found[0] > 200
+    assert found[1] == 1
+    assert "drawn hollow at its edge: 1 of 10" in found[2]
+    assert found[3], "a rectangle to the edge does not hold what lies beyond"

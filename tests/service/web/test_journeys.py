@@ -23,12 +23,15 @@ def _follow(page, text):
 
 
 def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
-    window.open("/")
-    page = window.page
+    page = window.open("/")
     page.wait_for_selector(f"a[href$='/{evaluated['hostile']}']")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Scores')")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open] >> text=what keys do")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog[open]", state="detached")
     _follow(page, "Captions")
     page.wait_for_selector(".windowed a.main")
     page.keyboard.press("j")
@@ -38,14 +41,14 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
 
 
 def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
-    window.open("/ui/datasets/tiny/test")
-    page = window.page
+    page = window.open("/ui/datasets/tiny/test")
     page.wait_for_selector("text=Trainings:")
     _follow(page, "warm")
     page.wait_for_selector("h1:has-text('Training warm')")
     page.wait_for_selector("circle.best")
     _follow(page, "with the step before")
     page.wait_for_selector("table.forest tbody tr")
+    assert f"a={training[1]}&b={training[0]}" in page.url
     page.wait_for_selector(".windowed a.main")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -53,24 +56,32 @@ def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
     page.wait_for_selector(".said li >> nth=1 >> .caption")
 
 
-def test_by_keys_a_board_is_filtered_and_left_by_back(window, evaluated):
-    window.open("/")
-    page = window.page
+def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated):
+    """It ranks as the interface does, and its address says how it is filtered."""
+    page = window.open("/")
     page.wait_for_selector("main a:text-is('test')")
     _follow(page, "test")
-    page.wait_for_selector(".windowed a.main")
-    before = page.locator(".windowed a.main").count()
+    rows = page.locator(".windowed tbody tr:not(.space)")
+    rows.nth(1).wait_for()
+    with service.client() as client:
+        board = client.get("/v1/datasets/tiny/leaderboard?split=test&metric=cider_d").json()
+    links = page.locator("tbody th a").evaluate_all("all => all.map((each) => each.pathname)")
+    shown = [each.rsplit("/", 1)[1] for each in links]
+    assert shown == [item["evaluation"] for item in board["items"]]
     page.keyboard.press("/")
     page.keyboard.type("branch=main")
     page.keyboard.press("Enter")
     page.wait_for_selector("[aria-rowcount='2']")
-    assert before > 1
+    assert "label=branch%3Dmain" in page.url
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector(f"h1:has-text('{evaluated['passed']}')")
     page.go_back()
     page.wait_for_selector("[aria-rowcount='2']")
+    page.reload()
+    page.wait_for_selector(f"a[href$='/{evaluated['passed']}']")
+    assert rows.count() == 1
 
 
 def test_an_evaluation_is_canceled(window, service):

@@ -47,11 +47,13 @@ def large(serve_here, many, tmp_path_factory):
         yield service
 
 
-def test_all_rows_are_reached_and_few_exist(chromium, large, many):
-    with chromium.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{large.url}/ui/datasets/tiny/test")
+def test_all_rows_are_reached_by_keys_too_and_few_exist(chromium, large, many):
+    with chromium.opened(f"{large.url}/ui/datasets/tiny/test") as page:
         page.wait_for_selector(".windowed a.main")
+        for key in ["j"] * 61 + ["k"]:
+            page.keyboard.press(key)
+        place = "document.activeElement.closest('tr').dataset.place"
+        assert page.evaluate(place) == "59"
         rows, most = page.evaluate(TO_THE_END)
         worst = page.locator(".windowed a.main").last.get_attribute("href").rsplit("/", 1)[1]
         text = page.request.get(
@@ -63,24 +65,9 @@ def test_all_rows_are_reached_and_few_exist(chromium, large, many):
     assert most <= MOST_ROWS
 
 
-def test_keys_go_through_rows_that_do_not_exist_yet(chromium, large):
-    with chromium.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{large.url}/ui/datasets/tiny/test")
-        page.wait_for_selector(".windowed a.main")
-        for _ in range(60):
-            page.keyboard.press("j")
-        focused = page.evaluate("document.activeElement.closest('tr').dataset.place")
-        assert focused == "59"
-        page.keyboard.press("k")
-        assert page.evaluate("document.activeElement.closest('tr').dataset.place") == "58"
-
-
 def test_what_is_newer_waits_until_it_is_asked_for(chromium, large):
     """The place in a long list is not lost because others go on working."""
-    with chromium.new_context() as context:
-        page = context.new_page()
-        page.goto(f"{large.url}/ui/datasets/tiny/test")
+    with chromium.opened(f"{large.url}/ui/datasets/tiny/test") as page:
         page.wait_for_selector("[data-live=true]")
         page.wait_for_selector(".windowed a.main")
         page.evaluate(TO_THE_END)

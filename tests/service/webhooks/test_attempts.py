@@ -7,7 +7,6 @@ from email.utils import format_datetime
 
 import pytest
 
-from helpers.certificates import Authority
 from helpers.tls_servers import PORT, read_request, serving
 from service.outbound.client import OutboundClient
 from service.outbound.destinations import AllowedHosts
@@ -18,8 +17,7 @@ TAKEN = DueMessage("msg_1", "wh_1", "run.failed", '{"a": 1}', URL, ("whsec_c2Vjc
 
 
 @pytest.fixture(scope="module")
-def trusted(tmp_path_factory):
-    authority = Authority(tmp_path_factory.mktemp("authority"))
+def trusted(authority):
     return authority.issue("hooks.example").server(), authority.client()
 
 

@@ -6,12 +6,10 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-from helpers import stored_records
 from service.contract import limits
 from service.contract.api.urls import TEST_EVENT, WebhookRequest
 from service.contract.errors import Conflict, NotFound
 from service.engine import history
-from service.engine.records import Records
 from service.engine.tables import deliveries as rows
 from service.engine.tables import webhooks as hook_rows
 from service.webhooks import deliveries, registry
@@ -19,13 +17,6 @@ from service.webhooks.deliveries import DeliveryOutcome
 
 WRONG = DeliveryOutcome("expected the status 2xx, found 500")
 DAY = 86400.0
-
-
-@pytest.fixture
-def records(tmp_path):
-    engine = stored_records.open_empty_record(tmp_path)
-    yield Records(engine)
-    engine.dispose()
 
 
 def _made(records, url="https://hooks.example/a", **asked):
@@ -55,9 +46,9 @@ def _of_others(records):
     return registry.create_webhook(records.of("other"), asked, "http://here")
 
 
-def _try(records, now, outcome, most=8):
+def _try(records, now, outcome):
     """One attempt of all that is due; retries exactly at their delays."""
-    taken = deliveries.take_due_messages(records, now, most)
+    taken = deliveries.take_due_messages(records, now, 8)
     for each in taken:
         deliveries.end_attempt(records, each, outcome, now, spread=lambda: 0.5)
     return taken
@@ -128,7 +119,7 @@ def test_a_webhook_that_fails_is_asked_less_and_less_often(records):
     tries = 0
     while now < begun + 3600:
         tries += len(_try(records, now, WRONG))
-        now += 5
+        now += 30
     assert tries < 15
 
 
@@ -142,25 +133,19 @@ def test_a_receiver_that_asks_to_wait_is_not_asked_before_but_within_a_day(
     assert len(deliveries.take_due_messages(records, now + kept + 1, 8)) == 1
 
 
-def test_gone_disables_at_once(records):
+def test_gone_disables_at_once_until_a_test_which_is_tried_once_arrives(records):
     made = _made(records)
     _added(records, made)
-    _added(records, made)
-    _try(records, _first_at(records) + 1, DeliveryOutcome("found 410", gone=True))
-    found = registry.read_webhook(records, made.id)
-    assert (found.status, found.disabled_because) == ("disabled", "its receiver answered 410 Gone")
-    assert (found.waiting, found.lost) == (0, 2)
-
-
-def test_a_test_is_tried_once_and_makes_a_disabled_webhook_active_again_if_it_arrives(records):
-    made = _made(records)
     _added(records, made)
     now = _first_at(records) + 1
     _try(records, now, DeliveryOutcome("found 410", gone=True))
+    found = registry.read_webhook(records, made.id)
+    assert (found.status, found.disabled_because) == ("disabled", "its receiver answered 410 Gone")
+    assert (found.waiting, found.lost) == (0, 2)
     _added(records, made, event=TEST_EVENT)
     assert len(_try(records, now, WRONG)) == 1
     found = registry.read_webhook(records, made.id)
-    assert (found.status, found.waiting, found.lost) == ("disabled", 0, 1)
+    assert (found.status, found.waiting, found.lost) == ("disabled", 0, 2)
     _added(records, made, event=TEST_EVENT)
     _try(records, now + 1, DeliveryOutcome())
     assert registry.read_webhook(records, made.id).status == "active"

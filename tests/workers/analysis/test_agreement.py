@@ -1,12 +1,9 @@
-"""A comparison's interval and its p say the same. Oracles: the test itself of systems that were
-shifted; the mean differences of halves of the images; Student's interval.
+"""A comparison's interval and its p say the same. Oracle: the test itself of systems that were
+shifted.
 """
-
-from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from helpers.random_statistics import scores, statistics
 from workers.analysis import comparison
@@ -43,9 +40,18 @@ def _disagree(found):
 
 @pytest.mark.parametrize("images", [8, 60])
 def test_the_interval_has_no_0_exactly_where_p_is_below_5_percent(images):
-    found = [compare_scores(*_near_the_border(images, seed), trials=400) for seed in range(60)]
+    found = [compare_scores(*_near_the_border(images, seed), trials=400) for seed in range(30)]
     found = [each["rouge_l"] for each in found]
-    assert 15 < sum(each.p < 0.05 for each in found) < 45
+    assert 7 < sum(each.p < 0.05 for each in found) < 23
+    assert sum(map(_disagree, found)) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("images", [12, 200, 1000])
+def test_of_many_pairs_near_the_border_none_is_told_two_things(images):
+    found = [compare_scores(*_near_the_border(images, seed))["rouge_l"] for seed in range(200)]
+    found += [each for seed in range(8) for each in compare_scores(*_counts(images, seed)).values()]
+    assert sum(0.02 < each.p < 0.1 for each in found) > 60
     assert sum(map(_disagree, found)) == 0
 
 
@@ -68,27 +74,10 @@ def test_a_bound_is_where_the_test_of_a_shifted_system_turns(bound):
         assert (p >= 0.05) == (inside == ((bound == 0) == (turns > 0))), (p, shift)
 
 
-def test_of_few_images_it_is_counted_out():
-    """Every way in which 10 images can fall into two parts: bounds are the mean differences of
-    parts, of which 5 % have no smaller one.
-    """
-    gaps = np.random.default_rng(5).normal(0.1, 0.3, 10)
-    parts = []
-    for coins in product((False, True), repeat=10):
-        chosen = np.array(coins)
-        if chosen.any() and not chosen.all():
-            parts.append(sorted((gaps[chosen].mean(), gaps[~chosen].mean())))
-    lows, highs = np.array(parts).T
-    found = compare_scores(*_means(gaps), trials=20_000)["rouge_l"].interval
-    assert stats.percentileofscore(lows, found[0]) * len(lows) / 1024 == pytest.approx(4.9, abs=0.7)
-    beyond = 100 - stats.percentileofscore(highs, found[1])
-    assert beyond * len(highs) / 1024 == pytest.approx(4.9, abs=0.7)
-
-
 @pytest.mark.parametrize(("images", "known"), [(2, False), (5, False), (6, True)])
 def test_five_images_are_too_few_for_a_bound(images, known):
     """All on one side is chance once in 16 of five images, and once in 32 of six."""
-    found = compare_scores(*_means(np.linspace(0.1, 0.2, images)))["rouge_l"]
+    found = compare_scores(*_means(np.linspace(0.1, 0.2, images)), trials=2000)["rouge_l"]
     assert (found.interval is not None) == (found.p < 0.05) == known
     assert found.minimum_detectable is not None
 

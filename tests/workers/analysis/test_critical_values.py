@@ -23,10 +23,10 @@ def _walks(looks, images, count, rng):
 def test_as_many_walks_leave_their_limits_as_is_allowed(looks):
     looks, images, error = list(looks), 400, 0.2
     limits = spending.compute_critical_values(looks, images, error)
-    walks = _walks(looks, images, 40_000, np.random.default_rng(1))
+    walks = _walks(looks, images, 20_000, np.random.default_rng(1))
     left = np.cumsum(np.abs(walks) > limits, axis=1) > 0
     for look, share in zip(looks, left.mean(axis=0), strict=True):
-        assert share == pytest.approx(error * look / images, abs=0.006), look
+        assert share == pytest.approx(error * look / images, abs=0.008), look
 
 
 def test_two_looks_are_those_of_pococks_table():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from helpers.random_statistics import FAMILIES, scores, statistics
+from helpers.random_statistics import scores, statistics
 from service.contract.metrics import draws
 from workers.analysis import resamples
 from workers.analysis.comparison import compare_scores
@@ -101,11 +101,6 @@ def test_draws_of_another_kind_are_not_held_against_ours():
     packed = draws.pack_draws([1.0, 2.0] * (draws.DRAWS // 2))
     assert draws.unpack_draws(b"\x02" + packed[1:]) is None
     assert draws.unpack_draws(packed[:-1]) is None
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_one_image_has_no_draws(family):
-    assert _draws(scores(family, statistics(family, 1))) == {}
 
 
 def test_a_score_that_a_resample_makes_infinite_has_none():

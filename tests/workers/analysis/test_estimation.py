@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.random_statistics import statistics
 from workers.analysis import estimation
 from workers.metrics import postgen
 
@@ -65,20 +66,9 @@ def test_the_interval_leans_to_where_the_long_tail_is():
     assert width == pytest.approx(1.966, abs=0.001)  # of 399 degrees of freedom
 
 
-def _bleu(images=60):
-    rng = np.random.default_rng(8)
-    length = rng.integers(5, 12, images).astype(float)
-    ngrams = np.maximum(0, length[:, None] - np.arange(4))
-    return {
-        "length": length,
-        "reference_length": length + rng.integers(-1, 4, images),
-        "ngrams": ngrams,
-        "matches": np.floor(ngrams * rng.uniform(0, 1, (images, 1)) ** np.arange(1, 5)),
-    }
-
-
 def test_what_an_image_adds_to_bleu_is_the_derivative_of_the_formula():
-    found = _bleu()
+    found = statistics("bleu", 60)
+    found["reference_length"] = found["length"] + 1  # captions that are too short
     score = postgen.compute_corpus_scores("bleu", found)["bleu_4"]
     share = {name: values / values.sum(axis=0) for name, values in found.items()}
     brevity = found["reference_length"].sum() / found["length"].sum()

@@ -41,29 +41,22 @@ def test_the_order_is_that_of_its_seed():
     assert (image_order.draw_image_order(known, 1) != image_order.draw_image_order(known, 2)).any()
 
 
+def _columns(logp, rank, caption_offsets, image_offsets):
+    none = np.zeros((len(logp), 1), np.uint16), np.zeros((len(logp), 1), np.float32)
+    given = np.array(logp, np.float32), np.array(rank, np.uint16)
+    return ProbabilityColumns(*given, np.array(caption_offsets), np.array(image_offsets), *none)
+
+
 def test_what_is_known_is_what_the_model_thinks_of_the_references():
     """Two images of two references each; of the first, both are certain and hit."""
-    columns = ProbabilityColumns(
-        logp=np.log(np.array([1, 1, 1, 0.5, 0.25, 0.125, 0.125], np.float32)),
-        rank=np.array([0, 0, 0, 0, 1, 3, 2], np.uint16),
-        caption_offsets=np.array([0, 2, 3, 5, 7]),
-        image_offsets=np.array([0, 2, 4]),
-        top_ids=np.zeros((7, 1), np.uint16),
-        top_logp=np.zeros((7, 1), np.float32),
-    )
+    logp = np.log([1, 1, 1, 0.5, 0.25, 0.125, 0.125])
+    columns = _columns(logp, [0, 0, 0, 0, 1, 3, 2], [0, 2, 3, 5, 7], [0, 2, 4])
     found = image_order.describe_images(columns)
     assert found == pytest.approx(np.array([[1.0] * 4, [-1.0] * 4]))
 
 
 def test_a_reference_that_is_impossible_counts_as_the_worst():
-    columns = ProbabilityColumns(
-        logp=np.array([-np.inf, -1, -5, -0.5], np.float32),
-        rank=np.array([3, 0, 1, 0], np.uint16),
-        caption_offsets=np.arange(5),
-        image_offsets=np.arange(5),
-        top_ids=np.zeros((4, 1), np.uint16),
-        top_logp=np.zeros((4, 1), np.float32),
-    )
+    columns = _columns([-np.inf, -1, -5, -0.5], [3, 0, 1, 0], range(5), range(5))
     found = image_order.describe_images(columns)
     assert np.isfinite(found).all()
     assert found[0, 0] == found[2, 0] == found[:, 0].min()

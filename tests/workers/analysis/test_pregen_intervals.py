@@ -136,18 +136,12 @@ def test_the_84_of_prefixes_have_the_intervals_of_columns():
     assert found == pregen_intervals.compute_pregen_intervals(material, pregen.INSTANT)
 
 
-def _of_tokens(columns):
-    logs, *_ = columns
-    return math.exp(-math.fsum(map(float, logs)) / len(logs))
-
-
 def test_corpus_perplexity_has_the_interval_of_plain_resamples_of_images():
-    material = _material(60, 10)
-    drawn = [
-        _of_tokens(_repeated(material, counts))
-        for weights in resamples.draw_resamples(60)
-        for counts in weights.astype(int)
-    ]
+    material, drawn = _material(60, 10), []
+    for weights in resamples.draw_resamples(60):
+        for counts in weights.astype(int):
+            logs, *_ = _repeated(material, counts)
+            drawn.append(math.exp(-math.fsum(map(float, logs)) / len(logs)))
     found = pregen_intervals.compute_pregen_intervals(material, ["corpus_perplexity"])
     expected = tuple(np.quantile(drawn, [0.025, 0.975]))
     assert found == {"corpus_perplexity": pytest.approx(expected, rel=1e-9)}

@@ -48,9 +48,6 @@ def checked(tmp_path, monkeypatch):
     ("name", "content"),
     [
         ("list.json", json.dumps(TWO)),
-        ("map.json", '{"1.jpg": ["a dog"], "2.jpg": [{"caption": "a cat"}]}'),
-        ("lines.jsonl", "\n".join(map(json.dumps, TWO))),
-        ("table.csv", "image,caption\n1.jpg,a dog\n2.jpg,a cat\n"),
         ("table.tsv", "caption\timage_id\na dog\t1.jpg\na cat\t2.jpg\n"),
     ],
 )
@@ -63,6 +60,8 @@ def test_captions_of_each_format_are_counted_and_held_against_a_split(checked, n
 
 
 def test_what_is_found_is_shown_in_words(checked):
+    part = checked("a.json", "--dataset", "mine", "--subset", "--json", a=json.dumps(TWO[1:]))
+    assert json.loads(part.stdout)["images"] == "1 of 2 of mine/test"
     whole = checked("mine/", "--json").stdout
     assert json.loads(whole)["splits"] == {"test": {"images": 2, "references": 4}}
     shown = checked("mine/").stdout.splitlines()
@@ -86,7 +85,6 @@ def test_what_is_found_is_shown_in_words(checked):
         ),
         (json.dumps([{"image": "1.jpg", "caption": "x" * (CAPTION + 1)}]), "item 1: caption: "),
         ("[]", "expected captions in a.json, found none"),
-        ("", "found an empty file"),
         ('[{"image": "1.jpg"', "a.json, the file is not JSON"),
     ],
 )
@@ -97,12 +95,6 @@ def test_captions_that_a_service_would_not_take_are_refused_with_their_place(
     assert done.exit_code == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_captions_of_a_part_are_right_if_a_part_is_meant(checked):
-    done = checked("a.json", "--dataset", "mine", "--subset", "--json", a=json.dumps(TWO[1:]))
-    assert done.exit_code == 0
-    assert json.loads(done.stdout)["images"] == "1 of 2 of mine/test"
 
 
 def _tar(name):
@@ -133,7 +125,9 @@ def test_a_bundle_at_the_top_of_a_tar_is_right_and_takes_no_dataset(checked):
 
 
 def _with_features(folder, names, wrong=(), counts=None, splits=None):
-    """Images "1.jpg" to "6.jpg", and a row for each of `names`: ones, and what `wrong` says."""
+    """Images "1.jpg" to "6.jpg", and a row for each of `names`: ones, and at the end of the last
+    place what `wrong` says.
+    """
     splits = splits or {}
     lines = [
         {"image": f"{n}.jpg", "split": splits.get(n, "test"), "references": ["a dog"]}
@@ -143,7 +137,7 @@ def _with_features(folder, names, wrong=(), counts=None, splits=None):
     shape = (len(names), 4) if counts is None else (len(names), 3, 4)
     rows = np.ones(shape, np.float32)
     for name, value in dict(wrong).items():
-        rows[names.index(name), ..., -1] = value
+        rows[names.index(name)].flat[-1] = value
     written = None if counts is None else np.full(len(names), counts)
     features.write_features(folder / "features.safetensors", names, rows, ENCODER, written)
 
@@ -152,35 +146,33 @@ SIX = [f"{n}.jpg" for n in (4, 2, 6, 1, 3, 5)]
 
 
 @pytest.mark.parametrize(
-    ("names", "wrong", "said"),
+    ("names", "wrong", "counts", "said"),
     [
-        (SIX, {}, None),
-        (SIX[1:], {}, "test: 1 of 6 images without features: '4.jpg'"),
+        (SIX, {}, None, None),
+        (SIX[1:], {}, None, "test: 1 of 6 images without features: '4.jpg'"),
         (
             SIX,
             {"2.jpg": np.nan, "5.jpg": -np.inf},
+            None,
             "test: 2 of 6 images with features that are not finite numbers: '2.jpg', '5.jpg'",
+        ),
+        (SIX, {"4.jpg": np.nan}, 2, None),  # in a place that the image has not
+        (
+            SIX,
+            {"4.jpg": np.nan},
+            3,
+            "test: 1 of 6 images with features that are not finite numbers: '4.jpg'",
         ),
     ],
 )
 def test_features_on_which_a_run_would_fail_are_told_with_the_images(
-    checked, tmp_path, names, wrong, said
+    checked, tmp_path, names, wrong, counts, said
 ):
-    _with_features(tmp_path / "mine", names, wrong)
+    _with_features(tmp_path / "mine", names, wrong, counts)
     done = checked("mine")
     assert done.exit_code == (0 if said is None else 2)
     told = f"invalid_dataset: features.safetensors: {said}\n"
     assert done.stderr.endswith(told) if said else "invalid" not in done.stderr
-
-
-@pytest.mark.parametrize(("counts", "code"), [(3, 2), (2, 0)])
-def test_of_regions_those_that_an_image_has_are_looked_at(checked, tmp_path, counts, code):
-    _with_features(tmp_path / "mine", SIX, counts=counts)
-    path = tmp_path / "mine" / "features.safetensors"
-    rows = np.ones((6, 3, 4), np.float32)
-    rows[0, 2] = np.nan
-    features.write_features(path, SIX, rows, ENCODER, np.full(6, counts))
-    assert checked("mine").exit_code == code
 
 
 def test_a_split_with_no_features_at_all_is_no_error_and_is_told(checked, tmp_path):
@@ -191,21 +183,6 @@ def test_a_split_with_no_features_at_all_is_no_error_and_is_told(checked, tmp_pa
     assert (facts["splits"]["train"]["images"], facts["features"]["size"]) == (2, 4)
     (said,) = facts["warnings"]
     assert said.startswith("no features: train: no image of it has features")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('{"image": "1.jpg", "split": "test", "refernces": ["a"]}', "references"),
-        ('{"image": "1.jpg", "splt": "test", "references": ["a"]}', "split"),
-    ],
-)
-def test_a_misspelled_field_of_a_bundle_is_told_with_the_right_one(checked, tmp_path, line, said):
-    (tmp_path / "mine" / "captions.jsonl").write_text(line + "\n")
-    wrong = next(name for name in json.loads(line) if name in ("refernces", "splt"))
-    done = checked("mine")
-    assert done.exit_code == 2
-    assert f"found none, but {wrong!r}: name it {said!r}; a line is" in done.stderr
 
 
 def test_features_in_a_file_that_nobody_reads_are_told(checked, tmp_path):
@@ -238,9 +215,6 @@ def test_captions_have_their_warnings_without_a_dataset_too(checked):
         "long_caption",
     ]
     assert warnings[1] == "empty_caption: it scores 0 (2 images, the first is '1')"
-    long = json.dumps([{"image": str(at), "caption": "a " * at} for at in range(81, 103)])
-    *_, told = json.loads(checked("long.json", "--json", a=long).stdout)["warnings"]
-    assert told.startswith("long_caption: 22 images, such as '81': 81 words")
     same = json.dumps([{"image": str(at), "caption": "a dog"} for at in range(20)])
     (few,) = json.loads(checked("few.json", "--json", a=same).stdout)["warnings"]
     assert few.startswith("few_distinct_captions: 1 different caption for 20 images")
@@ -274,10 +248,8 @@ def test_a_file_of_a_plug_in_is_tried_out_where_the_plug_in_is_installed(checked
 
 @pytest.mark.processes
 def test_the_tokenizer_of_a_plug_ins_file_is_opened_in_the_sandbox_wherever_the_plug_in_is(
-    checked, monkeypatch
+    needs_sandbox, checked, monkeypatch
 ):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     whole = plugin_packages.of_pieces()
     assert checked("model.safetensors", file=whole).exit_code == 0
     wrong = plugin_packages.of_pieces(**{"tokenizer.json": '{"model": {}}'})
@@ -292,9 +264,7 @@ def test_the_tokenizer_of_a_plug_ins_file_is_opened_in_the_sandbox_wherever_the_
 
 
 @pytest.mark.processes
-def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(checked, tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_an_onnx_bundle_is_run_once_and_says_what_it_looks_at(needs_sandbox, checked, tmp_path):
     preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
     tokenizer = tokenizer_files.byte_pieces()
     files.of_pixels(tmp_path / "bundle", tokenizer, preprocessing, (3, 5, 6))
@@ -319,10 +289,8 @@ def _pictures(folder, broken=()):
         )
 
 
-@pytest.mark.parametrize("broken", [(), ("2.jpg",), ("1.jpg", "2.jpg")])
-def test_pictures_that_cannot_be_decoded_are_named(checked, tmp_path, broken):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+@pytest.mark.parametrize("broken", [(), ("1.jpg", "2.jpg")])
+def test_pictures_that_cannot_be_decoded_are_named(needs_sandbox, checked, tmp_path, broken):
     _pictures(tmp_path / "mine", broken)
     done = checked("mine", "--json")
     assert done.exit_code == (2 if broken else 0), done.stderr

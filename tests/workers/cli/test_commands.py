@@ -1,4 +1,4 @@
-"""The commands as a user calls them: real processes, real files."""
+"""The commands on real files; the slow ones are processes, as a user calls them."""
 
 import json
 import os
@@ -17,21 +17,9 @@ from helpers.builders import ENCODER, model, tensors
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem
 from workers.cli.check import check
+from workers.cli.convert import convert
 from workers.cli.lab import lab
 from workers.inference import checkpoints, features
-
-pytestmark = pytest.mark.processes
-
-
-def _prescore(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "workers", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        **options,
-    )
 
 
 def _here(*arguments):
@@ -39,6 +27,7 @@ def _here(*arguments):
     app = typer.Typer()
     app.command()(check)
     app.add_typer(lab, name="lab")
+    app.add_typer(convert, name="convert")
     return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
 
 
@@ -59,8 +48,8 @@ def test_check_says_what_a_checkpoint_holds(tmp_path):
     checkpoints.write_checkpoint(
         tmp_path / "m.safetensors", model("par", "lstm", tensors("par", "lstm"))
     )
-    result = _prescore("check", tmp_path / "m.safetensors", "--json")
-    assert result.returncode == 0, result.stderr
+    result = _here("check", tmp_path / "m.safetensors", "--json")
+    assert result.exit_code == 0, result.stderr
     facts = json.loads(result.stdout)
     assert (facts["architecture"], facts["cell"], facts["vocabulary_size"]) == ("par", "lstm", 50)
     assert facts["parameters"] == sum(a.size for a in tensors("par", "lstm").values())
@@ -117,8 +106,8 @@ def test_flickr8ks_files_become_a_bundle(tmp_path):
     (tmp_path / "test.txt").write_text("b.jpg\na.jpg\n")
     out = tmp_path / "out"
     sources = ("--tokens", tmp_path / "tokens.txt", "--test", tmp_path / "test.txt")
-    result = _prescore("convert", "flickr8k", out, *sources)
-    assert result.returncode == 0, result.stderr
+    result = _here("convert", "flickr8k", out, *sources)
+    assert result.exit_code == 0, result.stderr
     assert list(bundles.read_items(out)) == [
         BundleItem("b.jpg", "test", ("A dog .",)),
         BundleItem("a.jpg", "test", ("A cat .", "It sits .")),
@@ -127,9 +116,11 @@ def test_flickr8ks_files_become_a_bundle(tmp_path):
 
 @pytest.mark.slow
 def test_training_writes_a_checkpoint_an_epoch(bundle, tmp_path):
-    result = _prescore(
-        "lab", "train", bundle, tmp_path / "run", "--size", 8, "--epochs", 2, "--at-least", 1
-    )
+    command = [
+        *(sys.executable, "-m", "workers", "lab", "train", bundle, tmp_path / "run"),
+        *("--size", "8", "--epochs", "2", "--at-least", "1"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 0, result.stderr
     written = sorted((tmp_path / "run").iterdir())
     assert written[0].name == "epoch-00.safetensors"
@@ -172,6 +163,7 @@ def test_ctrl_c_ends_a_training_and_keeps_what_is_written(bundle, tmp_path):
     assert not list((tmp_path / "run").glob("*.partial"))
 
 
+@pytest.mark.processes
 def test_help_does_not_wait_for_torch():
     code = (
         "import pkgutil, sys; from importlib import import_module; from workers import cli\n"

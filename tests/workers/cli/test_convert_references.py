@@ -31,23 +31,15 @@ def _items():
 DOG, CAT, COW = (BundleItem(f"{n}.jpg", "test", (f"a {n}",)) for n in ("dog", "cat", "cow"))
 
 
-def test_other_splits_are_kept(converted):
-    bundles.write_bundle_folder(Path("mine"), [DOG, BundleItem("7.jpg", "val", ("x", "y"), "7")])
-    result = converted({"3.jpg": ["a"]}, "train")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert _items() == [
-        BundleItem("3.jpg", "train", ("a",)),
-        BundleItem("7.jpg", "val", ("x", "y"), "7"),
-        DOG,
-    ]
-
-
-def test_the_same_split_is_replaced_and_that_is_said(converted):
-    bundles.write_bundle_folder(Path("mine"), [DOG, CAT, BundleItem("7.jpg", "val", ("x",))])
+def test_the_same_split_is_replaced_and_that_is_said_and_others_are_kept(converted):
+    other = BundleItem("7.jpg", "val", ("x", "y"), "7")
+    bundles.write_bundle_folder(Path("mine"), [DOG, CAT, other])
     result = converted({"cow.jpg": ["a cow"]}, "test")
     assert result.exit_code == 0
     assert result.stderr == "replaced the split 'test', which had 2 images; kept: 'val'\n"
-    assert _items() == [BundleItem("7.jpg", "val", ("x",)), COW]
+    result = converted({"3.jpg": ["a"]}, "train")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert _items() == [BundleItem("3.jpg", "train", ("a",)), other, COW]
 
 
 def test_an_image_of_another_split_is_refused_by_name(converted):

@@ -109,7 +109,6 @@ def test_a_source_before_the_folder_is_asked_about(tmp_path, command):
         ["convert", "karpathy", "out", "absent"],
         ["convert", "flickr8k", "out", "--tokens", ".", "--test", "absent"],
         ["convert", "checkpoint", "absent", "--vocabulary", "absent"],
-        ["lab", "study", "absent"],
         ["lab", "train", "absent", "out"],
         ["assets", "add", "word-vectors", "absent"],
     ],

@@ -51,7 +51,6 @@ def test_a_study_is_told_as_a_table_a_spreadsheet_and_json(tmp_path):
         ([], "Missing argument"),
         (["0.safetensors"], "study it by `prescore correlations --compute`"),
         (["none.tsv"], "none.tsv cannot be read"),
-        (["none.tsv", "--csv", "nowhere/x.csv"], "expected a folder for x.csv"),
     ],
 )
 def test_an_error_says_what_was_expected(arguments, said):

@@ -54,26 +54,22 @@ def _words(home, words):
     return [word for word, row in zip(words, found.find(words), strict=True) if row >= 0]
 
 
-def _score(bundle, folder):
-    said = [
-        {"image": f"test-{colour}-{who}.jpg", "caption": f"a {colour}"} for colour, who in IMAGES
-    ]
-    (folder / "said.json").write_text(json.dumps(said))
-    arguments = ["--dataset", f"{bundle}/test", "--metrics", "wmd,wmd_unit", "--tokenizer", "none"]
-    return ["score", folder / "said.json", *arguments, "--json"]
-
-
 def test_wmd_is_available_once_vectors_are_trained(bundle, tmp_path):
-    missing = _run(*_score(bundle, tmp_path), code=exit_codes.FAILED).stderr
-    assert "`prescore assets add word-vectors PATH` registers it, " in missing
-    assert "`prescore assets train vectors DATASET` learns it from captions" in missing
-    trained = json.loads(_train(bundle, "--json").stdout)
+    done = _train(bundle, "--json")
+    said = f"added to the home {tmp_path / 'home'}: services of another one need it too"
+    assert done.stderr.startswith(said)
+    trained = json.loads(done.stdout)
     assert (trained["words"], trained["size"]) == (
         len({*COLOURS, *WHO, "a", "of", "train", "the"}),
         8,
     )
     assert trained["learned_from"] == [f"{bundle}/train"]
-    found = json.loads(_run(*_score(bundle, tmp_path)).stdout)
+    said = [
+        {"image": f"test-{colour}-{who}.jpg", "caption": f"a {colour}"} for colour, who in IMAGES
+    ]
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    asked = ("--dataset", f"{bundle}/test", "--metrics", "wmd,wmd_unit", "--tokenizer", "none")
+    found = json.loads(_run("score", tmp_path / "said.json", *asked, "--json").stdout)
     assert 0 < found["scores"]["wmd"]["value"] < 1, found
     signature = found["scores"]["wmd"]["signature"]
     assert f"vectors:{trained['source'][:12]}|length:stored" in signature
@@ -81,7 +77,7 @@ def test_wmd_is_available_once_vectors_are_trained(bundle, tmp_path):
 
 def test_vectors_are_learned_from_the_training_split_from_a_named_one_or_from_all(bundle, tmp_path):
     splits, home = ["train", "val", "test"], tmp_path / "home"
-    _train(bundle)
+    assert "16 words of 8 numbers; signatures say vectors:" in _train(bundle).stdout
     assert _words(home, splits) == ["train"]
     _train(bundle, "--split", "val")
     assert _words(home, splits) == ["val"]
@@ -91,13 +87,6 @@ def test_vectors_are_learned_from_the_training_split_from_a_named_one_or_from_al
     _train(tmp_path / "other")
     assert _words(home, splits) == ["val", "test"]
     assert len(list((home / "assets").glob("word-vectors-*"))) == 1
-
-
-def test_what_is_registered_is_told_with_its_home(bundle, tmp_path):
-    trained = _train(bundle)
-    assert "16 words of 8 numbers; signatures say vectors:" in trained.stdout
-    said = f"added to the home {tmp_path / 'home'}: services of another one need it too"
-    assert trained.stderr.startswith(said)
 
 
 def test_what_cannot_be_learned_from_is_refused_and_registers_nothing(bundle, tmp_path):

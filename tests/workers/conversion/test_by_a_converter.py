@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import (
-    converters,
-    huggingface_folders,
-    image_encoders,
-    onnx_bundle_files,
-    plugin_packages,
-    tokenizer_files,
-)
-from helpers.torch_captioners import packed
+from helpers import converters, huggingface_folders, image_encoders, onnx_bundle_files
+from helpers.tars import packed
 from helpers.waits import until
 from service.contract.errors import UnusableCheckpoint
 from workers.conversion import foreign_files
@@ -29,15 +22,6 @@ pytestmark = [pytest.mark.processes]
 def converter(needs_sandbox, tmp_path_factory):
     with converters.running(tmp_path_factory.mktemp("c")) as found:
         yield found
-
-
-def _extract(folder):
-    torch.manual_seed(0)
-    state = {"weight": torch.randn(30, 40), "names": "x", "bias": torch.ones(3)}
-    torch.save(state, folder / "model.pt")
-    box = ConversionLimits(memory=1_000_000_000)
-    assert foreign_files.extract_tensors(folder / "model.pt", folder / "made", box) == ["names"]
-    return (folder / "made").read_bytes()
 
 
 def _photos(folder):
@@ -60,18 +44,6 @@ def _shrink(folder):
     made = thumbnails.make_thumbnails(folder, _photos(folder)[:4])
     thumbnails.write_thumbnails(folder / "made", list(made))
     return (folder / "made").read_bytes()
-
-
-def _check_tokenizers(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(plugin_packages.of_pieces())
-    preprocessing = {"size": {"height": 5, "width": 6}, "resample": 3}
-    pieces = tokenizer_files.byte_pieces()
-    onnx_bundle_files.of_pixels(folder / "mine", pieces, preprocessing, (3, 5, 6), seed=1)
-    files = {each.name: each.read_bytes() for each in (folder / "mine").iterdir()}
-    (folder / "bundle").write_bytes(packed(files))
-    foreign_files.check_tokenizer(path, ConversionLimits())
-    foreign_files.check_tokenizer(folder / "bundle", ConversionLimits())
 
 
 def _check_huggingface(folder):
@@ -98,16 +70,8 @@ def _run_graphs(folder):
 @pytest.mark.parametrize(
     ("perform", "operation"),
     [
-        pytest.param(
-            _extract, "workers.conversion.pytorch:convert_state_dict", marks=pytest.mark.slow
-        ),
         (_decode, "workers.inference.pictures.decoder:decode_pictures"),
         (_shrink, "workers.inference.pictures.decoder:shrink_pictures"),
-        pytest.param(
-            _check_tokenizers,
-            "workers.conversion.verification:verify_tokenizer",
-            marks=pytest.mark.slow,
-        ),
         pytest.param(
             _check_huggingface,
             "workers.conversion.verification:verify_huggingface",

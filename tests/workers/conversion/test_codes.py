@@ -4,20 +4,15 @@ The oracle is each network itself, run by torch in tests/helpers/public_captione
 
 import numpy as np
 import pytest
-from safetensors.torch import save_file
 from torch import nn
-from typer.testing import CliRunner
 
 from helpers import public_captioners as public
 from helpers.builders import ENCODER
 from helpers.conversions import ours, theirs
 from helpers.torch_captioners import arrays
 from service.contract.errors import RequestRefused
-from service.contract.formats import bundles, map_files, state_dicts
-from service.contract.formats.bundles import BundleItem
-from workers.cli.convert import convert
+from service.contract.formats import map_files, state_dicts
 from workers.conversion import canonical_checkpoints, proposal
-from workers.inference import features
 
 CODES = {
     "yunjey": (public.ShowAndTell, {}, "pre"),
@@ -58,14 +53,19 @@ def agrees(tmp_path, model, text, found=None):
 
 
 @pytest.mark.parametrize("name", CODES)
-def test_a_proposal_is_a_whole_map_by_which_the_code_computes_what_it_computed(tmp_path, name):
+@pytest.mark.parametrize("prefix", ["", "net.decoder.module."])
+def test_a_proposal_is_a_whole_map_by_which_the_code_computes_what_it_computed(
+    tmp_path, name, prefix
+):
+    """Whatever names begin with: as DataParallel's, and those of a module within another one."""
     kind, options, architecture = CODES[name]
     model = public.made(kind, **options)
-    text = proposal.propose_map(arrays(model), by_id(model))
+    named = {f"{prefix}{each}": array for each, array in arrays(model).items()}
+    text = proposal.propose_map(named, by_id(model))
     assert "Recognised by the names of its tensors" in text
     assert f'\narchitecture = "{architecture}"' in text
     assert '"?"' not in text
-    agrees(tmp_path, model, text)
+    agrees(tmp_path, model, text, named)
 
 
 @pytest.mark.parametrize("options", STACKS, ids=len)
@@ -79,16 +79,6 @@ def test_a_stack_of_torch_is_proposed_but_for_what_no_tensor_shows(tmp_path, opt
         usual = {"norms": "after", "activation": "relu"}[name]
         text = text.replace(f'{name} = "{usual}"', f'{name} = "{options[name]}"')
     agrees(tmp_path, model, text)
-
-
-@pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("prefix", ["module.", "net.decoder.module."])
-def test_names_may_begin_with_anything(tmp_path, name, prefix):
-    """As DataParallel's do, and those of a module within another one."""
-    kind, options, _ = CODES[name]
-    model = public.made(kind, **options)
-    named = {f"{prefix}{each}": array for each, array in arrays(model).items()}
-    agrees(tmp_path, model, proposal.propose_map(named, by_id(model)), named)
 
 
 def test_the_encoder_of_pictures_is_ignored_and_other_tensors_are_named(tmp_path):
@@ -234,19 +224,3 @@ def test_words_that_are_fewer_than_the_embeddings_are_told():
         canonical_checkpoints.convert_tensors(
             arrays(model), words, map_files.parse_map(given), ENCODER
         )
-
-
-def test_features_of_the_dataset_are_of_the_places_that_the_model_reads(tmp_path):
-    model = public.made(public.ShowAttendAndTell)
-    text = proposal.propose_map(arrays(model), by_id(model))
-    (tmp_path / "words.json").write_text(public.text(public.words(model)))
-    (tmp_path / "map.toml").write_text(text)
-    save_file(model.state_dict(), tmp_path / "model.safetensors")
-    bundles.write_bundle_folder(tmp_path / "data", [BundleItem("1.jpg", "test", ("a dog",))])
-    rows = public.features(model)[:1, 0].numpy()
-    features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
-    asked = ["checkpoint", tmp_path / "model.safetensors", "--vocabulary", tmp_path / "words.json"]
-    asked += ["--map", tmp_path / "map.toml", "--dataset", tmp_path / "data"]
-    done = CliRunner().invoke(convert, [*map(str, asked), "--out", str(tmp_path / "out")])
-    assert done.exit_code == 2, done.output
-    assert "takes features of a grid's places, and the dataset has one vector of" in done.stderr

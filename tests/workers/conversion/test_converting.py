@@ -48,13 +48,12 @@ def _run(*arguments):
 def files(tmp_path):
     """A model's tensors, its words, and a bundle's place for what is written."""
 
-    def written(model, given, name="model.safetensors"):
-        write = torch.save if name.endswith(".pt") else save_file
-        write(model.state_dict(), tmp_path / name)
+    def written(model, given):
+        save_file(model.state_dict(), tmp_path / "model.safetensors")
         (tmp_path / "words.json").write_text(json.dumps(WORDS))
         (tmp_path / "names.toml").write_text(with_encoder(given))
         words, names = tmp_path / "words.json", tmp_path / "names.toml"
-        return [tmp_path / name, "--vocabulary", words, "--map", names]
+        return [tmp_path / "model.safetensors", "--vocabulary", words, "--map", names]
 
     return written
 
@@ -70,17 +69,6 @@ def test_a_converted_model_computes_what_it_computed(files, tmp_path, architectu
     expected = [*theirs(model, features, WORDS)]
     np.testing.assert_allclose(ours(out, features), expected, atol=2e-6)
     assert checkpoint_header.read_checkpoint_header(out).description.encoder == ENCODER
-
-
-@pytest.mark.processes
-def test_what_torch_saved_becomes_the_same_checkpoint(needs_sandbox, files, tmp_path):
-    model, written = made("init", "lstm", between=True), []
-    for name in ("model.pt", "model.safetensors"):
-        out = tmp_path / f"{name}.checkpoint"
-        done = _run(*files(model, map_of("init", between=True), name), "--out", out)
-        assert done.exit_code == 0, done.output
-        written.append(out.read_bytes())
-    assert written[0] == written[1]
 
 
 @pytest.mark.parametrize("cell", LAYERS)
@@ -190,14 +178,6 @@ def test_what_does_not_fit_is_named(change, told):
     assert change[0] in map_of("init")
     with pytest.raises(RequestRefused, match=told):
         _converted(given=map_of("init").replace(*change, 1))
-
-
-def test_tensors_that_are_left_over_are_named_unless_the_map_ignores_them():
-    model = made("init", "lstm")
-    model.extra = nn.Linear(2, 2)
-    with pytest.raises(RequestRefused, match=r"reads: extra.weight, extra.bias\. If"):
-        _converted(model=model)
-    _converted(model=model, given=map_of("init", ignore=["extra.*"]))
 
 
 def test_two_layers_are_refused_and_told_what_to_do():

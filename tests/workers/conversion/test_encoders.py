@@ -1,4 +1,6 @@
-"""MobileNetV2 of transformers and of torchvision become the same network in our form."""
+"""MobileNetV2 of transformers and of torchvision become the same network in our form: of pictures
+with an even and an odd side, and with both kinds of padding.
+"""
 
 import numpy as np
 import pytest
@@ -23,8 +25,10 @@ def _model(padding, epsilon):
     model = MobileNetV2Model(config).eval()
     with torch.no_grad():
         for name, value in model.state_dict().items():
-            if name.endswith("running_var"):
-                value.uniform_(0.0, 0.02)  # so small that what is added to it matters
+            if name.endswith("convolution.weight"):  # values keep their size from layer to layer
+                value.normal_(0.0, (2 / value[0].numel()) ** 0.5)
+            elif name.endswith("running_var"):
+                value.uniform_(0.001, 0.02)  # so small that what is added to it matters
             elif "normalization" in name and value.is_floating_point():
                 value.normal_(0.1 if name.endswith("weight") else 0.0, 0.02)
     return model
@@ -69,14 +73,12 @@ def test_an_encoder_computes_what_the_model_computed(tmp_path, library):
     encoder = mobilenet_v2.read_image_encoder(out)
     given = encoder.header.preprocessing
     assert (encoder.fit.shorter, encoder.fit.cropped) == (256, (224, 224))
-    some = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3), np.uint8)
+    some = np.random.default_rng(0).integers(0, 256, (3, 64, 45, 3), np.uint8)
     values = (some.astype(np.float64) - given.mean) / given.deviation
     with torch.inference_mode():
         expected = model(torch.from_numpy(values).float().permute(0, 3, 1, 2)).pooler_output
-    assert expected.std() > 1e-3
-    np.testing.assert_allclose(
-        encoder.features(some), expected.numpy(), rtol=1e-3, atol=1e-3 * float(expected.max())
-    )
+    assert expected.std(dim=0).mean() > 0.1  # of one feature, from picture to picture
+    np.testing.assert_allclose(encoder.features(some), expected.numpy(), rtol=1e-3, atol=1e-3)
 
 
 def test_what_is_no_mobilenet_is_refused(tmp_path):
@@ -93,8 +95,6 @@ def test_what_is_no_mobilenet_is_refused(tmp_path):
     ("content", "found"),
     [
         (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model"),
-        (b"GGUF" + bytes(100), "a GGUF file (of llama.cpp)"),
-        (bytes(range(200, 256)) * 9, "a file of no known format"),
         (b"", "an empty file"),
     ],
 )

@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 import torch
-import typer
 from safetensors.torch import load_file
 from torch import nn
 from typer.testing import CliRunner
 
+from helpers import command_app
 from helpers import public_captioners as public
 from helpers.torch_captioners import with_encoder
 from workers.cli.convert import convert as command
@@ -20,8 +20,6 @@ from workers.cli.verify import verify
 from workers.conversion import pytorch
 from workers.sandbox.child import InputRefused
 
-VERIFY = typer.Typer()
-VERIFY.command()(verify)
 CAPTIONS = [["a", "dog"], [], ["red", "zebra", "runs"]]
 
 
@@ -66,11 +64,11 @@ def test_a_training_checkpoint_is_converted_and_verified_against_the_code(needs_
         expected.append(example)
     told = tmp_path / "expected.json"
     told.write_text(json.dumps(expected))
-    done = CliRunner().invoke(VERIFY, [str(out), "--logp", str(told)])
+    done = command_app.invoke(verify, out, "--logp", told)
     assert done.exit_code == 0, done.output
     expected[0]["logp"][1] -= 0.01
     told.write_text(json.dumps(expected))
-    assert CliRunner().invoke(VERIFY, [str(out), "--logp", str(told)]).exit_code == 1
+    assert command_app.invoke(verify, out, "--logp", told).exit_code == 1
 
 
 def _written(tmp_path, content, **options):
@@ -107,6 +105,30 @@ def test_tensors_are_found_where_training_programs_put_them(
         f"{prefix}{name}": each.shape for name, each in TENSORS.items()
     }
     assert others == left_out
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([1, 2], r"found a list; save the tensors alone"),
+        (
+            {"weight": torch.ones(1).expand(5000, 5000)},
+            r"'weight' has 25,000,000 elements, and the file stores 1 of them.*\.contiguous\(\)",
+        ),
+        (
+            {"weight": torch.ones(9).as_strided((7, 3), (1, 1))},
+            r"'weight' has 21 elements, and the file stores 9 of them",
+        ),
+        (
+            {f"{number}": tensor for tensor in [torch.ones(9000)] for number in range(100)},
+            r"its tensors have 3,600,000 bytes.*clone\(\)",
+        ),
+    ],
+)
+def test_what_is_no_state_dict_or_more_than_its_file_stores_leaves_no_file(tmp_path, entries, said):
+    with pytest.raises(InputRefused, match=said):
+        _written(tmp_path, entries)
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ import shutil
 import numpy as np
 import pytest
 import torch
-import typer
 from torch import nn
-from typer.testing import CliRunner
 
-from helpers import documents, plain_search, synthetic_pictures, tokenizer_files
+from helpers import command_app, documents, plain_search, synthetic_pictures, tokenizer_files
 from helpers import exported_networks as networks
 from helpers.builders import ENCODER
 from helpers.exported_networks import END, UNKNOWN, WORDS
@@ -64,7 +62,7 @@ def _ids(caption):
     return [WORDS.index(word) if word in WORDS else UNKNOWN for word in caption.split()]
 
 
-@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize("images", [1, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_the_modules_own_loss_of_each_token(kind, images, exported):
     whole, ours, _ = exported(kind)
@@ -84,7 +82,7 @@ def test_columns_are_the_modules_own_loss_of_each_token(kind, images, exported):
     np.testing.assert_array_equal(found.rank, rank)
 
 
-@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize("images", [1, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_greedy_caption_is_what_the_module_would_say(kind, images, exported):
     whole, ours, _ = exported(kind)
@@ -111,8 +109,10 @@ class _Shared(nn.Module):
         return (), (h, h)
 
 
-def test_two_states_that_begin_as_one_tensor_stay_two(tmp_path):
-    """Torch's export takes two inputs that are one tensor for one: the second is never read."""
+def test_two_states_that_begin_as_one_tensor_stay_two():
+    """Torch's export takes two inputs that are one tensor for one: the second is never read. The
+    captioner of the guide is such a one.
+    """
     whole = networks.made("lstm")
     given = networks.described("lstm", whole, look=_Shared(whole).eval())
     found = modules.wrap_modules(given)
@@ -121,7 +121,6 @@ def test_two_states_that_begin_as_one_tensor_stay_two(tmp_path):
     examples = modules.make_examples(found)
     places = [each.data_ptr() for each in (*examples.given, *examples.first)]
     assert len(set(places)) == len(places)
-    bundle_writer.write_bundle(tmp_path / "bundle", given)  # which checks it
 
 
 @pytest.mark.slow
@@ -222,12 +221,6 @@ def test_packages_that_are_missing_are_named(monkeypatch):
         bundle_writer.check_packages()
 
 
-def _run(command, *arguments):
-    app = typer.Typer()
-    app.command()(command)
-    return CliRunner().invoke(app, [*map(str, arguments)])
-
-
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -244,26 +237,33 @@ def _run(command, *arguments):
     ],
 )
 def test_the_command_says_what_it_did_not_find(asked, said, tmp_path):
-    done = _run(export, asked, "--out", tmp_path / "out")
+    done = command_app.invoke(export, asked, "--out", tmp_path / "out")
     assert done.exit_code == 2, done.output
     assert said in done.stderr
 
 
-def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatch, exported):
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A folder with a module of this name, in which the command is called."""
     (tmp_path / "mine.py").write_text(
         "from helpers import exported_networks as networks\n"
         "def captioner():\n"
         "    return networks.described('lstm', networks.made('lstm'))\n"
     )
-    _, _, folder = exported("lstm")
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("mine")
+def test_the_command_writes_what_check_and_the_sandbox_take(monkeypatch, exported):
+    _, _, folder = exported("lstm")
     monkeypatch.setattr(
         bundle_writer, "write_bundle", lambda out, given, encoder, begin: _copy(folder, out)
     )
-    done = _run(export, "mine:captioner", "--out", "out")
+    done = command_app.invoke(export, "mine:captioner", "--out", "out")
     assert done.exit_code == 0, done.output
     assert "out: 11 words, 432 parameters" in done.stdout
-    done = _run(check, "out", "--json")
+    done = command_app.invoke(check, "out", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["format"] == "onnx"
@@ -271,22 +271,14 @@ def test_the_command_writes_what_check_and_the_sandbox_take(tmp_path, monkeypatc
     assert found["encoder"] == "random (none)"
 
 
-def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_is_exported(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "other.py").write_text(
-        "from helpers import exported_networks as networks\n"
-        "def captioner():\n"
-        "    return networks.described('lstm', networks.made('lstm'))\n"
-    )
-    bundles.write_bundle_folder(tmp_path / "data", [BundleItem("1.jpg", "test", ("a dog",))])
+def test_a_dataset_whose_features_have_another_size_is_refused_before_anything_is_exported(mine):
+    bundles.write_bundle_folder(mine / "data", [BundleItem("1.jpg", "test", ("a dog",))])
     rows = np.ones((1, FEATURES + 2), np.float32)
-    features.write_features(tmp_path / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
-    monkeypatch.chdir(tmp_path)
-    done = _run(export, "other:captioner", "--out", "out", "--dataset", "data")
+    features.write_features(mine / "data" / bundles.FEATURES, ["1.jpg"], rows, ENCODER)
+    done = command_app.invoke(export, "mine:captioner", "--out", "out", "--dataset", "data")
     assert done.exit_code == 2, done.output
     assert "the checkpoint expects image features of size 7, the dataset's have 9" in done.stderr
-    assert not (tmp_path / "out").exists()
+    assert not (mine / "out").exists()
 
 
 def _copy(folder, out):
@@ -320,9 +312,9 @@ def test_the_captioner_of_pictures_and_pieces_of_the_guide_is_exported(
     (tmp_path / "pictured.py").write_text(text)
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_pieces().to_str())
     monkeypatch.chdir(tmp_path)
-    done = _run(export, "pictured:captioner", "--out", "bundle")
+    done = command_app.invoke(export, "pictured:captioner", "--out", "bundle")
     assert done.exit_code == 0, done.output
-    done = _run(check, "bundle", "--json")
+    done = command_app.invoke(check, "bundle", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["inputs"], found["units"], found["pictures"]) == ("pixels", "pieces", "224 x 224")

@@ -8,7 +8,6 @@ import json
 import numpy as np
 import pytest
 import torch
-import typer
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
@@ -113,11 +112,10 @@ def _converted(run, network, data, folder):
     save_file(network.state_dict(), folder / "model.safetensors")
     (folder / "words.json").write_text(json.dumps(run.description.vocabulary))
     (folder / "names.toml").write_text(MAP)
-    app, out = typer.Typer(), folder / "converted.safetensors"
-    app.add_typer(convert, name="convert")
-    arguments = ["convert", "checkpoint", folder / "model.safetensors", "--vocabulary"]
-    arguments += [folder / "words.json", "--map", folder / "names.toml", "--dataset", data]
-    done = CliRunner().invoke(app, [*map(str, arguments), "--out", str(out)])
+    out = folder / "converted.safetensors"
+    arguments = ["checkpoint", folder / "model.safetensors", "--vocabulary", folder / "words.json"]
+    arguments += ["--map", folder / "names.toml", "--dataset", data, "--out", out]
+    done = CliRunner().invoke(convert, [*map(str, arguments)])
     assert done.exit_code == 0, done.output
     return checkpoints.read_checkpoint(out)
 

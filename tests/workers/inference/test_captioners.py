@@ -2,40 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.builders import KINDS, TORCH_GRUS, encoded, model, random_references, tensors
-from oracles import captioner as oracle
-from service.contract.formats.architectures import RecurrentConfig, list_tensor_shapes
+from helpers.builders import KINDS, encoded, model, random_references, tensors
 from workers.inference.packing import batch_captions, pack_captions
-from workers.inference.vocabulary import EncodedCaptions
-
-
-def _logits(captioner, features, references: EncodedCaptions) -> np.ndarray:
-    captions = np.arange(len(references.lengths))
-    packed = pack_captions(references, captions, torch.device("cpu"))
-    rows = captioner.output(captioner.hidden(captioner.look(features), packed))
-    result = np.empty(rows.shape)
-    result[packed.places] = rows.numpy()
-    return result
-
-
-@pytest.mark.parametrize(("embedding", "image"), [(None, None), (6, None), (6, 3)])
-@pytest.mark.parametrize(("architecture", "cell"), [*KINDS, *TORCH_GRUS])
-def test_teacher_forcing_gives_the_logits_of_the_definition(architecture, cell, embedding, image):
-    rng = np.random.default_rng(1)
-    arrays = tensors(architecture, cell, embedding=embedding, image=image)
-    features = rng.normal(size=(4, 5)).astype(np.float32)
-    references = random_references(4, 50, rng)
-    expected = np.concatenate(
-        [
-            oracle.forward(architecture, cell, arrays, row, words)
-            for row, captions in zip(features, references, strict=True)
-            for words in captions
-        ]
-    )
-    found = _logits(
-        model(architecture, cell, arrays), torch.from_numpy(features), encoded(references)
-    )
-    np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
 @pytest.mark.parametrize(("architecture", "cell"), [*KINDS, ("init", "torch_gru")])
@@ -58,22 +26,6 @@ def test_an_image_of_zeros_is_not_divided_by_its_length():
     captioner = model("init", "gru", tensors("init", "gru"))
     looked = captioner.look(torch.zeros(1, 5))
     torch.testing.assert_close(looked[0], captioner.tensors["image.bias"])
-
-
-PAPER = [  # architecture, size, parameters for V = 2539, 7415, 8792 (D = 4096)
-    ("init", 512, (6_274_539, 11_272_439, 12_683_864)),
-    ("pre", 512, (6_274_539, 11_272_439, 12_683_864)),
-    ("par", 256, (2_942_187, 5_443_575, 6_149_976)),
-    ("merge", 128, (1_600_747, 3_478_007, 4_008_152)),
-]
-
-
-@pytest.mark.parametrize(("architecture", "size", "counts"), PAPER)
-def test_parameter_counts_are_the_papers(architecture, size, counts):
-    config = RecurrentConfig(cell="gru", size=size, feature_size=4096)
-    for words, expected in zip((2539, 7415, 8792), counts, strict=True):
-        sizes = list_tensor_shapes(architecture, config, words).values()
-        assert sum(int(np.prod(shape)) for shape in sizes) == expected
 
 
 def test_batches_hold_every_caption_once_and_no_more_tokens_than_asked():

@@ -1,9 +1,6 @@
-import json
-
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 
 from helpers.builders import KINDS, model, tensors
 from service.contract.errors import (
@@ -33,24 +30,6 @@ def test_half_precision_weights_are_opened_as_float32(tmp_path, dtype):
     for name, tensor in written.tensors.items():
         assert found.tensors[name].dtype == torch.float32
         assert torch.equal(found.tensors[name], tensor.to(dtype).float()), name
-
-
-def test_a_file_made_by_hand_from_the_contract_is_read(tmp_path):
-    """Metadata of deploy/guide/file-formats.md, written by the official library, not by us."""
-    metadata = {
-        "prescore": "1",
-        "architecture": "merge",
-        "config": json.dumps({"cell": "lstm", "size": 8, "feature_size": 5}),
-        "vocabulary": json.dumps(["<>", "<unk>", "un", "œuf", "猫"]),
-        "tokenizer": "karpathy",
-        "encoder": json.dumps({"name": "vgg", "digest": "abc"}),
-        "epoch": "7",
-    }
-    save_file(tensors("merge", "lstm", words=5), tmp_path / "m.safetensors", metadata)
-    found = checkpoints.read_checkpoint(tmp_path / "m.safetensors").description
-    assert found.vocabulary == ("<>", "<unk>", "un", "œuf", "猫")
-    assert (found.architecture, found.config.cell, found.tokenizer) == ("merge", "lstm", "karpathy")
-    assert found.notes == {"epoch": "7"}
 
 
 def test_a_header_whose_length_spells_a_zip_is_no_zip(tmp_path):

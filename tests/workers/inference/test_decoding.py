@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers import interruptions
-from helpers.builders import KINDS, model, tensors
+from helpers.builders import REPRESENTATIVES, model, tensors
 from oracles import captioner as oracle
 from service.contract.errors import CheckpointMismatch, RunCanceled, UnusableCheckpoint
 from workers.inference import decoding
@@ -12,7 +12,7 @@ SETTINGS = [
     DecodingOptions(beam=1, min_words=0, max_words=8, unk=True),
     DecodingOptions(beam=1, min_words=4, max_words=12),
     DecodingOptions(beam=3, min_words=4, max_words=12),
-    DecodingOptions(beam=5, min_words=0, max_words=6, unk=True),
+    DecodingOptions(beam=15, min_words=0, max_words=4, unk=True),  # wider than the vocabulary
     DecodingOptions(beam=5, min_words=4, max_words=50),
 ]
 MANY, FEW = 6, 2  # images; for long captions, which the plain search takes .1 s each to find
@@ -20,7 +20,7 @@ MANY, FEW = 6, 2  # images; for long captions, which the plain search takes .1 s
 
 @pytest.mark.long
 @pytest.mark.parametrize("options", SETTINGS)
-@pytest.mark.parametrize(("architecture", "cell"), KINDS)
+@pytest.mark.parametrize(("architecture", "cell"), REPRESENTATIVES)
 def test_captions_are_those_of_the_plain_search(architecture, cell, options):
     rng = np.random.default_rng(2)
     arrays = tensors(architecture, cell, words=12, scale=1.0, seed=11)
@@ -45,24 +45,6 @@ def test_captions_are_those_of_the_plain_search(architecture, cell, options):
             )
 
 
-def test_a_beam_wider_than_the_vocabulary_is_exhaustive():
-    arrays = tensors("init", "gru", words=4, scale=1.0)
-    features = np.ones((1, 5), np.float32)
-    options = DecodingOptions(beam=200, min_words=0, max_words=3, unk=True)
-    found = decoding.decode_captions(model("init", "gru", arrays), features, options)[0]
-    best, best_logp = None, -np.inf
-    for length in range(4):
-        for words in np.ndindex(*(3,) * length):
-            caption = [word + 1 for word in words]
-            logits = oracle.forward("init", "gru", arrays, features[0], caption)
-            logp = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-            ended = [*caption, 0] if length < 3 else caption
-            total = sum(logp[place, word] for place, word in enumerate(ended))
-            if total > best_logp:
-                best, best_logp = caption, total
-    assert list(found.words) == best
-
-
 def test_length_normalisation_compares_means_and_is_off_by_default():
     assert DecodingOptions().length_power == 0
     arrays = tensors("init", "gru", words=12, scale=1.0, seed=3)
@@ -81,20 +63,6 @@ def test_length_normalisation_compares_means_and_is_off_by_default():
 
     assert sum(map(mean, normalised)) > sum(map(mean, plain)) + 1
     assert sum(caption.logp for caption in normalised) < sum(caption.logp for caption in plain)
-
-
-def test_unk_is_written_only_when_allowed():
-    arrays = tensors("pre", "gru")
-    arrays["output.bias"][1] = 50.0
-    captioner = model("pre", "gru", arrays)
-    features = np.ones((1, 5), np.float32)
-    with_unk = decoding.decode_captions(
-        captioner, features, DecodingOptions(beam=1, unk=True, max_words=5)
-    )[0]
-    assert with_unk.words == (1,) * 5
-    without = decoding.decode_captions(captioner, features, DecodingOptions(beam=3, max_words=5))[0]
-    assert 1 not in without.words
-    assert decoding.detokenize_caption(captioner, with_unk) == "<unk> <unk> <unk> <unk> <unk>"
 
 
 def test_where_no_word_is_allowed_the_caption_is_empty():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers.builders import ENCODER
-from helpers.torch_captioners import packed
+from helpers.tars import packed
 from service.contract.errors import CheckpointMismatch, UnusableDataset
 from service.contract.formats import bundles
 from service.contract.formats.bundles import BundleItem

@@ -24,12 +24,9 @@ def test_gradients_flow_through_a_product_of_trained_weights():
     assert torch.equal(weight.grad, torch.ones(2, 3))
 
 
-def test_auto_takes_a_gpu_where_there_is_one():
+def test_auto_takes_a_gpu_where_there_is_one_and_others_are_refused_with_their_number():
     assert devices.resolve_device("cpu") == torch.device("cpu")
     expected = "cuda:0" if torch.cuda.is_available() else "cpu"
     assert devices.resolve_device("auto") == torch.device(expected)
-
-
-def test_a_gpu_that_is_not_there_is_refused_with_their_number():
     with pytest.raises(InvalidSetting, match=f"has {torch.cuda.device_count()} CUDA devices"):
         devices.resolve_device("cuda:63")

@@ -1,4 +1,6 @@
-"""MobileNetV2 against transformers' own, and against published features of real photos."""
+"""MobileNetV2 against published features of real photos; beside transformers' own:
+tests/workers/conversion/test_encoders.py.
+"""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -11,52 +13,10 @@ import torch
 from helpers import image_encoders, tflite
 from service.contract.errors import AssetRefused, UnusableCheckpoint
 from service.contract.formats import encoder_header
-from service.contract.formats.encoder_header import EncoderPreprocessing
 from workers import tensor_files
 from workers.inference import mobilenet_v2
 
 DATA = Path(os.environ.get("PRESCORE_DATA", Path(__file__).parents[4] / "shared" / "data"))
-
-
-def _transformers(arrays, padding):
-    """Its MobileNetV2 with these weights; its normalisations do nothing but add the bias."""
-    from transformers import MobileNetV2Config, MobileNetV2Model
-
-    config = MobileNetV2Config(tf_padding=padding == "same", layer_norm_eps=1e-12)
-    model = MobileNetV2Model(config).eval()
-    state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
-    state |= {name: torch.ones_like(state[name]) for name in state if name.endswith("running_var")}
-    ours = {name.removesuffix(".weight"): None for name in arrays if name.endswith(".weight")}
-    theirs = ["conv_stem.first_conv", "conv_stem.conv_3x3", "conv_stem.reduce_1x1"]
-    for place in range(16):
-        theirs += [f"layer.{place}.{part}" for part in ("expand_1x1", "conv_3x3", "reduce_1x1")]
-    for our, their in zip(ours, [*theirs, "conv_1x1"], strict=True):
-        state[f"{their}.convolution.weight"] = torch.from_numpy(arrays[f"{our}.weight"])
-        state[f"{their}.normalization.weight"] = torch.ones(len(arrays[f"{our}.bias"]))
-        state[f"{their}.normalization.bias"] = torch.from_numpy(arrays[f"{our}.bias"])
-    model.load_state_dict(state)
-    return model
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("padding", ["same", "symmetric"])
-@pytest.mark.parametrize("sides", [(32, 32), (45, 31)])
-def test_features_are_those_of_transformers(tmp_path, padding, sides):
-    given = EncoderPreprocessing(
-        stretched=sides, mean=(120.0, 110.0, 100.0), deviation=(60.0, 50.0, 40.0)
-    )
-    encoder = mobilenet_v2.read_image_encoder(
-        image_encoders.write(tmp_path / "e.safetensors", padding=padding, given=given)
-    )
-    rng = np.random.default_rng(1)
-    some = rng.integers(0, 256, (3, sides[1], sides[0], 3), np.uint8)
-    model = _transformers(image_encoders.arrays(), padding)
-    values = (some.astype(np.float64) - given.mean) / given.deviation
-    with torch.inference_mode():
-        expected = model(torch.from_numpy(values).float().permute(0, 3, 1, 2)).pooler_output
-    found = encoder.features(some)
-    assert found.std() > 0.1
-    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.long
@@ -76,9 +36,8 @@ def test_features_of_photos_are_the_published_ones(tmp_path):
     with np.load(published) as file:
         place = {name: at for at, name in enumerate(file["filenames"])}
         expected = file["q"][[place[name] for name in names]] * float(file["scale"])
-    found = mobilenet_v2.encode_pictures(
-        encoder, "0", _bundle(tmp_path / "b", photos, names), names
-    )
+    bundle = _bundle(tmp_path / "b", {name: (photos / name).read_bytes() for name in names})
+    found = mobilenet_v2.encode_pictures(encoder, "0", bundle, names)
     assert found.undecoded == {}
     lengths = np.linalg.norm(found.rows, axis=1) * np.linalg.norm(expected, axis=1)
     cosines = (found.rows * expected).sum(1) / lengths
@@ -86,10 +45,10 @@ def test_features_of_photos_are_the_published_ones(tmp_path):
     assert cosines.mean() > 0.997
 
 
-def _bundle(path, photos, names):
+def _bundle(path, pictures):
     (path / "images").mkdir(parents=True)
-    for name in names:
-        (path / "images" / name).write_bytes((photos / name).read_bytes())
+    for name, content in pictures.items():
+        (path / "images" / name).write_bytes(content)
     return path
 
 
@@ -102,12 +61,9 @@ def test_a_picture_that_cannot_be_decoded_has_no_features_and_moves_no_others(tm
     pytest.importorskip("PIL", reason="pictures are decoded by Pillow")
     encoder = mobilenet_v2.read_image_encoder(image_encoders.write(tmp_path / "e.safetensors"))
     images = [f"{place}.jpg" for place in range(5)]
-    folder = tmp_path / "b" / "images"
-    folder.mkdir(parents=True)
-    for place, image in enumerate(images):
-        whole = image_encoders.photo(place)
-        (folder / image).write_bytes(whole[: len(whole) // 2] if place == 2 else whole)
-    found = mobilenet_v2.encode_pictures(encoder, "0", tmp_path / "b", images)
+    pictures = {image: image_encoders.photo(place) for place, image in enumerate(images)}
+    pictures["2.jpg"] = pictures["2.jpg"][: len(pictures["2.jpg"]) // 2]
+    found = mobilenet_v2.encode_pictures(encoder, "0", _bundle(tmp_path / "b", pictures), images)
     with ThreadPoolExecutor(1) as later:  # a thread that starts takes what was set last, anywhere
         assert later.submit(torch.get_num_threads).result() == torch.get_num_threads() == 2
     torch.set_num_threads(1)

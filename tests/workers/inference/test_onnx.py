@@ -3,7 +3,6 @@ worker lives.
 """
 
 import os
-from functools import partial
 
 import numpy as np
 import psutil
@@ -12,18 +11,12 @@ import torch
 from onnx import TensorProto, helper
 
 from helpers import onnx_bundle_files as files
-from helpers import plain_search
 from helpers.onnx_bundle_files import FEATURES, STATE, WORDS, model, node, tensor, values
-from helpers.torch_captioners import packed
+from helpers.tars import packed
 from service.contract.assets import AssetFolders
 from service.contract.errors import OutOfMemory, UnusableCheckpoint
-from service.contract.formats import bundles
-from service.contract.formats.checkpoint_header import FeatureEncoder
-from workers.inference import columns, decoding, features, prefix, scoring
-from workers.jobs import inference
-from workers.jobs.request import JobRequest
+from workers.inference import prefix, scoring
 from workers.jobs.toolbox import Toolbox
-from workers.progress import ignore_progress
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("needs_sandbox")]
 REFERENCES = [["a dog runs", "red"], ["a zebra runs fast"], ["", "fast a dog"]]
@@ -60,23 +53,6 @@ def test_columns_and_prefixes_follow_the_definition(opened, folder):
     np.testing.assert_array_equal(found.rank, rank)
     np.testing.assert_array_equal(prefix.walk_prefixes(one, given, encoded), prefixes)
     assert len(set(rank)) > 3
-
-
-@pytest.mark.parametrize("images", [1, 7, 64])
-def test_a_caption_is_what_the_definition_writes_greedily(images, opened, folder):
-    one, given = opened(folder), rows(images, seed=images)
-    found = decoding.decode_captions(one, given, decoding.DecodingOptions(beam=1, max_words=6))
-    assert len(found) == images
-    for row, caption in zip(given, found, strict=True):
-        logits = partial(_last_logits, row)
-        expected = plain_search.greedy(
-            logits, WORDS.index("<end>"), least=4, most=6, never=[WORDS.index("<unk>")]
-        )
-        assert list(caption.words) == expected
-
-
-def _last_logits(row, words):
-    return files.definition(files.arrays(), row, words)[-1]
 
 
 def test_what_does_not_fit_into_shared_memory_goes_in_parts(opened, folder, monkeypatch):
@@ -150,12 +126,8 @@ def _huge(operator, inputs, **initializers):
 
 HUGE = np.array([1 << 20, 1 << 20])
 ZERO = np.float32([0])
-RANGE = {"zero": np.float32(0), "one": np.float32(1), "end": np.float32(1e12)}
 BOMBS = {
-    "ConstantOfShape": _huge("ConstantOfShape", "shape", shape=HUGE),
     "Expand": _huge("Expand", "zero shape", shape=HUGE, zero=ZERO),
-    "Tile": _huge("Tile", "zero shape", shape=np.array([1 << 40]), zero=ZERO),
-    "Range": _huge("Range", "zero end one", **RANGE),
     "a graph that doubles what it has 40 times": lambda: _bomb(
         [
             *(node("Concat", f"x{at} x{at}", f"x{at + 1}", axis=0) for at in range(40)),
@@ -176,26 +148,17 @@ def test_a_graph_that_takes_too_much_memory_is_refused_and_the_worker_lives(name
 
 
 def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
-    """By the jobs themselves, of the tars that are stored; one child is there at a time."""
-    bundle = tmp_path / "data"
-    references = [("a dog runs", "red"), ("a zebra runs fast",)]
-    items = [bundles.BundleItem(f"{at}.jpg", "test", each) for at, each in enumerate(references)]
-    bundles.write_bundle_folder(bundle, items)
-    encoder = FeatureEncoder(name="random", digest="none")
-    names = [each.image for each in items]
-    features.write_features(bundle / bundles.FEATURES, names, rows(2), encoder)
-    stored = {
-        name: _tar(files.write(tmp_path / name, **graphs))
-        for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items()
-    }
+    """Of the tars that are stored; one child is there at a time."""
+    stored = {}
+    for name, graphs in {"bomb": {"step": BOMBS["Expand"]()}, "good": {}}.items():
+        folder, stored[name] = files.write(tmp_path / name, **graphs), tmp_path / f"{name}.tar"
+        inside = {each.name: each.read_bytes() for each in folder.iterdir()}
+        stored[name].write_bytes(packed(inside))
     toolbox = Toolbox("cpu", AssetFolders(tmp_path), 1_000_000_000)
 
     def score(name):
-        inputs = {"checkpoint": stored[name], "dataset": bundle}
-        request = JobRequest(inputs, dict.fromkeys(inputs, name), (), {"split": "test"})
-        result = inference.compute_columns(request, toolbox, ignore_progress)
-        result.write(tmp_path / f"{name}.columns")
-        return columns.read_columns(tmp_path / f"{name}.columns")[0].logp
+        one = toolbox.model(name, stored[name])
+        return scoring.compute_columns(one, rows(3), one.tokens.encode(REFERENCES)).logp
 
     expected = score("good")
     with pytest.raises(UnusableCheckpoint, match="more memory than it may"):
@@ -204,34 +167,6 @@ def test_a_worker_whose_graph_was_a_bomb_computes_the_next_work(tmp_path):
     assert len(_children()) == 1
     toolbox.close()
     assert _children() == []
-
-
-def test_features_that_a_registered_encoder_made_are_looked_at(opened, folder, tmp_path):
-    """Of a dataset that has pictures alone: another task has made a file of features."""
-    one, given = opened(folder), rows(2)
-    bundle, computed = tmp_path / "data", tmp_path / "computed"
-    items = [bundles.BundleItem(f"{at}.jpg", "test", ("a dog runs",)) for at in range(2)]
-    bundles.write_bundle_folder(bundle, items)
-    names = tuple(each.image for each in items)
-    encoder = FeatureEncoder(name="random", digest="none")
-    features.write_features_file(computed, features.ComputedFeatures(names, given, encoder, {}))
-    inputs = {"checkpoint": folder, "dataset": bundle, "features": computed}
-    toolbox = Toolbox("cpu", AssetFolders(tmp_path))
-    request = JobRequest(inputs, dict.fromkeys(inputs, "x"), (), {"split": "test"})
-    try:
-        inference.compute_columns(request, toolbox, ignore_progress).write(tmp_path / "found")
-    finally:
-        toolbox.close()
-    expected = scoring.compute_columns(
-        one, given, one.tokens.encode([each.references for each in items])
-    )
-    np.testing.assert_array_equal(columns.read_columns(tmp_path / "found")[0].logp, expected.logp)
-
-
-def _tar(folder):
-    path = folder.with_suffix(".tar")
-    path.write_bytes(packed({each.name: each.read_bytes() for each in folder.iterdir()}))
-    return path
 
 
 def test_a_graph_without_end_is_ended(opened, tmp_path):
@@ -245,18 +180,6 @@ def test_a_graph_without_end_is_ended(opened, tmp_path):
 def _children():
     """Those of this process that run graphs: none is left behind."""
     return [each for each in psutil.Process().children() if "sandbox.child" in str(each.cmdline())]
-
-
-def test_logits_of_another_shape_are_refused(opened, tmp_path):
-    step = files.step(
-        files.arrays(),
-        [*(node(*each) for each in files.STEP[:-1]), node("MatMul", "h1 P", "scores")],
-        [tensor("P", np.ones((STATE, 8), np.float32))],
-    )
-    step.graph.output[0].type.tensor_type.ClearField("shape")
-    path = files.write(tmp_path / "other", step=step)
-    with pytest.raises(UnusableCheckpoint, match=r"expected logits of float32 \[2, 9\], found"):
-        opened(path)
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_opened(opened, folder):

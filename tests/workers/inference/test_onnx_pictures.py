@@ -85,13 +85,12 @@ def test_columns_are_the_definitions_of_each_piece_and_words_are_their_pieces(
     words = columns.merge_word_pieces(found, encoded.word_offsets)
     starts = encoded.word_offsets[:-1]
     np.testing.assert_allclose(words.logp, np.add.reduceat(np.concatenate(logp), starts), atol=1e-3)
-    hit = np.minimum.reduceat(np.concatenate(rank) == 0, starts)
-    np.testing.assert_array_equal(words.rank == 0, hit)
+    np.testing.assert_array_equal(words.rank, np.maximum.reduceat(np.concatenate(rank), starts))
     walked = prefix.walk_prefixes(one, given, encoded)
     np.testing.assert_array_equal(encoded.whole_words(walked), prefix.read_prefixes(words))
 
 
-@pytest.mark.parametrize("images", [1, 7, 64])
+@pytest.mark.parametrize("images", [1, 20])
 def test_a_caption_is_what_a_plain_loop_writes(images, made, dataset):
     one, weights = made(kind="words")
     end = one.tokens.end

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from helpers.torch_captioners import packed
+from helpers.tars import packed
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable
 from workers.inference import pictures

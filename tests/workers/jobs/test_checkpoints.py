@@ -11,15 +11,12 @@ from workers.jobs import checkpoints
 from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
-from workers.sandbox import confinement
 
 pytestmark = pytest.mark.processes
 
 
 @pytest.fixture
-def toolbox(tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def toolbox(needs_sandbox, tmp_path):
     found = Toolbox("cpu", AssetFolders(tmp_path))
     yield found
     found.close()

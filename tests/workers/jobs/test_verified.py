@@ -18,7 +18,6 @@ from workers.inference import columns, features, pieces
 from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 from workers.progress import ignore_progress
-from workers.sandbox import confinement
 
 IMAGES = 6
 PLUGIN = {"name": "show-and-tell", "package": "acme-captioners", "version": "1.0"}
@@ -55,7 +54,10 @@ def _verified(tmp_path, given):
     return {**given, "verified": path}
 
 
-def test_shards_of_columns_are_signed_as_the_whole_is(given, tmp_path):
+@pytest.mark.parametrize("units", ["", "units:words|"])
+def test_shards_of_columns_are_signed_as_the_whole_is(given, tmp_path, units):
+    if units:
+        given["checkpoint"].write_bytes(packages.of_pieces())
     with packages.beside(tmp_path / "1.0"):
         inputs = _verified(tmp_path, given)
         whole, _ = _run("columns", tmp_path, inputs, split="test")
@@ -66,7 +68,7 @@ def test_shards_of_columns_are_signed_as_the_whole_is(given, tmp_path):
     assert [columns.read_columns(path)[1]["plugin"] for path in (whole, joined)] == [named] * 2
     for path in (whole, joined):
         _, scored = _run("pregen", tmp_path, {"columns": path})
-        assert scored.signature == f"pregen|columns|fp32|plugin:{named}|v:1"
+        assert scored.signature == f"pregen|columns|fp32|plugin:{named}|{units}v:1"
 
 
 @pytest.mark.parametrize("kind", ["prefix", "columns", "captions"])
@@ -80,19 +82,6 @@ def test_another_version_than_the_one_that_verified_it_is_refused(given, tmp_pat
     assert "(acme-captioners 1.0), this worker has show-and-tell (acme-captioners 2.0)" in (
         caught.value.detail
     )
-
-
-def test_what_the_summary_says_is_the_files_own(given, tmp_path):
-    with packages.beside(tmp_path / "1.0"):
-        path = _verified(tmp_path, given)["verified"]
-    told = json.loads(path.read_text())["converted"]
-    assert (told["format"], told["feature_size"], told["vocabulary_size"]) == ("plugin", 5, 50)
-
-
-def _of_pieces(tmp_path, tokenizer):
-    path = tmp_path / "pieces.safetensors"
-    path.write_bytes(packages.of_pieces(**({"tokenizer.json": tokenizer} if tokenizer else {})))
-    return {"package": path}
 
 
 def _doubling(times):
@@ -117,30 +106,13 @@ def _doubling(times):
     ],
 )
 def test_a_strangers_tokenizer_is_never_opened_outside_of_the_sandbox_where_it_fails_there(
-    tmp_path, monkeypatch, tokenizer, said
+    needs_sandbox, tmp_path, monkeypatch, tokenizer, said
 ):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
     packages.install(tmp_path / "1.0")
-    opened = []
+    path, opened = tmp_path / "pieces.safetensors", []
+    path.write_bytes(packages.of_pieces(**{"tokenizer.json": tokenizer}))
     monkeypatch.setattr(pieces, "parse_tokenizer", lambda *given: opened.append(given))
     monkeypatch.setattr(Toolbox, "box", ConversionLimits(memory=100_000_000))
     with packages.beside(tmp_path / "1.0"), pytest.raises(UnusableCheckpoint, match=said):
-        _run("checkpoint", tmp_path, _of_pieces(tmp_path, tokenizer), plugin=PLUGIN)
+        _run("checkpoint", tmp_path, {"package": path}, plugin=PLUGIN)
     assert opened == []
-
-
-@pytest.mark.processes
-def test_a_tokenizer_that_holds_in_the_sandbox_is_opened_for_the_tasks_to_come(
-    tmp_path, monkeypatch
-):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
-    packages.install(tmp_path / "1.0")
-    opened, described = [], pieces.parse_tokenizer
-    monkeypatch.setattr(
-        pieces, "parse_tokenizer", lambda *given: [opened.append(given), described(*given)][1]
-    )
-    with packages.beside(tmp_path / "1.0"):
-        _, summary = _run("checkpoint", tmp_path, _of_pieces(tmp_path, None), plugin=PLUGIN)
-    assert (summary.converted["units"], len(opened)) == ("pieces", 1)

@@ -70,7 +70,7 @@ def test_one_vector_an_image_is_what_it_was(tmp_path):
 def test_an_epoch_makes_any_of_them_better(tmp_path, architecture):
     shapes.make_shapes(tmp_path, 48, places="regions")
     run = _prepared(tmp_path, architecture)
-    epochs = run.train(epochs=1, batch=4, seed=0)
+    epochs = run.train(epochs=1, batch=8, seed=0)
     untrained, trained = (epoch.validation_perplexity for epoch in epochs)
     assert trained < 0.8 * untrained
 

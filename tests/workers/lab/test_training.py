@@ -34,8 +34,15 @@ def _examples(images, seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("architecture", list(training.PAPER))
-@pytest.mark.parametrize("cell", ["gru", pytest.param("lstm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("architecture", "cell"),
+    [
+        ("init", "gru"),
+        ("merge", "lstm"),
+        *(pytest.param(each, "gru", marks=pytest.mark.slow) for each in ("pre", "par", "merge")),
+        *(pytest.param(each, "lstm", marks=pytest.mark.slow) for each in ("init", "pre", "par")),
+    ],
+)
 def test_every_captioner_learns_to_say_what_it_sees(architecture, cell):
     examples, _ = _examples(60, 0)
     test, captions = _examples(12, 1)

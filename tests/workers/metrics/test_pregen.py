@@ -22,13 +22,11 @@ def _close(found, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("hits", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("hits", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("zeros", [0.0, 0.02, 1.0])
-@pytest.mark.parametrize("images", [1, 2, 31])
-def test_all_672_are_those_of_the_definitions(images, hits, zeros):
-    for seed in range(3):
-        columns = random_statistics.columns(images, seed, hits, zeros)
-        _close(pregen.scores(*columns), oracle.scores(*columns))
+def test_all_672_are_those_of_the_definitions(hits, zeros):
+    columns = random_statistics.columns(31, 0, hits, zeros)
+    _close(pregen.scores(*columns), oracle.scores(*columns))
 
 
 _TOKEN = st.tuples(
@@ -42,7 +40,7 @@ _DATASET = st.lists(
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(_DATASET)
 def test_any_dataset_agrees_with_the_definitions(dataset):
     captions = [caption for image in dataset for caption in image]
@@ -54,30 +52,6 @@ def test_any_dataset_agrees_with_the_definitions(dataset):
         np.concatenate([[0], np.cumsum([len(image) for image in dataset])]),
     )
     _close(pregen.scores(*columns), oracle.scores(*columns))
-
-
-def _figure(images):
-    """Columns from (tokens of a caption, length of its prefix), image by image."""
-    captions = [caption for image in images for caption in image]
-    lengths = np.array([length for length, _ in captions])
-    prefixes = np.array([prefix for _, prefix in captions])
-    place = np.concatenate([np.arange(length) for length in lengths])
-    rank = (place >= np.repeat(prefixes, lengths)).astype(np.uint16)
-    return (
-        np.full(len(rank), -1.0, np.float32),
-        rank,
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([[0], np.cumsum([len(image) for image in images])]),
-    )
-
-
-def test_the_papers_figure_2():
-    columns = _figure([[(10, 5), (7, 2)], [(7, 2), (8, 2)]])
-    name = "mean_max_normcount_prefix0"
-    assert pregen.scores(*columns, names=[name])[name] == pytest.approx(11 / 28)
-    assert round(pregen.scores(*columns, names=[name])[name], 3) == 0.393
-    images = pregen.score_images(*columns)["max_normcount_prefix0"]
-    np.testing.assert_allclose(images, [0.5, 2 / 7])
 
 
 def test_some_names_give_what_all_names_give():
@@ -130,34 +104,29 @@ def test_columns_that_contradict_themselves_are_refused(change, message):
         pregen.scores(**(columns | change))
 
 
-def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(UnknownMetric, match="mean_max_normcount_prefix0"):
-        pregen.scores(*random_statistics.columns(2, 0), names=["mean_max_normcount_prefix"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mean_max_normcount_prefix", "mean_max_normcount_prefix0"),  # the nearest
+        ("bleu_4", "bleu_4 is computed from captions"),
+    ],
+)
+def test_what_is_not_computed_from_columns_is_refused(name, said):
+    with pytest.raises(UnknownMetric, match=said):
+        pregen.scores(*random_statistics.columns(2, 0), names=["perplexity", name])
 
 
-def test_a_post_gen_metric_is_not_computed_from_columns():
-    with pytest.raises(UnknownMetric, match="bleu_4 is computed from captions"):
-        pregen.scores(*random_statistics.columns(2, 0), names=["perplexity", "bleu_4"])
-
-
-def _corpus_perplexity(columns):
-    """Compute exp of the mean -log p of all tokens, from the definition."""
-    logs = [float(each) for each in columns[0]]
-    if -math.inf in logs:
-        return math.inf
-    return math.exp(-math.fsum(logs) / len(logs))
-
-
-@pytest.mark.parametrize("zeros", [0.0, 0.02])
-@pytest.mark.parametrize("images", [1, 2, 31])
-def test_corpus_perplexity_is_that_of_all_tokens_together(images, zeros):
-    for seed in range(5):
-        columns = random_statistics.columns(images, seed, zeros=zeros)
+def test_corpus_perplexity_is_that_of_all_tokens_together():
+    for images in (1, 2, 31):
+        columns = random_statistics.columns(images, images)
         found = pregen.scores(*columns, names=["perplexity", "corpus_perplexity"])
         assert list(found) == ["perplexity", "corpus_perplexity"]
-        assert found["corpus_perplexity"] == pytest.approx(_corpus_perplexity(columns), rel=1e-12)
+        expected = math.exp(-math.fsum(columns[0].tolist()) / len(columns[0]))
+        assert found["corpus_perplexity"] == pytest.approx(expected, rel=1e-12)
 
 
-def test_corpus_perplexity_beyond_a_float_is_infinite():
-    columns = np.array([-800.0]), np.array([0]), np.array([0, 1]), np.array([0, 1])
-    assert pregen.scores(*columns, names=["corpus_perplexity"])["corpus_perplexity"] == math.inf
+@pytest.mark.parametrize("logp", [-2000.0, -math.inf])
+def test_corpus_perplexity_beyond_a_float_is_infinite(logp):
+    columns = np.array([logp, -1.0]), np.array([0, 0]), np.array([0, 2]), np.array([0, 1])
+    expected = {"corpus_perplexity": math.inf}
+    assert pregen.scores(*columns, names=["corpus_perplexity"]) == expected

@@ -14,16 +14,6 @@ RAW = [
 ]
 
 
-def test_references_are_tokenised_and_stay_with_their_image(jvm):
-    prepared = references.prepare_references(RAW, "ptb", jvm)
-    assert prepared.captions == (
-        ("a dog runs", "a dog running"),
-        ("a cat sleeps", "a dog runs"),
-        ("a cat", "cat cat cat", "a cat"),
-    )
-    assert prepared.images == 3
-
-
 def _frequencies(prepared):
     """Document frequencies by n-gram, its words joined by blanks."""
     found, shorter = {}, [""]

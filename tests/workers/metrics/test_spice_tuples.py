@@ -30,10 +30,6 @@ def store(tmp_path):
     return TupleStore(tmp_path / "a folder" / "tuples.sqlite", PARSER)
 
 
-def test_a_captions_tuples_are_spices(parser):
-    assert parser.parse([CAPTION]) == {CAPTION: TUPLES}
-
-
 def test_every_caption_gets_its_own_tuples_whatever_stands_beside_it(parser):
     found = parser.parse([*HOSTILE, CAPTION, "a dog"])
     assert list(found) == [*HOSTILE, CAPTION, "a dog"]

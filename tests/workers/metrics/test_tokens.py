@@ -95,7 +95,7 @@ def test_an_odd_caption_shifts_no_other(jvm, name):
     assert not set("\n\r\v\f\u2028\u2029") & set(found[1])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.text(

@@ -28,18 +28,14 @@ def _digest(content):
     return hashlib.sha256(content).hexdigest()
 
 
-def _archive(path, content=b"grammar"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("models/another.gz", b"left out" * 1000)
-        archive.writestr(MEMBER, content)
-    return path
-
-
 @pytest.fixture
 def places(tmp_path, monkeypatch):
     """Two small assets in place of the real ones, and the users' own."""
-    models = _archive(tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar")
+    models = tmp_path / "repository/org/nlp/parser/1.0/parser-1.0-models.jar"
+    models.parent.mkdir(parents=True)
+    with zipfile.ZipFile(models, "w") as archive:
+        archive.writestr("models/another.gz", b"left out" * 1000)
+        archive.writestr(MEMBER, b"grammar")
     (models.parent / "parser-1.0.jar").write_bytes(JAR)
     code = Asset(
         "code", "a parser", "tuples", "GPL", ("parser-1.0.jar",), 4, _digest(JAR),
@@ -100,22 +96,14 @@ def test_a_folder_without_them_is_refused(places, tmp_path):
         assets.add_folder(tmp_path / "nowhere", places)
 
 
-def test_a_repository_is_asked_by_maven_coordinates(places, repository):
-    told = []
-    for asset in assets.list_maven_assets():
-        assets.fetch_asset(asset, f"{repository}/", places, lambda *at: told.append(at))
-    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
-    assert told[0] == (4, 4)
-    assert registry.explain_missing("spice", places) is None
-
-
 def test_what_a_repository_gives_must_be_the_pinned_file(places, repository, tmp_path):
     (tmp_path / "repository/org/nlp/parser/1.0/parser-1.0.jar").write_bytes(b"evil")
-    code = registry.ASSETS["code"]
+    code, told = registry.ASSETS["code"], []
     with pytest.raises(
         AssetRefused, match=f"expected SHA-256 {_digest(JAR)}, found {_digest(b'evil')}"
     ):
-        assets.fetch_asset(code, repository, places)
+        assets.fetch_asset(code, repository, places, lambda *at: told.append(at))
+    assert told[0] == (4, 4)
     assert _left(places) == []
 
 
@@ -135,7 +123,8 @@ def _vectors(path, number=3):
 
 
 def test_word_vectors_become_a_file_of_ours(places, tmp_path):
-    with pytest.raises(MetricUnavailable, match="`prescore assets add word-vectors PATH`"):
+    said = "`prescore assets add word-vectors PATH` registers it, .*`prescore assets train vectors"
+    with pytest.raises(MetricUnavailable, match=said):
         registry.locate_asset("word-vectors", places)
     given = _vectors(tmp_path / "vectors.txt")
     found = assets.add_asset("word-vectors", given, places)["word-vectors"]
@@ -267,6 +256,8 @@ def test_the_commands_list_fetch_and_list_again(places, repository):
     before = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
     assert [row["status"] for row in before] == ["unavailable"] * 5
     assert runner.invoke(command, ["fetch"]).exit_code == 0
+    assert _left(places) == ["grammar.jar", "parser-1.0.jar"]
+    assert registry.explain_missing("spice", places) is None
     after = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
     assert [row["status"] for row in after] == ["available"] * 2 + ["unavailable"] * 3
     text = runner.invoke(command, ["list"]).stdout

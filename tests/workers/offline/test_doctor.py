@@ -8,7 +8,7 @@ import torch
 from helpers import converters, plugin_packages
 from service.contract import settings
 from workers.offline import doctor
-from workers.sandbox import confinement, landlock, operations
+from workers.sandbox import landlock, operations
 from workers.sandbox.confinement import MECHANISMS
 
 
@@ -40,9 +40,7 @@ def test_a_torch_without_onednn_is_a_warning(monkeypatch):
 
 
 @pytest.mark.processes
-def test_the_sandbox_is_tried_by_a_child_in_it():
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_the_sandbox_is_tried_by_a_child_in_it(needs_sandbox):
     (found,) = doctor._sandbox("required")
     assert found.status == "ok"
     assert (
@@ -85,9 +83,7 @@ def _converter(place):
 
 @pytest.mark.processes
 @pytest.mark.slow
-def test_a_converter_is_asked_and_the_sandbox_tried_there(tmp_path):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def test_a_converter_is_asked_and_the_sandbox_tried_there(needs_sandbox, tmp_path):
     assert _converter(None).status == "ok"
     with converters.running(tmp_path) as running:
         found = _converter(running.socket)

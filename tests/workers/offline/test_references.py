@@ -40,6 +40,7 @@ def test_a_single_line_is_a_line(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (" \n", ("expected", "found an empty file")),
         ('{"1.jpg": 3}', ("image '1.jpg': expected [\"a dog\", …], found 3",)),
         ('{"1.jpg": ["a", null]}', ("image '1.jpg'", "found None")),
         ('{"annotations": [], "images": []}', ("`prescore convert coco` reads it",)),
@@ -87,14 +88,3 @@ def test_what_is_nearly_a_bundle_is_told_what_one_is(tmp_path, monkeypatch, name
     (tmp_path / "mine").mkdir()
     (tmp_path / ("mine/captions.jsonl" if name == "mine" else name)).write_text(content)
     refused(lambda: sources.find_source(name, AssetFolders(tmp_path)), InvalidBundle, *words)
-
-
-@pytest.mark.parametrize("name", ["gts.json", "lines.jsonl", "table.csv"])
-def test_an_empty_file_is_told_as_empty(tmp_path, name):
-    (tmp_path / name).write_text(" \n")
-    said = refused(
-        lambda: list(references.read_references_file(tmp_path / name, "test")),
-        InvalidBundle,
-        "expected",
-    )
-    assert str(said).endswith("found an empty file")

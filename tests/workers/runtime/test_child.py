@@ -39,9 +39,7 @@ NEEDED = (
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    if lacking := confinement.explain_missing_sandbox():
-        pytest.skip(lacking)
+def found(needs_sandbox, tmp_path_factory):
     if child._NVIDIA.exists():
         pytest.skip("this machine has NVIDIA's driver")
     with surroundings(tmp_path_factory.mktemp("around")) as given:

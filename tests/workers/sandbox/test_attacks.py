@@ -98,12 +98,8 @@ def test_every_attempt_is_in_the_table(found):
 
 
 @pytest.mark.parametrize("attempt", STOPPED_BY)
-def test_the_sandbox_stops_it(found, attempt):
+def test_the_sandbox_stops_it_and_so_does_each_named_mechanism_alone_and_no_other(found, attempt):
     assert found["all"][attempt] in STOPPED_BY[attempt].values()
-
-
-@pytest.mark.parametrize("attempt", STOPPED_BY)
-def test_each_mechanism_that_is_named_stops_it_alone_and_no_other_one_does(found, attempt):
     if found["none"][attempt] != "reached":
         pytest.skip(f"this machine or user may not do it anyway: {found['none'][attempt]}")
     stops = {name: found[name][attempt] for name in MECHANISMS}

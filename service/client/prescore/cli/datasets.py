@@ -65,8 +65,8 @@ def fetch(
 
     Only where its operator allows that. The command waits until it is stored.
 
-        prescore datasets fetch flickr8k https://data.example.com/f.tar --digest sha256:2f9c...
-        prescore datasets fetch flickr8k - --digest sha256:2f9c... < url.txt
+        prescore datasets fetch coco https://example.com/c.tar --digest sha256:2f9c...
+        prescore datasets fetch coco - --digest sha256:2f9c... < url.txt
     """
     url = sys.stdin.readline().strip() if where == "-" else where
     with console.connect_client(connection) as client:

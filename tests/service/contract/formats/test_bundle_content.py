@@ -39,7 +39,9 @@ def _tar(path, names):
 def test_the_content_is_what_sha256sum_says_of_the_files(folder):
     command = ["sha256sum", *sorted(FILES, key=str.encode)]
     listed = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
-    found = compute_content_digests(folder)
+    copy = io.BytesIO()
+    found = compute_content_digests(folder, copy)
+    assert copy.getvalue() == CAPTIONS
     assert found.whole == f"sha256:{hashlib.sha256(listed).hexdigest()}"
     assert found.captions == f"sha256:{hashlib.sha256(CAPTIONS).hexdigest()}"
 
@@ -63,12 +65,6 @@ def test_each_file_counts(folder, without):
     assert changed.captions == whole.captions
 
 
-def test_captions_are_copied_on_the_way(folder):
-    copy = io.BytesIO()
-    compute_content_digests(folder, copy)
-    assert copy.getvalue() == CAPTIONS
-
-
 def test_a_bundle_without_captions_has_no_content(tmp_path):
     path = _tar(tmp_path / "bundle.tar", ["features.safetensors", "in/captions.jsonl"])
     words = ("expected a file 'captions.jsonl'", "one in the folder 'in'")
@@ -82,6 +78,7 @@ def test_captions_are_read_from_a_folder_a_tar_and_alone(folder, tmp_path):
         assert [item.image for item in files.read_captions_split(path, "val")] == ["b.jpg"]
         assert b"".join(files.read_captions_in_chunks(path)) == CAPTIONS
         refused(lambda path=path: files.read_captions_split(path, "x"), InvalidBundle, "test, val")
+    refused(lambda: bundles.read_split(alone, "val"), InvalidBundle, "name its folder")
 
 
 def test_a_tar_is_a_tar_whatever_its_first_file_is_called(tmp_path):
@@ -89,8 +86,3 @@ def test_a_tar_is_a_tar_whatever_its_first_file_is_called(tmp_path):
     odd = tar_entry(b'{"image": "a.jpg"}', b"x")
     path.write_bytes(tar(odd, tar_entry(b"captions.jsonl", CAPTIONS)))
     assert [item.image for item in files.read_captions_split(path, "test")] == ["a.jpg"]
-
-
-def test_a_bundle_that_people_name_is_no_single_file(folder):
-    alone = folder / "captions.jsonl"
-    refused(lambda: bundles.read_split(alone, "val"), InvalidBundle, "name its folder")

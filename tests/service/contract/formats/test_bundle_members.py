@@ -84,15 +84,8 @@ def linked(tmp_path):
 def test_links_in_a_folder_are_not_followed(name, linked):
     refused(partial(_open, linked, name), InvalidBundle, "expected a file", "found none")
     refused(lambda: list(bundles.read_items(linked)), InvalidBundle, "found none")
-
-
-def test_links_in_a_folder_are_refused_by_name(linked):
-    refused(lambda: list(bundles.member_names(linked)), InvalidBundle, "'captions.jsonl' is a link")
-    (linked / "captions.jsonl").unlink()
-    refused(lambda: list(bundles.member_names(linked)), InvalidBundle, "'images' is a link")
-    (linked / "images").unlink()
-    (linked / "loop").symlink_to(linked / "loop")
-    refused(lambda: list(bundles.member_names(linked)), InvalidBundle, "'loop' is a link")
+    (linked / name.partition("/")[0]).rename(linked / "a")
+    refused(lambda: list(bundles.member_names(linked)), InvalidBundle, "'a' is a link")
 
 
 def test_a_folder_may_itself_be_reached_by_a_link(tmp_path):

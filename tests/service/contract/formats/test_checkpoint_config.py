@@ -37,18 +37,12 @@ def config(**fields):
         (config(cell="rnn"), ("config/cell", "'lstm' or 'torch_gru'", "found 'rnn'"), "/cell"),
         (config(layers=10**6), ("config/layers", "unknown field; expected one of cell"), "/layers"),
         (config(**{"k" * 5000: "v" * 5000}), ("config/kkk", "unknown field"), "/" + "k" * 99),
-        ("", ("config: expected JSON", "an empty text"), ""),
         ("[]", ("config", "an object", "found a list"), ""),
-        ('{"size": NaN}', ("NaN is not JSON",), ""),
         ('{"size": 2, "size": 3}', ("every key once", "'size' 2 times"), ""),
-        ('{"a":' * 900 + "1" + "}" * 900, ("config",), None),
-        ("[" * 50_000, ("config", "nesting too deep"), ""),
     ],
 )
 def test_a_config_that_is_not_one_is_refused_with_its_field(text, words, pointer):
-    content = checkpoint(metadata={"config": text})
-    found = refused(lambda: judge(content), errors.ConfigInvalid, *words)
-    assert pointer is None or found.pointer == f"/__metadata__/config{pointer}"
+    refused_metadata("config", text, errors.ConfigInvalid, *words, pointer=pointer)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +103,6 @@ def test_a_vocabulary_that_is_no_list_of_words_is_refused(text, words):
     refused_metadata("vocabulary", text, errors.VocabularyInvalid, *words)
 
 
-def test_a_lone_surrogate_in_the_vocabulary_is_refused_with_its_index():
-    text, said = '["<>", "<unk>", "a", "\\ud83d"]', "found a lone surrogate"
-    refused_metadata("vocabulary", text, errors.VocabularyInvalid, said, pointer="/3")
-
-
 def test_more_words_than_the_limit_are_counted_and_not_parsed():
     text = "[" + '"",' * vocabularies.MAX_VOCABULARY + '""]'
     refused_metadata("vocabulary", text, errors.HeaderTooLarge, "vocabulary", "250001", "250000")
@@ -126,11 +115,7 @@ def test_a_vocabulary_of_the_largest_size_is_read():
     assert judge(checkpoint(words=words, metadata={"vocabulary": text})).description.vocabulary[-1]
 
 
-def test_shapes_of_a_petabyte_are_refused_by_the_config_or_the_length_of_the_file():
-    config = json.dumps({"cell": "gru", "size": 16_384, "feature_size": 1_048_576})
-    content = checkpoint(metadata={"config": config})
-    found = refused(lambda: judge(content), errors.TensorMismatch, "ask for shape [1048576, 16384]")
-    assert found.pointer == "/image.weight"
+def test_shapes_of_a_petabyte_are_refused_by_the_length_of_the_file():
     header = {"image.weight": entry("F32", [10**8, 10**8], 0, 4 * 10**16)}
     huge = safetensors_file(header)
     refused(lambda: judge(huge), errors.TensorLayout, "take 40000000000000000", "0 follow")

@@ -16,7 +16,7 @@ from helpers.columns_files import (
     changed,
     columns,
 )
-from helpers.contract_files import cost_of_reading, refused, safetensors_file
+from helpers.contract_files import refused, safetensors_file
 from service.contract.errors import ColumnsRefused
 from service.contract.formats import columns_values
 from service.contract.formats.bundles import BundleItem
@@ -213,19 +213,3 @@ def test_the_words_of_pieces_are_held_against_their_split(tmp_path):
     found = columns_values.find_split_difference(path, SPLIT, 2)
     assert found.startswith("images[0]: references[0] of 'a.jpg' has 3 tokens by the tokenizer ka")
     assert found.endswith("END included; the columns have 2")
-
-
-LISTS = "[" + "[]," * 10**6 + "[]]"
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize(
-    "metadata",
-    [{"images": LISTS}, {"vocabulary": LISTS}, {"images": "[" + '"",' * 10**6 + '""]'}],
-    ids=["lists for images", "lists for words", "a million empty names"],
-)
-def test_hostile_metadata_of_columns_is_refused_at_little_cost(metadata, tmp_path):
-    (tmp_path / "file").write_bytes(columns(metadata=metadata))
-    name, text, seconds, _ = cost_of_reading("columns", tmp_path / "file", 200 * 10**6)
-    assert name == "ColumnsRefused", text
-    assert seconds < 1

@@ -6,11 +6,10 @@ import json
 import os
 import pickle
 import re
-import tarfile
-import zipfile
 
 import pytest
 
+from fuzz import edits
 from helpers.contract_files import checkpoint
 from prescore import foreign
 from service.contract.errors import ColumnsRefused, ForeignFormat, InvalidBundle, MetadataInvalid
@@ -26,18 +25,7 @@ class _Bomb:
 
 
 def _zip(*names):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name in names:
-            archive.writestr(name, pickle.dumps(_Bomb()))
-    return file.getvalue()
-
-
-def _tar():
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("captions.jsonl"))
-    return file.getvalue()
+    return edits.packed([(name, pickle.dumps(_Bomb())) for name in names], "zip")
 
 
 LEGACY = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
@@ -59,7 +47,7 @@ FILES = {
     "an ONNX model": b"\x08\x08\x12\x07pytorch\x1a\x052.9.0",
     "a Parquet table": b"PAR1\x15\0",
     "a compressed file": gzip.compress(b"x"),
-    "a tar": _tar(),
+    "a tar": edits.packed([("captions.jsonl", b"")], "tar"),
     "a web page": b"\n<!DOCTYPE html><title>Sign in</title>",
     "a Git LFS pointer, not the file itself": b"version https://git-lfs.github.com/spec/v1\noid",
     "a JSON list": b' [\n{"image_id": 1, "caption": "a"}]',
@@ -136,17 +124,14 @@ def test_what_is_right_and_what_is_not_known_is_read_on(tmp_path):
         "epoch,loss\n1,2.5\n",
         "一只狗在跑" * 2000,
         "\x1b[1mred\x1b[0m",
+        "le chien est très énervé".encode("latin-1"),
     ],
 )
 @pytest.mark.parametrize("before", ["", "."])
 def test_a_text_is_told_wherever_its_beginning_is_cut(content, before):
     """The 4096 bytes that are looked at end within a sign of three bytes."""
-    data = (before + content).encode()
-    assert foreign.of_file(io.BytesIO(data), len(data)) is foreign.TEXT
-
-
-def test_a_text_in_another_code_is_told():
-    data = "le chien est très énervé".encode("latin-1")
+    text = content.encode() if isinstance(content, str) else content
+    data = before.encode() + text
     assert foreign.of_file(io.BytesIO(data), len(data)) is foreign.TEXT
 
 

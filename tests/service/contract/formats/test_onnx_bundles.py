@@ -1,11 +1,11 @@
 """ONNX bundles as a whole: the manifest, the words, and what files are there (T44)."""
 
 import re
-import zipfile
 
 import numpy as np
 import pytest
 
+from fuzz import edits
 from helpers import onnx_bundle_files as files
 from helpers.contract_files import with_changes
 from helpers.onnx_bundle_files import MANIFEST, STATE, WORDS, model, node, tensor, values
@@ -18,16 +18,18 @@ def judged(folder):
         return onnx_bundles.validate_onnx_bundle(package)
 
 
-def test_a_bundle_is_read_from_a_folder_a_tar_and_a_zip(tmp_path):
+def _files(folder, before=""):
+    return [(before + each.name, each.read_bytes()) for each in folder.iterdir()]
+
+
+def test_a_bundle_is_read_from_a_folder_and_a_zip(tmp_path):
     folder = files.write(tmp_path / "mine")
     expected = judged(folder)
     assert expected.words == tuple(WORDS)
     assert expected.parameters == sum(each.size for each in files.arrays().values())
     assert {name: place.start for name, place in expected.places.items()} == {"look": 0, "step": 0}
     packed = tmp_path / "mine.zip"
-    with zipfile.ZipFile(packed, "w") as archive:
-        for each in folder.iterdir():
-            archive.write(each, f"mine/{each.name}")
+    packed.write_bytes(edits.packed(_files(folder, "mine/"), "zip"))
     found = judged(packed)
     assert (found.manifest, found.graphs) == (expected.manifest, expected.graphs)
     place = found.places["step"]
@@ -36,9 +38,7 @@ def test_a_bundle_is_read_from_a_folder_a_tar_and_a_zip(tmp_path):
 
 def test_a_compressed_graph_is_refused_since_it_cannot_be_read_in_place(tmp_path):
     folder, packed = files.write(tmp_path / "mine"), tmp_path / "mine.zip"
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in folder.iterdir():
-            archive.write(each, each.name)
+    packed.write_bytes(edits.packed(_files(folder), "deflated zip"))
     with pytest.raises(InvalidCheckpoint, match=r"look.onnx: is compressed; .*zip -0"):
         judged(packed)
 

@@ -91,17 +91,17 @@ def test_many_names_of_another_form_are_one_line_with_a_right_name(written, foun
         ("a\x00dog", "control_character"),
         ("a\x9bdog", "control_character"),
         ("dog " * 81, "long_caption"),
+        ("dog " * 80, None),
+        ("a\tdog", None),  # what is merely unusual
+        ("a 🐕 runs", None),
+        ("a\u200fdog", None),
     ],
 )
 def test_an_odd_caption_is_said_with_its_image(caption, code):
     found = _arrange(("7", "a dog"), ("8", caption), ("9", "a bird"))
-    assert [(one["code"], one["image"]) for one in found.warnings] == [(code, "8")]
+    told = [(code, "8")] if code else []
+    assert [(one["code"], one["image"]) for one in found.warnings] == told
     assert [pair[1] for pair in found.pairs][1] == caption
-
-
-@pytest.mark.parametrize("caption", ["a\tdog", "dog " * 80, "a 🐕 runs", "a\u200fdog"])
-def test_what_is_merely_unusual_is_not(caption):
-    assert not _arrange(("7", "a dog"), ("8", caption), ("9", "a bird")).warnings
 
 
 def test_one_image_is_said():
@@ -210,7 +210,9 @@ def test_no_more_warnings_than_somebody_reads():
 def test_a_captioner_that_says_the_same_of_all_is_noticed(images, distinct, told):
     captions = [f"a man {index % distinct}" for index in range(images)]
     people = [[f"someone at {index}", f"a man at {index}"] for index in range(images)]
-    assert _many(captions, people) == (["few_distinct_captions"] if told else [])
+    found = _arrange_many(captions, people)
+    assert [one["code"] for one in found] == (["few_distinct_captions"] if told else [])
+    assert all(one["detail"].endswith(": are these all that was said?") for one in found)
     warning = warn_of_few_captions(images, distinct)
     assert (warning is not None) == told
     said = f"{count_noun(distinct, 'different caption')} for {images} images"
@@ -225,11 +227,6 @@ def test_references_without_words_are_told_once_for_an_image_that_has_a_caption(
         ("0.jpg", "2 of 2 references without words, which nothing matches"),
         ("1.jpg", "1 of 2 references without words, which nothing matches"),
     ]
-
-
-def test_few_captions_that_were_sent_are_not_asked_about_a_model():
-    found, *_ = _arrange_many([""] * 30, [["a dog"]] * 30)
-    assert found["detail"] == "1 different caption for 30 images: are these all that was said?"
 
 
 CHINESE = "一只狗在草地上奔跑。"

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from helpers import contract_files
-from helpers.contract_files import ITEM_BYTES, entry, laid_out, safetensors_file
+from helpers.contract_files import ITEM_BYTES, entry, safetensors_file
 from service.contract import errors
 from service.contract.formats import safetensors_header
 
@@ -18,20 +18,6 @@ def read(content, file_bytes=None, **options):
 
 def refused(content, error, *words, file_bytes=None):
     contract_files.refused(lambda: read(content, file_bytes), error, *words)
-
-
-def test_a_valid_header_is_read_as_it_stands():
-    header, data = laid_out({"a": ("F32", (2, 3)), "b": ("BF16", (0, 7)), "ç": ("F64", ())})
-    header["__metadata__"] = {"note": "été", "empty": ""}
-    content = safetensors_file(header, data)
-    found = read(content)
-    assert found.metadata == {"note": "été", "empty": ""}
-    assert found.tensors == {
-        "a": safetensors_header.TensorEntry("F32", (2, 3), 0, 24),
-        "b": safetensors_header.TensorEntry("BF16", (0, 7), 24, 24),
-        "ç": safetensors_header.TensorEntry("F64", (), 24, 32),
-    }
-    assert content[found.data_start :] == data
 
 
 @pytest.mark.parametrize(("dtype", "size"), ITEM_BYTES.items())
@@ -87,12 +73,10 @@ def test_a_stream_that_ends_before_the_file_should_is_truncated():
         (b" {}", errors.HeaderMalformed, ("begin with '{'",)),
         (b"{}x", errors.HeaderMalformed, ("expected JSON", "column 3")),
         (b'{"\xff": 1}', errors.HeaderMalformed, ("not UTF-8", "byte 2")),
-        (b'{"\\ud800": 1}', errors.HeaderMalformed, ("lone surrogate",)),
         (b'{"a": ' + b"[" * 9000 + b"]" * 9000 + b"}", errors.HeaderMalformed, ("too deep",)),
         (b'{"a": ' + b"[" * 30_000, errors.HeaderTooLarge, ("30003 characters", "at most 20000")),
         (b"{" + b" " * 30_000 + b"}", errors.HeaderTooLarge, ("30002 characters",)),
         (b"{" + b'"' * 80_000 + b"}", errors.HeaderTooLarge, ("40000 strings",)),
-        (b'{"a":1,"a":1}', errors.HeaderMalformed, ("every key once", "'a' 2 times")),
         (b'{"__metadata__":{},"__metadata__":{}}', errors.HeaderMalformed, ("'__metadata__' 2",)),
         (b'{"__metadata__":null}', errors.HeaderMalformed, ("an object", "found None")),
         (b'{"__metadata__":{"n":1}}', errors.HeaderMalformed, ("'n'", "expected text, found 1")),
@@ -107,13 +91,6 @@ def test_a_header_of_the_most_structure_that_is_accepted_is_read():
     assert read(safetensors_file(b"{" + b"\t" * 19_998 + b"}")).tensors == {}
     content = safetensors_file(b"{" + b"\t" * 19_999 + b"}")
     refused(content, errors.HeaderTooLarge, "20001 characters", "at most 20000")
-
-
-def test_a_lone_surrogate_is_refused_with_its_place():
-    content = safetensors_file(b'{"a": {"dtype": "\\udfff"}}')
-    with pytest.raises(errors.HeaderMalformed, match="found a lone surrogate") as caught:
-        read(content)
-    assert caught.value.pointer == "/a/dtype"
 
 
 def one(**fields):
@@ -166,28 +143,10 @@ def test_tensors_that_do_not_fill_the_file_exactly_are_refused_with_their_place(
 NEARLY_ALL = 10**18 - 1  # the largest count that is read as one
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        *([2**40, 2**40], [2**58], [NEARLY_ALL] * 2, [NEARLY_ALL] * 900),
-        *([NEARLY_ALL, NEARLY_ALL, 0], [NEARLY_ALL, 0, NEARLY_ALL]),
-    ],
-)
+@pytest.mark.parametrize("shape", [[2**58], [NEARLY_ALL] * 900, [NEARLY_ALL, 0, NEARLY_ALL]])
 def test_a_size_that_overflows_is_refused_even_where_the_product_ends_in_zero(shape):
     header = {"t": entry("F64", shape, 0, 0)}
     refused(safetensors_file(header), errors.TensorLayout, "64 bits", f"found shape [{shape[0]}")
-
-
-def test_a_size_that_64_bits_can_count_is_only_cut_off():
-    header = {"t": entry("F64", [2**56], 0, 2**59)}
-    content = safetensors_file(json.dumps(header).encode())
-    refused(content, errors.TensorLayout, f"take {2**59} bytes, but 0 follow", "cut off")
-
-
-def test_a_name_of_a_million_characters_does_not_make_a_message_of_a_million():
-    name = "n" * 10**6
-    refused(safetensors_file({name: 1}), errors.HeaderMalformed, "tensor 'nnn")
-    refused(safetensors_file({name: entry("F32", [1], 4, 8)}), errors.TensorLayout, "tensor 'nnn")
 
 
 def test_the_cap_on_the_header_is_the_callers():

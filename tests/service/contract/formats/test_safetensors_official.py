@@ -4,12 +4,10 @@ The oracle is the `safetensors` package itself, which the contract never imports
 """
 
 import io
-import json
-import struct
 
 import pytest
 import safetensors
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helpers.contract_files import ITEM_BYTES, checkpoint, entry, features, safetensors_file
@@ -17,7 +15,6 @@ from service.contract import errors
 from service.contract.formats import safetensors_header
 
 BUSY = [HealthCheck.too_slow]  # says nothing where other processes take the time
-COMMON = settings(max_examples=200, deadline=None, suppress_health_check=BUSY)
 
 
 @pytest.fixture(scope="session")
@@ -52,51 +49,10 @@ def check(content, scratch):
     return True
 
 
-def test_our_own_examples_are_accepted_by_both(scratch):
-    for architecture in ("init", "pre", "par", "merge"):
-        for cell in ("gru", "lstm"):
-            assert check(checkpoint(architecture, cell), scratch)
-    assert check(features(), scratch)
-
-
 SHORT = safetensors_file(
     {"a": entry("F32", [2], 0, 8), "b": entry("F16", [0, 3], 8, 8), "__metadata__": {"é": "1"}},
     bytes(8),
 )
-ORIGINALS = (SHORT, features(), checkpoint())
-PIECES = [
-    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"-", b".", b"e9", b"\0", b"\xc3", b"[0"),
-    *(b"F16", b"BF16", b"__metadata__", b"\\u0061", b"\\ud83d", b"\\n", b"\xc3\xa9", b"0]"),
-]
-
-
-@st.composite
-def mutated(draw):
-    """A valid file with one to three edits of its header, small ones more often than large ones."""
-    original = draw(st.sampled_from(ORIGINALS))
-    length = struct.unpack("<Q", original[:8])[0]
-    raw, data = bytearray(original[8 : 8 + length]), original[8 + length :]
-    for _ in range(draw(st.sampled_from([1, 1, 2, 3]))):
-        at = draw(st.integers(0, len(raw) - 1))
-        if raw[at : at + 1].isalnum() and draw(st.integers(0, 3)):
-            raw[at : at + 1] = draw(st.sampled_from([b"0", b"1", b"2", b"8", b"a", b"F"]))
-        elif raw[at] == ord(" "):
-            raw[at : at + 1] = draw(st.sampled_from([b"", b"  ", b"\n", b"\t", b"\x0b", b"\xa0"]))
-        else:
-            raw[at : at + draw(st.integers(0, 2))] = draw(st.sampled_from(PIECES))
-    change = draw(st.sampled_from([0] * 9 + [-1, 1, 2]))
-    data = data[:change] if change < 0 else data + bytes(change)
-    claimed = draw(st.sampled_from([len(raw)] * 9 + [length, 0, 2**63]))
-    return safetensors_file(bytes(raw), data, length=claimed)
-
-
-@pytest.mark.long
-@given(content=mutated())
-@COMMON
-def test_whatever_we_accept_of_edited_files_the_official_library_accepts(content, scratch):
-    check(content, scratch)
-
-
 NUMBERS = st.sampled_from(
     [
         *("0", "1", "2", "3", "4", "8", "12", "-0", "-1", "1.0", "1e0", "00", "01", "0x1", "1_0"),
@@ -147,30 +103,19 @@ def generated(draw):
 
 
 @pytest.mark.long
-@given(content=generated())
-@COMMON
-@example(content=safetensors_file({"a": entry("F32", [10**18 - 1, 10**18 - 1, 0], 0, 0)}))
-@example(content=safetensors_file({"a": entry("F32", [0, 10**18 - 1, 10**18 - 1], 0, 0)}))
-def test_whatever_we_accept_of_generated_headers_the_official_library_accepts(content, scratch):
-    check(content, scratch)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("strategy", [mutated(), generated()])
-def test_the_files_tried_are_not_all_refused(strategy, scratch):
-    """A property whose condition is never met says nothing: count how often it is."""
+def test_whatever_we_accept_the_official_library_accepts(scratch):
+    """A property whose condition is never met says nothing: it is counted how often it is."""
     accepted = []
 
-    @given(content=strategy)
-    @settings(COMMON, max_examples=200, database=None, derandomize=True)
-    def count(content):
+    @given(content=generated())
+    @settings(max_examples=200, deadline=None, suppress_health_check=BUSY)
+    def tried(content):
         accepted.append(check(content, scratch))
 
-    count()
+    tried()
     assert 0.03 < sum(accepted) / len(accepted) < 0.97
 
 
-@pytest.mark.parametrize("padding", [1, 4])
-def test_data_at_any_alignment_is_accepted_by_both(padding, scratch):
-    raw = json.dumps({"a": entry("F32", [1], 0, 4)}).encode() + b" " * padding
-    assert check(safetensors_file(raw, bytes(4)), scratch)
+@pytest.mark.parametrize("content", [SHORT, features(), checkpoint(), checkpoint("merge", "lstm")])
+def test_right_files_are_accepted_by_both(content, scratch):
+    assert check(content, scratch)

@@ -14,15 +14,10 @@ from service.contract.formats import strict_json
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ('{"a": [1, 2.5, true, null, "x"]}', {"a": [1, 2.5, True, None, "x"]}),
-        ("-5", -5),
+        (' \t\r\n{"": [1, 2.5, true, null, "\u2028"]}\n', {"": [1, 2.5, True, None, "\u2028"]}),
         ("999999999999999999", 999999999999999999),
-        ("1e3", 1000.0),
         (r'"\ud83d\ude00"', "😀"),
         (r'"\\ud800"', "\\ud800"),
-        ('"\u2028"', "\u2028"),
-        (r'"\u0000"', "\0"),
-        (' \t\r\n{"": {"": 1}}\n', {"": {"": 1}}),
     ],
 )
 def test_json_is_read_as_it_stands(text, value):
@@ -43,7 +38,6 @@ def test_an_integer_that_others_read_as_a_float_is_a_float(text):
         ("[1,\n 2\n", "a comma, ] or } at line 3, column 1, found the end: is it cut off?"),
         ('{"a": ', "expected JSON with a value at column 7, found the end: is it cut off?"),
         ('{"a": "bc\n', "the text that begins at column 7, found the end: is it cut off?"),
-        ('"bc\n', "the text that begins at column 1, found the end: is it cut off?"),
         ('[1,\n "bc\n', "the text that begins at line 2, column 2, found the end: is it cut off?"),
         ("a caption", "expected JSON with a value at column 1, found 'a caption'"),
         ("{} {}\n", "expected JSON with nothing more at column 4, found '{}'"),

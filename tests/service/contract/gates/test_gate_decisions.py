@@ -82,38 +82,30 @@ def test_what_can_never_be_had_is_undecided_and_what_has_no_equal_is_not_compara
 
 
 @pytest.mark.parametrize(
-    ("difference", "p", "verdict"),
+    ("metric", "difference", "p", "verdict"),
     [
-        (-0.03, 0.01, "failed"),
-        (-0.03, 0.05, "passed"),
-        (-0.03, 0.0499, "failed"),
-        (0.03, 0.01, "passed"),
-        (0.0, 1.0, "passed"),
-        (-0.03, None, "undecided"),
+        ("cider_d", -0.03, 0.01, "failed"),
+        ("cider_d", -0.03, 0.05, "passed"),
+        ("cider_d", -0.03, 0.0499, "failed"),
+        ("cider_d", 0.03, 0.01, "passed"),
+        ("cider_d", 0.0, 1.0, "passed"),
+        ("cider_d", -0.03, None, "undecided"),
+        ("wmd_distance", 0.1, 0.001, "failed"),  # where less is better, a rise is the drop
+        ("wmd_distance", -0.1, 0.001, "passed"),
     ],
 )
-def test_a_drop_is_one_that_chance_does_not_explain(difference, p, verdict):
+def test_a_drop_is_one_that_chance_does_not_explain(metric, difference, p, verdict):
+    least = 0.017 if metric == "cider_d" else None  # that would be found
     found, detail = _decide(
-        "no_significant_drop(cider_d)",
+        f"no_significant_drop({metric})",
+        metric=metric,
         measured=_known(0.4 + difference),
         baselines=PAST,
-        compared=BaselineDifference(difference, p, 0.017),
+        compared=BaselineDifference(difference, p, least),
     )
     assert found == verdict
-    assert detail.startswith("cider_d: ")
-    assert ("0.017" in detail) is (p is not None)
-
-
-def test_where_less_is_better_a_rise_is_the_drop():
-    for difference, verdict in ((0.1, "failed"), (-0.1, "passed")):
-        found, _ = _decide(
-            "no_significant_drop(wmd_distance)",
-            metric="wmd_distance",
-            measured=_known(0.4 + difference),
-            baselines=PAST,
-            compared=BaselineDifference(difference, 0.001, None),
-        )
-        assert found == verdict
+    assert detail.startswith(f"{metric}: ")
+    assert ("0.017" in detail) is (p is not None and least is not None)
 
 
 def test_without_a_comparison_only_what_has_not_dropped_is_sure():

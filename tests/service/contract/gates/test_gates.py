@@ -1,28 +1,14 @@
-"""The language of gates, held against Python's own arithmetic."""
+"""The language of gates, held against Python's own arithmetic; texts of any kind: tests/fuzz."""
 
 import re
-import time
-from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz import gate_texts, refusals
 from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
 from service.contract.gates import gates
-
-_NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
-
-
-def _python(expression, baseline):
-    """Python's precedence and exact numbers: an evaluator that shares nothing with ours."""
-    exact = _NUMBER.sub(lambda found: f"Fraction('{found[0]}')", expression)
-    return eval(exact, {"Fraction": Fraction, "baseline": Fraction(baseline)})  # noqa: S307
-
-
-def _bound(expression):
-    return gates.parse_gate(f"cider_d >= {expression}").bound
-
 
 numbers = st.sampled_from(["0", "1", "2", "0.01", "1.02", ".5", "3.", "1e2", "2.5E-3", "007"])
 blanks = st.sampled_from(["", " ", "  ", "\t"])
@@ -37,47 +23,18 @@ def _around(inner):
 
 
 expressions = st.recursive(st.one_of(numbers, st.just("baseline")), _around, max_leaves=12)
-soups = st.lists(
-    st.sampled_from(["baseline", "1", ".5", "+", "-", "*", "/", "(", ")", " ", "cider_d", ">"]),
-    max_size=9,
-).map("".join)
-
-
-def _is_linear(expression):
-    """As far as Python can tell: it has a value everywhere, and three points lie on a line."""
-    try:
-        at = [_python(expression, place) for place in (0, 1, 2, Fraction(-7, 3))]
-    except ZeroDivisionError:
-        return False
-    return at[2] - at[1] == at[1] - at[0] and at[3] == at[0] + Fraction(-7, 3) * (at[1] - at[0])
-
-
-def _read(expression):
-    """The bound, or why it was refused."""
-    try:
-        return _bound(expression)
-    except RequestRefused as error:
-        return error.detail
 
 
 @given(expressions)
 def test_an_expression_means_what_it_means_in_python(expression):
     """What is refused has a product or a quotient of the forbidden kinds."""
-    found = _read(expression)
-    if isinstance(found, str):
-        assert re.search("may come once in a product|other than 0|at most 200", found)
+    found = refusals.refused_or(lambda: gates.parse_gate(f"cider_d >= {expression}"))
+    if isinstance(found, RequestRefused):
+        assert re.search("may come once in a product|other than 0|at most 200", found.detail)
         assert "*" in expression or "/" in expression or len(expression) > 180
     else:
         for baseline in (0.0, 1.0, -0.37, 123.5):
-            assert found.at(baseline) == _python(expression, Fraction(repr(baseline)))
-
-
-@given(soups)
-def test_what_python_cannot_read_is_refused_and_what_is_taken_is_linear(soup):
-    found = _read(soup)
-    if not isinstance(found, str):
-        assert _is_linear(soup)
-        assert found.at(2) == _python(soup, 2)
+            assert found.bound.at(baseline) == gate_texts.evaluate(expression, baseline)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +81,6 @@ HOSTILE = [
     ("cider_d >= __import__('os').system('id')", "found"),
     ("cider_d >= nan", "found 'nan'"),
     ("cider_d >= (0.4", ") at character 16, found the end"),
-    ("cider_d >= 0.4)", "found ')'"),
     ("cider_d >= " + "(" * 21 + "1" + ")" * 21, "at most 20 nested parentheses"),
     ("cider_d >= " + "(" * 400, "at most 200 characters"),
     ("bleu >= 0.3", "bleu_1, bleu_2, bleu_3, bleu_4"),
@@ -183,21 +139,3 @@ def test_a_gate_that_could_mean_anything_is_told_with_none(text):
     with pytest.raises(RequestRefused) as refused:
         gates.parse_gate(text)
     assert ">=" not in refused.value.detail.partition("; did you mean")[2]
-
-
-@settings(max_examples=25)  # to suggest names takes 30 ms
-@given(st.text(max_size=250))
-def test_any_text_is_refused_in_short(text):
-    with pytest.raises(RequestRefused) as refused:
-        gates.parse_gate(text)
-    assert len(refused.value.detail) < 2000
-
-
-def test_the_worst_text_takes_no_time():
-    began = time.process_time()
-    for text in ("cider_d >= " + "-" * 180 + "1", "cider_d >= 1" + "*9e99" * 37, "a" * 200):
-        try:
-            gates.parse_gate(text)
-        except RequestRefused:
-            continue
-    assert time.process_time() - began < 0.5

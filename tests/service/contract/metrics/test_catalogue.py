@@ -57,24 +57,15 @@ def test_a_definition_reads_as_the_papers_does():
     )
 
 
-def test_the_84_instant_metrics_need_only_the_prefix_walk():
-    instant = [name for name, spec in catalogue.METRICS.items() if spec.needs == ("prefix",)]
-    assert len(instant) == 84
-    assert all(name.endswith(("_count_prefix0", "_normcount_prefix0")) for name in instant)
-
-
 @pytest.mark.parametrize(
     ("name", "bounds", "higher_is_better"),
     [
         ("mean_max_normcount_prefix0", (0, 1), True),
         ("geomean_join_pplx_none", (1, catalogue.INFINITY), False),
         ("mean_join_normcount_filter0", (0, 1), True),
-        ("mean_join_normcount_miss0", (0, 1), False),
         ("mean_sum_normcount_prefix0", (0, catalogue.INFINITY), True),
-        ("sum_mean_prob_none", (0, catalogue.INFINITY), True),
         ("max_min_prob_none", (0, 1), True),
         ("min_min_count_none", (0, catalogue.INFINITY), None),
-        ("min_min_pplx_miss0", (1, catalogue.INFINITY), False),
         ("corpus_perplexity", (1, catalogue.INFINITY), False),
     ],
 )

@@ -9,7 +9,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from helpers.estimated_plans import with_estimate
+from helpers.estimated_plans import checkpoint_plan, with_estimate
 from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue
 from service.contract.plan import metric_requests, planning
@@ -20,7 +20,6 @@ from service.contract.plan.tasks import Blob
 KEPT = Path(__file__).with_name("keys.json")
 FAMILIES = catalogue.list_metric_tasks(catalogue.POSTGEN)
 NOWHERE = AssetFolders(Path("/nowhere"))
-DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
 MODEL = "nneval@0123456789ab"
 OWN = {
     "wmd": {"vectors": "v"},
@@ -42,11 +41,9 @@ def _captions(families, images=9, tokenizer="ptb", **how):
     return planning.plan_captions("sha256:o", "sha256:d", "test", images, wanted)
 
 
-def _checkpoint(families, images=9, decoding=DECODING, *, pregen=True, history=None, **how):
-    wanted = PostgenRequest(families, "ptb", **how)
-    split = ("sha256:c", "sha256:d", "test", images)
-    asked = {"pregen": pregen, "wanted": wanted, "decoding": decoding, "history": history}
-    return planning.CheckpointPlanner(*split, **asked).plan()
+def _checkpoint(families, images=9, own=None, **how):
+    wanted = PostgenRequest(families, "ptb", own=own or {})
+    return checkpoint_plan(wanted, images, **how)
 
 
 def _asked(tokenizer="ptb", idf="dataset"):

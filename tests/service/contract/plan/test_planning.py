@@ -1,39 +1,21 @@
 import pytest
 
+from helpers.estimated_plans import checkpoint_plan
 from service.contract.column_options import ColumnOptions
 from service.contract.plan import planning
 from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
-    CheckpointPlanner,
-    TrainingCaptioner,
     plan_brought_columns,
     plan_captions,
     plan_conversion,
 )
 from service.contract.plan.postgen import PostgenRequest
-from service.contract.plan.tasks import BLOCK_IMAGES, Blob, size_decoding_block
-
-DECODING = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
+from service.contract.plan.tasks import Blob, size_decoding_block
 
 
-def _plan(images=1000, **more):
-    given = {"families": ["bleu", "cider_d"], "tokenizer": "ptb"}
-    given |= {name: more.pop(name) for name in list(more) if name in given}
-    options = ColumnOptions(precision=more.pop("precision", "fp32"))
-    other = {"pregen": True, "decoding": DECODING, "options": options} | more
-    wanted = PostgenRequest(**given)
-    return CheckpointPlanner("sha256:c", "sha256:d", "test", images, wanted=wanted, **other).plan()
-
-
-def _scored(*families, images=9, **how):
-    how = {"tokenizer": "ptb"} | how
-    return plan_captions("sha256:o", "sha256:d", "test", images, PostgenRequest(families, **how))
-
-
-def test_a_checkpoint_gets_prefix_columns_pregen_captions_and_a_task_a_family():
-    assert list(_plan(images=planning.CAPTIONS_IMAGES).named) == [
-        *("prefix", "columns", "pregen", "captions", "references", "bleu", "cider_d")
-    ]
+def _plan(images=1000, families=("bleu", "cider_d"), precision="fp32", **more):
+    options = ColumnOptions(precision=precision)
+    return checkpoint_plan(PostgenRequest(families, "ptb"), images, options=options, **more)
 
 
 def _keys(plan):
@@ -67,85 +49,6 @@ def test_tokens_as_usual_are_those_of_the_columns_where_there_are_any():
     assert alone == _plan().named["columns"]
 
 
-def test_without_postgen_metrics_nothing_is_decoded():
-    assert list(_plan(families=[]).named) == ["prefix", "columns", "pregen"]
-
-
-def test_without_pregen_scores_nothing_is_teacher_forced():
-    assert list(_plan(pregen=False).named) == ["captions", "references", "bleu", "cider_d"]
-
-
-def test_captions_that_were_sent_need_no_model():
-    plan = _scored("meteor", tokenizer="none")
-    assert [task.kind for task in plan.everything()] == ["references", "meteor"]
-
-
-def test_document_frequencies_of_a_subset_are_for_the_metrics_that_have_them():
-    families = ["bleu", "cider_d", "cider"]
-    usual, asked = (_scored(*families, idf=idf) for idf in ("dataset", "subset"))
-    changed = [name for name in families if usual.named[name].key != asked.named[name].key]
-    assert changed == ["cider_d", "cider"]
-    assert asked.named["cider"].parameters == {"idf": "subset"}
-
-
-def test_a_learned_metrics_key_follows_the_model_that_it_names():
-    models = {"nneval@0": "sha256:0", "nneval@1": "sha256:1"}
-    plan = _scored("nneval", *models, models=models)
-    tasks = [plan.named[name] for name in ("nneval", *models)]
-    assert {task.kind for task in tasks} == {"nneval"}
-    assert len({task.key for task in tasks}) == 3
-    assert [str(task.inputs["model"]) for task in tasks[1:]] == ["sha256:0", "sha256:1"]
-    again = _scored("nneval@1", models={"nneval@1": "sha256:2"}).named["nneval@1"]
-    assert again.key != plan.named["nneval@1"].key
-
-
-def test_a_trainings_key_follows_all_that_it_is_given():
-    """Another captioner's captions, its name, what it was trained on, ratings, the recipe."""
-
-    def key(name="c", said="a", trained_on=None, ratings=None, **recipe):
-        captioners = [
-            TrainingCaptioner(name, Blob(said), trained_on),
-            TrainingCaptioner("d", Blob("b")),
-        ]
-        plan = planning.plan_learned("sha256:d", "test", captioners, ratings, recipe)
-        return plan.named["model"].key
-
-    told = Blob("t"), "train"
-    others = [
-        *(key(name="e"), key(said="c"), key(trained_on=told), key(ratings=Blob("r"))),
-        *(key(seed=1), key(trained_on=(Blob("t"), "val"))),
-    ]
-    assert len({key(), *others}) == 7
-    assert key(trained_on=told) == key(trained_on=told)
-
-
-def test_a_large_split_is_sharded_in_whole_blocks():
-    size = planning.COLUMNS_IMAGES
-    assert size % BLOCK_IMAGES == 0
-    columns = _plan(images=2 * size + 5).named["columns"]
-    spans = [part.parameters["images"] for part in columns.parts]
-    assert spans == [
-        [0, size],
-        [size, 2 * size],
-        [2 * size, 2 * size + 5],
-    ]
-    assert columns.key == _plan(images=9).named["columns"].key
-
-
-def test_everything_comes_after_what_it_needs_and_once():
-    found = _plan(images=5000).everything()
-    keys = [task.key for task in found]
-    assert len(set(keys)) == len(keys)
-    for place, task in enumerate(found):
-        assert all(need.key in keys[:place] for need in task.needs)
-
-
-def test_another_tokenizer_changes_what_depends_on_it_and_nothing_else():
-    ptb, plain = _plan().named, _plan(tokenizer="none").named
-    changed = {name for name in ptb if ptb[name].key != plain[name].key}
-    assert changed == {"references", "bleu", "cider_d"}
-
-
 @pytest.mark.parametrize(
     ("beam", "max_words", "block", "part"),
     [
@@ -166,15 +69,6 @@ def test_a_longer_search_takes_fewer_images_at_once(beam, max_words, block, part
     assert [start for start, _ in spans] == list(range(0, 400, part))
     assert [stop for _, stop in spans][:-1] == [start for start, _ in spans][1:]
     assert spans[-1][1] == 400
-
-
-def test_a_model_that_is_verified_first_is_searched_as_others_unless_it_searches_itself():
-    asked = {"images": 40, "decoding": {"beam": 20, "max_words": 1000}, "pregen": False}
-    plain = _plan(**asked).named["captions"]
-    verified = {"verified": planning.plan_conversion("sha256:c"), **asked}
-    found = _plan(**verified).named["captions"]
-    assert len(found.parts) == len(plain.parts) == 40
-    assert len(_plan(**verified, searches=True).named["captions"].parts) < 40
 
 
 def test_a_model_that_searches_in_its_own_way_has_blocks_of_its_own():
@@ -228,99 +122,20 @@ def test_a_huge_split_has_no_more_shards_than_the_record_likes():
     assert parts[-1].parameters["images"][1] == 100_000
 
 
-def _parsed(images, *families, **how):
-    return _scored(*families, images=images, **how).named
+def test_families_of_two_encoders_have_embedded_references_each():
+    own = {"bertscore": {"encoder": "b"}, "accord_large": {"encoder": "a", "layer": None}}
+    families = PostgenRequest([*own], "ptb", own=own)
+    plan = plan_captions("sha256:o", "sha256:d", "test", 900, families).named
+    embedded = {name: plan[name].inputs["embedded_references"] for name in own}
+    assert embedded["bertscore"] is plan["embedded_references"]
+    assert embedded["accord_large"] is plan["embedded_references:accord_large"]
+    assert [each.parameters["encoder"] for each in embedded.values()] == ["b", "a"]
 
 
-def test_spice_needs_the_tuples_of_captions_and_references():
-    plan = _parsed(9, "bleu", "spice")
-    assert list(plan) == ["references", "bleu", "reference_tuples", "tuples", "spice"]
-    assert set(plan["spice"].inputs) == {"captions", "references", "reference_tuples", "tuples"}
-
-
-def test_spider_is_computed_from_spice_and_cider_d():
-    plan = _parsed(9, "spider")
-    assert plan["spider"].inputs["cider_d"] is plan["cider_d"]
-    assert plan["spider"].inputs["spice"] is plan["spice"]
-    assert plan["cider_d"].key == _parsed(9, "cider_d")["cider_d"].key
-
-
-def test_parsing_is_sharded_by_images_and_the_references_are_parsed_once():
-    plan = _parsed(1000, "spice")
-    spans = [part.parameters["images"] for part in plan["reference_tuples"].parts]
-    assert spans[:2] == [[0, 75], [75, 150]]
-    assert spans[-1] == [975, 1000]
-    assert len(plan["tuples"].parts) == 2
-    decoded = _plan(families=["spice"]).named
-    assert decoded["reference_tuples"].key == plan["reference_tuples"].key
-    assert decoded["tuples"].key != plan["tuples"].key
-
-
-def test_another_tokenizer_means_other_tuples():
-    ptb, plain = _parsed(9, "spice"), _parsed(9, "spice", tokenizer="none")
-    assert all(ptb[name].key != plain[name].key for name in ptb)
-
-
-def test_what_a_metric_is_computed_with_is_part_of_its_key_alone():
-    one, other = (_parsed(9, "wmd", "bleu", own={"wmd": {"vectors": v}}) for v in ("a", "b"))
-    assert one["wmd"].key != other["wmd"].key
-    assert one["bleu"].key == other["bleu"].key
-
-
-def test_references_are_embedded_once_whatever_is_asked_of_their_embeddings():
-    plain, weighted = (
-        _parsed(900, "bertscore", own={"bertscore": {"encoder": "a", "layer": 2, "idf": idf}})
-        for idf in (False, True)
-    )
-    assert list(plain) == ["embedded_references", "bertscore"]
-    assert plain["embedded_references"].key == weighted["embedded_references"].key
-    assert plain["bertscore"].key != weighted["bertscore"].key
-    assert len(plain["embedded_references"].parts) == 5
-
-
-def test_families_of_one_encoder_share_embedded_references_and_those_of_two_do_not():
-    own = {name: {"encoder": "a", "layer": None} for name in ("bertscore", "accord_large")}
-    plan = _parsed(900, "bertscore", "accord_large", own=own)
-    assert list(plan) == ["references", "embedded_references", "bertscore", "accord_large"]
-    embedded = plan["embedded_references"]
-    assert plan["accord_large"].inputs["embedded_references"] is embedded
-    apart = _parsed(900, "bertscore", "accord_large", own={**own, "bertscore": {"encoder": "b"}})
-    other = apart["embedded_references:accord_large"]
-    assert other.key == embedded.key
-    assert apart["accord_large"].inputs["embedded_references"] is other
-    assert apart["accord_large"].key == plan["accord_large"].key
-    assert apart["bertscore"].inputs["embedded_references"] is apart["embedded_references"]
-    assert apart["embedded_references"].parameters["encoder"] == "b"
-
-
-def test_references_are_embedded_as_sentences_beside_those_embedded_by_tokens():
-    own = {name: {"encoder": "a", "layer": 2} for name in ("bertscore", "refscore")}
-    plan = _parsed(900, "refscore", "bertscore", own=own)
-    assert list(plan) == ["reference_sentences", "refscore", "embedded_references", "bertscore"]
-    assert {name: task.kind for name, task in plan.items()} == {name: name for name in plan}
-    assert plan["reference_sentences"].parameters == plan["embedded_references"].parameters
-    assert len(plan["reference_sentences"].parts) == 5
-    assert plan["refscore"].inputs["reference_sentences"] is plan["reference_sentences"]
-    assert set(plan["bertscore"].inputs) == {"captions", "embedded_references"}
-
-
-def test_variety_looks_at_the_training_captions_where_there_are_some():
-    assert list(_parsed(9, "variety")) == ["variety"]
-    known = _parsed(9, "variety", training="train")
-    assert known["training"].parameters == {"split": "train", "tokenizer": "ptb"}
-    assert known["variety"].inputs["training"] is known["training"]
-
-
-def test_a_forecast_stands_right_behind_the_pregen_scores_that_it_reads():
-    plans = (
-        _plan(history="sha256:h"),
-        plan_brought_columns("sha256:b", None, pregen=True, history="sha256:h"),
-    )
-    for plan in plans:
-        names = list(plan.named)
-        assert names[names.index("pregen") + 1] == "forecast"
-        read = {"pregen": plan.named["pregen"], "history": Blob("sha256:h")}
-        assert plan.named["forecast"].inputs == read
+def test_a_forecast_of_brought_columns_stands_right_behind_the_scores_that_it_reads():
+    plan = plan_brought_columns("sha256:b", None, pregen=True, history="sha256:h").named
+    assert list(plan) == ["columns", "pregen", "forecast"]
+    assert plan["forecast"].inputs == {"pregen": plan["pregen"], "history": Blob("sha256:h")}
 
 
 def test_brought_columns_are_scored_before_captions_and_need_no_model():

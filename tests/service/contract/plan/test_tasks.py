@@ -16,36 +16,11 @@ def test_equal_tasks_have_one_key_whatever_the_order_of_their_names():
     assert Task("columns", inputs, {"split": "test"}).key == _columns().key
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        _columns("sha256:b"),
-        _columns(images=[0, 128]),
-        Task("prefix", _columns().inputs, _columns().parameters),
-    ],
-)
-def test_what_defines_the_result_is_in_the_key(other):
-    assert other.key != _columns().key
-
-
 def test_the_version_of_the_code_is_in_the_key(monkeypatch):
     before = _columns().key
     newer = tasks.TaskKind("columns", "inference-now", version=99, seconds=1)
     monkeypatch.setitem(tasks.OTHER_KINDS, "columns", newer)
     assert _columns().key != before
-
-
-def test_shards_are_waited_for_but_do_not_change_the_key():
-    part = _columns(images=[0, 128])
-    sharded = Task("columns", _columns().inputs, _columns().parameters, (part,))
-    assert sharded.key == _columns().key
-    assert sharded.needs == (part,)
-
-
-def test_a_task_on_tasks_is_keyed_by_theirs():
-    first, second = (Task("pregen", {"columns": _columns(at)}, {}) for at in "ab")
-    assert first.key != second.key
-    assert [task.kind for task in first.everything()] == ["columns", "pregen"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import contextlib
 import hashlib
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from helpers import outside
 from helpers.fleet import free_port
+from helpers.full_disks import no_room
 from service.contract.errors import BlobDamaged, BlobMissing, InvalidSetting, StoreUnavailable
 from service.engine.blobs import FileBlobs, open_blobs
 
@@ -60,19 +60,8 @@ def test_an_upload_goes_on_where_another_process_has_left_it(blobs):
         assert upload.commit() == _digest(b"hello world")
 
 
-@contextlib.contextmanager
-def _no_room(size):
-    """No file of this process may be larger; like a full disk, that is found when it is written."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_an_upload_that_finds_no_room_leaves_no_file(blobs, tmp_path):
-    with _no_room(1000), pytest.raises(OSError, match="too large"):
+    with no_room(1000), pytest.raises(OSError, match="too large"):
         blobs.put(bytes(4000))
     assert not list(tmp_path.glob("*/uploads/*"))
     assert not _all(blobs)
@@ -92,21 +81,6 @@ def test_damage_is_found_on_reading_and_the_object_goes(tmp_path, damage):
         blobs.path(digest)
 
 
-@pytest.fixture
-def bucket(s3_server, monkeypatch):
-    url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    return url
-
-
-@pytest.fixture
-def credentials(monkeypatch):
-    """Those of a store that is not there."""
-    for name, value in outside.CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
-
-
 def test_what_one_machine_put_another_one_reads_and_fetches_again_if_its_copy_is_damaged(
     bucket, tmp_path
 ):
@@ -117,15 +91,9 @@ def test_what_one_machine_put_another_one_reads_and_fetches_again_if_its_copy_is
         assert copy.read_bytes() == b"some columns"
         assert copy.is_relative_to(tmp_path / "there")
         copy.write_bytes(b"nonsense")
-
-
-def test_damage_in_the_store_itself_is_found_and_the_object_goes(bucket, tmp_path):
-    here, there = (open_blobs(bucket, tmp_path / name) for name in ("here", "there"))
-    digest = here.put(b"some columns")
     name = digest.removeprefix("sha256:")
-    store = obstore.store.from_url(bucket)
-    obstore.put(store, f"objects/{name[:2]}/{name[2:]}", b"nonsense")
-    with pytest.raises(BlobDamaged):
+    obstore.put(obstore.store.from_url(bucket), f"objects/{name[:2]}/{name[2:]}", b"nonsense")
+    with pytest.raises(BlobDamaged):  # in the store itself: the object goes
         there.path(digest)
     assert not there.has(digest)
 

@@ -19,16 +19,8 @@ SECONDS = 60
 
 
 @pytest.fixture
-def place(s3_server, monkeypatch):
-    url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    return url
-
-
-@pytest.fixture
-def staging(place, s3_server, tmp_path):
-    return open_blobs(place, tmp_path, s3_server).staging
+def staging(bucket, s3_server, tmp_path):
+    return open_blobs(bucket, tmp_path, s3_server).staging
 
 
 def _put(staging, name, begun, number, data):
@@ -36,7 +28,7 @@ def _put(staging, name, begun, number, data):
     assert httpx.put(url, content=data).status_code == 200
 
 
-def test_parts_in_any_order_become_one_file_which_is_no_object(staging, place, tmp_path):
+def test_parts_in_any_order_become_one_file_which_is_no_object(staging, bucket, tmp_path):
     begun = staging.begin("up_a")
     for number, data in ((2, b"wor"), (3, b"ld"), (1, b"hello "), (2, b"wor")):
         _put(staging, "up_a", begun, number, data)
@@ -47,7 +39,7 @@ def test_parts_in_any_order_become_one_file_which_is_no_object(staging, place, t
     assert staging.size("up_a") == 11
     assert b"".join(staging.stream("up_a")) == b"hello world"
     staging.assemble("up_a", begun)  # again, as after a lost answer
-    assert list(open_blobs(place, tmp_path).old(time.time() + 60)) == []
+    assert list(open_blobs(bucket, tmp_path).old(time.time() + 60)) == []
 
 
 def test_what_is_given_up_is_gone(staging):
@@ -96,17 +88,17 @@ def _signature(url, length):
     return key.hex()
 
 
-def test_urls_lead_where_clients_reach_the_store(place, tmp_path):
-    staging = open_blobs(place, tmp_path, "https://store.example.org").staging
-    bucket, _, prefix = place.removeprefix("s3://").partition("/")
+def test_urls_lead_where_clients_reach_the_store(bucket, tmp_path):
+    staging = open_blobs(bucket, tmp_path, "https://store.example.org").staging
+    name, _, prefix = bucket.removeprefix("s3://").partition("/")
     found = urlsplit(staging.url("up_a", "id", 1, 1, SECONDS))
     assert (found.scheme, found.netloc) == ("https", "store.example.org")
-    assert found.path == f"/{bucket}/{prefix}/staged/up_a"
+    assert found.path == f"/{name}/{prefix}/staged/up_a"
 
 
-def test_a_store_that_is_away_is_told(place, s3_server, tmp_path, monkeypatch):
+def test_a_store_that_is_away_is_told(bucket, s3_server, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    staging = open_blobs(place, tmp_path, s3_server).staging
+    staging = open_blobs(bucket, tmp_path, s3_server).staging
     with pytest.raises(StoreUnavailable, match="the object store: EndpointConnectionError"):
         staging.begin("up_a")
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
@@ -121,8 +113,8 @@ def test_it_needs_a_store_of_s3(url, tmp_path):
         open_blobs(url, tmp_path, "https://store.example.org")
 
 
-def test_without_botocore_it_is_said_what_to_install(place, tmp_path, monkeypatch):
+def test_without_botocore_it_is_said_what_to_install(bucket, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "service.engine.blobs.multipart", raising=False)
     monkeypatch.setitem(sys.modules, "botocore", None)
     with pytest.raises(InvalidSetting, match=r"pip install 'prescore\[s3\]'"):
-        open_blobs(place, tmp_path, "https://store.example.org")
+        open_blobs(bucket, tmp_path, "https://store.example.org")

@@ -27,7 +27,6 @@ def test_a_traceparent_is_read_and_written_as_it_was():
         f"00-{TRACE}-{'0' * 16}-01",
         GOOD.upper(),
         f" {GOOD}",
-        f"{GOOD} ",
         f"{GOOD}\n",
         f"{GOOD}-more",
         GOOD[:-1],

@@ -71,7 +71,7 @@ def test_another_byte_anywhere_is_noticed_or_changes_nothing(small, tmp_path):
     rng = random.Random(7)
     noticed = 0
     whole = _shown(small)
-    for _ in range(400):
+    for _ in range(200):
         place = rng.randrange(_end(data))
         before, data[place] = data[place], data[place] ^ (1 << rng.randrange(8))
         file = remade(tmp_path / "other.tar", bytes(data))
@@ -82,7 +82,7 @@ def test_another_byte_anywhere_is_noticed_or_changes_nothing(small, tmp_path):
             noticed += 1
         else:
             assert _shown(file) == whole
-    assert noticed > 200
+    assert noticed > 100
 
 
 def _shown(path):

@@ -1,8 +1,5 @@
 """T67: backups, made beside a service and restored: nothing that was there is missing or other."""
 
-import resource
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
@@ -12,15 +9,18 @@ from typer.testing import CliRunner
 
 from helpers import command_app, outside, stored_records
 from helpers.backup_files import backup_of, objects_of, rows_of, sqlite_at
-from helpers.fleet import ROOT, until_ended
+from helpers.fleet import until_ended
+from helpers.full_disks import no_room
 from service.contract.errors import InvalidBackup, InvalidSetting
 from service.contract.settings import Settings
 from service.engine import database, fleet_status
 from service.engine.blobs import open_blobs
 from service.engine.records import Records
-from service.engine.tables import attempts, checkpoints, runs, task_rows
+from service.engine.tables import attempts, runs, task_rows
+from service.engine.tables import checkpoints as rows
 from service.operate import home as homes
 from service.operate.backups import creation, restoration
+from service.stored import checkpoints
 
 
 @contextmanager
@@ -38,7 +38,12 @@ def _restore(file, home, **urls):
 
 @pytest.mark.long
 def test_what_was_answered_is_answered_again_and_what_waited_is_done(kept, serve_here, tmp_path):
-    _restore(kept.file, tmp_path / "again")
+    restored = _restore(kept.file, tmp_path / "again")
+    elapsed = time.time() - restored.head.made_at
+    then, now = (_deadlines(at) for at in (kept.home, tmp_path / "again"))
+    moved = {key: now[key] - then[key] for key in then}
+    assert all(moved[identity] == 0 for identity in kept.ended)
+    assert moved.pop(kept.waiting) == pytest.approx(elapsed, abs=2)  # as long as it had left
     with serve_here(tmp_path / "again") as service, service.client() as client:
         for identity in kept.ended:
             assert client.get(f"/v1/evaluations/{identity}").json() == kept.answers[identity]
@@ -50,18 +55,13 @@ def test_what_was_answered_is_answered_again_and_what_waited_is_done(kept, serve
 
 
 @pytest.mark.processes
-def test_a_backup_goes_from_sqlite_and_files_to_postgresql_and_s3_and_back(
-    kept, s3_server, tmp_path, monkeypatch
-):
-    url, environment = outside.new_bucket(s3_server)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+def test_a_backup_goes_from_sqlite_and_files_to_postgresql_and_s3_and_back(kept, bucket, tmp_path):
     with outside.or_skip(outside.postgres_database()) as record:
-        _restore(kept.file, tmp_path / "fleet", database_url=record, blob_url=url)
+        _restore(kept.file, tmp_path / "fleet", database_url=record, blob_url=bucket)
         assert _still(record) == _still(sqlite_at(kept.home))
-        assert objects_of(tmp_path / "fleet", url) == objects_of(kept.home)
+        assert objects_of(tmp_path / "fleet", bucket) == objects_of(kept.home)
         _counts_on(record)
-        backup_of(tmp_path / "fleet", tmp_path / "fleet.tar", url=record, blob_url=url)
+        backup_of(tmp_path / "fleet", tmp_path / "fleet.tar", url=record, blob_url=bucket)
         _restore(tmp_path / "fleet.tar", tmp_path / "back")
         back = _still(sqlite_at(tmp_path / "back"))
     back["attempts"] = [row for row in back["attempts"] if row["task_key"] != "new"]
@@ -87,16 +87,6 @@ def _still(url):
         name: [{key: row[key] for key in row.keys() - moved} for row in found]
         for name, found in rows_of(url).items()
     }
-
-
-def test_what_is_unfinished_has_as_long_as_it_had_left(kept, tmp_path):
-    restored = _restore(kept.file, tmp_path / "again")
-    elapsed = time.time() - restored.head.made_at
-    then, now = (_deadlines(at) for at in (kept.home, tmp_path / "again"))
-    moved = {key: now[key] - then[key] for key in then}
-    assert all(move == 0 or abs(move - elapsed) < 2 for move in moved.values())
-    assert moved[kept.waiting] > 0
-    assert all(moved[identity] == 0 for identity in kept.ended)
 
 
 def _deadlines(home):
@@ -129,37 +119,22 @@ def test_a_backup_shows_one_moment_while_others_write(engine, tmp_path):
     """What is written after it has begun is not in it, in whatever table."""
     blobs = open_blobs(None, tmp_path / "store")
     before, after = blobs.put(b"before"), blobs.put(b"after")
-    _add(engine, before)
+    records = Records(engine)
+    checkpoints.add(records, before, 1, {})
 
     def write(step, done, total):
-        if step == "the record" and done == 0:
-            return
-        with engine.begin() as connection:
-            if not connection.execute(sa.select(checkpoints).where(_is(after))).first():
-                connection.execute(checkpoints.insert().values(**_row(after)))
+        if step != "the record" or done:
+            checkpoints.add(records, after, 1, {})
 
-    made = creation.make_backup(Records(engine), blobs, tmp_path / "b.tar", write)
+    made = creation.make_backup(records, blobs, tmp_path / "b.tar", write)
     assert made.rows["checkpoints"] == 1
     assert made.objects == 1
     with engine.connect() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(checkpoints)).scalar() == 2
+        assert len(connection.execute(sa.select(rows)).all()) == 2
         at = fleet_status.read_moments(connection)[fleet_status.LAST_BACKUP]
         assert at == pytest.approx(time.time(), abs=60)
     _restore(tmp_path / "b.tar", tmp_path / "again")
     assert objects_of(tmp_path / "again") == {before: b"before"}
-
-
-def _is(digest):
-    return checkpoints.c.digest == digest
-
-
-def _row(digest):
-    return {"digest": digest, "bytes": 1, "description": "{}", "created_at": 1.0}
-
-
-def _add(engine, digest):
-    with engine.begin() as connection:
-        connection.execute(checkpoints.insert().values(**_row(digest)))
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
@@ -167,7 +142,7 @@ def test_what_is_deleted_meanwhile_is_not_missed_and_what_is_lost_is_told(engine
     blobs = open_blobs(None, tmp_path / "store")
     digests = {name: blobs.put(name.encode()) for name in ("kept", "deleted", "lost", "spoiled")}
     for digest in digests.values():
-        _add(engine, digest)
+        checkpoints.add(Records(engine), digest, 1, {})
 
     def vanish(step, done, total):
         if (step, done) == ("objects", 0):
@@ -175,7 +150,7 @@ def test_what_is_deleted_meanwhile_is_not_missed_and_what_is_lost_is_told(engine
                 assert blobs.delete_old(digests[name], float("inf"))
             blobs._target(digests["spoiled"]).write_bytes(b"SPOILED")
             with engine.begin() as connection:
-                connection.execute(checkpoints.delete().where(_is(digests["deleted"])))
+                connection.execute(rows.delete().where(rows.c.digest == digests["deleted"]))
 
     made = creation.make_backup(Records(engine), blobs, tmp_path / "b.tar", vanish)
     assert (made.lacking, made.damaged) == ([digests["lost"]], [digests["spoiled"]])
@@ -264,7 +239,7 @@ def _prescore(*words):
     return CliRunner().invoke(command_app.prescore(), [*map(str, words)])
 
 
-def test_the_commands_say_what_they_did(kept, tmp_path):
+def test_the_commands_say_what_they_did_and_what_a_backup_lacks(kept, tmp_path):
     made = _prescore("backup", tmp_path / "b.tar", "--home", kept.home)
     assert (made.exit_code, made.stderr) == (0, "")
     assert made.stdout.startswith(f"{tmp_path / 'b.tar'}: 4 runs, ")
@@ -274,31 +249,20 @@ def test_the_commands_say_what_they_did(kept, tmp_path):
     again = _prescore("restore", tmp_path / "b.tar", "--home", tmp_path / "again")
     assert again.exit_code == 0, again.stderr
     assert ": restored: the record of 20" in again.stdout
-
-
-def test_a_backup_that_lacks_something_is_kept_and_told(kept, tmp_path):
-    _prescore("restore", kept.file, "--home", tmp_path / "again")
     lost = max(objects_of(tmp_path / "again"))
     open_blobs(None, tmp_path / "again").delete_old(lost, float("inf"))
-    made = _prescore("backup", tmp_path / "b.tar", "--home", tmp_path / "again")
+    made = _prescore("backup", tmp_path / "lacking.tar", "--home", tmp_path / "again")
     assert made.exit_code == 1
     told = "lacks 1 objects that the record names, since they are missing or damaged: "
     assert f"{told}{lost}" in made.stderr
-    assert "1 objects were missing" in _prescore("restore", tmp_path / "b.tar", "--check").stderr
+    checked = _prescore("restore", tmp_path / "lacking.tar", "--check")
+    assert "1 objects were missing" in checked.stderr
 
 
-def _limited():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-
-@pytest.mark.processes
 def test_a_full_disk_is_told_and_nothing_is_left(kept, tmp_path):
-    """The system refuses to let the file grow, as a full disk does."""
-    command = [sys.executable, "-m", "service", "backup", tmp_path / "b.tar", "--home", kept.home]
-    made = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=_limited
-    )
-    assert made.returncode == 2
+    with no_room(20_000):
+        made = _prescore("backup", tmp_path / "b.tar", "--home", kept.home)
+    assert made.exit_code == 2
     assert made.stderr.startswith(f"disk_full: {tmp_path / 'b.tar'}: no space is left")
     assert list(tmp_path.iterdir()) == []
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from helpers.stored_records import PINNED
 from service.contract.api.evaluations import EvaluationRequest
 from service.contract.plan.estimates import ESTIMATE
 from service.contract.plan.planning import CheckpointPlanner
@@ -9,10 +10,8 @@ from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.prices import USUAL
 from service.contract.plan.tasks import Blob
 from service.runs.submission.evaluation_plan import ComparedPair, KnownFacts, plan_evaluation
-from service.stored.datasets import PinnedSplit
 
 CHECKPOINT = f"sha256:{'1' * 64}"
-PINNED = PinnedSplit("d", 1, "sha256:d", "sha256:c", "test", ("test",), 1000, None, 5000)
 WANTED = PostgenRequest(["cider_d"], "none")
 MODEL = CheckpointPlanner(
     *(CHECKPOINT, PINNED.digest, PINNED.split, PINNED.images),

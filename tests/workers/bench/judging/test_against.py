@@ -31,18 +31,6 @@ def _rated(ratings, scores, groups, chosen=None):
     return verdict.compare_correlations(measured, SIGNS, grouped, chosen)
 
 
-def test_every_metric_is_held_against_the_best_one():
-    found = _rated(*_three())
-    assert set(found) == set(correlations.NAMES)
-    for what in found.values():
-        assert what["against"] == "good"
-        assert set(what["metrics"]) == {"bad", "far"}
-        for row in what["metrics"].values():
-            low, high = row["interval"]
-            assert low < row["difference"] < high < 0
-            assert row["p"] < 0.05
-
-
 def test_a_distance_agrees_where_it_falls():
     ratings, scores, groups = _three()
     found = _rated(ratings, scores, groups, "far")["pearson"]
@@ -55,17 +43,16 @@ def test_a_difference_of_correlations_is_as_sure_as_a_bootstrap_of_images_says()
     ratings, scores, groups = _three(4)
     rng = np.random.default_rng(1)
     places = np.arange(300).reshape(60, 5)
-    drawn = {"pearson": [], "kendall_b": []}
+    drawn = []
     for _ in range(400):
         at = places[rng.integers(0, 60, 60)].ravel()
-        for name, rule in (("pearson", stats.pearsonr), ("kendall_b", stats.kendalltau)):
-            bad, good = (rule(scores[each][at], ratings[at]).statistic for each in ("bad", "good"))
-            drawn[name].append(bad - good)
-    found = _rated(ratings, scores, groups)
-    for name, values in drawn.items():
-        low, high = found[name]["metrics"]["bad"]["interval"]
-        error = (high - low) / 2 / stats.t.ppf(0.975, 59)
-        assert error == pytest.approx(np.std(values), rel=0.2), name
+        bad, good = (np.corrcoef(scores[each][at], ratings[at])[0, 1] for each in ("bad", "good"))
+        drawn.append(bad - good)
+    found = _rated(ratings, scores, groups)["pearson"]
+    assert found["against"] == "good"  # the best of them
+    low, high = found["metrics"]["bad"]["interval"]
+    error = (high - low) / 2 / stats.t.ppf(0.975, 59)
+    assert error == pytest.approx(np.std(drawn), rel=0.2)
 
 
 def _agreed(right, half=None):

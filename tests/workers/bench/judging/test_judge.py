@@ -1,33 +1,25 @@
 """`prescore judge` as a user calls it."""
 
 import csv
-import hashlib
 import json
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-import typer
 from scipy import stats
-from typer.testing import CliRunner
 
-from helpers import learned_models
+from helpers import command_app, learned_models
 from service.contract.assets import AssetFolders
 from service.contract.formats import bundles
 from workers.cli.judge import judge
 from workers.metrics.accord import model
-from workers.metrics.learned import nneval
 from workers.offline import assets
 
 WORDS = ["a", "man", "woman", "dog", "cat", "runs", "sits", "on", "in", "the", "park", "red"]
-KENDALL = ("kendall_b", "kendall_c", "kendall_p", "kendall_c_p")
-ROW = {"n", "pearson", "pearson_p", "spearman", "spearman_p", *KENDALL}
 
 
 def _judge(*arguments):
-    app = typer.Typer()
-    app.command()(judge)
-    return CliRunner().invoke(app, ["--tokenizer", "none", *map(str, arguments)])
+    return command_app.invoke(judge, "--tokenizer", "none", *arguments)
 
 
 def _found(*arguments):
@@ -63,38 +55,15 @@ def file(tmp_path):
     return _write(tmp_path / "judgements.jsonl", _lines())
 
 
-def test_the_answer_has_the_contracts_shape(file):
-    found = _found(file, "--metrics", "cider_d,bleu_4")
-    assert set(found["rated"]) == set(found["pairs"]) == {"cider_d", "bleu_4"}
-    assert set(found["rated"]["cider_d"]) >= ROW
-    assert found["rated"]["cider_d"]["n"] == 40
-    assert found["rated"]["cider_d"]["kendall_c"] > 0.3
-    pairs = found["pairs"]["cider_d"]
-    assert set(pairs) == {"C0", "C1", "all", "average", "worst"}
-    halves = {"half", "half_interval", "interval", "clusters"}
-    assert set(pairs["C0"]) == {"n", "accuracy", "ties"} | halves
-    assert pairs["C0"]["half"] == pairs["C0"]["accuracy"] + pairs["C0"]["ties"] / 2
-    assert pairs["average"]["accuracy"] == np.mean(
-        [pairs[name]["accuracy"] for name in ("C0", "C1")]
-    )
-    assert pairs["worst"]["accuracy"] == min(pairs[name]["accuracy"] for name in ("C0", "C1"))
-
-
-@pytest.mark.parametrize("raters", ["flat", "mean", "mode"])
-def test_raters_are_taken_as_asked(file, raters):
+def test_raters_are_taken_as_asked(file):
+    """The most frequent rating; of equals the lowest. The other rules: test_scoring.py."""
     rated = [line for line in _lines() if "ratings" in line]
-    rules = {"flat": list, "mean": lambda each: [np.mean(each)], "mode": lambda each: [_mode(each)]}
-    ratings = [rules[raters](line["ratings"]) for line in rated]
+    ratings = [line["ratings"] for line in rated]
+    modes = [max(sorted(set(each)), key=each.count) for each in ratings]
     scores = [_unigrams(line) for line in rated]
-    spread = np.repeat(scores, [len(each) for each in ratings])
-    expected = stats.kendalltau(spread, np.concatenate(ratings), variant="c").statistic
-    row = _found(file, "--metrics", "bleu_1", "--raters", raters)["rated"]["bleu_1"]
+    expected = stats.kendalltau(scores, modes, variant="c").statistic
+    row = _found(file, "--metrics", "bleu_1", "--raters", "mode")["rated"]["bleu_1"]
     assert row["kendall_c"] == pytest.approx(expected, rel=1e-9)
-    assert row["n"] == 40
-
-
-def _mode(ratings):
-    return max(sorted(set(ratings)), key=ratings.count)  # the first of equals: the lowest
 
 
 def _unigrams(line):
@@ -215,25 +184,10 @@ def test_lines_may_name_their_image_and_their_system(tmp_path):
     )
 
 
-ONE = {"candidate": "a cat", "references": ["the cat"], "rating": 3}
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        ([ONE], "1 rating: a correlation needs at least 3"),
-        ([ONE | {"candidate": text} for text in ("a", "a cat", "")], "every rating is 3"),
-        ([ONE | {"rating": rating} for rating in (1, 2, 3)], "every score is 0"),
-        ([ONE | {"candidate": "", "rating": rating} for rating in (1, 2, 3)], "every score is 0"),
-    ],
-)
-def test_files_without_an_answer_get_a_word_instead(tmp_path, lines, reason):
-    file = _write(tmp_path / "few.jsonl", lines)
-    row = _found(file, "--metrics", "cider_d")["rated"]["cider_d"]
-    assert {row[name] for name in ROW - {"n"}} == {None}
-    assert row["n"] == len(lines)
-    assert reason in row["reason"]
-    assert reason in _judge(file, "--metrics", "cider_d").stdout
+def test_a_file_without_an_answer_gets_a_word_instead(tmp_path):
+    line = {"candidate": "a cat", "references": ["the cat"], "rating": 3}
+    told = _judge(_write(tmp_path / "few.jsonl", [line]), "--metrics", "cider_d").stdout
+    assert "1 rating: a correlation needs at least 3" in told
 
 
 @pytest.mark.usefixtures("places")
@@ -253,24 +207,6 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PRESCORE_ASSETS", raising=False)
     return AssetFolders(tmp_path / "home")
-
-
-def test_the_learned_metric_is_the_teams_own_or_the_shipped_one(file, places, tmp_path):
-    """The shipped one was trained with PTB, which is not asked for here."""
-    shipped = _judge(file, "--metrics", "nneval,bleu_1", "--json")
-    assert list(json.loads(shipped.stdout)["rated"]) == ["bleu_1"]
-    assert "unavailable: nneval: nneval@0d07c27d6364 was trained with the tokenizer 'ptb'" in (
-        shipped.stderr
-    )
-    path = tmp_path / "own.safetensors"
-    nneval.write_nneval(
-        path, learned_models.by_chance([["a cat", "the cat"], ["a dog in the park"]])
-    )
-    assets.add_asset("learned", path, places)
-    found = _found(file, "--metrics", "nneval")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert f"|model:{digest[:12]}|" in found["signatures"]["nneval"]
-    assert found["rated"]["nneval"]["n"] == found["pairs"]["nneval"]["all"]["n"] == 40
 
 
 def test_a_model_of_accord_is_judged_by_its_name_and_without(file, places, tmp_path):
@@ -317,7 +253,6 @@ def test_tasks_are_made_from_a_dataset_and_judged(tmp_path):
     ("options", "code", "said"),
     [
         (("--metrics", "ciderd"), 2, "did you mean cider_d"),
-        (("--metrics", "perplexity"), 2, "does not compare a caption with references"),
         (("--metrics", " , "), 2, "expected names of metrics"),
         (("--raters", "median"), 2, "median"),
         (("--json-out", "/nowhere/f"), 2, "expected a folder for f, found none at /nowhere"),

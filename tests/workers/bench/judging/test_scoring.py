@@ -10,7 +10,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 from helpers import encoders, interruptions, learned_models
 from oracles import caption_definitions as definitions
-from service.contract.errors import MetricUnavailable, RunCanceled, UnknownMetric
+from service.contract.errors import RunCanceled, UnknownMetric
 from workers.bench.judgements import JudgedPair, Judgements, RatedCaption
 from workers.bench.judging import scoring
 from workers.bench.judging.verdict import judge_metrics
@@ -70,6 +70,23 @@ def test_what_repeats_is_analysed_once(java):
     assert [text for text, _ in said] == [text for text, _ in LINES]
 
 
+def test_lines_hang_together_by_image_and_else_by_references():
+    lines = [
+        (("p", "q"), "1.jpg"),
+        (("p",), "1.jpg"),  # other references of the same image
+        (("q", "p"), None),  # the references of an image that another line names
+        (("r",), None),
+        (("r",), None),
+        (("r",), "2.jpg"),
+        (("s",), None),
+    ]
+    rated = [RatedCaption("x", references, (1.0,), image) for references, image in lines]
+    judgements = Judgements(rated, [JudgedPair(("p", "q"), "x", "y", "a", None, "1.jpg")])
+    found = scoring.cluster_lines(judgements, scoring.collect_captions(judgements))
+    assert found.rated.tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert found.pairs.tolist() == [0]
+
+
 def test_document_frequencies_are_those_of_the_files_distinct_sets(java):
     given, scored = _scored(java)
     expected = definitions.cider_d(*zip(*LINES, strict=True), [CATS, DOGS, BIRDS])
@@ -86,12 +103,14 @@ def test_document_frequencies_of_another_dataset_count_nothing_of_the_file(java,
     assert signature.startswith(f"cider_d|refs:2-4|tok:none|df:given(n={len(others)})|")
 
 
+SAID = {at: [text] for at, (text, _) in enumerate(LINES)}
+PEOPLE = {at: list(references) for at, (_, references) in enumerate(LINES)}
+
+
 def test_each_line_is_scored_against_its_own_references(java):
     given, scored = _scored(java)
-    said = {at: [text] for at, (text, _) in enumerate(LINES)}
-    people = {at: list(references) for at, (_, references) in enumerate(LINES)}
-    bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
-    rouge = Rouge().compute_score(people, said)[1]
+    bleu = Bleu(4).compute_score(PEOPLE, SAID, verbose=0)[1]
+    rouge = Rouge().compute_score(PEOPLE, SAID)[1]
     for name, expected in (("bleu_1", bleu[0]), ("bleu_4", bleu[3]), ("rouge_l", rouge)):
         np.testing.assert_allclose(scored.values[name][given.rated], expected, rtol=1e-12)
 
@@ -163,9 +182,7 @@ def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, fre
     model = learned_models.by_chance(CORPUS)
     bring = _for("nneval", model=model)
     given, scored = _scored(java, ["cider_d", "nneval"], bring=bring, frequencies=frequencies)
-    said = {at: [text] for at, (text, _) in enumerate(LINES)}
-    people = {at: list(references) for at, (_, references) in enumerate(LINES)}
-    bleu = Bleu(4).compute_score(people, said, verbose=0)[1]
+    bleu = Bleu(4).compute_score(PEOPLE, SAID, verbose=0)[1]
     cider_d = definitions.cider_d(*zip(*LINES, strict=True), CORPUS)
     for at, place in enumerate(given.rated):
         own = {
@@ -179,17 +196,6 @@ def test_a_learned_metric_has_the_document_frequencies_of_its_training(java, fre
     found = judge_metrics(JUDGEMENTS, given, scored, "flat")
     assert found["rated"]["nneval"]["n"] == 6
     assert set(found["pairs"]["nneval"]) > {"HM", "all"}
-
-
-def test_what_cannot_be_brought_is_missing(java):
-    def bring(family, _):
-        if family == "wmd":
-            raise MetricUnavailable("no vectors here")
-        return {}
-
-    _, scored = _scored(java, ["wmd", "rouge_l"], bring=bring)
-    assert list(scored.values) == ["rouge_l"]
-    assert scored.missing["wmd"].detail == "no vectors here"
 
 
 def test_names_are_expanded_and_what_needs_a_model_is_refused():

@@ -1,4 +1,9 @@
-"""Models of accord from captions alone. Oracle: what the recipe makes of the same contrasts."""
+"""Models of accord from captions alone. Oracles: the loss by its definition, in loops, and what the
+recipe makes of the same contrasts.
+"""
+
+import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -101,3 +106,73 @@ def test_progress_may_end_it():
             _named(synthetic_captions.images(60)),
             _asked(report=lambda _, *at: interruptions.ends(*at)),
         )
+
+
+def _drawn(images, seed):
+    corpus = accord_contrasts.ContrastCorpus.of(images)
+    return list(accord_contrasts.make_contrasts(corpus, seed=seed))
+
+
+@pytest.fixture(scope="module")
+def made():
+    images = synthetic_captions.images()
+    return images, _drawn(images, 0)
+
+
+def test_each_kind_exchanges_keeps_swaps_cuts_or_takes_another_images_words(made):
+    """Of a caption that is scored with the others of its image. A word is exchanged for one that
+    none of them has.
+    """
+    images, found = made
+    assert set(accord_contrasts.KINDS) == {each.kind for each in found}
+    sets, everything = set(map(frozenset, images)), {said for image in images for said in image}
+    for each in found:
+        assert each.wrong != each.right
+        assert each.right not in each.references
+        assert {each.right, *each.references} in sets
+        right, wrong = each.right.split(), each.wrong.split()
+        if each.kind in accord_contrasts.EXCHANGED:
+            ((_, new),) = [pair for pair in zip(right, wrong, strict=True) if pair[0] != pair[1]]
+            assert new not in " ".join([each.right, *each.references]).split()
+        if each.kind in {"near", "further"}:
+            assert each.wrong in everything
+        if each.kind in {"swapped", "shuffled"}:
+            assert Counter(right) == Counter(wrong)
+        if each.kind == "swapped":
+            assert sum(one != other for one, other in zip(right, wrong, strict=True)) == 2
+        if each.kind == "truncated":
+            assert right[: len(wrong)] == wrong
+            assert 2 <= len(wrong) < len(right)
+        if each.kind == "repeated":
+            assert len(set(wrong)) <= len(set(right))
+            assert max(Counter(wrong).values()) > 1
+
+
+def test_draws_are_the_same_for_a_seed_and_others_for_another(made):
+    images, found = made
+    assert _drawn(images, 0) == found != _drawn(images, 1)
+    counts = Counter(each.kind for each in accord_contrasts.draw_contrasts(found, 7, 0))
+    assert set(counts.values()) == {7}
+
+
+def test_weights_make_the_loss_least_and_none_is_negative():
+    rng = np.random.default_rng(1)
+    differences = rng.normal([0.5, -0.3, 0.1, 0.0], [1, 2, 0.1, 0.5], (300, 4))
+    kinds = np.array(["often"] * 250 + ["seldom"] * 50)
+
+    def loss(weights):
+        spread = differences.std(axis=0)
+        total = 0.1 / 2 * sum((weights * spread) ** 2)
+        for row, kind in zip(differences, kinds, strict=True):
+            count = 250 if kind == "often" else 50
+            total += math.log1p(math.exp(-float(row @ weights))) / count / 2
+        return total
+
+    found = accord_training.fit_weights(differences, kinds, beta=0.1)
+    assert found.min() == 0 == found[1]
+    least = loss(found)
+    for place in range(4):
+        for step in (-1e-3, 1e-3):
+            moved = found.copy()
+            moved[place] += step
+            assert moved[place] < 0 or loss(moved) > least

@@ -52,9 +52,10 @@ def test_names_of_one_photo_are_known_as_such_and_no_others(one, other, same):
     assert (photos[0] == photos[1]) == same
 
 
-def test_of_every_image_three_captions_of_either_kind_are_taken():
+def test_three_captions_of_either_kind_are_scored_against_as_many_people_of_their_image():
     examples = training_sets.build_examples(PEOPLE, _captioners(), seed=0)
     assert len(examples.images) == len(examples.captions) == 6 * len(PEOPLE)
+    drawn = set()
     for image, said in PEOPLE.items():
         rows = _of(examples, image)
         people = {caption for caption, _, human in rows if human}
@@ -62,13 +63,7 @@ def test_of_every_image_three_captions_of_either_kind_are_taken():
         assert len(people) == len(machines) == 3
         assert people < set(said)
         assert len({caption.split()[1] for caption in machines}) == 3
-
-
-def test_a_person_is_scored_against_the_others_and_a_machine_against_as_many():
-    examples = training_sets.build_examples(PEOPLE, _captioners(), seed=0)
-    drawn = set()
-    for image, said in PEOPLE.items():
-        for caption, against, human in _of(examples, image):
+        for caption, against, human in rows:
             assert len(against) == len(set(against)) == 4
             if human:
                 assert set(against) == set(said) - {caption}

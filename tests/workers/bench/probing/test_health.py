@@ -1,11 +1,7 @@
 import pytest
 
-from prescore.models.metrics import MetricHealth
-from workers.bench.probing import probes, scoring
 from workers.bench.probing.health import ProbedMetricHealth, derive_health
-from workers.bench.probing.inputs import ProbeMaterial
 from workers.bench.probing.scoring import ProbeTableRow
-from workers.metrics.java.jvm import Jvm
 
 ROWS = [
     ProbeTableRow("human", "RvR", scores={"bleu_4": 0.2, "cider_d": 0.8}),
@@ -59,45 +55,3 @@ def test_references_without_rare_words_do_not_say_what_is_lost_with_them():
     for share, lost in ((0.0, None), (0.01, 0.0)):
         found = derive_health([human, ProbeTableRow("rare", "T = 30", share=share, **said)])
         assert found["bleu_4"].rare_of_human == lost
-
-
-PEOPLE = [
-    ["a dog runs on the grass", "the dog runs", "a dog on the green grass"],
-    ["a man on a red bike", "the man rides a bike", "a man sits on a bike"],
-    ["a dog and a man", "the man and the dog sit", "a man with a dog on the grass"],
-]
-
-
-def _probed(training):
-    material = ProbeMaterial("none", PEOPLE, training=training)
-    score = scoring.make_scorer(("bleu_1", "rouge_l"), Jvm())
-    return [
-        row
-        for name in ("human", "single", "rare")
-        for row in probes.run_probe(name, material, score)
-    ]
-
-
-def _known_well(people):
-    return [caption for image in people for caption in image] * 30
-
-
-def test_a_constant_s_share_is_by_the_references_of_people_as_its_description_says():
-    rows = _probed(_known_well(PEOPLE))
-    named = {row.name: row.scores for row in rows}
-    said = MetricHealth.model_fields["constant_of_human"].description
-    for metric, found in derive_health(rows).items():
-        part = named["single sentence, as RvR"][metric]
-        assert found.constant_of_human == pytest.approx(part / named["RvR"][metric])
-        assert found.constant_of_human < found.constant / found.human
-    assert "row `single sentence, as RvR` by row `RvR`" in said
-
-
-def test_where_no_first_reference_has_a_rare_word_the_probe_says_so():
-    rows = _probed(_known_well(PEOPLE))
-    (row,) = (row for row in rows if row.name == "T = 30")
-    assert row.share == 0
-    assert row.note == (
-        "no first reference holds a word that training captions hold fewer than 30 times"
-    )
-    assert {each.rare_of_human for each in derive_health(rows).values()} == {None}

@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from helpers import interruptions, learned_models
+from helpers import interruptions
 from oracles import coco_scorers
 from service.contract.errors import (
     InvalidRequest,
     MetricFailed,
-    MetricUnavailable,
     RunCanceled,
     UnknownMetric,
 )
@@ -101,10 +100,8 @@ def test_a_frequent_word_becomes_unknown_in_first_references_held_against_the_re
         assert row.scores == _approx(_scores(_replaced(FIRST, row.name, "UNK"), REST))
         for name in METRICS:
             assert row.drop[name] == unchanged.scores[name] - row.scores[name]
-
-
-def test_the_most_frequent_words_are_those_of_all_references():
-    assert [row.name for row in _run("frequent", frequent=3)[1:]] == ["a", "on", "man"]
+    of_all_references = _run("frequent", frequent=3)[1:]
+    assert [row.name for row in of_all_references] == ["a", "on", "man"]
 
 
 def test_the_unknown_word_is_one_that_no_caption_holds():
@@ -120,6 +117,11 @@ def test_rare_words_are_counted_in_training_captions():
     assert [row.share for row in rows] == [0.0, 2 / 17, 9 / 17, 17 / 17]
     unknown = ["a man UNK a UNK bike", "a UNK UNK on UNK", "UNK UNK UNK on a UNK"]
     assert rows[2].scores == _approx(_scores(unknown, REST))
+    known = _run("rare", training=FIRST * 30)[1]
+    assert (known.name, known.share) == ("T = 30", 0)
+    assert known.note == (
+        "no first reference holds a word that training captions hold fewer than 30 times"
+    )
 
 
 def test_a_word_stands_in_another_s_place():
@@ -223,15 +225,6 @@ def test_unknown_probes_and_metrics_are_refused():
     for metric in ("bleu_5", "perplexity", "caption_length"):
         with pytest.raises(UnknownMetric):
             _run("human", metrics=[metric])
-
-
-def test_a_learned_metric_of_other_tokens_says_so():
-    model = learned_models.by_chance(PEOPLE)
-    score = scoring.make_scorer(["nneval"], Jvm(), {"nneval": {"model": model}})
-    with pytest.raises(MetricUnavailable, match="'none', found references of 'regex'; ask for"):
-        probes.run_probe("human", ProbeMaterial("regex", PEOPLE), score)
-    with pytest.raises(MetricUnavailable, match="needs a model"):
-        _run("human", metrics=["nneval"])
 
 
 ODD = {

@@ -1,19 +1,21 @@
-"""Oracle: scipy's own correlations of one pair at a time, all orders of few models, and the
-definitions in deploy/guide/probes-and-studies.md.
+"""Oracles: scipy's own correlations of one pair at a time, all orders of few models, published
+critical values, and the definitions in deploy/guide/probes-and-studies.md.
 """
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from prescore.models.studies import Correlation
 from service.contract.errors import RequestRefused
 from workers.bench.study import correlations
 from workers.bench.study.rows import StratumRows, join_rows
 
 STRATA = [(count, number) for count in (1, 2) for number in range(count)]
-SHORT = {"first": 7, "second": 5}  # models of a dataset
+SHORT = {"first": 6, "second": 6}  # models of a dataset
 
 
 def _rows(pregen=None, postgen=None, seed=0):
@@ -37,11 +39,17 @@ def _by_name(found, metric="cider_d"):
     return {each["metric"]: each for each in found["metrics"][metric]["correlations"]}
 
 
-def _share_of_orders(x, y):
-    """The share of all orders of y in which the rank correlation with x is as far from 0."""
-    x, y = stats.rankdata(x), stats.rankdata(y)
-    told = np.abs(np.corrcoef(x, np.array(list(itertools.permutations(y))))[0, 1:])
-    return np.mean(told >= abs(np.corrcoef(x, y)[0, 1]) - 1e-9)
+def _share(x, y):
+    """The share of all orders of y in which the rank correlation with x is as far from 0. In whole
+    numbers: twice the ranks, whose products add up to n(n + 1)² on average.
+    """
+    x, y = ((2 * stats.rankdata(side)).astype(int).tolist() for side in (x, y))
+    mean = len(x) * (len(x) + 1) ** 2
+    far = [
+        abs(sum(a * b for a, b in zip(x, order, strict=True)) - mean)
+        for order in itertools.permutations(y)
+    ]
+    return Fraction(sum(each >= far[0] for each in far), len(far))
 
 
 def test_correlations_are_scipys_over_all_rows_and_within_each_dataset():
@@ -61,7 +69,7 @@ def test_correlations_are_scipys_over_all_rows_and_within_each_dataset():
             one = part & (np.array(rows.strata) == 1)
             ranks = stats.spearmanr(x[one], y[one])
             assert own["spearman"] == pytest.approx(ranks.statistic)
-            assert own["spearman_p"] == pytest.approx(_share_of_orders(x[one], y[one]))
+            assert own["spearman_p"] == pytest.approx(float(_share(x[one], y[one])))
             assert own["models"] == models
 
 
@@ -76,7 +84,7 @@ def test_metrics_that_are_infinite_somewhere_or_constant_in_a_dataset_are_left_o
     infinite, wanting, same, within = rng.normal(size=(4, 36))
     infinite[3], wanting[5] = np.inf, np.nan
     same[:] = 0.1
-    within[21:] = 2.0
+    within[18:] = 2.0
     nearly = within.copy()
     nearly[-1] = np.nextafter(2.0, 3)
     rows = _rows({"i": infinite, "w": wanting, "s": same, "d": within, "nearly": nearly})
@@ -93,7 +101,7 @@ def test_a_score_that_some_rows_have_not_is_correlated_over_the_others():
     expected = stats.pearsonr(rows.pregen["a"][9:], partly[9:]).statistic
     assert found["metrics"]["spice"]["rows"] == 27
     assert _by_name(found, "spice")["a"]["r"] == pytest.approx(expected)
-    assert _by_name(found, "spice")["a"]["datasets"]["first"]["models"] == 4
+    assert _by_name(found, "spice")["a"]["datasets"]["first"]["models"] == 3
 
 
 @pytest.mark.parametrize(
@@ -174,3 +182,54 @@ def test_of_one_model_there_is_no_share():
     one = StratumRows(["d"] * 3, ["m"] * 3, [1, 2, 2], [0, 0, 1], {"a": x}, {"cider_d": x})
     found = correlations.correlate_scores(one)
     assert (found["models"], found["metrics"]["cider_d"]["of_images"]) == (1, None)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 100])
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
+def test_p_is_the_share_of_orders_whatever_is_tied(n, levels):
+    rng = np.random.default_rng(n * levels)
+    y = rng.integers(0, levels, n)
+    y[:2] = 0, 1
+    scores = rng.integers(0, levels, (5, n)).astype(float)
+    scores[:, 0] = scores[:, 1] + 1
+    found = correlations.correlate_spearman(scores, y.astype(float), np.ones(n, bool))["p"]
+    assert found == pytest.approx([float(_share(x, y)) for x in scores], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n", "critical"), [(6, 0.886), (7, 0.786), (8, 0.738), (9, 0.700), (10, 0.648)]
+)
+def test_published_critical_values_are_the_least_that_reach_05(n, critical):
+    """Two-sided .05, exact (Zar 1972, Significance testing of the Spearman rank correlation
+    coefficient).
+    """
+    ranks = tuple(range(2, 2 * n + 1, 2))
+    spread = sum((rank - (n + 1)) ** 2 for rank in ranks)
+    tail = correlations._tail(ranks, ranks)
+    there = np.flatnonzero(np.append(tail[:-1] > tail[1:], True) & (tail <= 0.05))
+    assert there[0] / spread == pytest.approx(critical, abs=5e-4)
+
+
+def _p(x, y):
+    return correlations.correlate_spearman(x[None], y, np.ones(len(y), bool))["p"][0]
+
+
+def test_of_more_models_it_is_the_usual_one():
+    x, y = np.random.default_rng(1).normal(size=(2, correlations.MOST_EXACT + 1))
+    assert _p(x, y) == pytest.approx(stats.spearmanr(x, y).pvalue)
+    assert _p(x[1:], y[1:]) != pytest.approx(stats.spearmanr(x[1:], y[1:]).pvalue, rel=1e-3)
+
+
+def test_up_to_how_many_models_it_is_exact_is_described():
+    assert (
+        f"up to {correlations.MOST_EXACT} models"
+        in Correlation.model_fields["spearman_p"].description
+    )
+
+
+def test_ranks_without_ties_are_counted_once_for_all_metrics():
+    correlations._tail.cache_clear()
+    scores = np.random.default_rng(2).normal(size=(673, 10))
+    for _ in range(3):
+        correlations.correlate_spearman(scores[1:], scores[0], np.ones(10, bool))
+    assert correlations._tail.cache_info().misses == 1

@@ -49,15 +49,11 @@ def test_the_authors_names_are_read_as_ours(tmp_path):
     }
 
 
-def test_a_learned_metric_may_say_its_model(tmp_path):
-    header = OWN.replace("cider_d", "cider_d,nneval@0123456789ab")
-    rows = _read(tmp_path, header + "d,m,1,0,.5,.75,.25\n")
-    assert list(rows.postgen["nneval@0123456789ab"]) == [0.75]
-
-
-def test_columns_that_are_no_scores_are_passed_over(tmp_path):
-    rows = _read(tmp_path, OWN.replace("\n", ",seconds\n") + "d,m,1,0,.5,.25,12\n")
-    assert (list(rows.pregen), list(rows.postgen), rows.idf) == ([BEST], ["cider_d"], None)
+def test_a_learned_metric_may_say_its_model_and_what_is_no_score_is_passed_over(tmp_path):
+    header = OWN.replace("\n", ",nneval@0123456789ab,seconds\n")
+    rows = _read(tmp_path, header + "d,m,1,0,.5,.25,.75,12\n")
+    assert (list(rows.pregen), rows.idf) == ([BEST], None)
+    assert rows.postgen == {"cider_d": [0.5], "nneval@0123456789ab": [0.75]}
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,6 @@ def test_a_tokenizer_of_another_model_is_refused(copy, saved):
     (copy / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(InvalidPackage, match=f"a piece {known}, the model knows {known}"):
         checkpoints.open_captioner(copy)
-    (copy / "tokenizer.json").write_text("{}")
-    with pytest.raises(InvalidPackage, match=r"tokenizer\.json describes no tokenizer"):
-        checkpoints.open_captioner(copy)
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """Oracle: the library itself, from the same folder: its logits, its `generate`, its processors."""
 
 import shutil
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from helpers import huggingface_folders as folders
 from helpers import synthetic_pictures
 from helpers.huggingface_folders import IN_PLACES, KINDS
 from service.contract.errors import CheckpointMismatch, UnusableDataset
-from workers.inference import checkpoints, columns, generation, prefix, scoring
+from workers.inference import checkpoints, generation, prefix, scoring
 from workers.inference.captioners import GenerationOptions
 from workers.inference.vocabulary import EncodedCaptions
 
@@ -60,7 +59,9 @@ def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixel
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("images", [1, 7, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "images", [7, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 64))]
+)
 @pytest.mark.parametrize(("kind", "trained"), EACH)
 def test_captions_are_those_of_generate(kind, trained, images, saved, pixels):
     one = saved(kind, trained=trained)
@@ -104,7 +105,7 @@ SEARCHES = [
 
 @pytest.mark.long
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("kind", ["vit-gpt2", "deit-bert"])
+@pytest.mark.parametrize("kind", ["vit-gpt2", pytest.param("deit-bert", marks=pytest.mark.slow)])
 def test_settings_of_a_search_mean_what_they_mean_to_generate(kind, search, saved, pixels):
     one = saved(kind, trained=False)
     model, inputs = folders.opened(one, IMAGES)
@@ -136,12 +137,11 @@ def test_rows_may_be_chosen_in_any_order_and_number_while_words_are_read(kind, s
 
 RESTRAINTS = [
     {"no_repeat_ngram_size": 1},
-    {"no_repeat_ngram_size": 2},
-    {"repetition_penalty": 1.6},
     {"repetition_penalty": 0.5},
     {"no_repeat_ngram_size": 2, "repetition_penalty": 1.2, "min_length": 8},
 ]
 OTHERS = [kind for kind in KINDS[1:] if kind not in IN_PLACES]
+PROCESSED = ("vit-gpt2", "deit-bert", "blip", "git", "beit-gpt2", "paligemma")  # each in its way
 
 
 @pytest.mark.long
@@ -175,7 +175,7 @@ def test_an_opened_captioner_searches_as_its_folder_says(saved, tmp_path, pixels
 
 
 def test_a_captions_probability_is_that_of_its_tokens(saved):
-    model, inputs = folders.opened(saved("blip", trained=True), IMAGES)
+    model, inputs = folders.opened(saved("vit-gpt2", trained=True), IMAGES)
     for beams, penalty in ((1, 1.0), (3, 1.0), (3, 0.0)):
         search = GenerationOptions(beams=beams, most=20, length_penalty=penalty)
         found = generation.generate_captions(model, inputs, search)
@@ -192,7 +192,7 @@ def test_a_captions_probability_is_that_of_its_tokens(saved):
         np.testing.assert_allclose([each.logp for each in found], expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PROCESSED)
 def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, pixels, tmp_path):
     model = checkpoints.open_captioner(saved(kind, trained=False).folder, sandbox="off")
     names = synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(IMAGES, seed=3))
@@ -203,64 +203,28 @@ def test_pictures_become_what_the_librarys_processor_makes_of_them(kind, saved, 
     torch.testing.assert_close(found, pixels(kind, IMAGES)[some], atol=0, rtol=0)
 
 
-def test_a_picture_that_cannot_be_read_is_named(saved, tmp_path):
+def test_what_a_captioner_cannot_read_is_named(saved, tmp_path):
+    """A picture that is not there, features, and a reference that is too long."""
     model = checkpoints.open_captioner(saved("git", trained=False).folder, sandbox="off")
     synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(1))
     with pytest.raises(UnusableDataset, match=r"1 image cannot be decoded: 'other\.png'"):
         model.inputs(tmp_path, ["0000.png", "other.png"])[:]
+    with pytest.raises(CheckpointMismatch, match=r"expects pictures of shape \[32, 32, 3\]"):
+        model.check(np.zeros((4, 2048), np.float32))
+    with pytest.raises(CheckpointMismatch, match=r"'red red.*[0-9]{2} pieces.*at most 23"):
+        model.tokens.encode([["red " * 30]])
 
 
 @pytest.mark.parametrize("kind", ["vit-gpt2", "blip"])
-def test_pieces_are_the_tokenizers_and_words_are_what_blanks_separate(kind, saved):
+def test_pieces_are_the_tokenizers(kind, saved):
     one = saved(kind, trained=False)
     model = checkpoints.open_captioner(one.folder)
     library = transformers.PreTrainedTokenizerFast.from_pretrained(one.folder)
     texts = ["a red  square ", "one, éx-tra\tcircle \U0001f600.", "", "red"]
     found = model.tokens.encode([texts[:1], texts[1:]])
-    assert found.image_offsets.tolist() == [0, 1, 4]
-    words = np.diff(found.word_offsets)
-    done = 0
     for caption, text in enumerate(texts):
         start, end = found.caption_offsets[caption : caption + 2]
         whole = " ".join(text.split())
         ids = library(whole, add_special_tokens=False)["input_ids"]
         assert found.tokens[start:end].tolist() == [*ids, one.end]
         assert model.tokens.text(ids) == library.decode(ids, skip_special_tokens=True).strip()
-        counts = words[done : done + len(text.split()) + 1]
-        assert counts.sum() == end - start
-        assert counts[-1] == 1
-        done += len(counts)
-    assert done == len(words)
-
-
-def test_a_word_without_any_piece_is_left_out(saved):
-    model = checkpoints.open_captioner(saved("blip", trained=False).folder)
-    found, plain = (model.tokens.encode([[text]]) for text in ("a \u0007 red", "a red"))
-    assert found.tokens.tolist() == plain.tokens.tolist()
-    assert found.word_offsets.tolist() == plain.word_offsets.tolist()
-
-
-def test_a_reference_longer_than_the_model_reads_is_named(saved):
-    model = checkpoints.open_captioner(saved("git", trained=False).folder)
-    with pytest.raises(CheckpointMismatch, match=r"'red red.*[0-9]{2} pieces.*at most 23"):
-        model.tokens.encode([["red " * 30]])
-
-
-def test_columns_of_words_multiply_their_pieces_and_take_their_greatest_rank(saved):
-    model, inputs = folders.opened(saved("vit-gpt2", trained=True), IMAGES)
-    references = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
-    pieces = scoring.compute_columns(model, inputs, references)
-    found = columns.merge_word_pieces(pieces, references.word_offsets)
-    begins = references.word_offsets
-    assert found.caption_offsets[-1] == len(begins) - 1 == len(found.logp) < len(pieces.logp)
-    for word, (start, end) in enumerate(pairwise(begins)):
-        assert found.logp[word] == pytest.approx(float(pieces.logp[start:end].sum()), abs=1e-5)
-        assert found.rank[word] == pieces.rank[start:end].max()
-    walked = prefix.walk_prefixes(model, inputs, references)
-    assert references.whole_words(walked).tolist() == prefix.read_prefixes(found).tolist()
-
-
-def test_features_are_no_pictures(saved):
-    model = checkpoints.open_captioner(saved("git", trained=False).folder)
-    with pytest.raises(CheckpointMismatch, match=r"expects pictures of shape \[32, 32, 3\]"):
-        model.check(np.zeros((4, 2048), np.float32))

@@ -1,10 +1,12 @@
 """Oracle: the definitions of the features in loops over words; idf and vectors by hand."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from oracles.caption_definitions import count_common
 from workers.metrics import postgen, references
 from workers.metrics.accord import caption_features
 from workers.metrics.accord.caption_features import NAMES
@@ -38,11 +40,7 @@ def known():
     )
 
 
-def _measured(said, known):
-    return _beside(said, PEOPLE, known)
-
-
-def _beside(said, people, known):
+def _measured(said, known, people=PEOPLE):
     prepared = references.prepare_references([people], "none", JVM)
     rows = np.zeros(len(said), np.int64)
     task = ScoringInput(said, rows, prepared, JVM, tokenizer="none", others=postgen.score_family)
@@ -77,21 +75,10 @@ def _soft(own, theirs):
     return recall, 2 * precision * recall / (precision + recall)
 
 
-def _longest(own, theirs):
-    """The length of the longest common subsequence, of all that there are."""
-    kept = [[w for at, w in enumerate(own) if 1 << at & some] for some in range(1 << len(own))]
-    return max(len(words) for words in kept if _is_within(words, theirs))
-
-
-def _is_within(words, theirs):
-    rest = iter(theirs)
-    return all(word in rest for word in words)
-
-
 def _defined(said):
     own, people = said.split(), [each.split() for each in PEOPLE]
-    everyone = [word for each in people for word in each]
-    agreed = {w: (n - 1) * _weight(w) for w in set(everyone) if (n := _holders(w, people)) > 1}
+    holders = Counter(word for each in people for word in set(each))
+    agreed = {word: (many - 1) * _weight(word) for word, many in holders.items() if many > 1}
     soft = [_soft(own, each) for each in people]
     return {
         "best_recall": max(_shared(own, each) / _mass(each) for each in people),
@@ -101,13 +88,11 @@ def _defined(said):
         / sum(agreed.values()),
         "soft_best_recall": max(recall for recall, _ in soft),
         "soft_mean_f": np.mean([f for _, f in soft]),
-        "in_order": np.mean([2 * _longest(own, each) / (len(own) + len(each)) for each in people]),
+        "in_order": np.mean(
+            [2 * count_common(own, each) / (len(own) + len(each)) for each in people]
+        ),
         "ended": float(_weight(own[-1]) > 1),
     }
-
-
-def _holders(word, people):
-    return sum(word in each for each in people)
 
 
 @pytest.mark.parametrize("said", SAID)
@@ -129,8 +114,8 @@ def test_odd_pairs_are_counted_unless_a_reference_has_them(known):
 
 def test_a_reference_without_words_has_nothing_that_a_caption_could_say(known):
     """It is one of those over which means are taken."""
-    (with_it,) = _beside(["a dog on a mat"], ["a dog on a mat", ""], known)
-    (without,) = _beside(["a dog on a mat"], ["a dog on a mat"], known)
+    (with_it,) = _measured(["a dog on a mat"], known, ["a dog on a mat", ""])
+    (without,) = _measured(["a dog on a mat"], known, ["a dog on a mat"])
     assert without["in_order"] == without["soft_mean_f"] == pytest.approx(1)
     assert with_it["in_order"] == with_it["soft_mean_f"] == pytest.approx(1 / 2)
     assert with_it["best_recall"] == 1

@@ -4,12 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from safetensors import safe_open
-from safetensors.numpy import load_file
 
 from helpers import learned_models
 from service.contract.errors import MetricFailed
-from workers import tensor_files
 from workers.metrics import model_files
 from workers.metrics.accord import model
 
@@ -46,7 +43,6 @@ CHANGES = {
     "in 1 to 5000 images, found .* 5001": _first("images", 5001),
     "a vector for each": lambda t, m: t.update(vectors=t["vectors"][:-1]),
     "the sorted keys": lambda t, m: t.update({"frequencies/keys": t["frequencies/keys"][::-1]}),
-    "counts from 2 to 5000 images, found 1": _first("frequencies/counts", 1),
     "'middle'": lambda t, m: t.pop("middle"),
     "'about'": lambda t, m: m.pop("about"),
     "an object in about": lambda t, m: m.update(about="[]"),
@@ -56,11 +52,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("complaint", CHANGES)
 def test_a_file_that_contradicts_itself_is_refused_with_the_reason(path, complaint):
-    tensors = load_file(path)
-    with safe_open(path, framework="numpy") as file:
-        metadata = file.metadata()
-    CHANGES[complaint](tensors, metadata)
-    tensor_files.write_tensors(path, tensors, metadata)
+    learned_models.rewrite(path, CHANGES[complaint])
     with pytest.raises(MetricFailed, match=f"model is not a model of accord: .*{complaint}"):
         model.read_accord(path)
 

@@ -187,13 +187,6 @@ def test_features_of_whatever_captions_and_references_are_in_0_to_1(small):
     assert found.max() <= 1
 
 
-def test_references_that_a_task_has_embedded_are_not_embedded_again(small, fitting):
-    people = [["the dog runs"], ["a cat sits"]]
-    embedded = bertscore.prepare(people, small)
-    task = _task(small, ["a dog", "a cat"], people, tools={"embedded": embedded})
-    assert accord_large.complete(task) is task
-
-
 def test_its_tasks_read_what_was_written_and_share_embedded_references_with_bertscore(
     tmp_path, folder, small, fitting, monkeypatch
 ):
@@ -235,28 +228,14 @@ def test_another_encoder_or_none_is_unavailable(small):
         _scores(None, ["a dog"], [["a dog"]])
 
 
-PEOPLE = [
-    "A man riding a wave on top of a surfboard.",
-    "A surfer rides a large wave in the ocean.",
-    "A person on a surfboard in the water.",
-    "A man is surfing a big wave.",
-]
-DESCENDING = [
-    "A surfer rides a large wave in the ocean.",
-    "a male surfer catching a breaker in the sea",
-    "a white sailboat floats on the calm ocean",
-    "of purple the on seven a",
-    "",
-]
-
-
 @pytest.mark.long  # a real model; the same of the sum of `accord`: test_accord.py
 def test_with_the_real_model_better_captions_score_more_and_the_scores_are_spread(minilm):
-    found = _scores(text_encoder.read_encoder(minilm), DESCENDING, [PEOPLE] * len(DESCENDING))
-    reference, paraphrase, other, gibberish, empty = found
-    assert 1 >= reference > paraphrase > other > gibberish > empty == 0
-    assert reference - other > 0.5
-    assert paraphrase - other > 0.2
+    people = encoders.PEOPLE[0]
+    captions = [people[0], encoders.SAID[0], encoders.SAID[1], ""]
+    found = _scores(text_encoder.read_encoder(minilm), captions, [people] * len(captions))
+    reference, right, other, empty = found
+    assert 1 >= reference > right > other > empty == 0
+    assert right - other > 0.2
 
 
 def _written(path, **changed):
@@ -265,46 +244,41 @@ def _written(path, **changed):
 
 
 def test_weights_are_written_and_read(tmp_path):
-    shipped = large_model.load_shipped_large_model()
-    found = large_model.read_large_model(
-        _written(tmp_path / "again.safetensors"), model.load_shipped_accord()
-    )
-    np.testing.assert_array_equal(found.weights, shipped.weights)
-    np.testing.assert_array_equal(found.near, shipped.near)
-    np.testing.assert_array_equal(found.enough, shipped.enough)
-    assert found.digest == shipped.digest
-    assert (found.encoder, found.about) == (shipped.encoder, shipped.about)
+    again = _written(tmp_path / "again.safetensors")
+    assert again.read_bytes() == large_model.SHIPPED.read_bytes()
 
 
-def test_weights_beside_another_model_or_negative_ones_are_refused(tmp_path):
-    path = tmp_path / "weights.safetensors"
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"weights": -np.ones(4)}, "expected 4 weights, none of them negative"),
+        ({"enough": np.zeros(3)}, "expected 3 enough, all above 0"),
+        ({"near": np.ones(1)}, "expected 4 near, none of them negative"),
+    ],
+)
+def test_weights_that_contradict_themselves_are_refused(tmp_path, changed, complaint):
+    path = _written(tmp_path / "weights.safetensors", **changed)
+    with pytest.raises(MetricFailed, match=complaint):
+        large_model.read_large_model(path, model.load_shipped_accord())
+
+
+def test_weights_beside_another_model_are_refused():
     other = replace(model.load_shipped_accord(), digest="0" * 64)
     with pytest.raises(MetricFailed, match="beside the model of accord 000000000000…, found those"):
-        large_model.read_large_model(_written(path), other)
-    with pytest.raises(MetricFailed, match="expected 4 weights, none of them negative"):
-        large_model.read_large_model(
-            _written(path, weights=-large_model.load_shipped_large_model().weights),
-            model.load_shipped_accord(),
-        )
-    with pytest.raises(MetricFailed, match="expected 3 enough, all above 0"):
-        large_model.read_large_model(
-            _written(path, enough=0 * large_model.load_shipped_large_model().enough),
-            model.load_shipped_accord(),
-        )
-    with pytest.raises(MetricFailed, match="expected 4 near, none of them negative"):
-        large_model.read_large_model(
-            _written(path, near=large_model.load_shipped_large_model().near[:1]),
-            model.load_shipped_accord(),
-        )
-    with pytest.raises(MetricFailed, match="expected weights of accord_large of format 3"):
-        large_model.read_large_model(model.SHIPPED, model.load_shipped_accord())
+        large_model.read_large_model(large_model.SHIPPED, other)
 
 
-def test_its_card_is_about_this_very_file():
-    card = (Path(large_model.__file__).parent / "CARD.md").read_text("utf-8")
-    shipped = large_model.load_shipped_large_model()
-    assert shipped.digest in card
-    assert shipped.small is model.load_shipped_accord()
-    for name, weight in zip(WEIGHTED, shipped.weights, strict=True):
+@pytest.mark.parametrize(
+    ("kind", "load", "names", "most"),
+    [
+        (model, model.load_shipped_accord, caption_features.NAMES, 2_000_000),
+        (large_model, large_model.load_shipped_large_model, WEIGHTED, 10_000),
+    ],
+    ids=["accord", "accord_large"],
+)
+def test_the_card_is_about_these_very_files(kind, load, names, most):
+    card = (Path(model.__file__).parent / "CARD.md").read_text("utf-8")
+    assert load().digest in card
+    for name, weight in zip(names, load().weights, strict=True):
         assert f"| {name} | {weight:.2f} |" in card
-    assert large_model.SHIPPED.stat().st_size < 10_000
+    assert kind.SHIPPED.stat().st_size < most

@@ -121,7 +121,6 @@ def test_judged_tells_its_agreement_beside_that_of_others(folder):
     ("arguments", "said"),
     [
         (("--objective", "contrast", "--epochs", "5"), "expected it for the objective people"),
-        (("--objective", "people"), "--outputs: the objective people needs it"),
         (("--objective", "judged"), "--judgements: the objective judged needs it"),
         (("--objective", "judged", "--judgements", "nowhere"), "nowhere cannot be read"),
     ],

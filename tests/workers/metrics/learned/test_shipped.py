@@ -58,18 +58,10 @@ def test_its_score_rises_where_all_features_do_and_its_card_says_that_one_alone_
     assert f"BLEU-4 alone may lower it, by up to {falls:.1f}" in CARD
 
 
-def test_it_knows_a_good_caption_from_a_poor_one(shipped, jvm):
-    """And so METEOR, BLEU and CIDEr-D are computed as it was trained, or it would refuse."""
-    people = [
-        "A man riding a wave on top of a surfboard.",
-        "A surfer rides a large wave in the ocean.",
-        "A person on a surfboard in the water.",
-        "A man is surfing a big wave.",
-        "A male surfer riding a wave on the ocean.",
-    ]
-    captions = ["A man on a surfboard riding an ocean wave.", "a a a a a", "Two dogs eat a pizza."]
-    refs = references.prepare_references([people], "ptb", jvm)
-    tokens = tokenize(captions, "ptb", jvm)
-    found = postgen.score_tokens("nneval", tokens, refs, np.zeros(3, int), jvm, model=shipped)
-    good, *poor = found.captions["nneval"]
-    assert good > max(poor)
+def test_its_features_are_computed_as_it_was_trained(shipped, jvm):
+    """METEOR by Java, BLEU and CIDEr-D: or it would refuse."""
+    refs = references.prepare_references([["A man riding a wave.", "A surfer."]], "ptb", jvm)
+    tokens = tokenize(["A man on a wave.", "Two dogs eat a pizza."], "ptb", jvm)
+    found = postgen.score_tokens("nneval", tokens, refs, np.zeros(2, int), jvm, model=shipped)
+    good, poor = found.captions["nneval"]
+    assert good > poor

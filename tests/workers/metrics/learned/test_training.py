@@ -35,21 +35,11 @@ def test_a_metric_that_is_trained_agrees_with_people(outcome):
 def test_what_was_done_is_recorded(outcome, world):
     about = outcome.model.about
     assert about["recipe"]["seed"] == 0
-    assert about["training"]["images"] == 54
     assert about["training"]["captions"] == 6 * 54
-    assert about["training"]["captioners"] == dict.fromkeys(["m0", "m1", "m2", "m3"], "not stated")
     assert about["training"]["inputs"] == {"x": "sha256:0"}
     assert about["training"]["frequencies"]["images"] == 54
     assert about["held_out_loss"]["lowest"] <= about["held_out_loss"]["chosen"] < np.log(2)
-    assert about["stopped_by"] == "people"
     assert about["kendall_c"]["all features"][1] == pytest.approx(outcome.rows[0].test, abs=1e-4)
-
-
-def test_the_same_material_gives_the_same_bytes(outcome, world, unused_jvm, tmp_path):
-    material = replace(world.material, rated=world.rated, inputs={"x": "sha256:0"})
-    nneval.write_nneval(tmp_path / "one", outcome.model)
-    nneval.write_nneval(tmp_path / "two", _train(material, unused_jvm).model)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_a_model_scores_as_it_was_tested(outcome, world, unused_jvm, tmp_path):

@@ -211,21 +211,19 @@ def test_a_pickle_alone_is_refused_and_not_opened(folder):
         text_encoder.read_encoder(folder, 2)
 
 
-def test_weights_that_are_missing_are_not_drawn_at_random(folder):
-    weights = load_file(folder / WEIGHTS)
-    del weights["encoder.layer.1.output.dense.weight"]
-    weights["another"] = torch.zeros(10_000)
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda weights, name: weights.pop(name), "1 weights are missing"),  # not drawn at random
+        (lambda weights, name: weights[name].fill_(float("nan")), "not finite"),
+    ],
+)
+def test_weights_that_are_missing_or_not_finite_are_refused(folder, change, complaint):
+    weights = {**load_file(folder / WEIGHTS), "another": torch.zeros(10_000)}
+    change(weights, "encoder.layer.1.output.dense.weight")
     save_file(weights, folder / WEIGHTS)
     text_encoder.read_encoder(folder, 1)
-    with pytest.raises(MetricFailed, match="1 weights are missing"):
-        text_encoder.read_encoder(folder, 2)
-
-
-def test_weights_that_are_not_finite_are_refused(folder):
-    weights = load_file(folder / WEIGHTS)
-    weights["encoder.layer.1.output.dense.weight"][0, 0] = float("nan")
-    save_file(weights, folder / WEIGHTS)
-    with pytest.raises(MetricFailed, match="not finite"):
+    with pytest.raises(MetricFailed, match=complaint):
         text_encoder.read_encoder(folder, 2)
 
 

@@ -10,7 +10,6 @@ from gensim.models import KeyedVectors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from golden import home, story
 from service.contract.errors import MetricFailed
 from workers import tensor_files
 from workers.metrics.vectors import word2vec, word_vectors
@@ -112,13 +111,6 @@ ODD_BINARY = b"3 2\n" + b"".join(
 def test_a_file_is_converted_to_the_bytes_that_keys_of_tasks_name(tmp_path, content, digest):
     _converted(content, tmp_path)
     assert hashlib.sha256((tmp_path / "converted").read_bytes()).hexdigest() == digest
-
-
-def test_the_golden_homes_vectors_are_converted_to_its_bytes(tmp_path):
-    _converted("\n".join([*story.VECTORS, ""]).encode(), tmp_path)
-    kept = home.exchanges()["assets"]
-    name = next(name for name in kept if "word-vectors" in name)
-    assert (tmp_path / "converted").read_bytes() == kept[name].encode("latin-1")
 
 
 def test_words_that_share_half_a_key_are_told_apart():
@@ -227,7 +219,6 @@ def test_a_file_that_contradicts_itself_is_refused(tmp_path, parts, complaint):
         word_vectors.read_word_vectors(tmp_path / "it")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
 def test_another_file_is_refused(tmp_path, content):
     (tmp_path / "it").write_bytes(content)
