@@ -61,7 +61,7 @@ def begin_comparison(parts: ServiceParts, request: ComparisonRequest) -> NewRun:
         _check_metric(name, sides, pointer)
     if any(catalogue.find_metric(name).family == "postgen" for name in names):
         _check_images(parts, request)
-    plan = _plan(parts, names, sides)
+    plan = _plan(parts, names, sides, a)
     kept = {**request.model_dump(), "metrics": names}
     others = request.a, request.b
     return NewRun(KIND.new_id(), KIND.name, kept, a, plan, [], request.deadline, others=others)
@@ -153,7 +153,9 @@ def _check_images(parts: ServiceParts, request: ComparisonRequest) -> None:
         )
 
 
-def _plan(parts: ServiceParts, names: Sequence[str], sides: Sequence[_ComparedSide]) -> Plan:
+def _plan(
+    parts: ServiceParts, names: Sequence[str], sides: Sequence[_ComparedSide], pinned: PinnedSplit
+) -> Plan:
     """The plan: a task for each post-gen family, and one for all pre-gen metrics."""
     specs = [catalogue.find_metric(name) for name in names]
     pregen = [spec.name for spec in specs if spec.family == "pregen"]
@@ -162,7 +164,8 @@ def _plan(parts: ServiceParts, names: Sequence[str], sides: Sequence[_ComparedSi
     for family in [*families, *([_COLUMNS] if pregen else [])]:
         found = [run_store.find_result(parts.records, side.evaluation.id, family) for side in sides]
         a, b = (_blob_of(digest, family, side) for digest, side in zip(found, sides, strict=True))
-        named[family] = planning.plan_comparison(a, b, pregen if family == _COLUMNS else ())
+        compared = pregen if family == _COLUMNS else ()
+        named[family] = planning.plan_comparison(a, b, pinned.people, compared)
     return Plan(named)
 
 

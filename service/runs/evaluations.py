@@ -32,7 +32,7 @@ from service.runs.run_store import RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 
-_EARLY = ("prefix", "columns", "pregen", catalogue.CORPUS, "forecast")
+_EARLY = ("prefix", "columns", "pregen", *catalogue.TOKEN_METRICS, "forecast")
 
 
 def get_evaluation(parts: ServiceParts, identity: str) -> Evaluation:

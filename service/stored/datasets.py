@@ -19,6 +19,7 @@ from service.contract.api.request_parts import CaptionInput
 from service.contract.errors import Conflict, InvalidRequest, NotFound
 from service.contract.formats import outputs
 from service.contract.metrics import tokenizers
+from service.contract.plan.planning import ReferenceSource
 from service.contract.plan.prices import TaskSizes
 from service.engine.blobs import Blobs, place_of_object
 from service.engine.records import Records
@@ -60,6 +61,11 @@ class PinnedSplit:
     def has_references_of(self, other: "PinnedSplit") -> bool:
         """True if both have the same images and references, in the same order."""
         return (self.captions, self.split) == (other.captions, other.split)
+
+    @property
+    def people(self) -> ReferenceSource:
+        """Object and split of the references, for tasks that read them."""
+        return ReferenceSource(self.captions, self.split)
 
     @property
     def sizes(self) -> TaskSizes:

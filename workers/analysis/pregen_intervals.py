@@ -8,7 +8,7 @@ An extreme is less sure than this says: no resample goes beyond what was seen.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Self
@@ -34,22 +34,30 @@ from workers.metrics.pregen import Offsets
 
 _NORMAL = float(special.ndtri(BOUNDS[1]))
 _CAPTIONS = ("join", "captions")  # a column: how many captions an image has
-_OF_TOKENS = ((catalogue.CORPUS, "logs"), (catalogue.CORPUS, "tokens"))
 _Column = tuple[str, str]  # the tiers from images down, and what part of them is summed
+_TOKENS = "tokens"  # the tiers of a column that is summed over tokens
+_OF_TOKENS: Mapping[str, Sequence[_Column]] = {
+    catalogue.CORPUS: ((_TOKENS, "logs"), (_TOKENS, "count")),
+    catalogue.BITS: ((_TOKENS, "logs"), (_TOKENS, "bytes")),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class PregenColumns:
-    """Columns as `pregen.scores` takes them."""
+    """Columns as `pregen.scores` takes them, with the bytes of each image's references."""
 
     logp: NDArray[np.floating[Any]]
     rank: NDArray[np.integer[Any]]
     caption_offsets: Offsets
     image_offsets: Offsets
+    image_bytes: NDArray[np.integer[Any]] | None = None
 
     @classmethod
-    def of(cls, columns: ProbabilityColumns) -> Self:
-        return cls(columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets)
+    def of(
+        cls, columns: ProbabilityColumns, references: Sequence[Sequence[str]] | None = None
+    ) -> Self:
+        parts = columns.logp, columns.rank, columns.caption_offsets, columns.image_offsets
+        return cls(*parts, None if references is None else pregen.count_bytes(references))
 
     @property
     def parts(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.integer[Any]], Offsets, Offsets]:
@@ -68,11 +76,13 @@ class PregenColumns:
         return pregen.score_images(*self.parts)
 
     def scores(self, names: Sequence[str]) -> dict[str, float]:
-        return pregen.scores(*self.parts, names)
+        return pregen.scores(*self.parts, names, self.image_bytes)
 
     def column(self, name: str, part: str) -> Floats:
-        """Summand of each image: its score, logarithm or if it is 0; its tokens' logp or number."""
-        if name == catalogue.CORPUS:
+        """Summand of each image: its score, logarithm or if it is 0; of its tokens, their logp,
+        number or bytes.
+        """
+        if name == _TOKENS:
             return self._of_tokens(part)
         image, _, rest = name.partition("_")
         if name == "join":
@@ -82,8 +92,11 @@ class PregenColumns:
         return _part(self.images[name], part)
 
     def _of_tokens(self, part: str) -> Floats:
+        if part == "bytes":
+            assert self.image_bytes is not None
+            return self.image_bytes.astype(np.float64)
         bounds = np.asarray(self.caption_offsets)[np.asarray(self.image_offsets)].astype(np.int64)
-        if part == "tokens":
+        if part == "count":
             return np.diff(bounds).astype(np.float64)
         return np.add.reduceat(self.logp, bounds[:-1], dtype=np.float64)
 
@@ -113,8 +126,9 @@ def compute_pregen_intervals(
 
 
 def pack_pregen_draws(material: PregenColumns, names: Sequence[str]) -> dict[str, str]:
-    """Pack the resampled scores that boards need, `corpus_perplexity` among them."""
-    full = [catalogue.find_metric(name).name for name in (*catalogue.HEADLINE, catalogue.CORPUS)]
+    """Pack the resampled scores that boards need, those of all tokens together among them."""
+    kept = *catalogue.HEADLINE, *catalogue.TOKEN_METRICS
+    full = [catalogue.find_metric(name).name for name in kept]
     return packed(
         resample_sums(sum_pregen_scores(material, [name for name in full if name in names]))
     )
@@ -127,12 +141,12 @@ def sum_pregen_scores(material: PregenColumns, names: Iterable[str]) -> ImageSum
     for name in names:
         if not catalogue.is_summed(name):
             continue
-        last, of = catalogue.find_metric(name).name.split("_", 1)
-        needed = _needed(last, of)
+        full = catalogue.find_metric(name).name
+        needed = _needed(full)
         for key in needed:
             columns.setdefault(key, material.column(*key))
         if all(np.isfinite(columns[key]).all() for key in needed):
-            makers[name] = _maker(last, of, needed, list(columns))
+            makers[name] = _maker(full, needed, list(columns))
 
     def corpus(sums: Floats, images: Floats) -> Corpus:
         return {name: make(sums, images) for name, make in makers.items()}
@@ -141,26 +155,26 @@ def sum_pregen_scores(material: PregenColumns, names: Iterable[str]) -> ImageSum
     return ImageSums(np.where(np.isfinite(table), table, 0.0), corpus)
 
 
-def _needed(last: str, of: str) -> Sequence[_Column]:
+def _needed(name: str) -> Sequence[_Column]:
     """The columns from which a score is made."""
-    if last == "corpus":
-        return _OF_TOKENS
+    if name in _OF_TOKENS:
+        return _OF_TOKENS[name]
+    last, of = name.split("_", 1)
     return [(of, part) for part in (("logs", "zeros") if last == "geomean" else ("values",))]
 
 
 def _maker(
-    last: str, of: str, needed: Sequence[_Column], columns: Sequence[_Column]
+    name: str, needed: Sequence[_Column], columns: Sequence[_Column]
 ) -> Callable[[Floats, Floats], Floats]:
     """Make a function from sums of columns to one score."""
     first, *others = map(columns.index, needed)
+    last, of = name.split("_", 1)
 
     def make(sums: Floats, images: Floats) -> Floats:
         if last == "sum":
             return sums[:, first]
-        if last == "corpus":
-            with np.errstate(over="ignore"):
-                perplexity: Floats = np.exp(-sums[:, first] / sums[:, others[0]])
-            return perplexity
+        if name in pregen.TOKEN_FORMULAS:
+            return pregen.TOKEN_FORMULAS[name](sums[:, first], sums[:, others[0]])
         mean: Floats = sums[:, first] / (sums[:, 0] if of.startswith("join_") else images)
         if last == "mean":
             return mean

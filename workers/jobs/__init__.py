@@ -26,6 +26,7 @@ OTHERS: dict[str, Job] = {  # kinds of tasks that are not families of metrics
     "brought": inference.import_columns,
     "pregen": inference.score_pregen,
     "corpus_perplexity": inference.score_perplexity,
+    "bits_per_byte": inference.score_bits_per_byte,
     "forecast": analysis.forecast_scores,
     "captions": inference.decode_captions,
     "references": postgen.prepare_references,

@@ -9,7 +9,7 @@ from prescore.models.evaluations import Estimate, Forecast
 from service.contract import results
 from service.contract.errors import MetricFailed
 from service.contract.results import ForecastHistory, ForecastSummary, ScoreSummary
-from workers.jobs.request import JobRequest, JobResult, make_summary_result
+from workers.jobs.request import JobRequest, JobResult, make_summary_result, read_references
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def compare_systems(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
-    """Compare two score files of the same images; with `pregen`, two columns files."""
+    """Compare two score files of the same images; with `pregen`, two columns files, and the
+    references that these are of where a metric counts their bytes.
+    """
     from workers.analysis import comparison
     from workers.analysis.pregen_intervals import PregenColumns
     from workers.inference import columns as columns_file
@@ -35,7 +37,8 @@ def compare_systems(request: JobRequest, toolbox: Toolbox, progress: Progress) -
                 postgen.read_scores(a), postgen.read_scores(b), progress=progress
             )
         )
-    mine, others = (PregenColumns.of(columns_file.read_columns(path)[0]) for path in (a, b))
+    people = read_references(request) if "dataset" in request.inputs else None
+    mine, others = (PregenColumns.of(columns_file.read_columns(path)[0], people) for path in (a, b))
     names = request.parameters["pregen"]
     return _result(comparison.compare_pregen(mine, others, names, progress=progress))
 

@@ -11,7 +11,13 @@ from service.contract.formats import bundles, vocabularies
 from service.contract.metrics import catalogue, signatures, tokenizers
 from service.contract.results import DecodingSummary, ScoreSummary
 from workers.jobs import checkpoints
-from workers.jobs.request import JobRequest, JobResult, make_summary_result, write_json
+from workers.jobs.request import (
+    JobRequest,
+    JobResult,
+    make_summary_result,
+    read_references,
+    write_json,
+)
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 _OF_PARTS = ("units", "plugin")  # metadata of columns that their parts have alike
 _OF_COLUMNS = ("top", "entropy")  # besides the precision
+_OF_TOKENS = ("tokenizer", "units")  # metadata of columns that tell how tokens are cut
 
 
 def _references_of(request: JobRequest, toolbox: Toolbox) -> tuple[Any, Any, Any, list[int]]:
@@ -120,6 +127,19 @@ def score_perplexity(request: JobRequest, toolbox: Toolbox, progress: Progress) 
     return _of_columns(request, [catalogue.CORPUS])
 
 
+def score_bits_per_byte(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
+    """Bits per byte, whose signature does not say which tokens were scored: models of different
+    tokenizers are compared by them.
+    """
+    from workers.analysis.pregen_intervals import PregenColumns
+    from workers.inference import columns as columns_file
+
+    found, metadata = columns_file.read_columns(request.inputs["columns"])
+    alike = {name: told for name, told in metadata.items() if name not in _OF_TOKENS}
+    material = PregenColumns.of(found, read_references(request))
+    return _scored(material, [catalogue.BITS], _how(alike))
+
+
 def _of_columns(request: JobRequest, names: Sequence[str]) -> JobResult:
     from workers.analysis.pregen_intervals import PregenColumns
     from workers.inference import columns as columns_file
@@ -130,7 +150,7 @@ def _of_columns(request: JobRequest, names: Sequence[str]) -> JobResult:
 
 def _how(metadata: Mapping[str, str]) -> str:
     if "brought" in metadata:
-        return signatures.sign_brought_columns(metadata["tokenizer"], metadata.get("units"))
+        return signatures.sign_brought_columns(metadata.get("tokenizer"), metadata.get("units"))
     how = ColumnOptions.model_validate(metadata).sign()
     how = signatures.add_plugin(how, metadata.get("plugin"))
     return signatures.add_units(how, metadata.get("units"))

@@ -1,15 +1,13 @@
 """The tasks of the post-gen metrics: prepared references and captions, and scores."""
 
 import sys
-from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from service.contract.formats import outputs
-from service.contract.formats.bundles import files
 from service.contract.metrics.families import FAMILIES
 from service.contract.results import ScoreSummary
-from workers.jobs.request import Job, JobRequest, JobResult, read_pairs
+from workers.jobs.request import Job, JobRequest, JobResult, read_pairs, read_references
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -22,7 +20,7 @@ def prepare_references(request: JobRequest, toolbox: Toolbox, progress: Progress
     from workers.metrics import references
 
     prepared = references.prepare_references(
-        _people(request), request.parameters["tokenizer"], toolbox.jvm()
+        read_references(request), request.parameters["tokenizer"], toolbox.jvm()
     )
     return JobResult(lambda path: references.write_references(path, prepared))
 
@@ -164,7 +162,7 @@ def _embedded(
         return JobResult(lambda path: form.write(path, joined))
     asked = request.parameters
     encoder = toolbox.encoder(asked["encoder"], asked["layer"])
-    found = form.prepare(_people(request), encoder, progress=progress)
+    found = form.prepare(read_references(request), encoder, progress=progress)
     return JobResult(lambda path: form.write(path, found))
 
 
@@ -173,16 +171,9 @@ def store_training_keys(request: JobRequest, toolbox: Toolbox, progress: Progres
     from workers.metrics.families import variety
     from workers.metrics.tokens import tokenize
 
-    flat = [caption for captions in _people(request) for caption in captions]
+    flat = [caption for captions in read_references(request) for caption in captions]
     tokens = tokenize(flat, request.parameters["tokenizer"], toolbox.jvm())
     return JobResult(lambda path: variety.write_keys(path, variety.make_keys(tokens)))
-
-
-def _people(request: JobRequest) -> Sequence[Sequence[str]]:
-    """The references of a split, or of a part of it."""
-    items = files.read_captions_split(request.inputs["dataset"], request.parameters["split"])
-    start, stop = request.parameters.get("images", (0, len(items)))
-    return [item.references for item in items[start:stop]]
 
 
 def _scored(found: "FamilyScores") -> JobResult:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from service.contract.formats.bundles import files
 from workers.jobs.toolbox import Toolbox
 from workers.progress import Progress
 
@@ -37,6 +38,13 @@ def read_pairs(path: Path) -> tuple[list[int], list[str]]:
     """Read a captions file: places in the split, and captions."""
     pairs = json.loads(path.read_text("utf-8"))
     return [place for place, _ in pairs], [caption for _, caption in pairs]
+
+
+def read_references(request: JobRequest) -> Sequence[Sequence[str]]:
+    """Read the references of a split, or of a part of it."""
+    items = files.read_captions_split(request.inputs["dataset"], request.parameters["split"])
+    start, stop = request.parameters.get("images", (0, len(items)))
+    return [item.references for item in items[start:stop]]
 
 
 def make_summary_result(summary: BaseModel) -> JobResult:

@@ -1,10 +1,11 @@
-"""The 672 pre-gen metrics from columns; numpy alone, float64 throughout. Their names and edge
-cases are described in deploy/guide/pregen.md.
+"""The 672 pre-gen metrics from columns, and those of all tokens together; numpy alone, float64
+throughout. Their names and edge cases are described in deploy/guide/pregen.md.
 
 Each tier is computed for all sixteen caption scores at once: (16, captions) -> (16, images) ->
 numbers.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,18 +32,20 @@ def scores(
     caption_offsets: Offsets,
     image_offsets: Offsets,
     names: Sequence[str] | None = None,
+    image_bytes: NDArray[np.integer[Any]] | None = None,
 ) -> dict[str, float]:
     """Scores of a dataset by name; `names=None` means the 672, an alias keeps its own name.
 
     Offsets have n+1 entries from 0: caption_offsets index tokens (END included), image_offsets
-    index captions. logp are natural logarithms and may be -inf. Raises InvalidColumns if the
-    arrays contradict each other, UnknownMetric if a name is not that of a pre-gen metric.
+    index captions. logp are natural logarithms and may be -inf. `image_bytes`: of each image's
+    references, which bits_per_byte needs (`count_bytes`). Raises InvalidColumns if the arrays
+    contradict each other, UnknownMetric if a name is not that of a pre-gen metric.
     """
     wanted = {name: _pregen_name(name) for name in (catalogue.PREGEN if names is None else names)}
     captions = score_captions(logp, rank, caption_offsets)
     image_offsets = _offsets("image_offsets", image_offsets, captions.shape[1])
     images = {"join": captions}
-    tiers = {name: full.split("_") for name, full in wanted.items() if full != catalogue.CORPUS}
+    tiers = {name: full.split("_") for name, full in wanted.items() if name not in TOKEN_FORMULAS}
     for aggregate in {image for _, image, _, _ in tiers.values()} - {"join"}:
         images[aggregate] = _RAGGED[aggregate](captions, image_offsets)
     needed = {(last, first) for last, first, _, _ in tiers.values()}
@@ -51,13 +54,52 @@ def scores(
         name: float(columns[last, first][CAPTION_KEYS.index((score, chosen))])
         for name, (last, first, score, chosen) in tiers.items()
     }
-    return {name: found[name] if name in found else _corpus_perplexity(logp) for name in wanted}
+    found |= {
+        name: _score_tokens(name, logp, image_bytes, len(image_offsets) - 1)
+        for name in wanted
+        if name in TOKEN_FORMULAS
+    }
+    return {name: found[name] for name in wanted}
 
 
-def _corpus_perplexity(logp: NDArray[np.floating[Any]]) -> float:
-    """The perplexity of all tokens together; infinite where one has the probability 0."""
+def count_bytes(references: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """The bytes of each image's references in UTF-8."""
+    return np.array([sum(len(text.encode()) for text in each) for each in references], np.int64)
+
+
+def _score_tokens(
+    name: str,
+    logp: NDArray[np.floating[Any]],
+    image_bytes: NDArray[np.integer[Any]] | None,
+    images: int,
+) -> float:
+    logs = np.asarray(logp, np.float64)
+    size = float(len(logs))
+    if name == catalogue.BITS:
+        if image_bytes is None or len(image_bytes) != images:
+            raise InvalidColumns(
+                f"{name}: expected image_bytes, the bytes of the references of each of {images} "
+                f"images, found {'none' if image_bytes is None else len(image_bytes)}"
+            )
+        size = float(np.sum(image_bytes))
+    return float(TOKEN_FORMULAS[name](np.asarray(logs.sum()), np.asarray(size)))
+
+
+def _compute_perplexity(logs: Floats, tokens: Floats) -> Floats:
     with np.errstate(over="ignore"):
-        return float(np.exp(-np.mean(np.asarray(logp, np.float64))))
+        return np.asarray(np.exp(-logs / tokens))
+
+
+def _compute_bits(logs: Floats, sizes: Floats) -> Floats:
+    """Bits per byte; infinite where all references are empty."""
+    return np.where(sizes > 0, -logs / math.log(2) / np.maximum(sizes, 1), np.inf)
+
+
+# Metrics of all tokens together, from the sum of their logp and the number of tokens or bytes.
+TOKEN_FORMULAS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    catalogue.CORPUS: _compute_perplexity,
+    catalogue.BITS: _compute_bits,
+}
 
 
 def score_images(

@@ -131,7 +131,7 @@ def rfc3339_or_none(seconds: float | None) -> str | None:
 def _pregen(*tiers: Iterable[str]) -> str:
     """The pattern of names that have a part of each tier, and of the others."""
     parts = "_".join(f"({'|'.join(tier)})" for tier in tiers)
-    return f"^({'|'.join((*catalogue.ALIASES, catalogue.CORPUS))}|{parts})$"
+    return f"^({'|'.join((*catalogue.ALIASES, *catalogue.TOKEN_METRICS))}|{parts})$"
 
 
 MOST_METRICS = 20  # of a board

@@ -41,7 +41,7 @@ AGGREGATES: Mapping[str, str] = {
 JOIN = "join"
 ALIASES: Mapping[str, str] = {"perplexity": "geomean_join_pplx_none"}
 PERPLEXITY = "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
-CORPUS = "corpus_perplexity"  # the one pre-gen metric whose name has no tiers
+CORPUS, BITS = "corpus_perplexity", "bits_per_byte"
 GROUPS: Mapping[str, tuple[str, ...]] = DerivedTable(  # families that one name requests
     lambda: {name: row.names for name, row in FAMILIES.items() if row.is_group}, FAMILIES
 )
@@ -218,19 +218,30 @@ def _postgen() -> dict[str, MetricSpec]:
 
 
 PREGEN: Mapping[str, MetricSpec] = {spec.name: spec for spec in _pregen()}
-_CORPUS = MetricSpec(
-    name=CORPUS,
-    family="pregen",
-    higher_is_better=False,
-    range=(1.0, INFINITY),
-    definition="The perplexity of all tokens of all captions together, END included: "
-    "exp(-sum of log p / number of tokens).",
-    needs=("columns",),
-)
+TOKEN_METRICS: Mapping[str, MetricSpec] = {  # pre-gen metrics whose names have no tiers
+    CORPUS: MetricSpec(
+        name=CORPUS,
+        family="pregen",
+        higher_is_better=False,
+        range=(1.0, INFINITY),
+        definition="The perplexity of all tokens of all captions together, END included: "
+        "exp(-sum of log p / number of tokens).",
+        needs=("columns",),
+    ),
+    BITS: MetricSpec(
+        name=BITS,
+        family="pregen",
+        higher_is_better=False,
+        range=(0.0, INFINITY),
+        definition="The bits of all tokens of all captions together, END included, per byte of the "
+        "captions as the dataset has them, in UTF-8: -sum of log2 p / number of bytes.",
+        needs=("columns", "references"),
+    ),
+}
 POSTGEN: Mapping[str, MetricSpec] = DerivedTable(_postgen, FAMILIES)
 _FAMILY_OF: Mapping[str, str] = DerivedTable(
     lambda: {name: family for family, row in FAMILIES.items() for name in row.names}, FAMILIES
 )
 METRICS: Mapping[str, MetricSpec] = DerivedTable(
-    lambda: {**PREGEN, CORPUS: _CORPUS, **POSTGEN}, FAMILIES
+    lambda: {**PREGEN, **TOKEN_METRICS, **POSTGEN}, FAMILIES
 )

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 
 
-def sign_brought_columns(tokenizer: str, units: str | None) -> str:
-    """Sign columns that somebody's own code computed; `units` where they have pieces."""
-    return add_units(f"brought|tok:{tokenizer}", units)
+def sign_brought_columns(tokenizer: str | None, units: str | None) -> str:
+    """Sign columns that somebody's own code computed; `units` where they have pieces, no tokenizer
+    where scores do not depend on the tokens.
+    """
+    return add_units("brought" if tokenizer is None else f"brought|tok:{tokenizer}", units)
 
 
 def add_units(how: str, units: str | None) -> str:

@@ -1,7 +1,7 @@
 """Plans: the graph of tasks for each kind of request. Pure: no clock, files or database."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,21 @@ class Plan:
         return collect_tasks(self.named.values())
 
 
+@dataclass(frozen=True)
+class ReferenceSource:
+    """The object and the split from which a task reads people's captions."""
+
+    captions: str
+    split: str
+
+    def add_references(self, task: Task, metrics: Collection[str]) -> Task:
+        """Give a task on columns the references, if one of these metrics counts their bytes."""
+        if catalogue.BITS not in metrics:
+            return task
+        inputs = {**task.inputs, "dataset": Blob(self.captions)}
+        return Task(task.kind, inputs, {**task.parameters, "split": self.split})
+
+
 def plan_conversion(package: str, plugin: Mapping[str, str] | None = None) -> Task:
     """Plan the task that converts a checkpoint into Prescore's own form, or verifies it."""
     asked = {} if plugin is None else {"plugin": dict(plugin)}
@@ -76,8 +91,8 @@ class CheckpointPlanner:
     `encoder`: the SHA-256 of the encoder that computes features, if the dataset has none of it.
     Parts are smaller where `sizes` say that they would take long. `verified`: the task that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
-    way. `corpus`: whether `corpus_perplexity` is
-    asked for. `history`: the digest of evaluations from which scores are forecast.
+    way. `token_metrics`: those of all tokens together that are asked for. `history`: the digest of
+    evaluations from which scores are forecast.
     """
 
     checkpoint: str | Task
@@ -94,7 +109,7 @@ class CheckpointPlanner:
     sizes: TaskSizes = prices.USUAL
     verified: Task | None = None
     searches: bool = False
-    corpus: bool = False
+    token_metrics: Sequence[str] = ()
     history: str | None = None
 
     def plan(self) -> Plan:
@@ -106,7 +121,9 @@ class CheckpointPlanner:
             ranked = {"split": self.split, **self.options.for_prefix()}
             named["prefix"] = Task("prefix", self._inputs, ranked)
             named["columns"] = self._columns
-            named |= _plan_pregen(self._columns, corpus=self.corpus, history=self.history)
+            named |= _plan_pregen(
+                self._columns, self._people, self.token_metrics, history=self.history
+            )
         if self.tokens is not None:
             detailed = self._plan_columns(self.tokens)
             if detailed != named.get("columns"):
@@ -115,7 +132,7 @@ class CheckpointPlanner:
             if self._order is not None:
                 named["order"] = self._order
             named["captions"] = self.captions
-            people = Blob(self.references or self.dataset)
+            people = Blob(self._people.captions)
             scored = PostgenPlanner(self.captions, people, self.split, self.images, self.wanted)
             named |= scored.named()
         return Plan(named)
@@ -161,22 +178,28 @@ class CheckpointPlanner:
         return plan_features(self.dataset, self.split, self.images, self.encoder)
 
     @cached_property
+    def _people(self) -> ReferenceSource:
+        return ReferenceSource(self.references or self.dataset, self.split)
+
+    @cached_property
     def _inputs(self) -> dict[str, Blob | Task]:
         model = build_model_inputs(self.checkpoint, self.verified)
         features = {} if self._features is None else {"features": self._features}
         return {**model, "dataset": Blob(self.dataset), **features}
 
 
-def _plan_pregen(columns: Task, *, corpus: bool, history: str | None) -> dict[str, Task]:
-    """The tasks that compute pre-gen scores, and the forecast from `history`. `corpus_perplexity`
-    has a task of its own: the results of `pregen` that are stored already are without it.
+def _plan_pregen(
+    columns: Task, people: ReferenceSource, token_metrics: Sequence[str], *, history: str | None
+) -> dict[str, Task]:
+    """The tasks that compute pre-gen scores, and the forecast from `history`. Each metric of all
+    tokens together has a task of its own: results of `pregen` that are stored are without it.
     """
     pregen = Task("pregen", {"columns": columns}, {})
     named = {"pregen": pregen}
     if history is not None:
         named["forecast"] = Task("forecast", {"pregen": pregen, "history": Blob(history)}, {})
-    if corpus:
-        named[catalogue.CORPUS] = Task(catalogue.CORPUS, {"columns": columns}, {})
+    for name in token_metrics:
+        named[name] = people.add_references(Task(name, {"columns": columns}, {}), [name])
     return named
 
 
@@ -207,10 +230,11 @@ def plan_captions(
 def plan_brought_columns(
     columns: str,
     captions: Plan | None,
+    people: ReferenceSource,
     *,
     pregen: bool,
     options: ColumnOptions = USUAL_OPTIONS,
-    corpus: bool = False,
+    token_metrics: Sequence[str] = (),
     history: str | None = None,
 ) -> Plan:
     """Pre-gen scores of columns that somebody's own code computed, then the scores of captions, if
@@ -218,7 +242,7 @@ def plan_brought_columns(
     """
     named = {"columns": Task("brought", {"columns": Blob(columns)}, options.for_columns())}
     if pregen:
-        named |= _plan_pregen(named["columns"], corpus=corpus, history=history)
+        named |= _plan_pregen(named["columns"], people, token_metrics, history=history)
     return Plan({**named, **(captions.named if captions is not None else {})})
 
 
@@ -257,9 +281,12 @@ def name_model_input(name: str) -> str:
     return f"model {name}"
 
 
-def plan_comparison(a: Blob | Task, b: Blob | Task, pregen: Sequence[str] = ()) -> Task:
+def plan_comparison(
+    a: Blob | Task, b: Blob | Task, people: ReferenceSource, pregen: Sequence[str] = ()
+) -> Task:
     """Compare two systems by scores of one family, or by columns for the `pregen` metrics."""
-    return Task("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
+    task = Task("comparison", {"a": a, "b": b}, {"pregen": list(pregen)} if pregen else {})
+    return people.add_references(task, pregen)
 
 
 def _probe(probe: str, dataset: Blob, split: str, asked: ProbeInputs) -> Task:

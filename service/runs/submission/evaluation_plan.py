@@ -71,7 +71,8 @@ def plan_evaluation(request: EvaluationRequest, known: KnownFacts) -> Plan:
     """Plan the tasks by name: scores, comparisons with baselines, and an estimate for gates."""
     named = dict(_plan_scores(request, known).named)
     for name, pair in known.comparisons.items():
-        named[name] = planning.plan_comparison(named[pair.task], Blob(pair.result), pair.pregen)
+        sides = named[pair.task], Blob(pair.result)
+        named[name] = planning.plan_comparison(*sides, known.pinned.people, pair.pregen)
     if request.gates and not known.is_decoded:
         estimate = estimates.plan_estimate(named, known.past_scores)
         if estimate is not None:
@@ -92,9 +93,10 @@ def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:
     return planning.plan_brought_columns(
         request.columns,
         captions,
+        known.pinned.people,
         pregen=asks_for_pregen(request),
         options=ColumnOptions.model_validate(request),
-        corpus=asks_for_corpus(request),
+        token_metrics=list_token_metrics(request),
         history=known.history,
     )
 
@@ -138,9 +140,10 @@ def asks_for_pregen(request: EvaluationRequest) -> bool:
     return list_pregen(request) != []
 
 
-def asks_for_corpus(request: EvaluationRequest) -> bool:
-    names = [*(list_pregen(request) or []), *gates.list_gate_metrics(request.gates)]
-    return catalogue.CORPUS in names
+def list_token_metrics(request: EvaluationRequest) -> list[str]:
+    """The metrics of all tokens together that are requested or gated."""
+    names = {*(list_pregen(request) or []), *gates.list_gate_metrics(request.gates)}
+    return [name for name in catalogue.TOKEN_METRICS if name in names]
 
 
 def check_plan_seconds(plan: Plan, sizes: TaskSizes) -> None:

@@ -177,7 +177,7 @@ def _build_planner(
         sizes=known.sizes,
         verified=model.verified,
         searches=OWN_SEARCH in model.description,
-        corpus=evaluation_plan.asks_for_corpus(request),
+        token_metrics=evaluation_plan.list_token_metrics(request),
         history=known.history,
     )
 

@@ -23,7 +23,7 @@ from helpers.columns_files import (
 )
 from helpers.contract_files import line, tar, tar_entry
 from helpers.fleet import bundle, checkpoint, digest, upload
-from helpers.submissions import evaluate, refuse, run_command
+from helpers.submissions import evaluate, finish, refuse, run_command
 from service.contract.formats import bundles
 from service.stored import garbage
 from workers.inference import checkpoints, features, vocabulary
@@ -185,7 +185,7 @@ def test_words_are_shown_where_the_file_tells_them(content, words, tops, client,
 
 def pieces(client, tokenizer="karpathy"):
     """Columns of pieces, and the split of which they are."""
-    text = line("a.jpg", ["Acat!", "sat"]) + line("b.jpg", ["acat sat"])
+    text = line("a.jpg", ["Acat…", "sat"]) + line("b.jpg", ["acat sat"])
     content = tar(tar_entry(b"captions.jsonl", text))
     assert client.put("/v1/datasets/pieces", content=content).status_code in (200, 201)
     content = columns(metadata={"tokenizer": tokenizer}, base=WITH_PIECES)
@@ -262,9 +262,52 @@ def test_corpus_perplexity_is_computed_where_it_is_asked_for(units, logps, clien
     assert CORPUS not in client.get(place).json()["scores"]
 
 
-def test_corpus_perplexity_gates(client, brought):
-    past = evaluate(client, columns=brought, pregen=[CORPUS])
-    gates = [f"{CORPUS} <= baseline", f"no_significant_drop({CORPUS})"]
+BITS = "bits_per_byte"
+
+
+def test_bits_per_byte_are_those_of_words_and_of_pieces(client):
+    """The references have 7, 3 and 8 bytes. Models of two tokenizers have one signature, and are
+    compared.
+    """
+    sent = pieces(client)
+    of_words, of_pieces = (
+        evaluate(client, **sent, units=units, pregen=["perplexity", BITS])
+        for units in ("words", "pieces")
+    )
+    for found in (of_words, of_pieces):
+        score = found["scores"][BITS]
+        assert score["value"] == pytest.approx(-sum(LOGP) / math.log(2) / 18, rel=1e-6)
+        assert (score["signature"], score["higher_is_better"]) == ("pregen|brought|v:1", False)
+        low, high = score["interval"]
+        assert low < score["value"] < high
+    asked = {"a": of_words["id"], "b": of_pieces["id"]}
+    answer = client.post("/v1/comparisons", json={**asked, "metrics": ["perplexity"]})
+    assert answer.status_code == 422
+    begun = client.post("/v1/comparisons", json={**asked, "metrics": [BITS]}).json()
+    compared = finish(client, f"/v1/comparisons/{begun['id']}")["scores"][BITS]
+    assert compared["a"] == of_words["scores"][BITS]["value"]
+    assert compared["b"] == of_pieces["scores"][BITS]["value"]
+
+
+@pytest.mark.long
+def test_bits_per_byte_of_a_checkpoint_are_those_of_its_recorded_columns(client, brought, items):
+    texts = [text for item in items[1] for text in item.references]
+    own = evaluate(client, checkpoint=digest(MODEL), pregen=[BITS, CORPUS], postgen=[])
+    score = own["scores"][BITS]
+    tokens = sum(len(text.split()) + 1 for text in texts)
+    bits = tokens * math.log2(own["scores"][CORPUS]["value"])
+    size = sum(len(text.encode("utf-8")) for text in texts)
+    assert score["value"] == pytest.approx(bits / size, rel=1e-9)
+    assert score["signature"] == "pregen|columns|fp32|v:1"
+    theirs = evaluate(client, columns=brought, pregen=[BITS])["scores"][BITS]
+    assert theirs["value"] == pytest.approx(score["value"], rel=1e-5)
+    assert theirs["interval"] == pytest.approx(score["interval"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [CORPUS, BITS])
+def test_scores_of_all_tokens_gate(name, client, brought):
+    past = evaluate(client, columns=brought, pregen=[name])
+    gates = [f"{name} <= baseline", f"no_significant_drop({name})"]
     found = evaluate(client, columns=brought, gates=gates, baseline=past["id"])
     assert [gate["verdict"] for gate in found["gates"]] == ["passed", "passed"]
 

@@ -67,6 +67,7 @@ def _finish(records, name, *, dataset="coco/test", families=("cider_d", "bleu"),
         plan = planning.plan_brought_columns(
             _digest(f"columns {name}"),
             captions,
+            pinned.people,
             pregen=True,
             options=ColumnOptions(units=brought[1]),
         )

@@ -3,6 +3,7 @@ out; many plain resamples.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,24 +137,37 @@ def test_the_84_of_prefixes_have_the_intervals_of_columns():
     assert found == pregen_intervals.compute_pregen_intervals(material, pregen.INSTANT)
 
 
-def test_corpus_perplexity_has_the_interval_of_plain_resamples_of_images():
-    material, drawn = _material(60, 10), []
+OF_TOKENS = ["corpus_perplexity", "bits_per_byte"]
+
+
+def _sized(images, *shape, **shares):
+    """The same, with some bytes for each image."""
+    material = _material(images, *shape, **shares)
+    return replace(material, image_bytes=np.random.default_rng(images).integers(9, 99, images))
+
+
+def test_scores_of_all_tokens_have_the_intervals_of_plain_resamples_of_images():
+    material = _sized(60, 10)
+    drawn = {name: [] for name in OF_TOKENS}
     for weights in resamples.draw_resamples(60):
         for counts in weights.astype(int):
             logs, *_ = _repeated(material, counts)
-            drawn.append(math.exp(-math.fsum(map(float, logs)) / len(logs)))
-    found = pregen_intervals.compute_pregen_intervals(material, ["corpus_perplexity"])
-    expected = tuple(np.quantile(drawn, [0.025, 0.975]))
-    assert found == {"corpus_perplexity": pytest.approx(expected, rel=1e-9)}
+            total = -math.fsum(map(float, logs))
+            size = sum(many * each for many, each in zip(counts, material.image_bytes, strict=True))
+            drawn["corpus_perplexity"].append(math.exp(total / len(logs)))
+            drawn["bits_per_byte"].append(total / math.log(2) / size)
+    found = pregen_intervals.compute_pregen_intervals(material, OF_TOKENS)
+    assert found == {
+        name: pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), rel=1e-9)
+        for name, values in drawn.items()
+    }
 
 
 @pytest.mark.parametrize(("images", "zeros"), [(1, 0.0), (40, 0.05)])
-def test_corpus_perplexity_has_no_interval_of_one_image_nor_where_it_is_infinite(images, zeros):
-    material = _material(images, 13, zeros=zeros)
-    assert pregen_intervals.compute_pregen_intervals(material, ["corpus_perplexity"]) == {}
+def test_scores_of_all_tokens_have_no_interval_of_one_image_nor_where_infinite(images, zeros):
+    material = _sized(images, 13, zeros=zeros)
+    assert pregen_intervals.compute_pregen_intervals(material, OF_TOKENS) == {}
 
 
-def test_corpus_perplexity_is_drawn_for_boards():
-    assert list(pregen_intervals.pack_pregen_draws(_material(30, 14), ["corpus_perplexity"])) == [
-        "corpus_perplexity"
-    ]
+def test_scores_of_all_tokens_are_drawn_for_boards():
+    assert list(pregen_intervals.pack_pregen_draws(_sized(30, 14), OF_TOKENS)) == OF_TOKENS

@@ -130,3 +130,50 @@ def test_corpus_perplexity_beyond_a_float_is_infinite(logp):
     columns = np.array([logp, -1.0]), np.array([0, 0]), np.array([0, 2]), np.array([0, 1])
     expected = {"corpus_perplexity": math.inf}
     assert pregen.scores(*columns, names=["corpus_perplexity"]) == expected
+
+
+BITS = "bits_per_byte"
+HALVES = np.log([1 / 2, 1 / 4, 1 / 8, 1, 1 / 2])  # 1, 2, 3, 0 and 1 bit
+
+
+def _bits(references, logp=HALVES):
+    """Of two images, the first with two tokens, the second with two captions."""
+    columns = np.asarray(logp), np.zeros(5, int), np.array([0, 2, 4, 5]), np.array([0, 1, 3])
+    return pregen.scores(*columns, [BITS], pregen.count_bytes(references))[BITS]
+
+
+@pytest.mark.parametrize(
+    ("references", "expected"),
+    [
+        ([["cat"], ["dogs", "a"]], 7 / 8),
+        ([["Café!"], ["猫", "a"]], 7 / 10),  # 6, 3 and 1 bytes
+        ([["🐈 "], ["", "e\u0301"]], 7 / 8),  # 5, 0 and 3
+        ([[""], ["", ""]], math.inf),
+    ],
+)
+def test_bits_of_all_tokens_are_divided_by_the_bytes_of_the_references(references, expected):
+    assert _bits(references) == pytest.approx(expected, rel=1e-15)
+
+
+def test_bits_do_not_depend_on_how_a_caption_is_cut_and_are_infinite_where_p_is_0():
+    references = [["cat"], ["dogs", "a"]]
+    cut = np.log([1 / 8, 1, 1 / 2, 1 / 4, 1 / 2])
+    assert _bits(references, cut) == pytest.approx(_bits(references), rel=1e-15)
+    assert _bits(references, [*HALVES[:4], -math.inf]) == math.inf
+
+
+@pytest.mark.parametrize("given", [None, np.array([3]), np.array([3, 4, 5])])
+def test_bits_need_the_bytes_of_each_image(given):
+    columns = random_statistics.columns(2, 0)
+    with pytest.raises(InvalidColumns, match="of each of 2 images, found"):
+        pregen.scores(*columns, [BITS], given)
+    assert pregen.scores(*columns, ["corpus_perplexity"], given)
+
+
+def test_bits_of_float32_are_summed_in_float64():
+    logp = np.full(1_000_000, -0.1, np.float32)
+    columns = logp, np.zeros(len(logp), int), np.array([0, len(logp)]), np.array([0, 1])
+    expected = float(np.float32(0.1)) * len(logp) / math.log(2) / 7
+    assert pregen.scores(*columns, [BITS], np.array([7]))[BITS] == pytest.approx(
+        expected, rel=1e-12
+    )

@@ -161,6 +161,7 @@ def scores(
 
     `perplexity` is exp(-mean over captions of (sum of log p / number of tokens of the caption)).
     `corpus_perplexity` is exp(-sum of log p / number of tokens), of all captions together.
+    `bits_per_byte` is -sum of log2 p / number of bytes of the captions in UTF-8.
 
         prescore scores ev_2f9c
         prescore scores ev_2f9c --pregen --csv pregen.csv

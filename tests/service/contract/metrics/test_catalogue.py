@@ -23,17 +23,21 @@ POSTGEN = ("METEOR", "CIDEr", "SPICE", "WMD")
 
 def test_the_672_pregen_metrics_are_every_combination_of_the_four_tiers():
     pregen = [name for name, spec in catalogue.METRICS.items() if spec.family == "pregen"]
-    pregen.remove("corpus_perplexity")
+    pregen = [name for name in pregen if name not in ("corpus_perplexity", "bits_per_byte")]
     assert len(pregen) == 672
     assert set(pregen) == {"_".join(parts) for parts in itertools.product(*TIERS)}
 
 
-def test_both_perplexities_are_defined_by_a_formula():
+def test_perplexities_and_bits_are_defined_by_a_formula():
     formula = "exp(-mean over captions of (sum of log p / number of tokens of the caption))"
     assert formula in catalogue.find_metric("perplexity").definition
-    spec = catalogue.find_metric("corpus_perplexity")
-    assert "exp(-sum of log p / number of tokens)" in spec.definition
-    assert (spec.family, spec.needs) == ("pregen", ("columns",))
+    for name, formula, needs in (
+        ("corpus_perplexity", "exp(-sum of log p / number of tokens)", ("columns",)),
+        ("bits_per_byte", "-sum of log2 p / number of bytes", ("columns", "references")),
+    ):
+        spec = catalogue.find_metric(name)
+        assert formula in spec.definition
+        assert (spec.family, spec.needs) == ("pregen", needs)
 
 
 def test_every_row_is_whole_and_no_two_are_defined_alike():
@@ -67,6 +71,7 @@ def test_a_definition_reads_as_the_papers_does():
         ("max_min_prob_none", (0, 1), True),
         ("min_min_count_none", (0, catalogue.INFINITY), None),
         ("corpus_perplexity", (1, catalogue.INFINITY), False),
+        ("bits_per_byte", (0, catalogue.INFINITY), False),
     ],
 )
 def test_direction_and_range_follow_from_the_definition(name, bounds, higher_is_better):

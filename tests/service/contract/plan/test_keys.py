@@ -33,6 +33,7 @@ OWN = {
 }
 PROBES = ("human", "frequent", "rare", "swap", "random", "single")
 PROBED = [name for name in catalogue.POSTGEN if catalogue.find_metric_task(name) != "variety"]
+PEOPLE = planning.ReferenceSource("sha256:d", "test")
 OPTIONS = {"single": {"objective": "cider_d"}, "frequent": {"frequent": 5}}
 
 
@@ -125,11 +126,14 @@ def _plans():
     yield "a training", learned
     scored = _captions(["bleu"]).named["bleu"]
     compared = [
-        planning.plan_comparison(scored, Blob("b")),
-        planning.plan_comparison(Blob("a"), Blob("b")),
+        planning.plan_comparison(scored, Blob("b"), PEOPLE),
+        planning.plan_comparison(Blob("a"), Blob("b"), PEOPLE),
+        planning.plan_comparison(Blob("a"), Blob("b"), PEOPLE, ["perplexity"]),
     ]
-    compared.append(planning.plan_comparison(Blob("a"), Blob("b"), ["perplexity"]))
     yield "comparisons", planning.Plan({str(at): task for at, task in enumerate(compared)})
+    yield "pre-gen of all tokens", _checkpoint([], token_metrics=[*catalogue.TOKEN_METRICS])
+    counted = planning.plan_comparison(Blob("a"), Blob("b"), PEOPLE, [catalogue.BITS])
+    yield "a comparison by bytes", planning.Plan({"columns": counted})
 
 
 def _keys():

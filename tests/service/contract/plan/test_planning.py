@@ -5,12 +5,15 @@ from service.contract.column_options import ColumnOptions
 from service.contract.plan import planning
 from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
+    ReferenceSource,
     plan_brought_columns,
     plan_captions,
     plan_conversion,
 )
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.tasks import Blob, size_decoding_block
+
+PEOPLE = ReferenceSource("sha256:d", "test")
 
 
 def _plan(images=1000, families=("bleu", "cider_d"), precision="fp32", **more):
@@ -133,14 +136,30 @@ def test_families_of_two_encoders_have_embedded_references_each():
 
 
 def test_a_forecast_of_brought_columns_stands_right_behind_the_scores_that_it_reads():
-    plan = plan_brought_columns("sha256:b", None, pregen=True, history="sha256:h").named
+    plan = plan_brought_columns("sha256:b", None, PEOPLE, pregen=True, history="sha256:h").named
     assert list(plan) == ["columns", "pregen", "forecast"]
     assert plan["forecast"].inputs == {"pregen": plan["pregen"], "history": Blob("sha256:h")}
 
 
+def test_bytes_are_counted_of_the_references_whatever_features_the_dataset_has():
+    wanted = PostgenRequest([], "ptb")
+    plans = [
+        checkpoint_plan(wanted, references="sha256:r", token_metrics=["bits_per_byte"]),
+        plan_brought_columns(
+            *("sha256:b", None, ReferenceSource("sha256:r", "test")),
+            pregen=True,
+            token_metrics=["bits_per_byte"],
+        ),
+    ]
+    for plan in plans:
+        found = plan.named["bits_per_byte"]
+        expected = {"columns": plan.named["columns"], "dataset": Blob("sha256:r")}
+        assert (found.inputs, found.parameters) == (expected, {"split": "test"})
+
+
 def test_brought_columns_are_scored_before_captions_and_need_no_model():
     captions = plan_captions("sha256:c", "sha256:d", "test", 3, PostgenRequest(["cider_d"], "ptb"))
-    plan = plan_brought_columns("sha256:b", captions, pregen=True)
+    plan = plan_brought_columns("sha256:b", captions, PEOPLE, pregen=True)
     assert list(plan.named) == ["columns", "pregen", *captions.named]
     columns = plan.named["columns"]
     assert (columns.kind, columns.inputs, columns.parameters) == (
@@ -150,4 +169,4 @@ def test_brought_columns_are_scored_before_captions_and_need_no_model():
     )
     assert plan.named["pregen"].inputs == {"columns": columns}
     assert plan.named["cider_d"].key == captions.named["cider_d"].key
-    assert list(plan_brought_columns("sha256:b", None, pregen=False).named) == ["columns"]
+    assert list(plan_brought_columns("sha256:b", None, PEOPLE, pregen=False).named) == ["columns"]
