@@ -191,10 +191,13 @@ class _PaperBeamSearch:
     def _drop_finished(self) -> None:
         stuck = self._logp[:, 0].isinf()  # no word is allowed here
         finished = self._complete[:, 0] | stuck
-        for row in finished.nonzero()[:, 0].tolist():
-            words = self._words[row, 0, : self._lengths[row, 0]].tolist()
-            logp = float(self._logp[row, 0])
-            self._results[int(self._places[row])] = DecodedCaption(tuple(words), logp)
+        rows = finished.nonzero()[:, 0]
+        if not len(rows):
+            return
+        best = self._words[rows, 0], self._lengths[rows, 0], self._logp[rows, 0]
+        done = (each.tolist() for each in (self._places[rows], *best))
+        for place, words, length, logp in zip(*done, strict=True):
+            self._results[place] = DecodedCaption(tuple(words[:length]), logp)
         going_on = (~finished).nonzero()[:, 0]
         w = self._options.beam
         flat = (going_on[:, None] * w + torch.arange(w, device=going_on.device)).flatten()

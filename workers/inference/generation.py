@@ -225,13 +225,16 @@ class BeamSearch(GenerationSearch):
         return may
 
     def _leave(self, done: Tensor) -> None:
-        for row in done.nonzero()[:, 0].tolist():
-            length = int(self._ended.lengths[row, 0])
-            words = self._ended.words[row, 0, :length].tolist()
-            score = float(self._ended.scores[row, 0]) * length**self._search.length_penalty
-            if words and words[-1] == self._end:
-                words.pop()
-            self._results[int(self._places[row])] = DecodedCaption(tuple(words), score)
+        gone = done.nonzero()[:, 0]
+        ended = self._ended.of(gone)
+        best = ended.words[:, 0], ended.lengths[:, 0], ended.scores[:, 0]
+        lists = (each.tolist() for each in (self._places[gone], *best))
+        for place, words, length, mean in zip(*lists, strict=True):
+            written = words[:length]
+            if written and written[-1] == self._end:
+                written.pop()
+            score = mean * length**self._search.length_penalty
+            self._results[place] = DecodedCaption(tuple(written), score)
         left = (~done).nonzero()[:, 0]
         w = self._search.beams
         rows = (left[:, None] * w + torch.arange(w, device=left.device)).flatten()

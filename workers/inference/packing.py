@@ -32,6 +32,11 @@ class Packed:
     places: NDArray[np.int64]
 
 
+def copy_to_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """Copy the array to a device; the host does not wait for the work of the device."""
+    return torch.from_numpy(array).to(device, non_blocking=True)
+
+
 def pack_captions(
     encoded: EncodedCaptions, captions: NDArray[np.int64], device: torch.device
 ) -> Packed:
@@ -44,9 +49,9 @@ def pack_captions(
     words = encoded.tokens[places - 1]  # the token before; what is before the first is START
     words[: len(captions)] = encoded.start
     return Packed(
-        words=torch.from_numpy(words).to(device),
+        words=copy_to_device(words, device),
         counts=[int(count) for count in alive],
-        image_rows=torch.from_numpy(encoded.caption_images[captions[order]]).to(device),
+        image_rows=copy_to_device(encoded.caption_images[captions[order]], device),
         places=places,
     )
 
@@ -72,7 +77,7 @@ class CaptionGroup:
     words: Tensor  # (g, m)
     times: Tensor  # (g, m)
     mask: Tensor  # (g, m, m)
-    real: Tensor  # (g, m): what is no padding
+    real: Tensor  # what is no padding, as rows of (g * m)
     places: Tensor  # where the real tokens stand in packed order
 
 
@@ -110,15 +115,13 @@ def _group(
     own = np.where(real, caption[places], -1)  # padding reads padding, so that no row is empty
     times = np.where(real, time[places], 0)
     mask = (own[:, :, None] == own[:, None, :]) & (times[:, :, None] >= times[:, None, :])
-    at = torch.from_numpy(places).to(device)
-    is_real = torch.from_numpy(real).to(device)
     return CaptionGroup(
-        images=torch.from_numpy(images).to(device),
-        words=captions.words[at],
-        times=torch.from_numpy(times).to(device),
-        mask=torch.from_numpy(mask).to(device),
-        real=is_real,
-        places=at[is_real],
+        images=copy_to_device(images, device),
+        words=captions.words[copy_to_device(places, device)],
+        times=copy_to_device(times, device),
+        mask=copy_to_device(mask, device),
+        real=copy_to_device(np.flatnonzero(real), device),
+        places=copy_to_device(places[real], device),
     )
 
 
@@ -126,15 +129,19 @@ class RowsByImage:
     """Rows (n, …) beside the others of their images: (images, width, …)."""
 
     def __init__(self, of: Tensor) -> None:
-        self.images, place, counts = torch.unique(of, return_inverse=True, return_counts=True)
-        self.width = int(counts.max()) if len(of) else 1
-        order = place.argsort(stable=True)
-        in_turn = torch.arange(len(of), device=of.device)
-        slots = torch.empty_like(place)
-        slots[order] = in_turn - (counts.cumsum(0) - counts)[place[order]]
-        self._at = place * self.width + slots
-        filled = len(of) == len(self.images) * self.width
-        self._is_even = filled and torch.equal(self._at, in_turn)  # nothing has to move
+        # On the host, which would otherwise wait for the device several times.
+        self.images, place, counts = np.unique(
+            of.cpu().numpy(), return_inverse=True, return_counts=True
+        )
+        self.width = int(counts.max(initial=1))
+        order = place.argsort(kind="stable")
+        in_turn = np.arange(len(place))
+        slots = np.empty_like(place)
+        slots[order] = in_turn - (counts.cumsum() - counts)[place[order]]
+        at = place * self.width + slots
+        filled = len(at) == len(self.images) * self.width
+        self._is_even = filled and np.array_equal(at, in_turn)  # nothing has to move
+        self._at = copy_to_device(at, of.device)
 
     def rows(self, of_images: Tensor, part: slice = slice(None)) -> Tensor:
         """Those of a part of the images; not copied where no image between them is left out."""
@@ -143,7 +150,9 @@ class RowsByImage:
             return of_images[:0]
         first, last = int(images[0]), int(images[-1])
         all_are_there = last - first + 1 == len(images)
-        return of_images[first : last + 1] if all_are_there else of_images[images]
+        if all_are_there:
+            return of_images[first : last + 1]
+        return of_images[copy_to_device(images, of_images.device)]
 
     def spread(self, rows: Tensor) -> Tensor:
         if not self._is_even:

@@ -19,6 +19,7 @@ from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
 from workers.inference.columns import ProbabilityColumns
 from workers.inference.features import Inputs
+from workers.inference.packing import copy_to_device
 from workers.inference.vocabulary import EncodedCaptions
 from workers.progress import Progress, ignore_progress
 
@@ -82,8 +83,8 @@ class _Walker:
             going_on = hit & (encoded.lengths[captions] > depth)
             captions = captions[going_on]
             kept, first, rows = np.unique(rows[going_on], return_index=True, return_inverse=True)
-            words = torch.from_numpy(targets[going_on][first]).to(self._device)
-            state = self._model.select(state, torch.from_numpy(kept).to(self._device))
+            words = copy_to_device(targets[going_on][first], self._device)
+            state = self._model.select(state, copy_to_device(kept, self._device))
         return prefixes, undecided
 
     def _judge(
@@ -100,8 +101,8 @@ class _Walker:
             best = logits.topk(2, dim=1).values
             margins = self._margin.of(chunk)
             part = slice(*np.searchsorted(rows, [start, start + self._chunk]))
-            row = torch.from_numpy(rows[part] - start).to(self._device)
-            own = logits[row, torch.from_numpy(targets[part]).to(self._device)]
+            row = copy_to_device(rows[part] - start, self._device)
+            own = logits[row, copy_to_device(targets[part], self._device)]
             near = near_ties.find_near_ties(own, best[row], margins[row])
             close[part] = near.cpu().numpy()
             hit[part] = ((own >= best[row, 0]) & ~near).cpu().numpy()

@@ -22,7 +22,7 @@ from workers.inference.captioners.protocol import OutputLayer
 from workers.inference.columns import ProbabilityColumns, choose_index_type
 from workers.inference.devices import Product, supports_bf16
 from workers.inference.features import Inputs
-from workers.inference.packing import batch_captions, pack_captions
+from workers.inference.packing import batch_captions, copy_to_device, pack_captions
 from workers.inference.vocabulary import EncodedCaptions
 from workers.progress import Progress, ignore_progress
 
@@ -148,11 +148,12 @@ class _ColumnScorer:
         for batch in batch_captions(encoded, self._model.batch_tokens):
             packed = pack_captions(encoded, batch, images.device)
             hidden = self._model.hidden(images, packed)
-            targets = torch.from_numpy(encoded.tokens[packed.places]).to(images.device)
-            for start in range(0, len(targets), self._chunk):
-                chunk = slice(start, start + self._chunk)
-                judged = self._judge(hidden[chunk], targets[chunk])
-                _put(rows, first + packed.places[chunk], judged)
+            targets = copy_to_device(encoded.tokens[packed.places], images.device)
+            chunks = [
+                self._judge(hidden[at : at + self._chunk], targets[at : at + self._chunk])
+                for at in range(0, len(targets), self._chunk)
+            ]
+            _put(rows, first + packed.places, chunks)
 
     def _judge(self, hidden: Tensor, targets: Tensor) -> _ChunkColumns:
         if self._half is None:
@@ -218,10 +219,12 @@ def _entropy(logits: Tensor, total: Tensor) -> Tensor:
     return -(logp.exp() * logp).sum(1)
 
 
-def _put(rows: _ColumnRows, places: NDArray[np.int64], judged: _ChunkColumns) -> None:
-    for name, value in vars(judged).items():
-        if value is not None:
-            getattr(rows, name)[places] = value.cpu().numpy()
+def _put(rows: _ColumnRows, places: NDArray[np.int64], chunks: list[_ChunkColumns]) -> None:
+    """Copy a batch's results to the host: it waits for the device once for each field."""
+    for name, column in vars(rows).items():
+        if column is not None:
+            values = torch.cat([getattr(chunk, name) for chunk in chunks])
+            column[places] = values.cpu().numpy()
 
 
 def _settle_near_ties(

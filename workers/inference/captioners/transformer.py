@@ -141,7 +141,7 @@ class TransformerCaptioner(CanonicalCaptioner):
             x = self._embed(group.words, group.times)
             for layer in self._layers:
                 x = self._through(layer, x, group.mask[:, None], seen, mask)
-            parts.append(self._last(x[group.real]))
+            parts.append(self._last(x.flatten(0, 1)[group.real]))
             places.append(group.places)
         order = torch.cat(places).argsort()
         return torch.cat(parts)[order]

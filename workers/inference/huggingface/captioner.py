@@ -87,7 +87,7 @@ class HuggingFaceCaptioner:
             there = decoder_stack.read_words(
                 self._decoder, images[group.images], group.words, group.times, group.mask
             )
-            rows = there[group.real]
+            rows = there.flatten(0, 1)[group.real]
             if found is None:
                 found = rows.new_empty(len(captions.words), rows.shape[1])
             found[group.places] = rows
