@@ -24,11 +24,6 @@ class Case:
     device: torch.device
     columns: ProbabilityColumns = field(init=False)  # once they are computed
 
-    @property
-    def multiply_adds(self) -> float:
-        """Of a forward pass without tricks: cell and projection for every token."""
-        return len(self.references.tokens) * (2 * SIZE * 4 * SIZE + SIZE * WORDS)
-
     def describe(self) -> str:
         references = self.references
         return (

@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+import torch
+from rates import DeviceRates, Work  # beside this file
 from rows import Row  # beside this file
 
 from helpers import image_encoders
@@ -17,19 +19,22 @@ _SIZES = ((224, 224), (500, 375), (640, 480))
 _PROMISED = 0.8  # of the encoder's own rate
 
 
-def measure(images: int) -> list[Row]:
+def measure(images: int, device: torch.device) -> list[Row]:
     """For JPEG of several sizes; 80 % of the encoder's own rate are promised."""
-    rows = []
+    rows, rates = [], DeviceRates.measure(device)
     with tempfile.TemporaryDirectory() as folder:
         path = image_encoders.write(Path(folder) / "e.safetensors", given=_GIVEN)
-        encoder = mobilenet_v2.read_image_encoder(path)
+        encoder = mobilenet_v2.read_image_encoder(path, device)
         for size in _SIZES:
             bundle, names = _bundle(Path(folder) / f"{size[0]}", images, size)
             whole, alone = _seconds(encoder, bundle, names)
             rate = alone / whole
             said = f"{rate:.0%} of the encoder's own rate, {_PROMISED:.0%} are promised"
             name = f"features of JPEG of {size[0]} x {size[1]}"
-            note = f"{said}; {images / whole:.1f} images/s"
+            batch = np.zeros((encoder.batch, 224, 224, 3), np.uint8)
+            own = Work.count(lambda batch=batch: encoder.features(batch))
+            share = rates.describe(own, whole * encoder.batch / images)
+            note = f"{said}; {images / whole:.1f} images/s; {share}"
             rows.append(Row(name, whole, "the encoder alone, on pixels", alone, note))
     return rows
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from rates import DeviceRates, Work  # beside this file
 from rows import Row, seconds  # beside this file
 from transformers.utils import logging
 
@@ -43,42 +44,47 @@ class Case:
 
     @property
     def pixels(self) -> torch.Tensor:
-        return self.ours.preparation.normalised(torch.from_numpy(self.pictures))
+        return self.ours.preparation.normalised(
+            torch.tensor(self.pictures, device=self.ours.device)
+        )
 
 
-def measure(images: int) -> list[Row]:
+def measure(images: int, device: torch.device) -> list[Row]:
     """Some minutes a captioner: each row is told on stderr as it comes."""
     logging.set_verbosity_error()
-    rows = []
+    rows, rates = [], DeviceRates.measure(device)
     for name in _MADE:
-        for row in _rows(_case(name, images)):
+        for row in _rows(_case(name, images, device), rates):
             print(f"{row.what}: {row.seconds:.3g} s", file=sys.stderr, flush=True)
             rows.append(row)
     return rows
 
 
-def _rows(case: Case) -> Iterator[Row]:
-    yield _columns(case)
-    yield from _by_length(case)
+def _rows(case: Case, rates: DeviceRates) -> Iterator[Row]:
+    yield _columns(case, rates)
+    yield from _by_length(case, rates)
     for images in sorted({min(images, len(case.pictures)) for images in _SEARCHED}):
-        yield from (_search(case, images, beams) for beams in (1, 4))
+        yield from (_search(case, images, beams, rates) for beams in (1, 4))
 
 
-def _columns(case: Case) -> Row:
+def _columns(case: Case, rates: DeviceRates) -> Row:
     theirs: list[np.ndarray] = []
     found: list[Any] = []
     plain = seconds(lambda: theirs.append(_library_columns(case)))
-    took = seconds(
-        lambda: found.append(scoring.compute_columns(case.ours, case.pictures, case.references)), 2
-    )
+
+    def task() -> None:
+        found.append(scoring.compute_columns(case.ours, case.pictures, case.references))
+
+    took = seconds(task, 2)
     note = f"log p within {np.abs(found[-1].logp - theirs[-1]).max():.1g}; {_rate_of(case)}"
+    note = f"{note}; with it {rates.describe(Work.count(task), took)}"
     return Row(f"{case.name}: columns", took, "its own forward pass", plain, note)
 
 
 def _rate_of(case: Case) -> str:
     """Of columns without the encoder, beside the two kernels' own products, by turns."""
     seen = _Seen(case)
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    a, b = torch.randn(2, 2048, 2048, device=case.ours.device)
     packed = Product(b)
     tasks = (
         lambda: scoring.compute_columns(seen.ours, case.pictures, case.references),
@@ -107,7 +113,7 @@ def _multiply_adds(case: Case, seen: torch.Tensor) -> int:
     return int(inner) + tokens * case.ours.output.weight.numel()
 
 
-def _by_length(case: Case) -> list[Row]:
+def _by_length(case: Case, rates: DeviceRates) -> list[Row]:
     """Time of a token, without the encoder, beside that of captions of the first length."""
     seen = _Seen(case)
     images = len(case.pictures)
@@ -128,7 +134,13 @@ def _by_length(case: Case) -> list[Row]:
             times[name].append(seconds(task, 2) / length)
     short, long = _LENGTHS
     return [
-        Row(f"{case.name}: {name}, a token of {long}", each[1], f"of {short}", each[0])
+        Row(
+            f"{case.name}: {name}, a token of {long}",
+            each[1],
+            f"of {short}",
+            each[0],
+            rates.describe(Work.count(tasks[name]), each[1] * long),
+        )
         for name, each in times.items()
     ]
 
@@ -138,21 +150,26 @@ class _Seen:
 
     @torch.inference_mode()
     def __init__(self, case: Case) -> None:
-        self.pictures = case.ours.look(torch.from_numpy(case.pictures))
+        self.pictures = case.ours.look(torch.tensor(case.pictures, device=case.ours.device))
         self.ours = copy.copy(case.ours)
         self.ours.look = lambda _: self.pictures  # type: ignore[method-assign]
 
 
-def _search(case: Case, images: int, beams: int) -> Row:
+def _search(case: Case, images: int, beams: int, rates: DeviceRates) -> Row:
     found: list[Any] = []
     some = case.pictures[:images]
     search = GenerationOptions(beams=beams, most=_NEW_TOKENS)
     plain = seconds(lambda: found.append(_generated(case, images, beams)), 2)
-    took = seconds(lambda: found.append(generation.generate_captions(case.ours, some, search)), 2)
+
+    def task() -> None:
+        found.append(generation.generate_captions(case.ours, some, search))
+
+    took = seconds(task, 2)
     ours = [list(caption.words) for caption in found[-1]]
     equal = np.mean([a == b for a, b in zip(ours, found[0], strict=True)])
     what = f"{case.name}: beam {beams}, {images} images"
-    return Row(what, took, "generate", plain, f"{equal:.0%} of captions equal")
+    note = f"{equal:.0%} of captions equal; {rates.describe(Work.count(task), took)}"
+    return Row(what, took, "generate", plain, note)
 
 
 @torch.inference_mode()
@@ -160,7 +177,7 @@ def _library_columns(case: Case) -> NDArray[np.float32]:
     """Padded batches in file order, each caption with its own picture."""
     found, references, pixels = [], case.references, case.pixels
     captions = [
-        torch.from_numpy(references.tokens[a:b])
+        torch.tensor(references.tokens[a:b], device=pixels.device)
         for a, b in zip(
             references.caption_offsets[:-1], references.caption_offsets[1:], strict=True
         )
@@ -170,13 +187,13 @@ def _library_columns(case: Case) -> NDArray[np.float32]:
     for at in range(0, len(captions), _BATCH):
         batch = captions[at : at + _BATCH]
         targets = pad(batch, batch_first=True)
-        start = torch.full((len(batch), 1), references.start)
+        start = torch.full_like(targets[:, :1], references.start)
         read = torch.cat([start, targets[:, :-1]], dim=1)
         given = pixels[images[at : at + _BATCH]]
         name = "decoder_input_ids" if case.library.config.is_encoder_decoder else "input_ids"
         logits = case.library(pixel_values=given, **{name: read}).logits[:, -read.shape[1] :]
         own = torch.log_softmax(logits, dim=2).gather(2, targets[:, :, None])[:, :, 0]
-        found += [row[: len(each)].numpy() for row, each in zip(own, batch, strict=True)]
+        found += [row[: len(each)].cpu().numpy() for row, each in zip(own, batch, strict=True)]
     return np.concatenate(found)
 
 
@@ -214,11 +231,11 @@ def _git() -> tuple[Any, int, int, int]:
 _MADE = {"ViT-GPT2": _vit_gpt2, "BLIP": _blip, "GIT": _git}
 
 
-def _case(name: str, images: int) -> Case:
+def _case(name: str, images: int, device: torch.device) -> Case:
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     library, start, end, side = _MADE[name]()
-    library.eval()
+    library.eval().to(device)
     parts = loader.split_network(copy.deepcopy(library))
     words = parts.decoder.weight.shape[0]
     # What needs neither text nor files is left out.

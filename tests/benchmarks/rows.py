@@ -59,7 +59,7 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def record(heading: str, said: str, rows: Sequence[Row]) -> None:
+def record(heading: str, told: str) -> None:
     """Replaces a section's table in README.md, and the paragraph before it; or adds the section."""
     text = README.read_text(encoding="utf-8")
     if f"## {heading}\n" not in text:
@@ -68,5 +68,5 @@ def record(heading: str, said: str, rows: Sequence[Row]) -> None:
     section, *others = after.split("\n## ")
     old = _TOLD.search(section)
     start, end = old.span() if old else (1, 1)
-    section = f"{section[:start]}{said}\n\n{table(rows)}\n{section[end:]}"
+    section = f"{section[:start]}{told}\n{section[end:]}"
     README.write_text("\n## ".join([before + found + section, *others]), encoding="utf-8")

@@ -3,7 +3,9 @@
     sh tests/run.sh --bench                 print, and keep the figures in build/benchmarks/
     sh tests/run.sh --bench --record        the same, and replace the tables in README.md
     sh tests/run.sh --bench --postgen       the post-gen metrics alone
-    sh tests/run.sh --bench --images 500    smaller and quicker; --device cuda:0 for a GPU
+    sh tests/run.sh --bench --images 500    smaller and quicker
+    sh tests/run.sh --bench --device cuda:0    everything that runs on a GPU, on this one (or cpu)
+    sh tests/run.sh --bench --launches      launches and waits of a GPU, counted without one
     sh tests/run.sh --bench --pictures      features of pictures alone, of 1,000 images
     sh tests/run.sh --bench --transformers  captioners of transformers alone, of 8 images
 
@@ -35,10 +37,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 import captions  # beside this file
 import intervals  # beside this file
+import launches  # beside this file
 import pictures  # beside this file
 import published_sizes  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
+from rates import DeviceRates, Work  # beside this file
 from rows import Row, record, seconds, table  # beside this file
 
 from oracles import pregen as oracle
@@ -52,30 +56,38 @@ _PICTURES = 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=5000)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device")
     parser.add_argument("--postgen", action="store_true")
     parser.add_argument("--transformers", action="store_true")
     parser.add_argument("--pictures", action="store_true")
+    parser.add_argument("--launches", action="store_true")
     parser.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
-    device = torch.device(arguments.device)
+    device = torch.device(arguments.device or "cpu")
     machine = _machine(device)
-    if arguments.transformers:
+    on = "" if device.type == "cpu" else f" on {device.type.upper()}"
+    if arguments.launches:
+        print(launches.tell(recorded=arguments.record))
+        return
+    if arguments.transformers or arguments.device:
         images = min(arguments.images, _PUBLISHED_IMAGES)
-        rows = published_sizes.measure(images)
-        _tell("Transformers", f"{machine}; {images} images.", rows, arguments.record)
+        rows = published_sizes.measure(images, device)
+        _tell(f"Transformers{on}", f"{machine}; {images} images.", rows, arguments.record)
+    if arguments.transformers:
         return
     if not arguments.postgen:
         images = min(arguments.images, _PICTURES)
         said = f"{machine}; {images} images of each size."
-        _tell("Pictures", said, pictures.measure(images), arguments.record)
+        _tell(f"Pictures{on}", said, pictures.measure(images, device), arguments.record)
     if arguments.pictures:
         return
     if not arguments.postgen:
         case = made_up(arguments.images, device)
         rows = [*_columns(case), *_walk(case), *_decoding(case), *_metrics(case)]
         _tell(device.type.upper(), f"{machine}; {case.describe()}.", rows, arguments.record)
+    if arguments.device:
+        return
     given = captions.given(arguments.images)
     said = f"{machine}; {given.describe()}."
     _tell("Post-gen metrics", said, captions.measure(given), arguments.record)
@@ -92,15 +104,7 @@ def _tell(heading: str, said: str, rows: Sequence[Row], recorded: bool) -> None:
     figures = {"machine": said, "rows": [asdict(row) for row in rows]}
     (folder / f"{now}.json").write_text(json.dumps(figures, indent=1))
     if recorded:
-        record(heading, said, rows)
-
-
-def _rate(device: torch.device, dtype: torch.dtype) -> float:
-    """The machine's own matrix-product rate, multiply-adds a second, by torch's own `@`."""
-    size = 2048 if device.type == "cpu" else 8192
-    a = torch.randn(size, size, device=device).to(dtype)
-    b = torch.randn(size, size, device=device).to(dtype)
-    return size**3 / seconds(lambda: a @ b, 5)
+        record(heading, f"{said}\n\n{table(rows)}")
 
 
 def _columns(case: Case) -> list[Row]:
@@ -108,22 +112,22 @@ def _columns(case: Case) -> list[Row]:
     plain = authors_columns(case)
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         options = scoring.ScoringOptions(precision=precision)
-        rate = _rate(case.device, dtype)
         found: list[scoring.ProbabilityColumns] = []
-        took = seconds(
-            lambda options=options, found=found: found.append(
+
+        def task(options=options, found=found) -> None:
+            found.append(
                 scoring.compute_columns(case.model, case.features, case.references, options)
             )
-        )
-        rate = (rate + _rate(case.device, dtype)) / 2
-        floor = case.multiply_adds / rate
+
+        took = seconds(task)
+        note = DeviceRates.measure(case.device, dtype).describe(Work.count(task), took)
         if precision == "fp32":
             exact = found[0]
-            note = f"{floor / took:.0%} of torch's own rate ({rate / 1e9:.0f} G multiply-adds/s)"
         else:
             same = bool(((exact.rank == 0) == (found[0].rank == 0)).all())
             worst = float(np.abs(exact.logp - found[0].logp).max())
-            note = f"rank-0 decisions {'identical' if same else 'DIFFER'}; log p within {worst:.1g}"
+            decisions = f"rank-0 decisions {'identical' if same else 'DIFFER'}"
+            note = f"{decisions}; log p within {worst:.1g}; {note}"
         rows.append(Row(f"columns {precision}", took, "the authors' way", plain, note))
     case.columns = exact
     return rows
@@ -131,33 +135,37 @@ def _columns(case: Case) -> list[Row]:
 
 def _walk(case: Case) -> list[Row]:
     found: list[np.ndarray] = []
-    took = seconds(
-        lambda: found.append(prefix.walk_prefixes(case.model, case.features, case.references)), 3
-    )
+
+    def task() -> None:
+        found.append(prefix.walk_prefixes(case.model, case.features, case.references))
+
+    took = seconds(task, 3)
     greedy = decoding.DecodingOptions(beam=1, min_words=0, unk=True)
     plain = seconds(lambda: decoding.decode_captions(case.model, case.features, greedy))
     hits = case.columns.rank == 0
     offsets = case.columns.caption_offsets
     wanted = [int(np.logical_and.accumulate(hits[a:b]).sum()) for a, b in pairwise(offsets)]
-    note = f"equal to columns in {(found[0] == wanted).mean():.2%} of captions"
+    share = DeviceRates.measure(case.device).describe(Work.count(task), took)
+    note = f"equal to columns in {(found[0] == wanted).mean():.2%} of captions; {share}"
     return [Row("prefix walk", took, "plain greedy decoding (ours)", plain, note)]
 
 
 def _decoding(case: Case) -> list[Row]:
-    rows = []
+    rows, rates = [], DeviceRates.measure(case.device)
     for name, options in (
         ("greedy", decoding.DecodingOptions(beam=1)),
         ("beam 3", decoding.DecodingOptions()),
     ):
         found: list[list[decoding.DecodedCaption]] = []
-        took = seconds(
-            lambda options=options, found=found: found.append(
-                decoding.decode_captions(case.model, case.features, options)
-            )
-        )
+
+        def task(options=options, found=found) -> None:
+            found.append(decoding.decode_captions(case.model, case.features, options))
+
+        took = seconds(task)
         plain, share = authors_decoding(case, options, found[0])
         words = np.mean([len(caption.words) for caption in found[0]])
         note = f"{words:.1f} words a caption; {share:.0%} equal to the baseline's"
+        note = f"{note}; {rates.describe(Work.count(task), took)}"
         rows.append(Row(name, took, "whole prefix anew for each word", plain, note))
     return rows
 
