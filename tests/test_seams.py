@@ -96,7 +96,7 @@ def test_what_a_run_keeps_of_its_request_is_read_as_a_field_too():
     )
     keys = {key for model in kept for key in model.model_fields}
     of_tasks = {"a", "b", "checkpoint", "pregen", "decoding", "precision"}
-    of_tasks |= {"tokenizer", "idf", "bertscore", "units"}
+    of_tasks |= {"tokenizer", "idf", "bertscore", "units", "prompt"}
     of_tasks |= {"result", "metrics"}  # a column, and a role
     assert _read_by_name(keys - of_tasks, "service/engine", "service/runs") == []
 

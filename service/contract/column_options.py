@@ -1,5 +1,6 @@
 """Options of a request that decide how a model's probabilities are computed."""
 
+import hashlib
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,7 @@ class ColumnOptions(BaseModel):
 
     precision: Precision = "fp32"
     units: Units = "words"
+    prompt: str | None = None  # None: the checkpoint's own, if it reads one
 
     def for_columns(self) -> dict[str, Any]:
         """Parameters of the task that computes columns."""
@@ -25,6 +27,10 @@ class ColumnOptions(BaseModel):
         """Parameters of the task that ranks first words: ranks are those of fp32."""
         return self.model_dump(exclude_defaults=True, exclude={"precision"})
 
+    def for_captions(self) -> dict[str, Any]:
+        """Parameters of the task that decodes captions; precision and units are of scores."""
+        return self.model_dump(exclude_defaults=True, include={"prompt"})
+
     def for_metadata(self) -> dict[str, str]:
         """Metadata of the columns' file; whether they have units is known when they are there."""
         unusual = {**self.for_columns(), "precision": self.precision}
@@ -32,12 +38,24 @@ class ColumnOptions(BaseModel):
 
     def sign(self) -> str:
         """Sign the columns of a model; what the model is adds to it."""
-        return f"columns|{self.precision}"
+        return "|".join(["columns", self.precision, *self._name_prompt()])
+
+    def sign_prefix(self) -> str:
+        """Sign the ranks of first words of a model, as `sign` does."""
+        return "|".join(["prefix", *self._name_prompt()])
 
     def describe(self) -> str:
         """Describe the precision, and all that is unusual, for people."""
-        told = {"precision": self.precision, **self.for_columns()}
-        return ", ".join(map(str, told.values()))
+        others = self.model_dump(exclude_defaults=True, exclude={"precision", "prompt"})
+        return ", ".join([self.precision, *map(str, others.values()), *self._name_prompt()])
+
+    def _name_prompt(self) -> list[str]:
+        """The field of a signature for a prompt, which may have any signs: a part of its SHA-256;
+        none without a prompt.
+        """
+        if self.prompt is None:
+            return []
+        return [f"prompt:{hashlib.sha256(self.prompt.encode()).hexdigest()[:16]}"]
 
 
 USUAL_OPTIONS = ColumnOptions()

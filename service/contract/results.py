@@ -222,7 +222,9 @@ COMPUTED_BY = (*ColumnOptions.model_fields, "decoding", "tokenizer", "idf", "ber
 
 
 class StoredEvaluation(_Frozen, ColumnOptions):
-    """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted."""
+    """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted.
+    `own_prompt`: the checkpoint's.
+    """
 
     checkpoint: str | None = None
     columns: str | None = None
@@ -240,6 +242,7 @@ class StoredEvaluation(_Frozen, ColumnOptions):
     baselines: dict[str, StoredBaseline] = {}
     health: dict[str, MetricHealth] | None = None
     forecast: MissingForecast | None = None
+    own_prompt: str | None = None
 
     def is_computed_as(self, other: "StoredEvaluation") -> bool:
         """Tell whether both requests compute scores in the same, comparable way."""

@@ -111,6 +111,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
         **{**looked.common, "warnings": found},
         checkpoint=row.checkpoint,
         columns=request.columns,
+        prompt=request.prompt or request.own_prompt,
         scores=shown,
         gates=judged,
         verdict=verdict,

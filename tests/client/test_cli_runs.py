@@ -56,6 +56,7 @@ def test_every_option_of_submit_arrives(service, prescore, captions):
         *("--pregen", "none", "--postgen", "cider_d, meteor", "--postgen", "spice"),
         *("--beam", 5, "--min-words", 2, "--max-words", 9, "--unk", "--tokenizer", "none"),
         *("--precision", "bf16", "--length-power", 0.5, "--top", 5, "--entropy"),
+        *("--prompt", "USER: <image>\nIt is"),
         *("--subset", "--label", "branch=main", "--label", "note=a=b", "--deadline", 60),
         *("--gate", "meteor > 0", "--gate", "spice > 0", "--baseline", "best"),
         *("--until", "verdict", "--trust", "spice"),
@@ -72,6 +73,7 @@ def test_every_option_of_submit_arrives(service, prescore, captions):
             "pregen": [],
             "postgen": ["cider_d", "meteor", "spice"],
             "precision": "bf16",
+            "prompt": "USER: <image>\nIt is",
             "tokens": {"top": 5, "entropy": True},
             "decoding": {
                 "beam": 5,

@@ -4,7 +4,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.contract.errors import InvalidCheckpoint, RequestRefused, UnusableCheckpoint
+from service.contract.errors import (
+    CheckpointMismatch,
+    InvalidCheckpoint,
+    RequestRefused,
+    UnusableCheckpoint,
+)
 from service.contract.formats import model_formats, plugins
 from service.contract.formats.plugins import InstalledPlugin
 from service.contract.results import ConversionSummary
@@ -79,7 +84,7 @@ def _verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
 
 
 def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
-    """The captioner of a task that has one as an input."""
+    """The captioner of a task that has one as an input, after the task's prompt if it has one."""
     verified = request.inputs.get("verified")
     if verified is not None:
         found = ConversionSummary.model_validate(json.loads(verified.read_text("utf-8"))).converted
@@ -87,7 +92,22 @@ def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
             from workers.inference.plugins import registry
 
             registry.check_plugin(InstalledPlugin(**found["plugin"]))
-    return toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
+    captioner = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
+    prompt = request.parameters.get("prompt")
+    return captioner if prompt is None else _set_prompt(captioner, prompt)
+
+
+def _set_prompt(captioner: "Captioner", prompt: str) -> "Captioner":
+    from workers.inference.huggingface.captioner import HuggingFaceCaptioner
+
+    if not isinstance(captioner, HuggingFaceCaptioner) or captioner.judged.prompt is None:
+        raise CheckpointMismatch(
+            "this captioner reads no prompt before a caption: leave prompt out"
+        )
+    try:
+        return captioner.with_prompt(prompt)
+    except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
+        raise CheckpointMismatch(refused.detail) from None
 
 
 def sign_plugin(captioner: "Captioner") -> str | None:

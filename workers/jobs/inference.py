@@ -77,7 +77,7 @@ def compute_prefixes(request: JobRequest, toolbox: Toolbox, progress: Progress) 
     if units == "words":
         prefixes, lengths = encoded.whole_words(prefixes), encoded.words
     material = PregenColumns(*pregen.make_columns(prefixes, lengths), encoded.image_offsets)
-    how = signatures.add_plugin("prefix", checkpoints.sign_plugin(model))
+    how = signatures.add_plugin(options.sign_prefix(), checkpoints.sign_plugin(model))
     return _scored(material, pregen.INSTANT, signatures.add_units(how, units))
 
 

@@ -14,6 +14,7 @@ from service.contract.api.field_types import (
     Labels,
     PostgenName,
     PregenName,
+    PromptText,
     ScoreName,
     TokenizerName,
 )
@@ -101,7 +102,11 @@ class EvaluationRequest(StrictModel):
             "if": {"required": ["checkpoint"], "properties": {"checkpoint": {"type": "string"}}},
             "then": {"properties": {"captions": {"type": "null"}, "columns": {"type": "null"}}},
             "else": {
-                "properties": {"precision": {"const": "fp32"}, "tokens": {"type": "null"}},
+                "properties": {
+                    "precision": {"const": "fp32"},
+                    "prompt": {"type": "null"},
+                    "tokens": {"type": "null"},
+                },
                 "if": {"required": ["columns"], "properties": {"columns": {"type": "string"}}},
                 "then": {"properties": {"subset": {"const": False}}},
                 "else": {
@@ -151,6 +156,15 @@ class EvaluationRequest(StrictModel):
         "checkpoint. `bf16` may be faster on hardware that supports it. Rank 0 is the same as in "
         "fp32; probabilities differ slightly, so that signatures contain the precision and scores "
         "of two precisions are not compared. Captions are always decoded in fp32.",
+    )
+    prompt: PromptText | None = Field(
+        default=None,
+        exclude_if=equals_default(None),
+        description="Text that the model reads before a caption, in the place of the checkpoint's "
+        "own; it needs a checkpoint that reads one. Captions are decoded after it too. Signatures "
+        "of pre-gen scores contain the beginning of its SHA-256; those of two prompts are not "
+        "compared.",
+        examples=["caption en"],
     )
     tokens: TokensInput | None = Field(
         default=None,
@@ -222,6 +236,13 @@ class EvaluationRequest(StrictModel):
     def _of_a_checkpoint(cls, value: Any, info: ValidationInfo) -> Any:
         if value not in ("fp32", None) and info.data.get("checkpoint", ...) is None:
             raise ValueError("expected a checkpoint: captions alone have no probabilities")
+        return value
+
+    @field_validator("prompt")
+    @classmethod
+    def _of_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("checkpoint", ...) is None:
+            raise ValueError("expected a checkpoint: nothing else reads a prompt")
         return value
 
     @field_validator("units")

@@ -79,6 +79,13 @@ PlainName = Annotated[
     _like(plain_text.NAME, "a name without control characters and the like"),
     Field(json_schema_extra={"pattern": plain_text.NAME}),
 ]
+_PROMPT = rf"^([^{plain_text.POWERFUL}]|\n)*$"
+PromptText = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=1000),
+    _like(_PROMPT, "a text without control characters and the like, except line breaks"),
+    Field(json_schema_extra={"pattern": _PROMPT}),
+]
 LabelName = Annotated[PlainName, StringConstraints(min_length=1, max_length=100)]
 LABEL_SCHEMA = {"type": "string", "maxLength": 500, "pattern": _NO_NUL}
 

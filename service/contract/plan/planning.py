@@ -151,7 +151,8 @@ class CheckpointPlanner:
             size = min(size, self.images // LOOKS)
         seconds = prices.price_search(self.sizes, block, block, *search)
         size = prices.limit_part_images(size, block, seconds)
-        parameters = {"split": self.split, "decoding": dict(self.decoding)}
+        asked = {"decoding": dict(self.decoding), **self.options.for_captions()}
+        parameters = {"split": self.split, **asked}
         return shard_task("captions", inputs, parameters, self.images, block, size)
 
     @cached_property

@@ -44,6 +44,7 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
         warnings += _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
         model = checkpoints.use_checkpoint(parts.records, request.checkpoint)
+        request = _choose_prompt(request, model)
         pinned, encoder = image_features.choose_features(parts, request, pinned, model.description)
     check_decoding(request.decoding)
     request = gate_requirements.add_gate_metrics(parts, request)
@@ -76,6 +77,7 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
             "baselines": {name: each.model_dump() for name, each in past.items()},
             "health": health and {name: each.model_dump() for name, each in health.items()},
             "forecast": history.model_dump() if isinstance(history, MissingForecast) else None,
+            "own_prompt": None if model is None else model.description.get("prompt"),
         },
         pinned,
         plan,
@@ -99,6 +101,17 @@ def _drop_postgen_without_captions(request: EvaluationRequest) -> EvaluationRequ
             [("/postgen", "expected no metrics, or `captions` beside `columns`")],
         )
     return request.model_copy(update={"postgen": []})
+
+
+def _choose_prompt(request: EvaluationRequest, model: UsableCheckpoint) -> EvaluationRequest:
+    """The request, without a prompt that is the checkpoint's own. Raises where it reads none."""
+    own = model.description.get("prompt")
+    if request.prompt is not None and own is None:
+        raise InvalidRequest(
+            "this checkpoint reads no prompt before a caption: leave `prompt` out",
+            [("/prompt", "expected none")],
+        )
+    return request if request.prompt != own else request.model_copy(update={"prompt": None})
 
 
 def _check_columns(

@@ -2,13 +2,15 @@
 pictures as the engine and the library themselves do.
 """
 
+import hashlib
+
 import numpy as np
 import pytest
 
 from helpers import huggingface_folders as folders
 from helpers import synthetic_pictures
-from helpers.fleet import digest
-from helpers.submissions import store_checkpoint, submit
+from helpers.fleet import digest, upload
+from helpers.submissions import refuse, store_checkpoint, submit
 from helpers.tars import packed_folder
 from workers.inference import checkpoints, columns, scoring
 from workers.metrics import pregen
@@ -83,6 +85,32 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
             model.tokens.text(ids) for ids in saved.generated(pixels, max_new_tokens=20, **how)
         ]
         assert [item["caption"] for item in items] == expected
+
+
+def test_a_request_may_choose_the_prompt_of_a_checkpoint_that_reads_one(client, tmp_path):
+    asked, own = "one <image> is a", folders.PROMPTS["llava-llama"]
+    content = packed_folder(folders.make(tmp_path / "m", "llava-llama", trained=False).folder)
+    store_checkpoint(client, content)
+    prompts = ({}, {"prompt": asked}, {"prompt": own})
+    runs = [_evaluated(client, digest(content), **prompt, postgen=[]) for prompt in prompts]
+    assert [(run["status"], run["prompt"]) for run in runs] == [
+        ("succeeded", own),
+        ("succeeded", asked),
+        ("succeeded", own),
+    ]
+    computed = [{task["name"] for task in run["tasks"] if not task["cached"]} for run in runs]
+    assert computed[1:] == [{"prefix", "columns", "pregen"}, set()]
+    mark = f"prompt:{hashlib.sha256(asked.encode()).hexdigest()[:16]}"
+    signed = [{one["signature"] for one in run["scores"].values()} for run in runs]
+    usual = {"pregen|prefix|units:words|v:1", "pregen|columns|fp32|units:words|v:1"}
+    told = {each.replace("|units", f"|{mark}|units") for each in usual}
+    assert signed == [usual, told, usual]
+
+
+def test_a_prompt_is_refused_for_a_checkpoint_that_reads_none(client, data):
+    problem = refuse(client, checkpoint=upload(client, data), prompt="caption en")
+    assert "reads no prompt before a caption: leave `prompt` out" in problem["detail"]
+    assert [each["pointer"] for each in problem["errors"]] == ["/prompt"]
 
 
 def test_a_folder_whose_weights_are_not_numbers_is_invalid(client, saved, tmp_path):

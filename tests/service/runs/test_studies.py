@@ -269,6 +269,7 @@ def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(parts):
     _finish_three(parts.records)
     _finish(parts.records, "half", options={"precision": "bf16"})
     _finish(parts.records, "pieces", options={"units": "pieces"})
+    _finish(parts.records, "prompted", options={"prompt": "caption en"})
     _finish(parts.records, "pure", pregen=False)
     _finish(parts.records, "unsorted", families=("bleu",))
     _finish(parts.records, "gone", status="canceled")
@@ -276,11 +277,13 @@ def test_what_no_strata_can_be_made_of_is_left_out_with_the_reason(parts):
     _finish(parts.records, "late", status="failed")  # by another metric
     _ask(parts)
     kept = _kept(parts.records)
+    prompt = "prompt:" + hashlib.sha256(b"caption en").hexdigest()[:16]
     assert kept["evaluations"] == ["ev_late", "ev_c", "ev_b", "ev_a"]
     assert [(each["evaluation"], each["reason"]) for each in kept["left_out"]] == [
         ("ev_silent", "it has no captions, references, cider_d; strata are made by cider_d"),
         ("ev_unsorted", "it has no cider_d; strata are made by cider_d"),
         ("ev_pure", "it has no columns; strata are made by cider_d"),
+        ("ev_prompted", f"its columns are of fp32, {prompt}, most are of fp32"),
         ("ev_pieces", "its columns are of fp32, pieces, most are of fp32"),
         ("ev_half", "its columns are of bf16, most are of fp32"),
     ]

@@ -1,7 +1,8 @@
 """Captioner of a library's encoder of pictures and our stack over its decoder's layers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -31,10 +32,13 @@ _SEARCHED_BYTES = 512_000_000  # of images' keys and values in a search
 
 @dataclass(frozen=True)
 class EncoderAndDecoder:
-    """`encoder` takes `pixel_values` (n, 3, h, w) to what the decoder's `images` takes."""
+    """`encoder` takes `pixel_values` (n, 3, h, w) to what the decoder's `images` takes.
+    `read_after` makes a decoder over the same layers that reads another prompt, if one is read.
+    """
 
     encoder: nn.Module
     decoder: Decoder
+    read_after: "Callable[[Prompt], Decoder] | None" = None
 
 
 class HuggingFaceCaptioner:
@@ -60,13 +64,29 @@ class HuggingFaceCaptioner:
         self.search = search
         self.preparation = preparation
         self._encoder, self._decoder = parts.encoder, parts.decoder
+        self._read_after = parts.read_after
         weight, bias = parts.decoder.weight.detach(), parts.decoder.bias
         self.output = Product(weight.t(), None if bias is None else bias.detach())
         self.device = weight.device
         self._pictures = 1  # in the encoder at once
         places, size = self._of_one_image()
         self._pictures = max(1, _PLACES[self.device.type] // places)
-        self.together = max(1, min(128, _SEARCHED_BYTES // size))
+        self.together = _count_searched(size)
+
+    def with_prompt(self, text: str) -> "HuggingFaceCaptioner":
+        """The captioner over the same weights that reads this text before a caption, in the place
+        of the prompt that it has. Raises InvalidPackage where the text does not fit.
+        """
+        return copy.copy(self)._set_prompt(text)  # noqa: SLF001  of its own class
+
+    def _set_prompt(self, text: str) -> "HuggingFaceCaptioner":
+        assert self._read_after is not None
+        self.judged = replace(self.judged, prompt=text)
+        prompt = encode_prompt(self.tokens.tokenizer, self.judged)
+        self.tokens = replace(self.tokens, start=prompt.start)
+        self._decoder = self._read_after(prompt)
+        self.together = _count_searched(self._of_one_image()[1])
+        return self
 
     def inputs(self, bundle: Path, images: Sequence[str]) -> Inputs:
         return self.preparation.inputs(bundle, images)
@@ -112,6 +132,11 @@ class HuggingFaceCaptioner:
 
     def exact(self) -> NoReturn:
         raise NotImplementedError("near ties of Transformers are not settled")
+
+
+def _count_searched(image_bytes: int) -> int:
+    """Count the images that are searched together."""
+    return max(1, min(128, _SEARCHED_BYTES // image_bytes))
 
 
 @dataclass(frozen=True)

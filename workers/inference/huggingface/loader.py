@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
@@ -240,8 +241,9 @@ def split_network(model: Any, prompt: Prompt | None = None) -> EncoderAndDecoder
         case kind:
             assert prompt is not None, kind
             is_llava = kind == "llava"  # PaliGemma reads its prefix both ways, from position 1 on
-            encoder = PictureProjection(model)
-            decoder = RotaryDecoder(model, prompt, causal=is_llava, first=0 if is_llava else 1)
+            first = 0 if is_llava else 1
+            read_after = partial(RotaryDecoder, model, causal=is_llava, first=first)
+            return EncoderAndDecoder(PictureProjection(model), read_after(prompt), read_after)
     return EncoderAndDecoder(encoder, decoder)
 
 

@@ -183,6 +183,14 @@ class ScoreOptions:
         Precision | None,
         typer.Option(help="Of pre-gen scores; bf16 may be faster, and is told in the signature."),
     ] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What the model reads before a caption, if it reads a prompt. Default: the "
+            "checkpoint's own.",
+        ),
+    ] = None
     beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1 is greedy decoding.")] = (
         None
     )

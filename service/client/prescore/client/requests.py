@@ -129,6 +129,7 @@ class EvaluationChoices(TypedDict, total=False):
     postgen: Sequence[str] | None
     units: str | None
     precision: str | None
+    prompt: str | None
     tokens: Mapping[str, Any] | None
     tokenizer: str | None
     decoding: Mapping[str, Any] | None

@@ -140,6 +140,10 @@ class Evaluation(Run):
     dataset: DatasetPinned
     checkpoint: Digest | None
     columns: Digest | None = Field(description="The columns that were brought; null: none.")
+    prompt: str | None = Field(
+        description="The text that the model reads before a caption: the request's, or the "
+        "checkpoint's own; null: it reads none."
+    )
     tasks: TupleOf[RunTask]
     scores: dict[str, Score] = Field(
         description="By metric, as they are computed: the post-gen scores, the pre-gen scores "

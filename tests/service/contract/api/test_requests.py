@@ -85,10 +85,11 @@ def test_options_as_usual_are_those_of_a_request_without_them():
     that were there before these options.
     """
     search = {"beam": 3, "length_power": 0}
-    found = _evaluation(precision="fp32", tokens=None, decoding=search).model_dump()
+    usual = {"precision": "fp32", "prompt": None, "tokens": None}
+    found = _evaluation(**usual, decoding=search).model_dump()
     assert found == _evaluation().model_dump()
     assert set(found["decoding"]) == {"beam", "min_words", "max_words", "unk"}
-    assert not found.keys() & {"precision", "tokens"}
+    assert not found.keys() & usual.keys()
     assert _evaluation(tokens={"top": 1, "entropy": False}).tokens.model_dump() == {}
     asked = _evaluation(precision="bf16", tokens={"top": 2}, decoding={"length_power": 1})
     kept = asked.model_dump()
@@ -113,6 +114,7 @@ SEARCH = {"beam": 3, "min_words": 4, "max_words": 50, "unk": False}
         ({"decoding": SEARCH}, True),  # as it was kept before there was another option
         ({"decoding": {**SEARCH, "length_power": 0.5}}, False),
         ({"precision": "bf16"}, False),
+        ({"prompt": "caption en"}, False),
         ({"tokens": {"top": 5}}, True),
     ],
 )

@@ -16,8 +16,8 @@ from service.contract.plan.tasks import Blob, size_decoding_block
 PEOPLE = ReferenceSource("sha256:d", "test")
 
 
-def _plan(images=1000, families=("bleu", "cider_d"), precision="fp32", **more):
-    options = ColumnOptions(precision=precision)
+def _plan(images=1000, families=("bleu", "cider_d"), precision="fp32", prompt=None, **more):
+    options = ColumnOptions(precision=precision, prompt=prompt)
     return checkpoint_plan(PostgenRequest(families, "ptb"), images, options=options, **more)
 
 
@@ -34,6 +34,16 @@ def test_another_precision_is_other_columns_and_all_that_is_made_of_them():
     assert _keys(_plan(precision="fp32")) == usual
     parts = _plan(precision="bf16", images=3000).named["columns"].parts
     assert {part.parameters["precision"] for part in parts} == {"bf16"}
+
+
+def test_another_prompt_is_other_ranks_columns_and_captions():
+    """Of few images too, which are decoded in the split's order."""
+    plans = [_plan(images=200, prompt=prompt).named for prompt in (None, "a", "b")]
+    for name in ("prefix", "columns", "pregen", "captions", "cider_d"):
+        assert len({named[name].key for named in plans}) == 3, name
+    assert len({named["references"].key for named in plans}) == 1
+    for name in ("prefix", "columns", "captions"):
+        assert [named[name].parameters.get("prompt") for named in plans] == [None, "a", "b"]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
