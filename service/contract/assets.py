@@ -22,6 +22,7 @@ from service.contract.settings import Settings
 REGISTER = "registered.json"
 # The one that was registered last; earlier ones have `@` and their SHA-256 after this name.
 IMAGE_ENCODER = "image-encoder"
+BASE = "base"  # each has `@` and its own name after this one
 _ONE_OF: frozenset[Need] = frozenset({"encoder"})  # needs that one of several assets meets
 # Needs met by a shipped file, which an asset may replace.
 _SHIPPED: frozenset[Need] = frozenset({"model"})
@@ -49,6 +50,7 @@ class Asset:
     pypi_folder: str | None = None  # the folder inside the wheel
     family: str | None = None  # whose model it is; else it is for all that have the need
     training: str | None = None  # the command that learns it from captions
+    arguments: str = "PATH"  # of `prescore assets add`, after the name
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -136,6 +138,13 @@ ASSETS: Mapping[str, Asset] = {
             need=None,
             licence="its own",
         ),
+        Asset(
+            BASE,
+            "base model of adapters, a folder that transformers has saved",
+            need=None,
+            licence="its own",
+            arguments="NAME FOLDER",
+        ),
     )
 }
 
@@ -200,16 +209,53 @@ def list_image_encoders(places: AssetFolders) -> list[MeasuredFile]:
 
 def find_image_encoder(sha256: str, places: AssetFolders) -> MeasuredFile:
     """The encoder of pictures with this SHA-256; MetricUnavailable names those that are here."""
-    every = list_image_encoders(places)
-    for found in every:
-        if found.sha256 == sha256:
-            return found
-    others = ", ".join(f"{found.sha256:.12}…" for found in every) or "none"
+    return _choose_by_digest("an encoder of pictures", sha256, list_image_encoders(places))
+
+
+def _choose_by_digest(what: str, sha256: str, every: Iterable[MeasuredFile]) -> MeasuredFile:
+    by_digest = {found.sha256: found for found in every}
+    if sha256 in by_digest:
+        return by_digest[sha256]
+    others = ", ".join(f"{found:.12}…" for found in by_digest) or "none"
     raise MetricUnavailable(
-        f"expected an encoder of pictures with SHA-256 {sha256:.12}…, found {others} here: "
+        f"expected {what} with SHA-256 {sha256:.12}…, found {others} here: "
         "add the same ones where the API runs and where workers run, with `prescore assets` and "
         "the `--home` or PRESCORE_HOME that they have"
     )
+
+
+def list_bases(places: AssetFolders) -> dict[str, MeasuredFile]:
+    """The base models that are registered here and are as they were then, by name."""
+    asset, found = find_asset(BASE), {}
+    for name in _list_base_names(places):
+        base = _found(partial(_registered, asset, places, f"{BASE}@{name}"))
+        if base is not None:
+            found[name] = base
+    return found
+
+
+def find_base(asked: str, places: AssetFolders) -> tuple[str, MeasuredFile]:
+    """The base model that is registered by this name, or by its last part, as adapters name their
+    base by a path or with its owner. MetricUnavailable names those that are here.
+    """
+    asset, names = find_asset(BASE), _list_base_names(places)
+    for name in (asked, asked.rstrip("/").rpartition("/")[2]):
+        if name in names:
+            return name, _registered(asset, places, f"{BASE}@{name}")
+    raise MetricUnavailable(
+        f"expected an adapter of a registered base model, found one of {asked!r:.200}; registered: "
+        f"{', '.join(names) or 'none'}. Name the base where it is registered by another name "
+        f"(`--base NAME`), or ask the operator: {describe_adding(asset)}"
+    )
+
+
+def find_base_by_digest(sha256: str, places: AssetFolders) -> MeasuredFile:
+    return _choose_by_digest("a base model", sha256, list_bases(places).values())
+
+
+def _list_base_names(places: AssetFolders) -> list[str]:
+    entries = (name.partition("@") for name in sorted(read_register(places)))
+    return [name for asset, _, name in entries if asset == BASE]
 
 
 def find_encoder(places: AssetFolders) -> MeasuredFile:
@@ -373,7 +419,7 @@ def describe_adding(asset: Asset) -> str:
     elif asset.pypi:
         how = f"`prescore assets add {asset.name}` brings it"
     else:
-        how = f"`prescore assets add {asset.name} PATH` registers it"
+        how = f"`prescore assets add {asset.name} {asset.arguments}` registers it"
     if asset.training:
         how += f", `{asset.training}` learns it from captions"
     return f"{how} (for a service with `--home`: with the same `--home`)"

@@ -172,7 +172,7 @@ class DigestStore(Protocol):
         description: dict[str, Any],
         blobs: Blobs | None = None,
     ) -> None: ...
-    def get(self, records: Records, digest: str) -> BaseModel: ...
+    def get(self, parts: ServiceParts, digest: str) -> BaseModel: ...
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class DigestFiles:
         try:
             if self.prepare is not None:
                 await asyncio.to_thread(self.prepare, service, digest, caller)
-            answer = await asyncio.to_thread(self.stored.get, service.records, digest)
+            answer = await asyncio.to_thread(self.stored.get, service, digest)
         except NotFound:
             raise ServiceUnavailable(
                 f"{digest} was deleted while it was sent; send it again"

@@ -23,7 +23,7 @@ from service.retention.run_deletion import (
     find_unfinished_naming,
     find_unfinished_reading,
 )
-from service.stored import conversions, garbage, resumable_uploads
+from service.stored import adapters, conversions, garbage, resumable_uploads
 from service.stored import datasets as stored
 from service.stored.uploaded_files import read_description
 
@@ -34,7 +34,9 @@ def delete_checkpoint(parts: ServiceParts, digest: str) -> None:
     """Scores of evaluations that have ended stay; Conflict while runs of it have not ended."""
     with parts.records.transaction() as connection:
         row = _row(connection, checkpoints, digest, "checkpoint")
-        task = conversions.task_of(connection, digest, read_description(row))
+        task = conversions.task_of(
+            connection, digest, adapters.bind_base(read_description(row), parts.places)
+        )
         if isinstance(task, Task) and not _have_others(connection, checkpoints, digest):
             _forget_conversion(connection, task)
         _delete(parts, connection, checkpoints, digest, "checkpoint.deleted")

@@ -137,7 +137,7 @@ def read_reference_tokens(parts: ServiceParts, identity: str, image: str) -> Tok
         raise NotFound(f"{image!r:.100} is not an image of {pinned}")
     if evaluation.checkpoint is not None:
         columns = TensorFile(parts.blobs.path(result, check=False))
-        file = checkpoints.find_evaluated_file(parts.records, evaluation.checkpoint)
+        file = checkpoints.find_evaluated_file(parts, evaluation.checkpoint)
         words = _of_checkpoint(parts.blobs.path(file, check=False), columns)
     else:
         assert evaluation.columns is not None

@@ -2,12 +2,12 @@
 
 One in Prescore's own form is ready when it is stored. Of a state dict a task makes one in our own
 form; until then what is known of it is what its package says. What is evaluated as it came, from
-transformers, as ONNX or by a plug-in, a task verifies first.
+transformers, as an adapter, as ONNX or by a plug-in, a task verifies first.
 """
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from prescore.models.base import RunProblem
 from prescore.models.checkpoints import Cached, Checkpoint
 from service.contract.api.field_types import moment
 from service.contract.askers import LOCAL
+from service.contract.assets import AssetFolders
 from service.contract.errors import InvalidRequest, NotFound
 from service.contract.formats.digests import DIGEST
 from service.contract.plan import planning
@@ -26,14 +27,14 @@ from service.engine.blobs import Blobs
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import checkpoints, datasets, runs
-from service.stored import conversions, uploaded_files
+from service.stored import adapters, conversions, uploaded_files
 from service.stored.conversions import Conversion
 from service.stored.uploaded_files import UploadedFile
 
 _OURS = "canonical"
 _CONVERTED = "pytorch"  # formats of which a task makes a file in our own form
 _USUAL = {"inputs": "features", "units": "words"}  # of Prescore's own form
-_NOT_KNOWN_YET = {"config": None, "parameters": None, "plugin": None}
+_NOT_KNOWN_YET = {"config": None, "parameters": None, "plugin": None, "base": None}
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
 
 def prepare_checkpoint(parts: ServiceParts, digest: str, caller: str = LOCAL) -> None:
     """Begin what has to be done before a checkpoint can be used."""
-    found = _found(parts.records, digest)
+    found = _found(parts, digest)
     if _is_ready(found.description):
         return
     with parts.records.reading() as connection:
@@ -73,28 +74,36 @@ def prepare_checkpoint(parts: ServiceParts, digest: str, caller: str = LOCAL) ->
         conversions.begin_conversion(parts, task, caller)
 
 
-def use_checkpoint(records: Records, digest: str) -> UsableCheckpoint:
-    """InvalidRequest where its conversion has shown that it is no checkpoint."""
-    found = _found(records, digest)
+def use_checkpoint(parts: ServiceParts, digest: str, base: str | None = None) -> UsableCheckpoint:
+    """InvalidRequest where its conversion has shown that it is no checkpoint. `base`: the name of
+    an adapter's base model, if it is asked for.
+    """
+    found = _found(parts, digest, base)
+    if base is not None and found.description.get("format") != "adapter":
+        raise InvalidRequest(
+            "this checkpoint is no adapter: it has no base model", [("/base", "expected none")]
+        )
     if _is_ready(found.description):
         return UsableCheckpoint(digest, found.description)
-    with records.reading() as connection:
+    with parts.records.reading() as connection:
         task = _task(connection, found)
         conversion = _look(connection, task)
     if isinstance(task, Task) and not conversion.is_hopeless:
         return _used(found, task, conversion)
     assert conversion.problem is not None
     wrong = f"{digest} is no checkpoint: " if conversion.is_hopeless else ""
+    where = "/checkpoint" if base is None else "/base"
     raise InvalidRequest(
         f"{wrong}{conversion.problem.detail}",
-        [("/checkpoint", "expected a checkpoint that is ready, or is being converted")],
+        [(where, "expected a checkpoint that is ready, or is being converted")],
     )
 
 
 def read_descriptions(
-    connection: Connection, stored: Mapping[str, Mapping[str, Any]]
+    connection: Connection, stored: Mapping[str, Mapping[str, Any]], places: AssetFolders
 ) -> dict[str, Mapping[str, Any]]:
     """Descriptions by digest, as they are stored, with what conversions have found."""
+    stored = {digest: adapters.bind_base(of, places) for digest, of in stored.items()}
     others = {
         digest: conversions.task_of(connection, digest, of)
         for digest, of in stored.items()
@@ -105,20 +114,20 @@ def read_descriptions(
     return {digest: {**of, **converted.get(digest, {})} for digest, of in stored.items()}
 
 
-def find_evaluated_file(records: Records, digest: str) -> str:
+def find_evaluated_file(parts: ServiceParts, digest: str) -> str:
     """The digest of the file that is evaluated."""
-    if _found(records, digest).description.get("format") != _CONVERTED:
+    if _found(parts, digest).description.get("format") != _CONVERTED:
         return digest
-    with records.reading() as connection:
+    with parts.records.reading() as connection:
         result = conversions.find_conversion(connection, planning.plan_conversion(digest)).result
     if result is None:
         raise NotFound(f"checkpoint {digest} is not converted")
     return result
 
 
-def get(records: Records, digest: str) -> Checkpoint:
-    found = _found(records, digest)
-    with records.reading() as connection:
+def get(parts: ServiceParts, digest: str) -> Checkpoint:
+    found = _found(parts, digest)
+    with parts.records.reading() as connection:
         task = None if _is_ready(found.description) else _task(connection, found)
         conversion = _look(connection, task)
         used = _used(found, task, conversion)
@@ -135,13 +144,13 @@ def get(records: Records, digest: str) -> Checkpoint:
     )
 
 
-def _found(records: Records, digest: str) -> UploadedFile:
-    found = uploaded_files.find_file(records, checkpoints, digest)
+def _found(parts: ServiceParts, digest: str, base: str | None = None) -> UploadedFile:
+    found = uploaded_files.find_file(parts.records, checkpoints, digest)
     if found is None:
         raise NotFound(
             f"no checkpoint {digest}: upload it with PUT /v1/checkpoints/{digest}", name=digest
         )
-    return found
+    return replace(found, description=adapters.bind_base(found.description, parts.places, base))
 
 
 def _task(connection: Connection, found: UploadedFile) -> Task | RunProblem:

@@ -13,6 +13,7 @@ from service.contract.errors import NotFound
 from service.contract.metrics import signatures
 from service.engine.blobs import Blobs
 from service.engine.records import Records, in_batches
+from service.engine.service_parts import ServiceParts
 from service.engine.tables import brought_columns
 from service.stored import judges, uploaded_files
 from service.stored.datasets import PinnedSplit, open_pinned_split
@@ -32,8 +33,8 @@ def exists(records: Records, blobs: Blobs, digest: str) -> bool:
     return uploaded_files.has_file(records, blobs, brought_columns, digest)
 
 
-def get(records: Records, digest: str) -> Columns:
-    found = uploaded_files.find_file(records, brought_columns, digest)
+def get(parts: ServiceParts, digest: str) -> Columns:
+    found = uploaded_files.find_file(parts.records, brought_columns, digest)
     if found is None:
         raise NotFound(
             f"no columns {digest}: upload them with PUT /v1/columns/{digest}", name=digest

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from prescore.models.base import RunProblem
 from service.contract import results
 from service.contract.askers import LOCAL
-from service.contract.errors import PluginUnavailable
+from service.contract.errors import MetricUnavailable, PluginUnavailable
 from service.contract.formats.plugins import GROUP
 from service.contract.plan import planning, prices
 from service.contract.plan.tasks import Task
@@ -87,7 +87,13 @@ def begin_conversion(parts: ServiceParts, task: Task, caller: str = LOCAL) -> No
 def task_of(
     connection: Connection, digest: str, description: Mapping[str, Any]
 ) -> Task | RunProblem:
-    """The task that converts or verifies it, or why there is none."""
+    """The task that converts or verifies it, or why there is none; of an adapter, by a description
+    that `adapters.bind_base` has completed.
+    """
+    if description.get("format") == "adapter":
+        if "unbound" in description:
+            return RunProblem(code=MetricUnavailable.code, detail=description["unbound"])
+        return planning.plan_conversion(digest, base=description["base"]["digest"])
     asked = description.get("plugin")
     if asked is None:
         return planning.plan_conversion(digest)

@@ -20,10 +20,11 @@ from transformers.utils import logging
 from service.contract.formats.preprocessing import PicturePreprocessing, Rectangle
 from workers.inference import generation, scoring
 from workers.inference.captioners import GenerationOptions
-from workers.inference.devices import Product
+from workers.inference.devices import Product, pack_layers
 from workers.inference.huggingface import loader
 from workers.inference.huggingface.captioner import HuggingFaceCaptioner
 from workers.inference.huggingface.decoder_stack import Decoder
+from workers.inference.huggingface.library import find_output_layer
 from workers.inference.pieces import PieceTokens
 from workers.inference.preprocessing import PicturePreparation
 from workers.inference.vocabulary import EncodedCaptions
@@ -236,7 +237,9 @@ def _case(name: str, images: int, device: torch.device) -> Case:
     rng = np.random.default_rng(0)
     library, start, end, side = _MADE[name]()
     library.eval().to(device)
-    parts = loader.split_network(copy.deepcopy(library))
+    network = copy.deepcopy(library)
+    pack_layers(network, find_output_layer(network))
+    parts = loader.split_network(network)
     words = parts.decoder.weight.shape[0]
     # What needs neither text nor files is left out.
     tokens = PieceTokens(None, words, start, end, 500)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@
     sh tests/run.sh --bench --launches      launches and waits of a GPU, counted without one
     sh tests/run.sh --bench --pictures      features of pictures alone, of 1,000 images
     sh tests/run.sh --bench --transformers  captioners of transformers alone, of 8 images
+    sh tests/run.sh --bench --adapters      adapters on a base that stays open, alone
 
 The case has the size of COCO's test split (5,000 images, 25,000 captions, 10,000 words, LSTM of
 512) and made-up weights and references: greedy captions of about ten words, whose first two or
@@ -35,11 +36,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
+import adapters  # beside this file
 import captions  # beside this file
 import intervals  # beside this file
 import launches  # beside this file
 import pictures  # beside this file
 import published_sizes  # beside this file
+import vision_language  # beside this file
 from baselines import authors_columns, authors_decoding  # beside this file
 from case import Case, made_up  # beside this file
 from rates import DeviceRates, Work  # beside this file
@@ -59,6 +62,7 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--postgen", action="store_true")
     parser.add_argument("--transformers", action="store_true")
+    parser.add_argument("--adapters", action="store_true")
     parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--launches", action="store_true")
     parser.add_argument("--record", action="store_true")
@@ -72,9 +76,15 @@ def main() -> None:
         return
     if arguments.transformers or arguments.device:
         images = min(arguments.images, _PUBLISHED_IMAGES)
-        rows = published_sizes.measure(images, device)
+        rows = [
+            *published_sizes.measure(images, device),
+            *vision_language.measure(images, device),
+        ]
         _tell(f"Transformers{on}", f"{machine}; {images} images.", rows, arguments.record)
     if arguments.transformers:
+        return
+    if arguments.adapters:
+        _tell("Adapters", f"{machine}.", adapters.measure(arguments.device), arguments.record)
         return
     if not arguments.postgen:
         images = min(arguments.images, _PICTURES)

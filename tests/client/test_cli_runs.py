@@ -55,7 +55,7 @@ def test_every_option_of_submit_arrives(service, prescore, captions):
     options = (
         *("--pregen", "none", "--postgen", "cider_d, meteor", "--postgen", "spice"),
         *("--beam", 5, "--min-words", 2, "--max-words", 9, "--unk", "--tokenizer", "none"),
-        *("--precision", "bf16", "--length-power", 0.5, "--top", 5, "--entropy"),
+        *("--base", "tiny", "--precision", "bf16", "--length-power", 0.5, "--top", 5, "--entropy"),
         *("--prompt", "USER: <image>\nIt is"),
         *("--subset", "--label", "branch=main", "--label", "note=a=b", "--deadline", 60),
         *("--gate", "meteor > 0", "--gate", "spice > 0", "--baseline", "best"),
@@ -72,6 +72,7 @@ def test_every_option_of_submit_arrives(service, prescore, captions):
             "dataset": "shapes/test",
             "pregen": [],
             "postgen": ["cider_d", "meteor", "spice"],
+            "base": "tiny",
             "precision": "bf16",
             "prompt": "USER: <image>\nIt is",
             "tokens": {"top": 5, "entropy": True},

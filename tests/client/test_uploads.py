@@ -1,3 +1,6 @@
+import io
+import tarfile
+
 import pytest
 
 import prescore
@@ -65,3 +68,20 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_sent(service, clien
         with pytest.raises(prescore.InvalidArgument, match=message):
             client.upload_checkpoint(path)
     assert service.requests == []
+
+
+def test_of_an_adapter_only_its_own_two_files_are_sent(service, client, tmp_path):
+    """Beside them a trainer leaves the tokenizer, its own state, and more."""
+    sent = {"adapter_config.json": b"{}", "adapter_model.safetensors": bytes(20_000)}
+    beside = {"tokenizer.json": bytes(90_000), "optimizer.pt": bytes(90_000), "config.json": b"{}"}
+    for name, content in (sent | beside).items():
+        (tmp_path / name).write_bytes(content)
+    digest = client.upload_checkpoint(tmp_path)
+    content = service.checkpoints[digest]
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        found = {name: tar.extractfile(name).read() for name in tar.getnames()}
+    assert found == sent
+    assert len(content) < sum(map(len, sent.values())) + 4_000
+    (tmp_path / "adapter_model.safetensors").unlink()
+    with pytest.raises(prescore.InvalidArgument, match=r"expected adapter_model\.safetensors"):
+        client.upload_checkpoint(tmp_path)

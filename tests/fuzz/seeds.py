@@ -20,7 +20,8 @@ from helpers import (
 from helpers.contract_files import line, pax_record, tar_block, tar_entry
 
 CORPUS = Path(__file__).parent / "corpus"
-KINDS = ("vit-gpt2", "blip", "git", "llava-llama", "blip2-opt")
+KINDS = ("vit-gpt2", "blip", "git")
+PROMPTED = ("qwen2_5_vl", "blip-2")
 _SMALL = 120_000  # bytes of a seed
 
 
@@ -55,11 +56,17 @@ def packages() -> Iterator[tuple[str, bytes]]:
 
 
 def _transformers(folder: Path) -> Iterator[tuple[str, bytes]]:
-    from helpers import huggingface_folders
+    from helpers import adapter_folders, huggingface_folders, vision_language_folders
 
-    for kind in KINDS:
+    pairs = adapter_folders.make_pairs({"model.layers.0.q_proj": (3, 4), "lm_head": (5, 4)})
+    patterns = {"alpha_pattern": {r".*q_proj": 2}, "rank_pattern": {"lm_head": 3}}
+    yield "adapter", _of_folder(adapter_folders.write(folder / "adapter", pairs, **patterns))
+    for kind in (*KINDS, *PROMPTED):
         made = folder / kind
-        huggingface_folders.make(made, kind, trained=False)
+        if kind in PROMPTED:
+            vision_language_folders.save_model(made, kind)
+        else:
+            huggingface_folders.make(made, kind, trained=False)
         weights = made / "model.safetensors"
         weights.write_bytes(_of_zeros(weights.read_bytes()))
         yield f"{kind}", _of_folder(made)

@@ -19,8 +19,8 @@ from helpers.fleet import Fleet
 MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "ready": ("/body/workers", "/body/findings"),  # the restored home has none
     "metrics": ("/body/items/*/reason",),  # names the folder of the home
-    # The prompt of an evaluation is a field of requests and of answers.
-    "*": ("/body/prompt", "/body/items/*/prompt"),
+    # A checkpoint may be an adapter of a base model, and the prompt is a field, of requests too.
+    "*": ("/body/base", "/body/prompt", "/body/items/*/prompt"),
     "unknown-field": ("/body/detail", "/body/errors"),
     # NNEval has one learner, the network: its model card no longer names it.
     "run trained*": ("/body/model/learner",),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from tokenizers import AddedToken, Tokenizer, processors
+from tokenizers import Tokenizer
 from transformers.utils import logging
 
 from helpers import tokenizer_files
@@ -23,12 +23,6 @@ logging.disable_progress_bar()
 
 SIDE, POSITIONS = 32, 24
 PAD, START, END = 0, 1, 2
-_QUERIES, _PATCHES = 3, 16
-PROMPTS = {
-    "paligemma": "it is one",
-    "llava-llama": "the <image> it is:",
-    "llava-qwen2": "<image>\none is",
-}
 
 
 @dataclass(frozen=True)
@@ -44,9 +38,7 @@ class Saved:
 
     def logits(self, pixels: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
         """The library's, of what follows each of the ids (n, m)."""
-        if self.kind in IN_PLACES:
-            found = self.library(pixel_values=pixels, **_beside(self, ids)).logits
-        elif self.kind in ("blip", "git"):
+        if self.kind in ("blip", "git"):
             found = self.library(pixel_values=pixels, input_ids=ids).logits
         else:
             found = self.library(pixel_values=pixels, decoder_input_ids=ids).logits
@@ -54,13 +46,9 @@ class Saved:
 
     def generated(self, pixels: torch.Tensor, **how: Any) -> list[list[int]]:
         """Ids between START and END."""
-        start, before = torch.full((len(pixels), 1), self.start), {}
-        if self.kind in IN_PLACES:
-            before = _beside(self, start)
         with torch.no_grad():
-            rows = self.library.generate(pixel_values=pixels, **before, **how).tolist()
-        skipped = before.get("input_ids", start).shape[1]
-        after = [row[skipped:] for row in rows]
+            rows = self.library.generate(pixel_values=pixels, **how).tolist()
+        after = [row[1:] for row in rows]
         return [row[: row.index(self.end)] if self.end in row else row for row in after]
 
 
@@ -69,21 +57,15 @@ def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
     is_gpt2 = kind == "vit-gpt2"
     of_bytes = is_gpt2 or kind in _OF_BYTES
     tokenizer = tokenizer_files.byte_pieces() if of_bytes else tokenizer_files.word_pieces()
-    if kind.startswith("llava"):
-        _add_mark(tokenizer)
     start, end = (END, END) if is_gpt2 else (START, END)
     model = _MAKE[kind](tokenizer.get_vocab_size()).eval()
     _set_generation(model, start, end)
-    if kind in PROMPTS:
-        start = _prompt_ids(kind, tokenizer)[-1]
     saved = Saved(folder, kind, model, start, end, tokenizer)
     if trained:
         _train(saved, tokenizer)
     else:
         _end_sooner(model, end)
     model.save_pretrained(folder)
-    if kind in PROMPTS:
-        (folder / "prompt.json").write_text(json.dumps({"prompt": PROMPTS[kind]}))
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         unk_token="[UNK]",
@@ -98,7 +80,7 @@ def make(folder: Path, kind: str, *, trained: bool, seed: int = 0) -> Saved:
 def processor(kind: str) -> Any:
     """The library's image processor of PIL pictures."""
     size = {"height": SIDE, "width": SIDE}
-    if kind in ("git", "llava-llama"):
+    if kind == "git":
         return transformers.CLIPImageProcessorPil(size={"shortest_edge": 36}, crop_size=size)
     if kind == "deit-bert":
         return transformers.DeiTImageProcessorPil(size={"height": 40, "width": 36}, crop_size=size)
@@ -190,7 +172,7 @@ def _git(words: int) -> Any:
 def _set_generation(model: Any, start: int, end: int) -> None:
     for part in (
         model,
-        *(getattr(model, name, None) for name in ("text_decoder", "language_model")),
+        getattr(model, "text_decoder", None),
     ):
         if getattr(part, "generation_config", None) is None:
             continue
@@ -238,112 +220,6 @@ def _end_sooner(model: Any, end: int) -> None:
 
 
 _EXACT = {**_SIZES, "hidden_size": 32, "image_size": 32, "patch_size": 8}
-_EDGES = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-
-
-def _beside(saved: Saved, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the library takes for words `ids` (n, m) that begin with START, after a picture."""
-    mark = saved.library.config.image_token_index
-    if saved.kind == "blip2-opt":
-        places = torch.full((len(ids), _QUERIES), mark)
-        return {"input_ids": torch.cat([places, ids], dim=1)}
-    first = torch.tensor([_prompt_ids(saved.kind, saved.tokenizer)[:-1]])
-    read = torch.cat([first.expand(len(ids), -1), ids], dim=1)
-    if saved.kind != "paligemma":
-        return {"input_ids": read}
-    is_caption = torch.arange(read.shape[1]) > first.shape[1]
-    return {"input_ids": read, "token_type_ids": is_caption.long().expand(len(ids), -1)}
-
-
-def _prompt_ids(kind: str, tokenizer: Tokenizer) -> list[int]:
-    """With a picture's places."""
-    mark = tokenizer.get_vocab_size() - 1
-    if kind == "paligemma":
-        text = tokenizer.encode(f"{PROMPTS[kind]}\n", add_special_tokens=False).ids
-        return [mark + 1] * _PATCHES + [1, *text]
-    return [
-        each
-        for piece in tokenizer.encode(PROMPTS[kind]).ids
-        for each in ([mark] * _PATCHES if piece == mark else [piece])
-    ]
-
-
-def _add_mark(tokenizer: Tokenizer) -> None:
-    """Of a picture in a prompt, and START of a text, as tokenizers of LLaVA have them."""
-    tokenizer.add_special_tokens([AddedToken("<image>", normalized=False, special=True)])
-    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A", None, [("[CLS]", 1)])
-
-
-def _blip2(words: int) -> Any:
-    text = {
-        "model_type": "opt",
-        "vocab_size": words + 1,  # and the mark of a picture's places
-        "hidden_size": 24,
-        "word_embed_proj_dim": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "ffn_dim": 40,
-        "max_position_embeddings": 27,
-        **_EDGES,
-    }
-    config = transformers.Blip2Config(
-        vision_config=_EXACT,
-        qformer_config={**_SIZES, "hidden_size": 16, "encoder_hidden_size": 32},
-        text_config=text,
-        num_query_tokens=_QUERIES,
-        image_token_index=words,
-    )
-    return _random(transformers.Blip2ForConditionalGeneration(config))
-
-
-def _paligemma(words: int) -> Any:
-    text = {
-        "model_type": "gemma",
-        "vocab_size": words + 1,
-        "hidden_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 8,
-        "intermediate_size": 40,
-        "max_position_embeddings": _PATCHES + 256 + 24,
-        **_EDGES,
-    }
-    config = transformers.PaliGemmaConfig(
-        vision_config={"model_type": "siglip_vision_model", "vision_use_head": False, **_EXACT},
-        text_config=text,
-        image_token_index=words,
-        projection_dim=24,
-        hidden_size=24,
-    )
-    return _random(transformers.PaliGemmaForConditionalGeneration(config))
-
-
-def _llava(words: int, tower: dict[str, Any], text: dict[str, Any], **more: Any) -> Any:
-    """`words` with the mark of a picture, the last."""
-    sizes = {"vocab_size": words, "hidden_size": 24, "max_position_embeddings": _PATCHES + 256 + 24}
-    config = transformers.LlavaConfig(
-        vision_config={**_EXACT, **tower},
-        text_config={**_SIZES, **sizes, **_EDGES, **text},
-        image_token_index=words - 1,
-        **more,
-    )
-    return _random(transformers.LlavaForConditionalGeneration(config))
-
-
-def _llava_llama(words: int) -> Any:
-    text = {"model_type": "llama", "num_key_value_heads": 2}
-    return _llava(words, {"model_type": "clip_vision_model"}, text)
-
-
-def _llava_qwen2(words: int) -> Any:
-    return _llava(
-        words,
-        {"model_type": "siglip_vision_model", "vision_use_head": False},
-        {"model_type": "qwen2", "num_key_value_heads": 4, "tie_word_embeddings": True},
-        vision_feature_select_strategy="full",
-        vision_feature_layer=-1,
-    )
 
 
 def _swin(words: int) -> Any:
@@ -389,18 +265,10 @@ _MAKE = {
     "git": _git,
     "swin-gpt2": _swin,
     "beit-gpt2": _beit,
-    "blip2-opt": _blip2,
-    "paligemma": _paligemma,
-    "llava-llama": _llava_llama,
-    "llava-qwen2": _llava_qwen2,
 }
 KINDS = tuple(_MAKE)
-IN_PLACES = ("blip2-opt", *PROMPTS)
-_OF_BYTES = ("swin-gpt2", "beit-gpt2", *IN_PLACES)
+_OF_BYTES = ("swin-gpt2", "beit-gpt2")
 _PROCESSORS = {
     "swin-gpt2": "ViT",
     "beit-gpt2": "Beit",
-    "blip2-opt": "Blip",
-    "paligemma": "Siglip",
-    "llava-qwen2": "Siglip",
 }

@@ -162,6 +162,7 @@ def _evaluation(case: Case) -> None:
     if body.get("checkpoint") is not None:
         body["checkpoint"] = DIGEST
     body.pop("units", None)  # the columns tell no pieces
+    body.pop("base", None)  # the checkpoint is no adapter
     body.pop("prompt", None)  # the checkpoint reads none
     if body.get("columns") is not None:
         body.update(columns=_digest(COLUMNS), dataset=OF_COLUMNS)

@@ -25,7 +25,7 @@ from workers.cli.console import (
 )
 
 assets = typer.Typer(
-    help="List, add, download and train the files that some metrics, and pictures, need.",
+    help="List, add, download and train the files that some metrics, pictures and adapters need.",
     no_args_is_help=True,
 )
 train = typer.Typer(help="Train what metrics need on a dataset.", no_args_is_help=True)
@@ -46,8 +46,8 @@ def list_assets(home: Home = None, as_json: AsJson = False) -> None:
         return
     for row in rows:
         print_lines(f"{row['status']:11}  {row['name']}: {row['what']}")
-        needed = ", ".join(row["metrics"]) or "pictures"
-        print_lines(f"{'':13}for {needed}; {format_size(row['bytes'])}; licence: {row['licence']}")
+        needed = f"for {', '.join(row['metrics'])}; " if row["metrics"] else ""
+        print_lines(f"{'':13}{needed}{format_size(row['bytes'])}; licence: {row['licence']}")
         print_lines(f"{'':13}SHA-256 {row['sha256'] or 'as registered'}")
         print_lines(f"{'':13}{row['path'] or row['reason']}")
     print_note(f"searched in {' and '.join(str(each.absolute()) for each in places.folders)}")
@@ -57,8 +57,10 @@ def list_assets(home: Home = None, as_json: AsJson = False) -> None:
 def add(
     what: Annotated[str, typer.Argument(help="A folder to take files from, or an asset's name.")],
     path: Annotated[
-        Path | None, typer.Argument(help="The path of your own file or folder.")
+        Path | None,
+        typer.Argument(help="The path of your own file or folder; of a base model, its name."),
     ] = None,
+    folder: Annotated[Path | None, typer.Argument(help="The folder of a base model.")] = None,
     layer: Annotated[
         int | None,
         typer.Option(min=1, help="Of a model: the layer whose vectors are used; else the last."),
@@ -74,16 +76,27 @@ def add(
     prescore assets add objects synonyms.txt              your own list of objects, copied
     prescore assets add learned model.safetensors         your own model of NNEval or accord
     prescore assets add image-encoder mobilenet.safetensors    features of pictures, copied
+    prescore assets add base llava-1.5-7b llava/          a base model, not copied
+
+    A base model is a folder that transformers has saved. Adapters of PEFT find it
+    by its name, where that is their base_model_name_or_path or the last part of
+    it, or by `prescore submit ADAPTER --base NAME`. Another folder with the same
+    name takes its place, and the scores of its adapters are computed anew.
 
     A service sees what is in its own home: after `prescore serve --home ./prescore-data`, add
     --home ./prescore-data here too.
     """
-    from service.contract.assets import AssetFolders
+    from service.contract.assets import BASE, AssetFolders
     from workers.offline import assets as bring
 
     with report_errors():
         chosen = settings.load_settings().at(home)
-        for name, found in bring.add_asset(what, path, AssetFolders.of(chosen), layer).items():
+        places = AssetFolders.of(chosen)
+        if what == BASE and path is not None:
+            added = bring.add_base(str(path), folder, places)
+        else:
+            added = bring.add_asset(what, path, places, layer)
+        for name, found in added.items():
             _show_found(name, found)
         _say_home(home, chosen)
 

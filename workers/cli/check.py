@@ -44,8 +44,8 @@ def check(
         Path,
         typer.Argument(
             help="A checkpoint or columns (.safetensors), a package of a state dict, what "
-            "transformers has saved, or an ONNX bundle (a folder, a tar or a zip), a dataset "
-            "bundle, or captions."
+            "transformers or PEFT has saved, or an ONNX bundle (a folder, a tar or a zip), a "
+            "dataset bundle, or captions."
         ),
     ],
     dataset: Annotated[

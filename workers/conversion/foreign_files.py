@@ -61,6 +61,11 @@ def check_huggingface(source: Path, box: ConversionLimits) -> None:
     _run("workers.conversion.verification:verify_huggingface", source, [], asked, box)
 
 
+def check_adapter(source: Path, box: ConversionLimits) -> None:
+    """Read the files of an adapter. Raises as `extract_tensors`."""
+    _run("workers.conversion.verification:verify_adapter", source, [], {}, box)
+
+
 def check_tokenizer(source: Path, box: ConversionLimits) -> None:
     """Open the tokenizer of an ONNX bundle or of a plug-in's checkpoint, and let it make pieces.
     Raises as `extract_tensors` does.

@@ -4,13 +4,17 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from service.contract.errors import PrescoreError
 from service.contract.formats import onnx_bundles, packages, plugins
-from workers.inference import pieces
-from workers.inference.pieces import PieceTokens
+from service.contract.formats.huggingface import adapters
 from workers.sandbox.child import InputRefused
+
+if TYPE_CHECKING:
+    from workers.inference.pieces import PieceTokens
+
+_CHUNK = 1 << 20
 
 
 def verify_huggingface(
@@ -29,33 +33,46 @@ def verify_huggingface(
         raise InputRefused(error.detail) from None
 
 
+_TEXT = "a man rides a horse"
+
+
 def describe_captioner(path: Path, memory: int | None = None) -> Mapping[str, Any]:
-    import numpy as np
     import torch
 
     from workers.inference import generation
     from workers.inference.huggingface import loader
 
     torch.set_num_threads(1)
-    model = loader.read_captioner(path, limit=memory)
-    picture = np.zeros((1, *model.preparation.shape), np.uint8)
-    generation.generate_captions(model, picture, model.search)
-    model.tokens.text(model.tokens.tokenizer.encode("a man rides a horse").ids)
+    model = loader.read_captioner(path, limit=memory, is_confined=True)
+    generation.generate_captions(model, model.draw_sample(), model.search)
+    model.tokens.text(model.tokens.encode([[_TEXT]]).tokens[:-1].tolist())
     return {
         "format": "huggingface",
-        "architecture": model.judged.family.architecture,
-        "model_type": model.judged.family.model_type,
+        "architecture": model.judged.architecture,
         "vocabulary_size": model.tokens.size,
         "parameters": model.judged.parameters,
         "units": "pieces",
         "inputs": "pixels",
-        "image_size": model.judged.family.image_size,
         "beams": model.search.beams,
         "longest": model.search.most,
     }
 
 
-_TEXT = "a man rides a horse"
+def verify_adapter(
+    inputs: Sequence[Path],
+    outputs: Sequence[Path],  # noqa: ARG001  of an operation
+    parameters: Mapping[str, Any],  # noqa: ARG001
+) -> Mapping[str, Any]:
+    """Read all bytes of an adapter, which may be compressed. Raises InputRefused with the fault."""
+    try:
+        with packages.open_package(inputs[0]) as package:
+            adapters.validate_adapter(package)
+            with package.file(adapters.ADAPTER_WEIGHTS).open() as stream:
+                while stream.read(_CHUNK):
+                    pass
+    except PrescoreError as error:
+        raise InputRefused(error.detail) from None
+    return {}
 
 
 def verify_tokenizer(
@@ -74,7 +91,9 @@ def verify_tokenizer(
     return {}
 
 
-def _opened(path: Path) -> PieceTokens:
+def _opened(path: Path) -> "PieceTokens":
+    from workers.inference import pieces
+
     if plugins.is_plugin_file(path):
         return pieces.read_plugin_pieces(plugins.read_plugin_header(path))
     with packages.open_package(path) as package:

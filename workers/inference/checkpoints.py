@@ -54,6 +54,8 @@ def open_captioner(
             return loader.read_captioner(path, device, limit, sandbox)
         case "plugin":
             return of_plugins.read_plugin_captioner(path, device, limit)
+        case "adapter":
+            raise InvalidCheckpoint("a service opens an adapter with its base: `prescore submit`")
     return read_checkpoint(path, device, limit)
 
 

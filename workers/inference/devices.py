@@ -21,15 +21,30 @@ def resolve_device(setting: str) -> torch.device:
 
 
 class PackedLinear(nn.Module):
-    """Linear layer that is not trained: only the packed weight stays in memory."""
+    """Linear layer that is not trained: only the packed weight stays in memory. `is_turned`: the
+    weight was (in, out).
+    """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, packed: Tensor, bias: Tensor | None, *, is_turned: bool) -> None:
         super().__init__()
-        self._weight = weight
-        self._bias = bias
+        self._packed = packed
+        self.bias = bias
+        self.is_turned = is_turned
+        self.weight = torch.empty(0, dtype=packed.dtype)  # whose dtype and device networks read
+        self.out_features, self.in_features = packed.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        return _multiply_packed(x, self._weight, self._bias)
+        return _multiply_packed(x, self._packed, self.bias)
+
+    def unpack_weight(self) -> Tensor:
+        """A copy of the weight as it was before, equal to the bit."""
+        plain = self._packed.to_dense()
+        return plain.t() if self.is_turned else plain
+
+    def replace_weight(self, weight: Tensor) -> None:
+        packed = pack_weight(weight if self.is_turned else weight.t())
+        assert packed is not None
+        self._packed = packed
 
 
 def pack_layers(module: nn.Module, but: nn.Module) -> None:
@@ -50,7 +65,8 @@ def pack_layers(module: nn.Module, but: nn.Module) -> None:
             pack_layers(child, but)
         else:
             bias = getattr(child, "bias", None)
-            setattr(module, name, PackedLinear(packed, None if bias is None else bias.detach()))
+            bias = None if bias is None else bias.detach()
+            setattr(module, name, PackedLinear(packed, bias, is_turned=is_turned(child)))
 
 
 def _weight_of(module: nn.Module) -> Tensor | None:
@@ -60,6 +76,13 @@ def _weight_of(module: nn.Module) -> Tensor | None:
     if type(module) is nn.Linear:
         return module.weight.t()
     return module.weight if type(module) is Conv1D else None
+
+
+def is_turned(layer: nn.Module) -> bool:
+    """Tell if the weight of a layer is (in, out), as that of a Conv1D."""
+    from transformers.pytorch_utils import Conv1D
+
+    return layer.is_turned if isinstance(layer, PackedLinear) else type(layer) is Conv1D
 
 
 # oneDNN's packed kernels do 190-220 G multiply-adds a second where MKL's do 75-95 (EPYC with
@@ -78,6 +101,10 @@ class Product:
     @property
     def is_packed(self) -> bool:
         return self._packed is not None
+
+    def pack_again(self) -> None:
+        """Take over the values that the weight has now."""
+        self._packed = pack_weight(self.weight)
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._packed is not None and not x.requires_grad:

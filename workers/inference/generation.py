@@ -12,25 +12,32 @@ import torch
 from torch import Tensor
 
 from service.contract.errors import UnusableCheckpoint
-from workers.inference.captioners import Captioner, GenerationOptions
+from workers.inference.captioners import Captioner, CaptionerState, GenerationOptions
 from workers.inference.decoding import CHUNK_BYTES, DecodedCaption
 from workers.inference.features import Inputs
+from workers.inference.inputs import group_inputs
 from workers.progress import Progress, ignore_progress
 
 
 class GenerationSearch:
-    """The search for a block of images, of which some are left: `_places` of the block's."""
+    """The search for a block of images, of which some are left: `_places` of the block's. `state`:
+    of the model, before START, with a row for each of `many` images.
+    """
 
-    def __init__(self, model: Captioner, inputs: Tensor, search: GenerationOptions) -> None:
+    def __init__(
+        self, model: Captioner, state: CaptionerState, many: int, search: GenerationOptions
+    ) -> None:
         self._model = model
         self._search = search
-        self._end = model.tokens.end
-        self._results: list[DecodedCaption | None] = [None] * len(inputs)
-        self._places = torch.arange(len(inputs), device=inputs.device)
+        self._end_ids = (model.tokens.end, *search.other_ends)
+        self._ends = torch.tensor(self._end_ids, device=model.device)
+        self._before = torch.tensor(search.before, dtype=torch.long, device=model.device)
+        self._results: list[DecodedCaption | None] = [None] * many
+        self._places = torch.arange(many, device=model.device)
         rows = self._places.repeat_interleave(search.beams)
-        self._state = model.select(model.begin(model.look(inputs)), rows)
-        self._last = torch.full((len(rows),), model.tokens.start, device=inputs.device)
-        self._chunk = max(1, CHUNK_BYTES[inputs.device.type] // (4 * model.tokens.size))
+        self._state = model.select(state, rows)
+        self._last = torch.full((len(rows),), model.tokens.start, device=model.device)
+        self._chunk = max(1, CHUNK_BYTES[model.device.type] // (4 * model.tokens.size))
 
     def run(self) -> list[DecodedCaption]:
         for length in range(1, self._search.most + 1):
@@ -53,6 +60,15 @@ class GenerationSearch:
     def _read(self, length: int) -> Tensor:
         """Read each row's START and the tokens up to the one of this number: (rows, length)."""
         raise NotImplementedError
+
+    def _restrain(self, scores: Tensor, read: Tensor) -> None:
+        before = self._before.expand(len(read), -1)
+        restrain_scores(scores, torch.cat([before, read], dim=1), self._search, self._ends)
+
+    def _without_end(self, words: list[int]) -> tuple[int, ...]:
+        ends = (at for at, word in enumerate(words) if word in self._end_ids)
+        length = next(ends, len(words))
+        return tuple(words[:length])
 
     def _choices(self, length: int) -> tuple[Tensor, Tensor]:
         """Scores and ids of the best tokens of this number, for each row: (rows, k) each."""
@@ -109,14 +125,16 @@ def generate_captions(
 ) -> list[DecodedCaption]:
     """Decode a caption for each row of `inputs`."""
     model.check(inputs)
-    captions: list[DecodedCaption] = []
+    captions: dict[int, DecodedCaption] = {}
     size = min(model.together, max(1, _ROWS // search.beams))
+    one = GreedySearch if search.beams == 1 else BeamSearch
     for start in range(0, len(inputs), size):
-        block = torch.tensor(inputs[start : start + size], device=model.device)
-        one = GreedySearch if search.beams == 1 else BeamSearch
-        captions += one(model, block, search).run()
-        progress(len(captions), len(inputs))
-    return captions
+        for rows, block in group_inputs(inputs[start : start + size], size, model.device):
+            state = model.begin(model.look(block))
+            found = one(model, state, len(rows), search).run()
+            captions |= {start + row: caption for row, caption in zip(rows, found, strict=True)}
+            progress(len(captions), len(inputs))
+    return [captions[row] for row in range(len(inputs))]
 
 
 _NONE = -1e9  # the library's score of what is no hypothesis
@@ -157,18 +175,20 @@ class _Hypotheses:
 class BeamSearch(GenerationSearch):
     """Hypotheses go on or have ended; those that ended compete by their mean score."""
 
-    def __init__(self, model: Captioner, inputs: Tensor, search: GenerationOptions) -> None:
-        super().__init__(model, inputs, search)
-        self._going = _Hypotheses.none(len(inputs), search, inputs.device)
+    def __init__(
+        self, model: Captioner, state: CaptionerState, many: int, search: GenerationOptions
+    ) -> None:
+        super().__init__(model, state, many, search)
+        self._going = _Hypotheses.none(many, search, model.device)
         self._going.scores[:, 0] = 0.0
-        self._ended = _Hypotheses.none(len(inputs), search, inputs.device)
+        self._ended = _Hypotheses.none(many, search, model.device)
         self._is_ended = torch.zeros_like(self._ended.scores, dtype=torch.bool)
 
     def _advance(self, length: int) -> Tensor:
         w = self._search.beams
         found, rows = self._grown(length)
         last = found.words[:, :, length - 1]
-        stops = (last == self._end) | (length == self._search.most)
+        stops = torch.isin(last, self._ends) | (length == self._search.most)
         self._going, at = found.best(found.scores + stops * _NONE, w)
         self._finish(found, stops, length)
         self._last = self._going.words[:, :, length - 1].flatten()
@@ -198,7 +218,7 @@ class BeamSearch(GenerationSearch):
     def _choose(self, logits: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
         """The library compares log-probabilities here, and excludes and penalises after it."""
         scores = logits.sub_(compute_log_total(logits))
-        restrain_scores(scores, read, self._search, self._end)
+        self._restrain(scores, read)
         best = scores.topk(min(2 * self._search.beams, scores.shape[1]), dim=1)
         return best.values, best.indices
 
@@ -230,11 +250,9 @@ class BeamSearch(GenerationSearch):
         best = ended.words[:, 0], ended.lengths[:, 0], ended.scores[:, 0]
         lists = (each.tolist() for each in (self._places[gone], *best))
         for place, words, length, mean in zip(*lists, strict=True):
-            written = words[:length]
-            if written and written[-1] == self._end:
-                written.pop()
+            written = self._without_end(words[:length])
             score = mean * length**self._search.length_penalty
-            self._results[place] = DecodedCaption(tuple(written), score)
+            self._results[place] = DecodedCaption(written, score)
         left = (~done).nonzero()[:, 0]
         w = self._search.beams
         rows = (left[:, None] * w + torch.arange(w, device=left.device)).flatten()
@@ -245,17 +263,19 @@ class BeamSearch(GenerationSearch):
 
 
 class GreedySearch(GenerationSearch):
-    def __init__(self, model: Captioner, inputs: Tensor, search: GenerationOptions) -> None:
-        super().__init__(model, inputs, search)
-        self._words = self._last.new_full((len(inputs), search.most + 1), model.tokens.start)
-        self._logp = torch.zeros(len(inputs), dtype=torch.float64, device=inputs.device)
+    def __init__(
+        self, model: Captioner, state: CaptionerState, many: int, search: GenerationOptions
+    ) -> None:
+        super().__init__(model, state, many, search)
+        self._words = self._last.new_full((many, search.most + 1), model.tokens.start)
+        self._logp = torch.zeros(many, dtype=torch.float64, device=model.device)
 
     def _advance(self, length: int) -> Tensor:
         logp, words = self._choices(length)
         self._last = words[:, 0]
         self._logp += logp[:, 0]
         self._words[:, length] = self._last
-        return (self._last == self._end) | (length == self._search.most)
+        return torch.isin(self._last, self._ends) | (length == self._search.most)
 
     def _read(self, length: int) -> Tensor:
         return self._words[:, :length]
@@ -266,7 +286,7 @@ class GreedySearch(GenerationSearch):
         """
         total = compute_log_total(logits)
         scores = logits if self._search.repetition_penalty == 1.0 else logits.clone()
-        restrain_scores(scores, read, self._search, self._end)
+        self._restrain(scores, read)
         word = scores.argmax(dim=1, keepdim=True)
         if find_forced_token(self._search, read.shape[1]) is not None:
             return torch.zeros_like(total), word
@@ -280,8 +300,7 @@ class GreedySearch(GenerationSearch):
             strict=True,
         )
         for place, words, logp in ended:
-            length = words.index(self._end) if self._end in words else len(words)
-            self._results[place] = DecodedCaption(tuple(words[:length]), logp)
+            self._results[place] = DecodedCaption(self._without_end(words), logp)
         left = (~done).nonzero()[:, 0]
         self._places, self._words, self._logp, self._last = (
             each[left] for each in (self._places, self._words, self._logp, self._last)
@@ -289,13 +308,15 @@ class GreedySearch(GenerationSearch):
         self._state = self._model.select(self._state, left)
 
 
-def restrain_scores(scores: Tensor, read: Tensor, search: GenerationOptions, end: int) -> None:
-    """Change scores (n, V) in place; `read` (n, m) are the tokens before, START among them."""
+def restrain_scores(scores: Tensor, read: Tensor, search: GenerationOptions, ends: Tensor) -> None:
+    """Change scores (n, V) in place; `read` (n, m) are the tokens before: a prompt, START, and the
+    caption's own.
+    """
     _penalise(scores, read, search.repetition_penalty)
     _ban_repetition(scores, read, search.no_repeat_ngram)
-    length = read.shape[1]  # the number of the next token
+    length = read.shape[1] - len(search.before)  # the number of the next token
     if length < search.least:
-        scores[:, end] = -torch.inf
+        scores[:, ends] = -torch.inf
     word = find_forced_token(search, length)
     if word is not None:
         scores.fill_(-torch.inf)[:, word] = 0.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,14 +15,34 @@ from service.contract.formats.plugins import PluginHeader
 from workers.inference.vocabulary import EncodedCaptions
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
+
+
+class PieceEncoding(Protocol):
+    """Pieces of a text: their ids, and where in the text they begin and end."""
+
+    @property
+    def ids(self) -> list[int]: ...
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]: ...
+
+
+class PieceTokenizer(Protocol):
+    """Tokenizer that runs elsewhere, with the methods of `tokenizers.Tokenizer` that are called."""
+
+    def encode_batch(
+        self, texts: Sequence[str], /, *, add_special_tokens: bool
+    ) -> Sequence[PieceEncoding]: ...
+
+    def decode(self, ids: Sequence[int], /, *, skip_special_tokens: bool) -> str: ...
 
 
 @dataclass(frozen=True)
 class PieceTokens:
     """`most`: tokens that the model reads of one caption, START among them."""
 
-    tokenizer: "Tokenizer"
+    tokenizer: "Tokenizer | PieceTokenizer"
     size: int
     start: int
     end: int
@@ -51,11 +71,11 @@ class PieceTokens:
         with _told("the tokenizer makes no text of pieces"):
             return self.tokenizer.decode(list(ids), skip_special_tokens=True).strip()
 
-    def encodings(self, texts: Sequence[str]) -> "list[Encoding]":
+    def encodings(self, texts: Sequence[str]) -> Sequence[PieceEncoding]:
         with _told("the tokenizer makes no pieces of the references"):
             return self.tokenizer.encode_batch(texts, add_special_tokens=False)
 
-    def _piece(self, text: str, encoding: "Encoding") -> tuple[list[int], list[int]]:
+    def _piece(self, text: str, encoding: PieceEncoding) -> tuple[list[int], list[int]]:
         """Ids with END, and how many each word has, END too."""
         from prescore.errors import InvalidArgument
         from prescore.recording import words

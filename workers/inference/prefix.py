@@ -19,6 +19,7 @@ from workers.inference import near_ties, scoring
 from workers.inference.captioners import Captioner
 from workers.inference.columns import ProbabilityColumns
 from workers.inference.features import Inputs
+from workers.inference.inputs import load_inputs
 from workers.inference.packing import copy_to_device
 from workers.inference.vocabulary import EncodedCaptions
 from workers.progress import Progress, ignore_progress
@@ -62,12 +63,12 @@ class _Walker:
         self._margin = near_ties.find_margin(model)
 
     def block(
-        self, inputs: NDArray[Any], encoded: EncodedCaptions
+        self, inputs: Any, encoded: EncodedCaptions
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Prefix lengths, and which captions have a near tie."""
         prefixes = np.zeros(len(encoded.lengths), np.int64)
         undecided = np.zeros(len(prefixes), np.bool_)
-        images = self._model.look(torch.tensor(inputs, device=self._device))
+        images = self._model.look(load_inputs(inputs, self._device))
         state = self._model.begin(images)
         captions = np.arange(len(prefixes))  # those whose prefix has not ended
         rows = encoded.caption_images  # the row of each of these captions: at first, its image

@@ -22,6 +22,7 @@ from workers.inference.captioners.protocol import OutputLayer
 from workers.inference.columns import ProbabilityColumns, choose_index_type
 from workers.inference.devices import Product, supports_bf16
 from workers.inference.features import Inputs
+from workers.inference.inputs import load_inputs
 from workers.inference.packing import batch_captions, copy_to_device, pack_captions
 from workers.inference.vocabulary import EncodedCaptions
 from workers.progress import Progress, ignore_progress
@@ -140,15 +141,13 @@ class _ColumnScorer:
             _HalfPrecision(model.output, self._chunk) if options.precision == "bf16" else None
         )
 
-    def block(
-        self, inputs: NDArray[Any], encoded: EncodedCaptions, rows: _ColumnRows, first: int
-    ) -> None:
+    def block(self, inputs: Any, encoded: EncodedCaptions, rows: _ColumnRows, first: int) -> None:
         """Score one block, whose first token is row `first` of `rows`."""
-        images = self._model.look(torch.tensor(inputs, device=self._device))
+        images = self._model.look(load_inputs(inputs, self._device))
         for batch in batch_captions(encoded, self._model.batch_tokens):
-            packed = pack_captions(encoded, batch, images.device)
+            packed = pack_captions(encoded, batch, self._device)
             hidden = self._model.hidden(images, packed)
-            targets = copy_to_device(encoded.tokens[packed.places], images.device)
+            targets = copy_to_device(encoded.tokens[packed.places], self._device)
             chunks = [
                 self._judge(hidden[at : at + self._chunk], targets[at : at + self._chunk])
                 for at in range(0, len(targets), self._chunk)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from service.contract import assets
 from service.contract.errors import (
     CheckpointMismatch,
     InvalidCheckpoint,
@@ -28,6 +29,8 @@ def prepare_checkpoint(request: JobRequest, toolbox: Toolbox, progress: Progress
     path = request.inputs["package"]
     if "plugin" in request.parameters:
         return _verify_by_plugin(request, toolbox)
+    if "base" in request.parameters:
+        return _verify_adapter(request, toolbox)
     try:
         facts = model_formats.read_package_facts(path)
         match facts["format"]:
@@ -83,6 +86,22 @@ def _verify_by_plugin(request: JobRequest, toolbox: Toolbox) -> JobResult:
     return make_summary_result(ConversionSummary(converted={**facts, "plugin": asked.asdict()}))
 
 
+def _verify_adapter(request: JobRequest, toolbox: Toolbox) -> JobResult:
+    """Read an adapter in the sandbox, then open it with its base, which stays open."""
+    from workers.conversion import foreign_files
+
+    path, base = request.inputs["package"], request.parameters["base"]
+    place = assets.find_base_by_digest(base.removeprefix("sha256:"), toolbox.places).path
+    try:
+        foreign_files.check_adapter(path, toolbox.box)
+        toolbox.adapted_model(request.digests["package"], path, base)
+        facts = model_formats.read_package_facts(place)
+    except RequestRefused as refused:  # nobody is there who could be refused any more
+        raise UnusableCheckpoint(refused.detail) from None
+    converted = {**facts, "format": "adapter", "base_digest": base}
+    return make_summary_result(ConversionSummary(converted=converted))
+
+
 def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
     """The captioner of a task that has one as an input, after the task's prompt if it has one."""
     verified = request.inputs.get("verified")
@@ -92,21 +111,28 @@ def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
             from workers.inference.plugins import registry
 
             registry.check_plugin(InstalledPlugin(**found["plugin"]))
-    captioner = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
+        if found["format"] == "adapter":
+            digest, path = request.digests["checkpoint"], request.inputs["checkpoint"]
+            return _prompt(request, toolbox.adapted_model(digest, path, found["base_digest"]))
+    model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
+    return _prompt(request, model)
+
+
+def _prompt(request: JobRequest, captioner: "Captioner") -> "Captioner":
     prompt = request.parameters.get("prompt")
     return captioner if prompt is None else _set_prompt(captioner, prompt)
 
 
 def _set_prompt(captioner: "Captioner", prompt: str) -> "Captioner":
-    from workers.inference.huggingface.captioner import HuggingFaceCaptioner
+    from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
 
-    if not isinstance(captioner, HuggingFaceCaptioner) or captioner.judged.prompt is None:
+    if not isinstance(captioner, ImageTextCaptioner):
         raise CheckpointMismatch(
             "this captioner reads no prompt before a caption: leave prompt out"
         )
     try:
         return captioner.with_prompt(prompt)
-    except InvalidCheckpoint as refused:  # nobody is there who could be refused any more
+    except UnusableCheckpoint as refused:  # the checkpoint itself has been verified
         raise CheckpointMismatch(refused.detail) from None
 
 

@@ -79,6 +79,22 @@ class Toolbox:
             lambda: checkpoints.open_captioner(path, device, self.memory, self.sandbox),
         )
 
+    def adapted_model(self, digest: str, path: Path, base: str) -> "Captioner":
+        """The captioner of a base model with this adapter; the base stays for the next adapter."""
+        from workers.inference import devices
+        from workers.inference.huggingface import adapters, loader
+
+        place = assets.find_base_by_digest(base.removeprefix("sha256:"), self.places).path
+        device = devices.resolve_device(self.device)
+        adapted = self._keep_last(
+            "model",
+            ("base", base),
+            lambda: adapters.AdaptedBase(
+                loader.read_captioner(place, device, self.memory, self.sandbox)
+            ),
+        )
+        return adapted.adapt(digest, path)
+
     def forget_model(self) -> None:
         self._kept.pop("model", None)
 

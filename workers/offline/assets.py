@@ -6,6 +6,7 @@ An asset is checked by its SHA-256 and stored completely or not at all.
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from service.contract.assets import (
     ASSETS,
+    BASE,
     IMAGE_ENCODER,
     REGISTER,
     Asset,
@@ -29,11 +31,13 @@ from service.contract.assets import (
     build_register_entry,
     describe_adding,
     find_model_asset,
+    list_bases,
     list_image_encoders,
     locate_asset,
     read_register,
 )
 from service.contract.errors import AssetRefused, InvalidSetting, MetricUnavailable
+from service.contract.formats import model_formats
 from service.contract.formats.digests import MeasuredFile, measure_file
 from service.contract.metrics.catalogue import LEARNED
 from workers import files
@@ -48,6 +52,17 @@ _CHUNK = 1 << 20
 _SECONDS = 60.0  # without a byte from the repository
 _LAST_OUTPUT = 400
 _DEPTH = 3  # levels of folders that are searched
+_BASE_NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
+
+
+def add_base(name: str, folder: Path | None, places: AssetFolders) -> dict[str, MeasuredFile]:
+    """Register a base model of adapters by a name of its own, in place of the one that has it."""
+    if folder is None or not _BASE_NAME.fullmatch(name):
+        raise AssetRefused(
+            f"expected a name such as llava-1.5-7b and a folder, found {name!r:.100} and "
+            f"{folder or 'no folder'}: `prescore assets add base NAME FOLDER`"
+        )
+    return {f"{BASE} {name}": register_asset(ASSETS[BASE], folder, places, name=name)}
 
 
 def add_asset(
@@ -58,8 +73,8 @@ def add_asset(
         return add_folder(Path(what), places)
     asset = ASSETS[what]
     if asset.sha256 is None:
-        if path is None:
-            raise AssetRefused(f"expected the path of {asset.what}")
+        if path is None or what == BASE:
+            raise AssetRefused(f"{asset.what}: {describe_adding(asset)}")
         if asset.family is not None:  # of a model, the file says of which metric it is
             from workers.metrics.learned import kinds
 
@@ -71,19 +86,29 @@ def add_asset(
 
 
 def describe_asset(asset: Asset, places: AssetFolders) -> list[dict[str, Any]]:
-    """The rows of `prescore assets list`: one, but of encoders of pictures one for each."""
+    """The rows of `prescore assets list`: one, but of encoders of pictures and of base models one
+    for each.
+    """
     row = {name: getattr(asset, name) for name in ("name", "what", "licence", "bytes", "sha256")}
     row |= {"metrics": list(asset.metrics), "maven": asset.maven, "pypi": asset.pypi}
     try:
-        every = list_image_encoders(places) if asset.name == IMAGE_ENCODER else []
-        every = every or [locate_asset(asset.name, places)]
+        every = _list_several(asset, places) or [(asset.name, locate_asset(asset.name, places))]
     except MetricUnavailable as error:
         return [{**row, "status": "unavailable", "path": None, "reason": error.detail}]
     row |= {"path": None, "status": "available", "reason": None}
     return [
-        {**row, "path": str(found.path), "bytes": found.bytes, "sha256": found.sha256}
-        for found in every
+        {**row, "name": name, "path": str(each.path), "bytes": each.bytes, "sha256": each.sha256}
+        for name, each in every
     ]
+
+
+def _list_several(asset: Asset, places: AssetFolders) -> list[tuple[str, MeasuredFile]]:
+    """List those that are here, with their names, of an asset of which there may be several."""
+    if asset.name == BASE:
+        return [(f"{BASE} {name}", found) for name, found in list_bases(places).items()]
+    if asset.name == IMAGE_ENCODER:
+        return [(asset.name, found) for found in list_image_encoders(places)]
+    return []
 
 
 def list_maven_assets() -> list[Asset]:
@@ -108,9 +133,13 @@ def add_folder(folder: Path, places: AssetFolders) -> dict[str, MeasuredFile]:
 
 
 def register_asset(
-    asset: Asset, path: Path, places: AssetFolders, layer: int | None = None
+    asset: Asset,
+    path: Path,
+    places: AssetFolders,
+    layer: int | None = None,
+    name: str | None = None,
 ) -> MeasuredFile:
-    """Register a user's own asset by its present SHA-256.
+    """Register a user's own asset by its present SHA-256; `name`: of one of several.
 
     A model's folder stays where it is. Word vectors are converted to a file in which words can be
     looked up without reading the rest.
@@ -118,8 +147,9 @@ def register_asset(
     places.own.mkdir(parents=True, exist_ok=True)
     before = read_register(places)
     found = _BROUGHT[asset.name](path, places, layer)
-    entries = {**before, asset.name: build_register_entry(found)}
-    old = before.get(asset.name, entries[asset.name])
+    key = asset.name if name is None else f"{asset.name}@{name}"
+    entries = {**before, key: build_register_entry(found)}
+    old = before.get(key, entries[key])
     if asset.name == IMAGE_ENCODER:
         entries.pop(_beside(entries[IMAGE_ENCODER]), None)
         if old["sha256"] != found.sha256:
@@ -215,6 +245,18 @@ def _image_encoder(path: Path, places: AssetFolders, _: int | None) -> MeasuredF
     return _copied(path, places.own / f"{IMAGE_ENCODER}-{found.sha256[:12]}.safetensors")
 
 
+def _base(path: Path, _: AssetFolders, __: int | None) -> MeasuredFile:
+    """Check the folder of a base model; each adapter's first task reads its values."""
+    if not path.is_dir():
+        raise AssetRefused(f"expected the folder of a base model, found none at {path}")
+    found = model_formats.read_package_facts(path)["format"]
+    if found != "huggingface":
+        raise AssetRefused(f"{path}: expected what transformers has saved, found {found}")
+    measured = measure_file(path.resolve())
+    assert measured is not None
+    return measured
+
+
 def _copied(path: Path, kept: Path) -> MeasuredFile:
     files.write_atomically(kept, lambda partial: shutil.copyfile(path, partial))
     found = measure_file(kept)
@@ -228,6 +270,7 @@ _BROUGHT: Mapping[str, Callable[[Path, AssetFolders, int | None], MeasuredFile]]
     "objects": _objects,
     **{find_model_asset(family).name: partial(_model, family) for family in LEARNED},
     IMAGE_ENCODER: _image_encoder,
+    BASE: _base,
 }
 
 

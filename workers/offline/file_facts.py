@@ -60,6 +60,9 @@ def _of_others(path: Path, facts: model_formats.Facts) -> dict[str, Any]:
         if facts["format"] == "huggingface":
             foreign_files.check_huggingface(path, box)
             return known
+        if facts["format"] == "adapter":
+            foreign_files.check_adapter(path, box)
+            return {"format": "adapter", "base": facts["base"]["name"] or None}
         description, tensors = canonical_checkpoints.convert_package(path, box)
     except SandboxUnavailable as unavailable:
         return known | describe_unseen("what stands beside the tensors is right; they", unavailable)

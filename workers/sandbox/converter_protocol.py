@@ -100,8 +100,10 @@ OperationKind = Literal["once", "stays"]  # an Operation, or an Opener (`workers
 
 OPERATIONS: Mapping[str, OperationKind] = {
     "workers.conversion.verification:verify_huggingface": "once",
+    "workers.conversion.verification:verify_adapter": "once",
     "workers.conversion.pytorch:convert_state_dict": "once",
     "workers.conversion.verification:verify_tokenizer": "once",
+    "workers.inference.huggingface.folder_processor:serve_processor": "stays",
     "workers.inference.onnx.child:serve_graphs": "stays",
     "workers.inference.pictures.decoder:decode_pictures": "once",
     "workers.inference.pictures.decoder:shrink_pictures": "once",

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from prescore import model_types
+
 HEAD_BYTES = 4096
 TAIL_BYTES = 1 << 18  # where a zip has its list of names
 MOST_NAMES = 10_000  # of a folder
@@ -25,9 +27,6 @@ _AS_BUNDLE = (
     f"captions.jsonl has a line {BUNDLE_LINE} for each image, and its folder is named; `prescore "
     "convert` with `references`, `coco` or `karpathy` writes it"
 )
-
-# How config.json of transformers names the families of captioners that are read.
-MODEL_TYPES = ("vision-encoder-decoder", "blip", "blip-2", "git", "llava", "paligemma")
 
 CONVERT = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
@@ -199,7 +198,10 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
         lambda names: "prescore.json" in names,
         Format("an ONNX bundle", "submit it as a checkpoint", CHECKPOINT),
     ),
-    (lambda names: "adapter_config.json" in names, Format("an adapter of PEFT", CONVERT)),
+    (
+        lambda names: "adapter_config.json" in names,
+        Format("an adapter of PEFT", "submit it as a checkpoint", CHECKPOINT),
+    ),
     (
         lambda names: "config.json" in names,
         Format("a captioner that transformers has saved", "submit it as a checkpoint", CHECKPOINT),
@@ -246,12 +248,15 @@ def of_path(path: Path) -> Format | None:
 
 def refusal_of_type(model_type: object) -> str | None:
     """The sentence for a model of transformers that no service reads; None where one may."""
-    if model_type in MODEL_TYPES:
+    if model_type in model_types.READ:
         return None
+    reason = model_types.NOT_READ.get(str(model_type), "transformers has no captioner of that type")
     return (
-        f"expected a model_type of {', '.join(MODEL_TYPES)}, found {model_type!r:.60}. Every other "
-        "model is scored by columns: run it yourself, write what it computes with "
-        "prescore.Recorder, and submit that file with its captions"
+        f"expected a model_type that is read (deploy/guide/bring-a-model.md lists "
+        f"{len(model_types.READ)}), found {model_type!r:.60}: {reason}. Two doors are open: "
+        "`prescore export` makes an ONNX bundle of a model of PyTorch, and every model is scored "
+        "by columns: run it yourself, write what it computes with prescore.Recorder, and submit "
+        "that file with its captions (`prescore submit --columns`)"
     )
 
 

@@ -8,6 +8,7 @@ from prescore.models.choices import Idf, IfNoBaseline, Precision, Units, Until
 from service.contract import limits
 from service.contract.api.field_types import (
     Baseline,
+    BaseName,
     DatasetReference,
     Digest,
     GateText,
@@ -103,6 +104,7 @@ class EvaluationRequest(StrictModel):
             "then": {"properties": {"captions": {"type": "null"}, "columns": {"type": "null"}}},
             "else": {
                 "properties": {
+                    "base": {"type": "null"},
                     "precision": {"const": "fp32"},
                     "prompt": {"type": "null"},
                     "tokens": {"type": "null"},
@@ -125,6 +127,14 @@ class EvaluationRequest(StrictModel):
     )
 
     checkpoint: Digest | None = None
+    base: BaseName | None = Field(
+        default=None,
+        exclude_if=equals_default(None),
+        description="The base model of an adapter, by the name by which the operator has "
+        "registered it; by default the one that its `adapter_config.json` names. Scores of an "
+        "adapter on another base are other scores.",
+        examples=["llava-1.5-7b"],
+    )
     captions: CaptionsInput | None = Field(
         default=None,
         description="One for each image of the split, in any order.",
@@ -230,6 +240,13 @@ class EvaluationRequest(StrictModel):
     deadline: Deadline = Field(
         default=3600, description="Seconds after which tasks that have not ended fail."
     )
+
+    @field_validator("base")
+    @classmethod
+    def _of_an_adapter(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("checkpoint", ...) is None:
+            raise ValueError("expected a checkpoint, an adapter: nothing else has a base model")
+        return value
 
     @field_validator("precision", "tokens")
     @classmethod

@@ -79,6 +79,7 @@ PlainName = Annotated[
     _like(plain_text.NAME, "a name without control characters and the like"),
     Field(json_schema_extra={"pattern": plain_text.NAME}),
 ]
+BaseName = Annotated[PlainName, StringConstraints(min_length=1, max_length=200)]
 _PROMPT = rf"^([^{plain_text.POWERFUL}]|\n)*$"
 PromptText = Annotated[
     str,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from prescore import foreign
+from prescore import foreign, plain_text
 from service.contract.errors import ForeignFormat
 from service.contract.formats import (
     checkpoint_header,
@@ -18,14 +18,16 @@ from service.contract.formats import (
     state_dicts,
 )
 from service.contract.formats.checkpoint_header import CheckpointDescription, CheckpointHeader
+from service.contract.formats.huggingface import adapters
 from service.contract.formats.packages import ModelPackage
 from service.contract.formats.plugins import PluginHeader
 
-Format = Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"]
+Format = Literal["canonical", "pytorch", "huggingface", "adapter", "onnx", "plugin"]
 Facts = dict[str, Any]
 _MARKS: Mapping[str, Format] = {  # the first that is there tells
     state_dicts.MAP: "pytorch",
     onnx_bundles.MANIFEST_FILE: "onnx",
+    adapters.ADAPTER_CONFIG: "adapter",
     huggingface.CONFIG: "huggingface",
 }
 
@@ -113,6 +115,8 @@ def read_package_facts(path: Path) -> Facts:
                 return _of_onnx(package)
             case "huggingface":
                 return _of_transformers(huggingface.validate_transformers(package))
+            case "adapter":
+                return _of_adapter(adapters.validate_adapter(package))
         raise ForeignFormat(_unknown(path, package))
 
 
@@ -147,19 +151,34 @@ def _of_state_dict(package: ModelPackage) -> Facts:
     }
 
 
-def _of_transformers(found: huggingface.TransformersCaptioner) -> Facts:
+def _of_transformers(
+    found: huggingface.TransformersCaptioner,
+) -> Facts:
     return {
         "format": "huggingface",
-        "architecture": found.family.architecture,
+        "architecture": found.architecture,
         "parameters": found.parameters,
-        "picture_products": found.family.products,
+        "picture_products": found.products,
         "prompt": found.prompt,
-        "vocabulary_size": found.family.vocabulary,
+        "vocabulary_size": found.vocabulary,
         "encoder": None,  # its own
         "inputs": "pixels",
         "units": "pieces",
         "beams": found.generation.num_beams,
-        "longest": min(found.generation.most, found.family.positions),
+        "longest": found.longest,
+    }
+
+
+def _of_adapter(found: adapters.LoraAdapter) -> Facts:
+    """Facts that are known without the base, which has the others."""
+    return {
+        "format": "adapter",
+        "architecture": "lora",
+        "base": {"name": plain_text.quoted(found.base), "digest": None},
+        "vocabulary_size": None,
+        "encoder": None,
+        "inputs": "pixels",
+        "units": "pieces",
     }
 
 
@@ -185,8 +204,8 @@ def _unknown(path: Path, package: ModelPackage) -> str:
     return (
         f"{refusal or f'expected {foreign.CHECKPOINT}, found other files'}. A package of a state "
         f"dict has the model's tensors, {state_dicts.MAP} and {state_dicts.WORDS} "
-        f"(deploy/guide/bring-a-model.md), one of transformers has {huggingface.CONFIG}; there: "
-        f"{there:.300}"
+        f"(deploy/guide/bring-a-model.md), one of transformers has {huggingface.CONFIG}, an "
+        f"adapter {adapters.ADAPTER_CONFIG}; there: {there:.300}"
     )
 
 

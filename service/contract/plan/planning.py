@@ -64,10 +64,15 @@ class ReferenceSource:
         return Task(task.kind, inputs, {**task.parameters, "split": self.split})
 
 
-def plan_conversion(package: str, plugin: Mapping[str, str] | None = None) -> Task:
-    """Plan the task that converts a checkpoint into Prescore's own form, or verifies it."""
-    asked = {} if plugin is None else {"plugin": dict(plugin)}
-    return Task("checkpoint", {"package": Blob(package)}, asked)
+def plan_conversion(
+    package: str, plugin: Mapping[str, str] | None = None, base: str | None = None
+) -> Task:
+    """Plan the task that converts a checkpoint into Prescore's own form, or verifies it; an adapter
+    with the base model of this digest.
+    """
+    asked = {"plugin": plugin and dict(plugin), "base": base}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return Task("checkpoint", {"package": Blob(package)}, given)
 
 
 def build_model_inputs(

@@ -47,8 +47,8 @@ def has_checkpoint(digest: Digest, service: Service) -> Response:
     openapi_extra=openapi.describe_body(
         "The file: safetensors with Prescore's metadata, or with that of a plug-in on the workers "
         "(`deploy/guide/plugins-and-sandbox.md`); or a tar or a zip of a state dict with its map "
-        "and its words (`deploy/guide/bring-a-model.md`), of what transformers has saved, or of an "
-        "ONNX bundle.",
+        "and its words (`deploy/guide/bring-a-model.md`), of what transformers has saved, of an "
+        "adapter of PEFT, or of an ONNX bundle.",
         "application/octet-stream",
     ),
 )
@@ -70,7 +70,7 @@ async def upload_checkpoint(digest: Digest, request: Request, service: Service) 
 )
 def get_checkpoint(digest: Digest, service: Service) -> Checkpoint:
     """The facts in its header, and the splits on which it was scored."""
-    return checkpoints.get(service.records, digest)
+    return checkpoints.get(service, digest)
 
 
 @router.delete(
@@ -140,7 +140,7 @@ async def upload_columns(digest: Digest, request: Request, service: Service) -> 
 )
 def get_columns(digest: Digest, service: Service) -> Columns:
     """The facts in the header of their file."""
-    return columns.get(service.records, digest)
+    return columns.get(service, digest)
 
 
 @columns_router.delete(

@@ -43,7 +43,7 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
     if request.columns is not None:
         warnings += _check_columns(parts, request.columns, request.units, pinned)
     if request.checkpoint is not None:
-        model = checkpoints.use_checkpoint(parts.records, request.checkpoint)
+        model = checkpoints.use_checkpoint(parts, request.checkpoint, request.base)
         request = _choose_prompt(request, model)
         pinned, encoder = image_features.choose_features(parts, request, pinned, model.description)
     check_decoding(request.decoding)
@@ -120,7 +120,7 @@ def _check_columns(
     """Raise unless these columns are stored, have these units, and are of this split. Returns
     warnings.
     """
-    if columns.get(parts.records, digest).pieces is None and units == "pieces":
+    if columns.get(parts, digest).pieces is None and units == "pieces":
         raise InvalidRequest(
             "the file does not say which of its tokens are pieces of one word",
             [("/units", 'expected "words", by which each token is scored as one')],

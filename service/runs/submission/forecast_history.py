@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from service.contract.api.evaluations import EvaluationRequest
+from service.contract.assets import AssetFolders
 from service.contract.metrics import catalogue, signatures
 from service.contract.plan import tasks
 from service.contract.plan.estimates import PREDICTORS, explain_too_few
@@ -45,7 +46,7 @@ def find_history(
     if not has_pregen or not metrics:
         return None
     with parts.records.reading() as connection:
-        past = _past(connection, request, pinned, metrics)
+        past = _past(connection, parts.places, request, pinned, metrics)
     of = "checkpoints" if request.columns is None else "columns"
     reasons = [_too_few(past, metric, of) for metric in metrics]
     if None not in reasons:
@@ -60,11 +61,17 @@ def _too_few(past: Sequence[PastEvaluation], metric: str, of: str) -> str | None
 
 
 def _past(
-    connection: Connection, request: EvaluationRequest, pinned: PinnedSplit, metrics: Sequence[str]
+    connection: Connection,
+    places: AssetFolders,
+    request: EvaluationRequest,
+    pinned: PinnedSplit,
+    metrics: Sequence[str],
 ) -> list[PastEvaluation]:
     """The history: one evaluation of every checkpoint, or of all columns, the latest first."""
-    find = _of_checkpoints if request.columns is None else _of_columns
-    found = find(connection, request, pinned)
+    if request.columns is None:
+        found = _of_checkpoints(connection, places, request, pinned)
+    else:
+        found = _of_columns(connection, request, pinned)
     scores = _scores(connection, found, [*PREDICTORS, *metrics])
     marked = _labels(connection, found)
     return [
@@ -79,7 +86,7 @@ def _past(
 
 
 def _of_checkpoints(
-    connection: Connection, request: EvaluationRequest, pinned: PinnedSplit
+    connection: Connection, places: AssetFolders, request: EvaluationRequest, pinned: PinnedSplit
 ) -> dict[str, tuple[str, str]]:
     """Architecture and usual run by evaluation, the latest of each checkpoint whose tokens are of
     the same kind: scores of words and of pieces are signed differently.
@@ -101,7 +108,7 @@ def _of_checkpoints(
         if _units(described) == units:
             latest[row.checkpoint], stored[row.checkpoint] = row.id, described
     found: dict[str, tuple[str, str]] = {}
-    for digest, described in checkpoints.read_descriptions(connection, stored).items():
+    for digest, described in checkpoints.read_descriptions(connection, stored, places).items():
         architecture, config = described["architecture"], described.get("config", {})
         usual = " ".join(str(config[name]) for name in ("cell", "size") if name in config)
         found[latest[digest]] = architecture, f"{architecture} {usual}"

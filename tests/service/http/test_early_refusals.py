@@ -12,7 +12,7 @@ from service.stored import judge_process, judges
 
 MEGABYTES = 300
 SENT = 64 << 10  # bytes
-UNKNOWN = {"model_type": "florence2"}
+UNKNOWN = {"model_type": "whisper"}
 
 
 def _package(folder, **files):
@@ -60,8 +60,8 @@ def body(tmp_path):
 
 def _check(status, problem):
     assert (status, problem["code"]) == (422, "invalid_checkpoint"), problem
-    assert "expected a model_type of vision-encoder-decoder" in problem["detail"]
-    assert "found 'florence2'" in problem["detail"]
+    assert "expected a model_type that is read" in problem["detail"]
+    assert "found 'whisper'" in problem["detail"]
 
 
 def test_a_put_of_an_unknown_model_type_is_refused_by_its_first_kilobytes(sent, body):

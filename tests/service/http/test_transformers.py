@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import huggingface_folders as folders
-from helpers import synthetic_pictures
+from helpers import synthetic_pictures, vision_language_folders
 from helpers.fleet import digest, upload
 from helpers.submissions import refuse, store_checkpoint, submit
 from helpers.tars import packed_folder
@@ -88,8 +88,8 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
 
 
 def test_a_request_may_choose_the_prompt_of_a_checkpoint_that_reads_one(client, tmp_path):
-    asked, own = "one <image> is a", folders.PROMPTS["llava-llama"]
-    content = packed_folder(folders.make(tmp_path / "m", "llava-llama", trained=False).folder)
+    asked, own = "there is a red one", "one is"
+    content = packed_folder(vision_language_folders.save_model(tmp_path / "m", "llava").folder)
     store_checkpoint(client, content)
     prompts = ({}, {"prompt": asked}, {"prompt": own})
     runs = [_evaluated(client, digest(content), **prompt, postgen=[]) for prompt in prompts]

@@ -30,7 +30,7 @@ def test_datasets_on_which_it_was_not_scored_cost_nothing(on_either):
     )
     checkpoints.add(on_either, ONE, 10, FACTS)
     began = time.process_time()
-    found = checkpoints.get(on_either, ONE)
+    found = checkpoints.get(stored_records.parts_on(on_either), ONE)
     assert (found.encoder.name, found.cached) == ("vgg", ())
     assert time.process_time() - began < 0.3
 
@@ -40,5 +40,5 @@ def test_a_bundle_is_converting_until_its_task_has_verified_it(on_either):
     facts = {**FACTS, "config": None, "format": "onnx", "architecture": "onnx", "feature_size": 5}
     checkpoints.add(on_either, TWO, 10, {**facts, "inputs": "features", "units": "words"})
     checkpoints.prepare_checkpoint(parts, TWO)
-    assert checkpoints.get(on_either, TWO).state == "converting"
-    assert checkpoints.use_checkpoint(on_either, TWO).verified == planning.plan_conversion(TWO)
+    assert checkpoints.get(parts, TWO).state == "converting"
+    assert checkpoints.use_checkpoint(parts, TWO).verified == planning.plan_conversion(TWO)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attending_models, builders, synthetic_pictures
+from helpers import attending_models, builders, synthetic_pictures, vision_language_folders
 from helpers import huggingface_folders as folders
 from helpers.pretended_device import CUDA, pretended_device
 from workers.inference import checkpoints, decoding, generation, packing, prefix, scoring
@@ -18,7 +18,9 @@ from workers.inference.scoring import ScoringOptions
 
 RECURRENT = dict(builders.REPRESENTATIVES)
 CANONICAL = (*RECURRENT, *attending_models.NAMES)
-FOLDERS = [pytest.param(name, marks=pytest.mark.long) for name in ("vit-gpt2", "blip", "paligemma")]
+VISION_LANGUAGE = ("llava", "gemma3")
+FOLDERS = [pytest.param(name, marks=pytest.mark.long) for name in ("vit-gpt2", "blip")]
+FOLDERS += [pytest.param(name, marks=pytest.mark.slow) for name in VISION_LANGUAGE]
 IMAGES, LENGTH = 5, 8
 
 
@@ -65,6 +67,11 @@ def case(request, tmp_path_factory) -> DeviceCase:
     if name in CANONICAL:
         here, inputs, references = _canonical(name), _features(name), _sentences()
         checkpoints.write_checkpoint(path, here)
+    elif name in VISION_LANGUAGE:
+        vision_language_folders.save_model(path, name)
+        here = checkpoints.open_captioner(path)
+        names = synthetic_pictures.write_pictures(path, synthetic_pictures.pictures(IMAGES))
+        inputs, references = here.inputs(path, names), synthetic_pictures.sentences(IMAGES)
     else:
         here, inputs = folders.opened(folders.make(path, name, trained=False), IMAGES)
         references = synthetic_pictures.sentences(IMAGES)
@@ -143,9 +150,13 @@ def test_the_host_waits_no_more_often_for_more_rows(case, call, monkeypatch):
         monkeypatch.setitem(scoring.LOGITS_BYTES, "cuda", 4 * case.there.tokens.size * 40)
     found = []
     for times in (1, 3):
-        inputs = np.concatenate([case.inputs] * times)
+        inputs, references = case.inputs, case.references
+        if isinstance(inputs, np.ndarray):
+            inputs, references = np.concatenate([inputs] * times), references * times
+        else:  # pictures are read one group after the other
+            references = [captions * times for captions in references]
         with pretended_device() as device:
-            CALLS[call](case.there, inputs, case.references * times)
+            CALLS[call](case.there, inputs, references)
         found.append(+device.synchronisations)
     assert found[0] == found[1]
 

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from helpers import encoders, object_list_files
+from helpers import adapter_folders, encoders, object_list_files, vision_language_folders
 from service.contract import assets as registry
 from service.contract.assets import Asset, AssetFolders
 from service.contract.errors import AssetRefused, InvalidSetting, MetricFailed, MetricUnavailable
@@ -275,3 +275,64 @@ def test_the_real_assets_are_taken_from_a_folder(spice_jars, tmp_path):
     assert list(assets.add_folder(spice_jars[0].parent, places)) == ["corenlp", "corenlp-grammar"]
     assert registry.explain_missing("spice", places) is None
     assert len(_left(places)) == 2
+
+
+@pytest.fixture
+def base_folder(tmp_path):
+    """A folder that transformers has saved, of a small model."""
+    return vision_language_folders.save_model(tmp_path / "base", "llava").folder
+
+
+def test_bases_have_names_of_their_own_by_which_adapters_find_them(
+    base_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    places, runner = AssetFolders(tmp_path / "home"), CliRunner()
+    with pytest.raises(MetricUnavailable, match=r"registered: none\. .*add base NAME FOLDER`"):
+        registry.find_base("acme/tiny", places)
+    for name in ("tiny", "acme/other"):
+        added = runner.invoke(command, ["add", "base", name, str(base_folder)])
+        assert added.exit_code == 0, added.stderr
+    found = registry.list_bases(places)
+    assert {name: each.path for name, each in found.items()} == {
+        "tiny": base_folder,
+        "acme/other": base_folder,
+    }
+    for asked, name in {
+        "tiny": "tiny", "acme/tiny": "tiny", "/data/tiny/": "tiny", "acme/other": "acme/other",
+    }.items():  # fmt: skip
+        assert registry.find_base(asked, places) == (name, found[name])
+    with pytest.raises(MetricUnavailable, match="of 'other'; registered: acme/other, tiny"):
+        registry.find_base("other", places)
+    listed = json.loads(runner.invoke(command, ["list", "--json"]).stdout)
+    assert [row["name"] for row in listed if row["path"] == str(base_folder)] == [
+        "base acme/other",
+        "base tiny",
+    ]
+    old = found["tiny"].sha256
+    assert registry.find_base_by_digest(old, places).path == base_folder
+    (base_folder / "prompt.json").write_text('{"prompt": "it is"}')
+    with pytest.raises(MetricUnavailable, match="has changed since it was registered"):
+        registry.find_base("tiny", places)
+    assets.add_base("tiny", base_folder, places)
+    with pytest.raises(MetricUnavailable, match=f"a base model with SHA-256 {old[:12]}"):
+        registry.find_base_by_digest(old, places)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["tiny"], "expected a name such as .* and a folder, found 'tiny' and no folder"),
+        (["tiny", "{}/nowhere"], "expected the folder of a base model, found none at"),
+        (["a@b", "{}"], "expected a name such as llava-1.5-7b and a folder, found 'a@b'"),
+        (["tiny", "{}/adapter"], "expected what transformers has saved, found adapter"),
+        ([], "add base NAME FOLDER` registers it"),
+    ],
+)
+def test_what_is_no_base_is_not_registered(arguments, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESCORE_HOME", str(tmp_path / "home"))
+    adapter_folders.write(tmp_path / "adapter", adapter_folders.make_pairs({"lm_head": (3, 4)}))
+    given = [each.format(tmp_path) for each in arguments]
+    refused = CliRunner().invoke(command, ["add", "base", *given])
+    assert refused.exit_code == 2
+    assert re.search(expected, refused.stderr), refused.stderr

@@ -17,6 +17,7 @@ from workers.inference.features import Inputs
 from workers.inference.packing import Packed
 from workers.inference.vocabulary import CaptionerTokens
 
+LookedImages = Any  # a tensor with a row for each image, or what stands for one
 CaptionerState = Any  # all that a step needs of the words before it and of the images
 
 
@@ -40,6 +41,8 @@ class GenerationOptions:
     )
     no_repeat_ngram: int = 0  # so many tokens in a row do not occur twice; 0: they may
     longest: int = 1000  # what `most` may be: as many places as the model has
+    other_ends: tuple[int, ...] = ()  # ids that end a caption besides END
+    before: tuple[int, ...] = ()  # a prompt, which counts as written where repetition does
 
     def __post_init__(self) -> None:
         if self.beams < 1 or not 0 <= self.least <= self.most or self.most < 1:
@@ -111,15 +114,15 @@ class Captioner(Protocol):
         """Raise CheckpointMismatch unless `look` takes such inputs."""
         ...
 
-    def look(self, inputs: Tensor) -> Tensor:
+    def look(self, inputs: Any) -> LookedImages:
         """(N, …) inputs -> (N, …) what later steps need of each image, computed once."""
         ...
 
-    def hidden(self, images: Tensor, captions: Packed) -> Tensor:
+    def hidden(self, images: LookedImages, captions: Packed) -> Tensor:
         """Teacher forcing: (T, o) the input of `output` for each token, in packed order."""
         ...
 
-    def begin(self, images: Tensor) -> CaptionerState:
+    def begin(self, images: LookedImages) -> CaptionerState:
         """The state before START, with a row for each row of `images`."""
         ...
 

@@ -6,7 +6,7 @@ forcing the captions of an image stand beside each other in one row, each blind 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -234,45 +234,9 @@ def _attend_jointly(
 _PLACES = 2_048  # in a layer at once, so that its activations do not grow with the pictures
 
 
-class PictureProjection(nn.Module):
-    """Pictures as the decoder of `model`, a network of the library, takes them."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, pixel_values: Tensor) -> Tensor:
-        found = self.model.get_image_features(pixel_values).pooler_output
-        return found if isinstance(found, Tensor) else torch.stack(found)  # of LLaVA, a list
-
-
-class LayerWithoutImage:
-    """Decoder layer that looks at nothing besides."""
-
-    def look(self, x: Tensor) -> NoReturn:
-        raise NotImplementedError
-
-    def after_look(self, x: Tensor, read: Tensor) -> NoReturn:
-        raise NotImplementedError
-
-
-def count_prefix_times(places: int, device: torch.device) -> Tensor:
-    """(1, places): START has time 0, what stands before it less."""
-    return torch.arange(-places, 0, device=device)[None]
-
-
-def read_prefix(
-    layers: Sequence[DecoderLayer],
-    x: Tensor,
-    heads: int,
-    times: Tensor | None = None,
-    *,
-    causal: bool = False,
-) -> Iterator[KeysAndValues]:
-    """Yield each layer's keys and values of the rows (n, places, width), which stand at `times`; of
-    `causal` rows none reads a later one.
-    """
-    times = count_prefix_times(x.shape[1], x.device) if times is None else times
+def read_prefix(layers: Sequence[DecoderLayer], x: Tensor, heads: int) -> Iterator[KeysAndValues]:
+    """Yield each layer's keys and values of the rows (n, places, width)."""
+    times = torch.arange(-x.shape[1], 0, device=x.device)[None]  # START has time 0
     parts = list(torch.split(x, max(1, _PLACES // x.shape[1])))
     for layer in layers:
         own = [[split_heads(each, heads) for each in layer.own(part, times)] for part in parts]
@@ -280,5 +244,5 @@ def read_prefix(
         if layer is layers[-1]:
             return
         for at, (query, keys, values) in enumerate(own):
-            seen = functional.scaled_dot_product_attention(query, keys, values, is_causal=causal)
+            seen = functional.scaled_dot_product_attention(query, keys, values)
             parts[at] = layer.think(layer.after_own(parts[at], seen.transpose(1, 2).flatten(2)))

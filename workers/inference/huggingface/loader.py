@@ -1,10 +1,8 @@
-"""Opens a captioner that transformers has saved: judged first, built of the checked config, with
-weights that we have read; the library sees no file.
+"""Opens a captioner that transformers has saved: judged first, then the library's network of its
+config, with weights that we have read; the library sees no file.
 """
 
 import io
-import math
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -16,36 +14,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from service.contract.errors import UnusableCheckpoint
+from service.contract.errors import ConfigInvalid, UnusableCheckpoint
 from service.contract.formats import huggingface, packages
-from service.contract.formats.huggingface import (
-    GenerationSettings,
-    TransformersCaptioner,
-    TransformersFamily,
-    tensors,
-)
+from service.contract.formats.huggingface import TransformersCaptioner, tensors
 from service.contract.formats.huggingface.tensors import LocatedTensor
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
 from workers.inference import checkpoint_checks, pieces
-from workers.inference.captioners import GenerationOptions
 from workers.inference.devices import pack_layers
-from workers.inference.huggingface import captioner
-from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner, Prompt
-from workers.inference.huggingface.decoder_stack import Decoder, PictureProjection
-from workers.inference.huggingface.decoders import (
-    BertDecoder,
-    GitDecoder,
-    Gpt2Decoder,
-    OptDecoder,
-    RotaryDecoder,
+from workers.inference.huggingface import library
+from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner
+from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
+from workers.inference.huggingface.image_text_captioner import (
+    ImageTextCaptioner,
+    connect_captioner,
 )
+from workers.inference.huggingface.prompted_pictures import ProcessorChild
+from workers.inference.huggingface.search_options import make_search
 from workers.inference.pieces import PieceTokens
 from workers.inference.preprocessing import PicturePreparation
 
 _FLOAT32 = 4
 _PROGRAM = 900_000_000  # torch, transformers and the largest batches
 _UNUSED = "pooler."  # weights that no output depends on
+_REPORTED = ("missing_keys", "unexpected_keys", "mismatched_keys")
 
 
 def read_captioner(
@@ -53,105 +45,124 @@ def read_captioner(
     device: torch.device | str = "cpu",
     limit: int | None = None,
     sandbox: Sandbox = "required",
-) -> HuggingFaceCaptioner:
-    """The captioner in a package, in float32 on `device`; pictures are decoded in the sandbox.
+    *,
+    is_confined: bool = False,
+) -> HuggingFaceCaptioner | ImageTextCaptioner:
+    """The captioner in a package, in float32 on `device`; pictures are decoded in the sandbox, in
+    this process where it `is_confined` already.
 
     Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
     """
     with packages.open_package(path) as package:
         judged = huggingface.validate_transformers(package)
         _check_memory(judged, torch.device(device), limit)
-        tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, judged.family.vocabulary)
-        tensors = read_weights(package, judged)
-    prompt = captioner.encode_prompt(tokenizer, judged)
-    model = _built(judged.family, tensors, torch.device(device))
-    del tensors
-    tokens = PieceTokens(
-        tokenizer, judged.family.vocabulary, prompt.start, judged.end, judged.family.positions
-    )
+        network = build_network(judged, read_weights(package, judged), torch.device(device))
+        if judged.preprocessing is None:
+            open_processor = partial(ProcessorChild, path, sandbox=sandbox, is_confined=is_confined)
+            return connect_captioner(network, judged, open_processor)
+        vocabulary = int(library.find_output_layer(network).weight.shape[0])
+        tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, vocabulary)
+    start, end = _find_edges(judged, network.config, vocabulary)
+    positions = _count_positions(network.config)
+    tokens = PieceTokens(tokenizer, vocabulary, start, end, positions)
+    _check_size(judged, network.config)
     preparation = PicturePreparation(judged.preprocessing, sandbox)
-    search = _search(judged.generation, judged.family)
-    return HuggingFaceCaptioner(split_network(model, prompt), tokens, preparation, search, judged)
+    others = tuple(each for each in judged.ends if each != end)
+    search = make_search(judged.generation, judged.generation.most, positions, other_ends=others)
+    return HuggingFaceCaptioner(split_network(network), tokens, preparation, search, judged)
 
 
 def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> None:
     """The weights once as they are read and once as they are packed, and the file's pages."""
-    sizes = sum(math.prod(shape) for shape in judged.family.shapes().values())
-    needs = 2 * _FLOAT32 * sizes + count_stored_bytes(judged.tensors.values()) + _PROGRAM
+    needs = 2 * _FLOAT32 * judged.parameters + _PROGRAM
+    needs += count_stored_bytes(judged.tensors.values())
     checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
 
 
-def _built(family: TransformersFamily, tensors: Mapping[str, Tensor], device: torch.device) -> Any:
-    os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported
-    os.environ["HF_DEACTIVATE_ASYNC_LOAD"] = "1"  # by no threads: the sandbox has none
-    import transformers
-    from transformers.utils import logging
+def build_network(
+    judged: TransformersCaptioner, weights: Mapping[str, Tensor], device: torch.device
+) -> Any:
+    """Build the library's network. Raises UnusableCheckpoint: what does not fit, and what to do."""
+    library.import_transformers()
+    from transformers.models.auto import configuration_auto, modeling_auto
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    kinds: dict[str, tuple[Any, Any]] = {
-        "vision-encoder-decoder": (
-            transformers.VisionEncoderDecoderConfig,
-            transformers.VisionEncoderDecoderModel,
-        ),
-        "blip": (transformers.BlipConfig, transformers.BlipForConditionalGeneration),
-        "blip-2": (transformers.Blip2Config, transformers.Blip2ForConditionalGeneration),
-        "git": (transformers.GitConfig, transformers.GitForCausalLM),
-        "llava": (transformers.LlavaConfig, transformers.LlavaForConditionalGeneration),
-        "paligemma": (
-            transformers.PaliGemmaConfig,
-            transformers.PaliGemmaForConditionalGeneration,
-        ),
-    }
-    values = family.model_dump(exclude_none=True)
-    config_class, model_class = kinds[values.pop("model_type")]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model, report = model_class.from_pretrained(
+            config = configuration_auto.CONFIG_MAPPING[judged.model_type].from_dict(
+                {name: each for name, each in judged.config.items() if "attn_implement" not in name}
+            )
+            made: Any = modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
+            model, report = made.from_pretrained(
                 None,
-                config=config_class(**_as_decoder(values)),
-                state_dict=dict(tensors),
+                config=config,
+                state_dict=dict(weights),
                 dtype=torch.float32,
                 trust_remote_code=False,
                 local_files_only=True,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # which are reported then
             )
     except Exception as error:  # noqa: BLE001  the library may raise anything
         raise UnusableCheckpoint(f"the library cannot build it: {error!r:.300}") from None
-    wrong = [name for name in report["missing_keys"] if _UNUSED not in name]
-    wrong += [*report["unexpected_keys"], *report["mismatched_keys"]]
-    if wrong:
+    _check_report(report)
+    # The library takes the tensors as they are, and calls some by other names.
+    places = {each.data_ptr(): name for name, each in model.named_parameters()}
+    kept = ((name, places.get(each.data_ptr())) for name, each in weights.items())
+    model.stored_names = {stored: name for stored, name in kept if name is not None}
+    model.to(device).eval().requires_grad_(requires_grad=False)
+    pack_layers(model, library.find_output_layer(model))
+    return model
+
+
+def _check_report(report: Mapping[str, Iterable[Any]]) -> None:
+    """Refuse tensors that are not those of the network."""
+    told = []
+    for kind in _REPORTED:
+        names = [str(name) for name in report[kind] if _UNUSED not in str(name)]
+        wrong = sorted(name for name in names if not tensors.is_buffer(name))
+        if wrong:
+            told.append(f"{len(wrong)} {kind.removesuffix('_keys')}, as {wrong[0]:.150}")
+    if told:
         raise UnusableCheckpoint(
-            f"{len(wrong)} tensors do not fit the library's network, the first is {wrong[0]!s:.100}"
+            f"config.json and the tensors do not belong together: {'; '.join(told)}"
         )
-    return model.to(device).eval().requires_grad_(requires_grad=False)
 
 
-def _as_decoder(values: dict[str, Any]) -> dict[str, Any]:
-    if "decoder" not in values:
-        return values
-    decoder = {**values["decoder"], "is_decoder": True, "add_cross_attention": True}
-    return {**values, "decoder": decoder}
+def _find_edges(judged: TransformersCaptioner, config: Any, vocabulary: int) -> tuple[int, int]:
+    """START and END of a captioner that reads no prompt."""
+    found = judged.generation
+    start: int | None = found.decoder_start_token_id
+    start = found.bos_token_id if start is None else start
+    ends = judged.ends
+    if config.model_type == "blip":  # as the library does
+        start, ends = config.text_config.bos_token_id, [config.text_config.sep_token_id]
+    for name, token in (("start", start), ("end", ends[0] if ends else None)):
+        if token is None or not 0 <= token < vocabulary:
+            raise ConfigInvalid(
+                f"the token of a caption's {name}, in generation_config.json or config.json: "
+                f"expected one of {vocabulary}, found {token}",
+                pointer=f"/{huggingface.CONFIG}",
+            )
+    assert start is not None
+    return start, ends[0]
 
 
-def _search(found: GenerationSettings, family: TransformersFamily) -> GenerationOptions:
-    """Captions end where the model has no more positions."""
-    most = min(found.most, family.positions)
-    return GenerationOptions(
-        beams=found.num_beams,
-        most=most,
-        least=min(found.least, most),
-        length_penalty=found.length_penalty,
-        early_stopping=found.early_stopping,
-        forced_first=found.forced_bos_token_id,
-        forced_last=found.forced_eos_token_id,
-        never=tuple(found.suppress_tokens or ()),
-        never_first=tuple(found.begin_suppress_tokens or ()),
-        repetition_penalty=found.repetition_penalty,
-        no_repeat_ngram=found.no_repeat_ngram_size,
-        longest=family.positions,
-    )
+def _count_positions(config: Any) -> int:
+    text = config.get_text_config(decoder=True)
+    return int(text.max_position_embeddings)
+
+
+def _check_size(judged: TransformersCaptioner, config: Any) -> None:
+    assert judged.preprocessing is not None
+    sizes = getattr(config, "vision_config", None) or config.encoder
+    height, width = judged.preprocessing.shape
+    if (height, width) != (sizes.image_size, sizes.image_size):
+        raise ConfigInvalid(
+            f"the folder's processor makes pictures of {[height, width]}, the model looks at "
+            f"{[sizes.image_size] * 2}",
+            pointer="/preprocessor_config.json",
+        )
 
 
 _DTYPES = {
@@ -163,30 +174,21 @@ _DTYPES = {
 
 
 def read_weights(package: ModelPackage, judged: TransformersCaptioner) -> dict[str, Tensor]:
-    """Read the weights in float32. Raises UnusableCheckpoint where values are not finite, or where
-    a tensor that is tied to another differs from it.
-    """
-    twins = tensors.find_tied_tensors(judged.tensors, judged.family)
-    wanted = [*judged.family.shapes(), *twins]
-    found = dict(_tensors(package, {name: judged.tensors[name] for name in wanted}))
-    for name, twin in twins.items():
-        if not torch.equal(found.pop(name), found[twin]):
-            raise UnusableCheckpoint(
-                f"tensor {name}: expected the values of {twin}, to which config.json ties it "
-                "(tie_word_embeddings), found others",
-                pointer=f"/{name}",
-            )
-    return found
+    """Read the weights in float32. Raises UnusableCheckpoint where values are not finite."""
+    wanted = {name: each for name, each in judged.tensors.items() if not tensors.is_buffer(name)}
+    return dict(read_tensors(package, wanted))
 
 
 def count_stored_bytes(found: Iterable[LocatedTensor]) -> int:
     return sum(each.entry.end - each.entry.start for each in found)
 
 
-def _tensors(
+def read_tensors(
     package: ModelPackage, wanted: Mapping[str, LocatedTensor]
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield tensors in the order of their files, since compressed files are read from the start."""
+    """Yield finite tensors in float32, in the order of their files, since compressed files are read
+    from the start.
+    """
     order = sorted(wanted.items(), key=lambda item: (item[1].file, item[1].entry.start))
     for file, group in groupby(order, key=lambda item: item[1].file):
         with package.file(file).open() as stream:
@@ -219,11 +221,10 @@ class _LastHiddenState(nn.Module):
         return self.encoder(pixel_values=pixel_values).last_hidden_state  # type: ignore[no-any-return]
 
 
-def split_network(model: Any, prompt: Prompt | None = None) -> EncoderAndDecoder:
-    """Encoder and decoder of a model of transformers, whose layers are packed from now on."""
-    pack_layers(model, _find_output_layer(model))
+def split_network(model: Any) -> EncoderAndDecoder:
+    """Encoder and decoder of a model of transformers."""
     encoder: nn.Module
-    decoder: Decoder
+    decoder: GitDecoder | BertDecoder | Gpt2Decoder
     match model.config.model_type:
         case "vision-encoder-decoder":
             into = getattr(model, "enc_to_dec_proj", None)
@@ -233,26 +234,9 @@ def split_network(model: Any, prompt: Prompt | None = None) -> EncoderAndDecoder
         case "blip":
             encoder = _LastHiddenState(_build_blip_encoder(model))
             decoder = BertDecoder(model.text_decoder)
-        case "git":
+        case _:
             encoder, decoder = _LastHiddenState(model.git.image_encoder), GitDecoder(model)
-        case "blip-2":
-            encoder = PictureProjection(model)
-            decoder = OptDecoder(model.language_model, model.config.num_query_tokens)
-        case kind:
-            assert prompt is not None, kind
-            is_llava = kind == "llava"  # PaliGemma reads its prefix both ways, from position 1 on
-            first = 0 if is_llava else 1
-            read_after = partial(RotaryDecoder, model, causal=is_llava, first=first)
-            return EncoderAndDecoder(PictureProjection(model), read_after(prompt), read_after)
-    return EncoderAndDecoder(encoder, decoder)
-
-
-def _find_output_layer(model: Any) -> nn.Module:
-    """The layer of logits, which `Product` packs."""
-    part = {"vision-encoder-decoder": "decoder", "blip": "text_decoder", "blip-2": "language_model"}
-    name = part.get(model.config.model_type)
-    layer: nn.Module = (model if name is None else getattr(model, name)).get_output_embeddings()
-    return layer
+    return EncoderAndDecoder(encoder, decoder, model)
 
 
 class _BlipAttention(nn.Module):

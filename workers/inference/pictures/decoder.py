@@ -35,13 +35,23 @@ def decode_pictures(
     """
 
     def make(image: Image.Image) -> DecodedPicture:
-        _check_frames(image)
-        # What is transparent has the colour that it has without alpha.
-        right = _of_8_bits(_upright(image)).convert("RGB")
+        right = _convert_rgb(image)
         fitted = right if parameters["fit"] is None else _fitted(right, parameters["fit"])
         return fitted.size, fitted.tobytes()
 
     return _decode_each(inputs, outputs, parameters, make)
+
+
+def decode_rgb(content: bytes, most_pixels: int) -> Image.Image:
+    """Decode one picture, upright, without alpha. Raises what decoders raise for a wrong one."""
+    with _opened(content, most_pixels) as image:
+        return _convert_rgb(image)
+
+
+def _convert_rgb(image: Image.Image) -> Image.Image:
+    """Convert a picture to RGB; what is transparent has the colour that it has without alpha."""
+    _check_frames(image)
+    return _of_8_bits(_upright(image)).convert("RGB")
 
 
 def shrink_pictures(

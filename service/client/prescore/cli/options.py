@@ -179,6 +179,14 @@ class ScoreOptions:
             help="none, or names separated by commas. Default: bleu, rouge_l, cider_d and meteor."
         ),
     ] = None
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The registered base model of an adapter. Default: the one that its "
+            "adapter_config.json names.",
+        ),
+    ] = None
     precision: Annotated[
         Precision | None,
         typer.Option(help="Of pre-gen scores; bf16 may be faster, and is told in the signature."),

@@ -70,11 +70,11 @@ def submit(
         EV=$(prescore submit best.safetensors --dataset coco/val --label run=7)
 
     Of a folder all .safetensors files are scored, unless it is one model: what
-    transformers has saved, a state dict with its map, an ONNX bundle; of a folder of
-    such folders each is scored. All files are looked at before the first is sent. By
-    default the scores are bleu, rouge_l, cider_d and meteor, and all the pre-gen ones
-    for a checkpoint. Without --label, a run has its file's name as a label,
-    file=best.safetensors: `list` and `leaderboard` show it.
+    transformers or PEFT has saved, a state dict with its map, an ONNX bundle; of a
+    folder of such folders each is scored. All files are looked at before the first is
+    sent. By default the scores are bleu, rouge_l, cider_d and meteor, and all the
+    pre-gen ones for a checkpoint. Without --label, a run has its file's name as a
+    label, file=best.safetensors: `list` and `leaderboard` show it.
 
     Exit 0: submitted, or succeeded. 2: usage, or refused. 3: refused for now, as while
     too many runs are unfinished; with --wait, the run failed, was canceled, gave no

@@ -38,13 +38,13 @@ class EvaluationCalls(Calls):
             client.submit("flickr8k/test", captions=captions, postgen=["cider_d", "spice"])
 
         Each of `captions` is {"image" or "image_id", "caption"}; or they are {image: caption}, or a
-        file's path. Also: `pregen` ("all" or names), `units` (of columns: "words" or "pieces"),
-        `postgen`, `precision`, `prompt`, `tokens`, `tokenizer`, `decoding`, `subset`, `idf`,
-        `bertscore`, `gates`, `baseline`, `if_no_baseline`, `until`, `trust`, `labels`, `deadline`;
-        None means the service's default. With `wait`, the service answers when the first scores
-        exist, or after so many seconds. However often the request is sent, one evaluation is
-        started. Give an `idempotency_key` (such as a CI run's id) so that a second start of your
-        program gets the same evaluation.
+        file's path. Also: `base` (of an adapter), `pregen` ("all" or names), `units` (of columns:
+        "words" or "pieces"), `postgen`, `precision`, `prompt`, `tokens`, `tokenizer`, `decoding`,
+        `subset`, `idf`, `bertscore`, `gates`, `baseline`, `if_no_baseline`, `until`, `trust`,
+        `labels`, `deadline`; None means the service's default. With `wait`, the service answers
+        when the first scores exist, or after so many seconds. However often the request is sent,
+        one evaluation is started. Give an `idempotency_key` (such as a CI run's id) so that a
+        second start of your program gets the same evaluation.
         """
         fields = build_evaluation_fields(dataset, choices)
         wait, key = fields.pop("wait", None), fields.pop("idempotency_key", None)

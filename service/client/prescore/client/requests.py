@@ -125,6 +125,7 @@ Captions = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
 class EvaluationChoices(TypedDict, total=False):
     """The choices of an evaluation; the service has defaults for those that are left out."""
 
+    base: str | None
     pregen: Literal["all"] | Sequence[str] | None
     postgen: Sequence[str] | None
     units: str | None

@@ -15,12 +15,14 @@ from prescore.files.bodies import Body, check_checkpoint, file_body, translate_r
 
 _TENSORS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 _OF_TRANSFORMERS, _TOKENIZER = "config.json", "tokenizer.json"
+_OF_ADAPTER, _ADAPTER = "adapter_config.json", "adapter_model.safetensors"
 # A file that tells of which model the files beside it are, and the endings of those that are sent.
 # The first that is there counts; what transformers has saved may have pickles beside it, of
 # optimizers and of the same weights.
 MARKS: Mapping[str, tuple[str, ...]] = {
     "map.toml": (".json", ".toml", *_TENSORS),
     "prescore.json": (".json", ".onnx"),
+    _OF_ADAPTER: (_OF_ADAPTER, _ADAPTER),  # the base's files are beside it, or its tokenizer's
     _OF_TRANSFORMERS: (".json", ".safetensors"),
 }
 _MOST_JSON = 4_000_000  # bytes of config.json; the service reads no more
@@ -45,6 +47,11 @@ def check_model(path: Path) -> None:
         )
     if mark == _OF_TRANSFORMERS:
         _check_model_type(path)
+    if mark == _OF_ADAPTER and _ADAPTER not in names:
+        raise InvalidArgument(
+            f"{path}: expected {_ADAPTER} beside {mark}, as save_pretrained of PEFT writes it; "
+            f"found {plain_text.quoted(', '.join(sorted(names)[:10]))}"
+        )
 
 
 def _check_model_type(path: Path) -> None:
@@ -105,7 +112,7 @@ def build_body(path: Path) -> Body:
         return file_body(path)
     names = [each.name for each in path.iterdir() if each.is_file()]
     endings = next(MARKS[mark] for mark in MARKS if mark in names)
-    names_sent = [name for name in names if PurePosixPath(name).suffix in endings]
+    names_sent = [name for name in names if name.endswith(endings)]
     if others := sorted({*names} - {*names_sent}):
         _log.warning("left out of the package: %s", plain_text.quoted(", ".join(others[:5])))
     return tars.build_body({name: path / name for name in names_sent})

@@ -47,17 +47,25 @@ class Plugin(Answer):
     )
 
 
+class BaseModelOfAdapter(Answer):
+    """The base model with which an adapter is evaluated, unless a request names another one."""
+
+    name: str = Field(description="The registered name; where none is, the adapter's own word.")
+    digest: OwnDigest | None = Field(description="null: no such base model is registered.")
+
+
 class Checkpoint(Linked, needs=("digest",)):
     """A checkpoint, as its header describes it, or the package in which it came."""
 
     digest: OwnDigest
     bytes: int
     format: Annotated[
-        Literal["canonical", "pytorch", "huggingface", "onnx", "plugin"], OpenEnum()
+        Literal["canonical", "pytorch", "huggingface", "adapter", "onnx", "plugin"], OpenEnum()
     ] = Field(
         description="canonical: Prescore's own form. pytorch: a state dict with its map and its "
         "words, of which a task makes a checkpoint in that form. huggingface: what transformers "
-        "has saved, and onnx: a bundle of graphs; both are evaluated as they are once a task has "
+        "has saved, adapter: what PEFT has saved for a base model that the operator has "
+        "registered, and onnx: a bundle of graphs; they are evaluated as they are once a task has "
         "verified them. plugin: what a plug-in on the workers opens, which is evaluated as it is "
         "once a task of a worker that has the plug-in has verified it."
     )
@@ -71,6 +79,7 @@ class Checkpoint(Linked, needs=("digest",)):
     )
     architecture: str = Field(examples=["merge"])
     plugin: Plugin | None = Field(description="null: Prescore itself opens it.")
+    base: BaseModelOfAdapter | None = Field(description="null: it is no adapter.")
     inputs: Annotated[Literal["features", "grid", "regions", "pixels"], OpenEnum()] = Field(
         description="Input for an image: one vector of features, those of a grid's places, "
         "those of regions, or the picture itself."
@@ -80,7 +89,9 @@ class Checkpoint(Linked, needs=("digest",)):
         description="null until it is converted, and of other formats."
     )
     parameters: int | None = Field(description="null until it is converted.")
-    vocabulary_size: int
+    vocabulary_size: int | None = Field(
+        description="null of an adapter whose base model is not registered."
+    )
     encoder: Encoder | None = Field(description="null: it has one of its own.")
     cached: TupleOf[Cached] = Field(description="Results that are computed already, by split.")
     created_at: Timestamp

@@ -96,6 +96,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "max_time": (None,),
     "num_return_sequences": (1, None),
 }
+SPECIAL = ("decoder_start_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
 _OLD_NAMES = (
     *("num_beams", "max_length", "min_length", "length_penalty", "early_stopping"),
     *("repetition_penalty", "no_repeat_ngram_size", "forced_bos_token_id", "forced_eos_token_id"),

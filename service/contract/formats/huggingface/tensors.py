@@ -1,4 +1,4 @@
-"""The tensors of a package: where they lie, and whether they are those that its config asks for."""
+"""The tensors of a package: where they lie, and whether they are plain numbers."""
 
 import re
 from collections.abc import Mapping
@@ -6,34 +6,18 @@ from dataclasses import dataclass
 
 from service.contract.errors import InvalidPackage, TensorMismatch
 from service.contract.formats import safetensors_header, strict_json
-from service.contract.formats.huggingface.family import TransformersFamily
 from service.contract.formats.packages import ModelPackage
 from service.contract.formats.safetensors_header import TensorEntry
 
 _WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_MOST_STRUCTURE = 400_000  # of a header: some 8,000 tensors
+_MOST_STRUCTURE = 2_000_000  # of a header: some 40,000 tensors
 _MOST_INDEX = 4_000_000
-_DTYPES = ("F32", "F16", "BF16", "F64")
+DTYPES = ("F32", "F16", "BF16", "F64")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 # What no output depends on: masks and counted positions that older versions saved, and poolers.
 _BUFFER = re.compile(
     r"(.*\.)?((attn|crossattention)\.(masked_)?bias|position_ids|attn_mask|relative_position_index"
     r"|pooler\.(dense|layernorm)\.(weight|bias))"
-)
-_TWINS: Mapping[str, str] = {  # the same tensor under a second name
-    "decoder.lm_head.weight": "decoder.transformer.wte.weight",
-    "decoder.cls.predictions.decoder.weight": "decoder.bert.embeddings.word_embeddings.weight",
-    "decoder.cls.predictions.decoder.bias": "decoder.cls.predictions.bias",
-    "text_decoder.cls.predictions.decoder.weight": (
-        "text_decoder.bert.embeddings.word_embeddings.weight"
-    ),
-    "text_decoder.cls.predictions.decoder.bias": "text_decoder.cls.predictions.bias",
-    "output.weight": "git.embeddings.word_embeddings.weight",
-}
-_OUTPUT = "language_model.lm_head.weight"
-_INPUTS = (  # of which a family has one
-    "language_model.model.decoder.embed_tokens.weight",
-    "language_model.model.embed_tokens.weight",
 )
 
 
@@ -46,38 +30,37 @@ class LocatedTensor:
     entry: TensorEntry
 
 
-def locate_tensors(
-    package: ModelPackage, family: TransformersFamily
-) -> Mapping[str, LocatedTensor]:
+def locate_tensors(package: ModelPackage) -> Mapping[str, LocatedTensor]:
+    """Locate the tensors of a package, by the names that they have in its files."""
     found: dict[str, LocatedTensor] = {}
-    for name in _files(package):
-        file = package.file(name)
-        with file.open() as stream:
-            header = safetensors_header.read_safetensors_header(
-                stream, file.size, max_structure=_MOST_STRUCTURE
-            )
-        for own, entry in header.tensors.items():
-            tensor = family.renamed(own)
+    for file in _files(package):
+        for tensor, located in locate_file_tensors(package, file).items():
             if tensor in found:
                 raise TensorMismatch(f"tensor {tensor!r:.100} is there twice")
-            found[tensor] = LocatedTensor(name, header.data_start, entry)
-    _check(found, family)
+            if located.entry.dtype not in DTYPES and not is_buffer(tensor):
+                raise TensorMismatch(
+                    f"tensor {tensor:.200}: expected a dtype of {', '.join(DTYPES)}, found "
+                    f"{located.entry.dtype}; save it without quantization",
+                    pointer=f"/{tensor:.200}",
+                )
+            found[tensor] = located
     return found
+
+
+def locate_file_tensors(package: ModelPackage, name: str) -> dict[str, LocatedTensor]:
+    file = package.file(name)
+    with file.open() as stream:
+        header = safetensors_header.read_safetensors_header(
+            stream, file.size, max_structure=_MOST_STRUCTURE
+        )
+    return {
+        tensor: LocatedTensor(name, header.data_start, entry)
+        for tensor, entry in header.tensors.items()
+    }
 
 
 def is_buffer(name: str) -> bool:
     return _BUFFER.fullmatch(name) is not None
-
-
-def find_tied_tensors(
-    found: Mapping[str, LocatedTensor], family: TransformersFamily
-) -> Mapping[str, str]:
-    """Tensors that the configuration ties to others, which have to be equal to them."""
-    expected = family.shapes()
-    known = {**_TWINS, _OUTPUT: next((each for each in _INPUTS if each in expected), "")}
-    return {
-        name: known[name] for name in found if name not in expected and known.get(name) in expected
-    }
 
 
 def _files(package: ModelPackage) -> list[str]:
@@ -97,30 +80,3 @@ def _files(package: ModelPackage) -> list[str]:
     if not isinstance(places, dict) or not all(isinstance(each, str) for each in places.values()):
         raise InvalidPackage(f"{_INDEX}: expected a weight_map of names of files")
     return sorted(set(places.values()))
-
-
-def _check(found: Mapping[str, LocatedTensor], family: TransformersFamily) -> None:
-    expected = family.shapes()
-    missing = sorted(set(expected) - set(found))
-    others = set(found) - set(expected) - set(find_tied_tensors(found, family))
-    unknown = sorted(name for name in others if not is_buffer(name))
-    if missing or unknown:
-        parts = [f"{len(missing)} missing, as {missing[0]}"] if missing else []
-        parts += [f"{len(unknown)} not known, as {unknown[0]!r:.100}"] if unknown else []
-        raise TensorMismatch(
-            f"config.json describes a model of {len(expected)} tensors; {'; '.join(parts)}"
-        )
-    for name, shape in expected.items():
-        entry = found[name].entry
-        if entry.shape != shape:
-            raise TensorMismatch(
-                f"tensor {name}: config.json asks for shape {list(shape)}, found "
-                f"{list(entry.shape)!s:.100}",
-                pointer=f"/{name}",
-            )
-        if entry.dtype not in _DTYPES:
-            raise TensorMismatch(
-                f"tensor {name}: expected a dtype of {', '.join(_DTYPES)}, found {entry.dtype}; "
-                "save it without quantization",
-                pointer=f"/{name}",
-            )

@@ -161,7 +161,17 @@ def test_captions_are_counted_before_one_is_judged(model):
 
 # Fields that choose what is scored, which scores are shown, or when a run ends.
 _OTHER_FIELDS = {
-    *("checkpoint", "captions", "columns", "dataset", "subset", "tokens", "pregen", "postgen"),
+    *(
+        "checkpoint",
+        "base",
+        "captions",
+        "columns",
+        "dataset",
+        "subset",
+        "tokens",
+        "pregen",
+        "postgen",
+    ),
     *("gates", "baseline", "trust", "if_no_baseline", "until", "labels", "deadline"),
 }
 

@@ -57,7 +57,6 @@ FILES = {
     "a text file": b"import torch\n\nclass Captioner(torch.nn.Module):\n",
 }
 FOLDERS = {
-    "an adapter of PEFT": ("adapter_config.json", "adapter_model.safetensors"),
     "a SavedModel of TensorFlow": ("saved_model.pb",),
     "a folder with an ONNX model": ("decoder.onnx",),
     "a folder with safetensors files": ("epoch-08.safetensors",),

@@ -1,0 +1,310 @@
+"""Pictures with a prompt, as a network reads them: inputs that a child in the sandbox prepares."""
+
+import io
+import json
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from prescore import plain_text
+from service.contract import limits
+from service.contract.errors import SandboxUnavailable, UnusableCheckpoint
+from service.contract.formats.bundles.files import PicturePlace, find_pictures
+from service.contract.settings import Sandbox
+from workers.inference import pictures
+from workers.sandbox import operations
+from workers.sandbox.confinement import list_skipped_mechanisms
+from workers.sandbox.limits import ChildLimits
+from workers.sandbox.operations import StayingChild
+
+NetworkInputs = Mapping[str, Tensor]  # by the names of the network's own parameters
+Prepare = Callable[[bytes], NetworkInputs]
+
+_OPERATION = "workers.inference.huggingface.folder_processor:serve_processor"
+_SHARED_BYTES = 1 << 26
+_MOST_BYTES = 1 << 30  # of the inputs for one picture
+_SECONDS = 60.0  # of one answer; the first loads the library
+_MEMORY = 4_000_000_000
+_TEXTS = 2_000  # of one request
+_PAIR = 2
+_DIMENSIONS, _MOST_LENGTH = 6, 1 << 30
+_DTYPES = ("int64", "int32", "float32", "bool", "uint8")
+_BLOCK_BYTES = 512_000_000  # of inputs that are in memory while a network has not read them
+
+
+class PictureFault(Exception):
+    """A picture that cannot be decoded; the text says why."""
+
+
+class PieceOffsets(NamedTuple):
+    """Pieces of a text, as tokenizers tell them."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class ProcessorChild:
+    """A folder's processor and tokenizer in the sandbox; in this process if it `is_confined`. All
+    that it answers is judged. `prompt`: the whole text; `pieces`: all ids are below it; `end`: the
+    piece that ends an answer in the folder's template.
+    """
+
+    def __init__(
+        self, package: Path, prompt: str, sandbox: Sandbox, *, is_confined: bool = False
+    ) -> None:
+        parameters = {"prompt": prompt, "most_pixels": limits.PIXELS}
+        within = ChildLimits(_SECONDS, None, _MEMORY)
+        without = list_skipped_mechanisms(sandbox)
+        try:
+            if is_confined:
+                self._child: StayingChild | _ThisProcess = _ThisProcess(package, parameters)
+            else:
+                self._child = StayingChild(
+                    _OPERATION,
+                    [package],
+                    parameters,
+                    shared=_SHARED_BYTES,
+                    limits=within,
+                    without=without,
+                )
+        except operations.ConfinementUnavailable as unavailable:
+            raise SandboxUnavailable(
+                f"{unavailable}; pictures and prompts are prepared in a sandbox alone "
+                "(PRESCORE_SANDBOX)"
+            ) from None
+        except (operations.InputRefused, operations.ChildStopped) as refused:
+            raise _unusable(refused) from None
+        match self._child.told:
+            case {"pieces": int(pieces), "end": end, "prompt": str(prompt)} if (
+                end is None or isinstance(end, int)
+            ):
+                self.pieces, self.end, self.prompt = pieces, end, plain_text.quoted(prompt)
+            case _:
+                raise _wrong("pieces, end and prompt")
+
+    def prepare(self, picture: bytes) -> NetworkInputs:
+        """Inputs for one picture. Raises UnusableCheckpoint."""
+        told, found = self._exchange("prepare", picture)
+        if isinstance(reason := told.get("undecoded"), str):
+            raise PictureFault(plain_text.quoted(reason))
+        tensors, at = {}, 0
+        for name, dtype, shape in _judge_tensors(told.get("tensors"), len(found)):
+            size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+            array = np.frombuffer(found, dtype, count=size // np.dtype(dtype).itemsize, offset=at)
+            tensors[name] = torch.from_numpy(array.reshape(shape))
+            at += size
+        return tensors
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        /,
+        *,
+        add_special_tokens: bool,  # noqa: ARG002  as tokenizers have it
+    ) -> list[PieceOffsets]:
+        found: list[PieceOffsets] = []
+        for start in range(0, len(texts), _TEXTS):
+            part = list(texts[start : start + _TEXTS])
+            encoded = self._exchange_json("encode", part)
+            if not isinstance(encoded, list) or len(encoded) != len(part):
+                raise _wrong("pieces of each text")
+            found += [_judge_pieces(each) for each in encoded]
+        return found
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:  # noqa: ARG002, FBT001
+        text = self._exchange_json("decode", list(ids))
+        if not isinstance(text, str):
+            raise _wrong("a text")
+        return text
+
+    def close(self) -> None:
+        self._child.close()
+
+    def _exchange_json(self, do: str, given: object) -> object:
+        _, found = self._exchange(do, json.dumps(given).encode())
+        try:
+            return json.loads(bytes(found))
+        except (ValueError, RecursionError):
+            raise _wrong("JSON") from None
+
+    def _exchange(self, do: str, given: bytes) -> tuple[Mapping[str, Any], bytearray]:
+        if len(given) > _SHARED_BYTES:
+            raise UnusableCheckpoint(f"{do}: {len(given):,} bytes are too many for one request")
+        self._child.memory[: len(given)] = given
+        told = self._ask({"do": do, "bytes": len(given)})
+        size = told.get("bytes")
+        if type(size) is not int or not 0 <= size <= _MOST_BYTES:
+            raise _wrong(f"at most {_MOST_BYTES:,} bytes")
+        found = bytearray(size)
+        for start in range(0, size, _SHARED_BYTES):
+            if start:
+                self._ask({"do": "more", "start": start})
+            part = min(size - start, _SHARED_BYTES)
+            found[start : start + part] = self._child.memory[:part]
+        return told, found
+
+    def _ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return self._child.ask(request)
+        except (operations.InputRefused, operations.ChildStopped) as refused:
+            raise _unusable(refused) from None
+
+
+class _ThisProcess:
+    """The same without a child, whose answers take as long at the most."""
+
+    def __init__(self, package: Path, parameters: Mapping[str, Any]) -> None:
+        from workers.inference.huggingface.folder_processor import serve_processor
+
+        self.memory = memoryview(bytearray(_SHARED_BYTES))
+        with _end_after(_SECONDS):
+            self.told, self._handler = serve_processor([package], parameters, self.memory)
+
+    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        with _end_after(_SECONDS):
+            return self._handler(request)
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def _end_after(seconds: float) -> Iterator[None]:
+    """Raise InputRefused in what takes more seconds of the processor."""
+
+    def refuse(*_: object) -> None:
+        raise operations.InputRefused(f"it took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGXCPU, refuse)
+    most, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    until = int(time.process_time() + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+        signal.signal(signal.SIGXCPU, before)
+
+
+def _judge_tensors(told: object, size: int) -> list[tuple[str, str, list[int]]]:
+    found, total = [], 0
+    for each in told if isinstance(told, list) else []:
+        match each:
+            case [str(name), str(dtype), list(shape)] if (
+                dtype in _DTYPES
+                and 1 <= len(shape) <= _DIMENSIONS
+                and all(type(side) is int and 0 <= side <= _MOST_LENGTH for side in shape)
+            ):
+                found.append((name, dtype, shape))
+                total += int(np.prod(shape, dtype=np.float64)) * np.dtype(dtype).itemsize
+            case _:
+                raise _wrong("tensors")
+    if not found or total != size:
+        raise _wrong("tensors of as many bytes as it wrote")
+    return found
+
+
+def _judge_pieces(told: object) -> PieceOffsets:
+    match told:
+        case [list(ids), list(offsets)] if len(ids) == len(offsets):
+            pairs = [tuple(each) if isinstance(each, list) else () for each in offsets]
+            numbers = [*ids, *(number for pair in pairs for number in pair)]
+            are_numbers = all(type(each) is int and 0 <= each < 1 << 31 for each in numbers)
+            if are_numbers and all(len(pair) == _PAIR for pair in pairs):
+                return PieceOffsets(ids, pairs)
+    raise _wrong("ids of pieces and where they stand")
+
+
+def _wrong(expected: str) -> UnusableCheckpoint:
+    return UnusableCheckpoint(
+        f"the process with the folder's processor answered something else: expected {expected}"
+    )
+
+
+def _unusable(error: Exception) -> UnusableCheckpoint:
+    stopped = isinstance(error, operations.ChildStopped)
+    return UnusableCheckpoint(
+        f"pictures and prompt cannot be prepared: {'the process ' if stopped else ''}{error}"
+    )
+
+
+@dataclass(frozen=True)
+class PromptedPictures:
+    """Inputs for images of a bundle, prepared when they are asked for."""
+
+    prepare: Prepare
+    bundle: Path
+    images: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64], /) -> "PromptedPictures":
+        names = [self.images[row] for row in np.arange(len(self))[rows]]
+        return PromptedPictures(self.prepare, self.bundle, names)
+
+    def group_alike(self, most: int) -> Iterator[tuple[list[int], NetworkInputs]]:
+        """Yield rows whose inputs have one shape, at most so many together, and these inputs."""
+        waiting: dict[Any, list[tuple[int, NetworkInputs]]] = {}
+        size = 0
+        for row, found in enumerate(self._read()):
+            shape = tuple((name, tuple(each.shape)) for name, each in sorted(found.items()))
+            waiting.setdefault(shape, []).append((row, found))
+            size += sum(each.nbytes for each in found.values())
+            if len(waiting[shape]) == most:
+                yield _join(waiting.pop(shape))
+            elif size > _BLOCK_BYTES:
+                yield from map(_join, waiting.values())
+                waiting, size = {}, 0
+        yield from map(_join, waiting.values())
+
+    def _read(self) -> Iterator[NetworkInputs]:
+        undecoded: dict[str, str] = {}
+        for image, place in zip(self.images, find_pictures(self.bundle, self.images), strict=True):
+            reason = place
+            if isinstance(place, PicturePlace):
+                with place.path.open("rb") as stream:
+                    stream.seek(place.start)
+                    content = stream.read(place.size)
+                try:
+                    yield self.prepare(content)
+                    continue
+                except PictureFault as wrong:
+                    reason = str(wrong)
+            undecoded[image] = str(reason)
+        if undecoded:
+            raise pictures.build_undecoded_error(undecoded)
+
+
+@dataclass(frozen=True)
+class SamplePicture:
+    """One grey picture, to try a captioner with."""
+
+    prepare: Prepare
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, rows: slice | NDArray[np.int64], /) -> "SamplePicture":
+        return self
+
+    def group_alike(self, most: int) -> Iterator[tuple[list[int], NetworkInputs]]:  # noqa: ARG002
+        stream = io.BytesIO()
+        Image.new("RGB", (320, 240), "grey").save(stream, "PNG")
+        yield [0], self.prepare(stream.getvalue())
+
+
+def _join(group: Sequence[tuple[int, NetworkInputs]]) -> tuple[list[int], NetworkInputs]:
+    rows, inputs = [row for row, _ in group], [found for _, found in group]
+    return rows, {name: torch.cat([each[name] for each in inputs]) for name in inputs[0]}
