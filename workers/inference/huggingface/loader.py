@@ -35,6 +35,7 @@ from workers.inference.pieces import PieceTokens
 from workers.inference.preprocessing import PicturePreparation
 
 _FLOAT32 = 4
+_SAME = 1e-3  # of the largest logit: what float32 may differ by
 _PROGRAM = 900_000_000  # torch, transformers and the largest batches
 _UNUSED = "pooler."  # weights that no output depends on
 _REPORTED = ("missing_keys", "unexpected_keys", "mismatched_keys")
@@ -69,7 +70,36 @@ def read_captioner(
     preparation = PicturePreparation(judged.preprocessing, sandbox)
     others = tuple(each for each in judged.ends if each != end)
     search = make_search(judged.generation, judged.generation.most, positions, other_ends=others)
-    return HuggingFaceCaptioner(split_network(network), tokens, preparation, search, judged)
+    words = torch.tensor([start, end, start], device=device)
+    expected = _compute_sample(network, preparation, words)
+    model = HuggingFaceCaptioner(split_network(network), tokens, preparation, search, judged)
+    _check_sample(model, words, expected)
+    return model
+
+
+@torch.inference_mode()
+def _compute_sample(network: Any, preparation: PicturePreparation, words: Tensor) -> Tensor:
+    """Logits behind these words (n), of a black picture, by the library's own pass."""
+    black = torch.zeros((1, *preparation.shape), device=words.device)
+    name = "decoder_input_ids" if network.config.is_encoder_decoder else "input_ids"
+    given = {"pixel_values": preparation.normalised(black), name: words[None]}
+    found: Tensor = network(**given).logits[0, -len(words) :]
+    return found
+
+
+@torch.inference_mode()
+def _check_sample(model: HuggingFaceCaptioner, words: Tensor, expected: Tensor) -> None:
+    """Refuse a network that a setting makes another one than ours."""
+    black = torch.tensor(model.draw_sample()[:], device=words.device)
+    state, rows = model.begin(model.look(black)), []
+    for word in words:
+        hidden, state = model.step(state, word[None])
+        rows.append(model.output(hidden))
+    if (torch.cat(rows) - expected).abs().max() > _SAME * expected.abs().max():
+        raise UnusableCheckpoint(
+            f"a setting in config.json changes how a {model.judged.architecture} is computed, "
+            "which is not implemented: write columns where the model runs (prescore.Recorder)"
+        )
 
 
 def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> None:

@@ -139,6 +139,14 @@ def test_what_does_not_fit_the_network_is_refused(name, values, told, copy):
         checkpoints.open_captioner(copy)
 
 
+@pytest.mark.parametrize("name", ["scale_attn_weights", "scale_attn_by_inverse_layer_idx"])
+def test_a_setting_that_changes_the_computation_is_refused(name, copy):
+    decoder = json.loads((copy / "config.json").read_text())["decoder"]
+    folders.change(copy, "config.json", decoder={**decoder, name: not decoder[name]})
+    with pytest.raises(UnusableCheckpoint, match="changes how a vit-gpt2 is computed"):
+        checkpoints.open_captioner(copy)
+
+
 def test_a_tokenizer_of_another_model_is_refused(copy, saved):
     tokenizer = json.loads((copy / "tokenizer.json").read_text())
     known = len(tokenizer["model"]["vocab"])
