@@ -21,6 +21,7 @@ from workers.inference.huggingface.image_text_captioner import (
     ImageTextCaptioner,
     connect_captioner,
 )
+from workers.inference.huggingface.image_text_reader import ImageTextReader
 from workers.inference.vocabulary import EncodedCaptions
 
 _PLACES, _REFERENCES, _PIECES, _SIDE = 400, 5, 12, 280
@@ -97,7 +98,8 @@ def _captioner(model: Any) -> ImageTextCaptioner:
     pack_layers(model, library.find_output_layer(model))
     searched = GenerationSettings(eos_token_id=_END)
     judged = TransformersCaptioner({"model_type": "llava"}, searched, {}, None, "")
-    return connect_captioner(model, judged, lambda prompt: _Processor())  # type: ignore[arg-type, return-value]
+    reader = ImageTextReader(model, judged.start)
+    return connect_captioner(reader, judged, lambda prompt: _Processor())  # type: ignore[arg-type, return-value]
 
 
 def _references(images: int, pieces: int) -> EncodedCaptions:

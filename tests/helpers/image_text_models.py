@@ -417,8 +417,7 @@ def make_captioner(model: Any, inputs: Mapping[str, torch.Tensor]) -> ImageTextC
     reader = ImageTextReader(network, 1 if model.config.is_encoder_decoder else None)
     given = reader.choose_inputs(inputs)
     with torch.inference_mode():
-        reader.learn_logits(given)
-        reader.learn_packing(given)
+        reader.learn(given)
     tokens = _Tokens(reader.vocabulary, reader.list_written(given)[-1])
     judged: Any = None
     unused: Any = None

@@ -62,8 +62,9 @@ class GenerationSearch:
         raise NotImplementedError
 
     def _restrain(self, scores: Tensor, read: Tensor) -> None:
-        before = self._before.expand(len(read), -1)
-        restrain_scores(scores, torch.cat([before, read], dim=1), self._search, self._ends)
+        if self._search.before:
+            read = torch.cat([self._before.expand(len(read), -1), read], dim=1)
+        restrain_scores(scores, read, self._search, self._ends)
 
     def _without_end(self, words: list[int]) -> tuple[int, ...]:
         ends = (at for at, word in enumerate(words) if word in self._end_ids)

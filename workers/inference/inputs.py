@@ -1,10 +1,13 @@
 """Inputs of captioners on their way to `look`: arrays, or pictures that are read when asked for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
+
+NetworkInputs = Mapping[str, Tensor]  # by the names of the network's own parameters
 
 
 class AlikeInputs(Protocol):

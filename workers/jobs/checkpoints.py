@@ -113,19 +113,18 @@ def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
             registry.check_plugin(InstalledPlugin(**found["plugin"]))
         if found["format"] == "adapter":
             digest, path = request.digests["checkpoint"], request.inputs["checkpoint"]
-            return _prompt(request, toolbox.adapted_model(digest, path, found["base_digest"]))
+            adapted = toolbox.adapted_model(digest, path, found["base_digest"])
+            return set_prompt(adapted, request.parameters.get("prompt"))
     model = toolbox.model(request.digests["checkpoint"], request.inputs["checkpoint"])
-    return _prompt(request, model)
+    return set_prompt(model, request.parameters.get("prompt"))
 
 
-def _prompt(request: JobRequest, captioner: "Captioner") -> "Captioner":
-    prompt = request.parameters.get("prompt")
-    return captioner if prompt is None else _set_prompt(captioner, prompt)
-
-
-def _set_prompt(captioner: "Captioner", prompt: str) -> "Captioner":
+def set_prompt(captioner: "Captioner", prompt: str | None) -> "Captioner":
+    """The captioner after a prompt; after its own where this is None."""
     from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
 
+    if prompt is None:
+        return captioner
     if not isinstance(captioner, ImageTextCaptioner):
         raise CheckpointMismatch(
             "this captioner reads no prompt before a caption: leave prompt out"

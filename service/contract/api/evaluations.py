@@ -94,6 +94,13 @@ _ONE_SOURCE = (
     "expected one of `checkpoint`, `captions` and `columns`; `captions` may stand beside `columns`"
 )
 
+_OF_CHECKPOINTS = {  # fields that nothing but a checkpoint has, and why
+    "base": ", an adapter: nothing else has a base model",
+    "precision": ": captions alone have no probabilities",
+    "tokens": ": captions alone have no probabilities",
+    "prompt": ": nothing else reads a prompt",
+}
+
 
 class EvaluationRequest(StrictModel):
     """Score a checkpoint, or captions and columns or one of them, on one split of a dataset."""
@@ -241,25 +248,13 @@ class EvaluationRequest(StrictModel):
         default=3600, description="Seconds after which tasks that have not ended fail."
     )
 
-    @field_validator("base")
-    @classmethod
-    def _of_an_adapter(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and info.data.get("checkpoint", ...) is None:
-            raise ValueError("expected a checkpoint, an adapter: nothing else has a base model")
-        return value
-
-    @field_validator("precision", "tokens")
+    @field_validator(*_OF_CHECKPOINTS)
     @classmethod
     def _of_a_checkpoint(cls, value: Any, info: ValidationInfo) -> Any:
-        if value not in ("fp32", None) and info.data.get("checkpoint", ...) is None:
-            raise ValueError("expected a checkpoint: captions alone have no probabilities")
-        return value
-
-    @field_validator("prompt")
-    @classmethod
-    def _of_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and info.data.get("checkpoint", ...) is None:
-            raise ValueError("expected a checkpoint: nothing else reads a prompt")
+        name = str(info.field_name)
+        has_none = info.data.get("checkpoint", ...) is None
+        if has_none and value != cls.model_fields[name].get_default():
+            raise ValueError(f"expected a checkpoint{_OF_CHECKPOINTS[name]}")
         return value
 
     @field_validator("units")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contract.errors import PrescoreError
-from service.contract.formats import packages
+from service.contract.formats import huggingface, packages
 from service.contract.formats.packages import MOST_TOKENIZER_BYTES, ModelPackage
 from workers.inference.huggingface import library
 from workers.inference.pictures import decoder
@@ -25,12 +25,9 @@ from workers.sandbox.child import Handler, InputRefused
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-NetworkInputs = dict[str, NDArray[Any]]
+NetworkArrays = dict[str, NDArray[Any]]
 
-_TOKENIZER, _TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-_PICTURES, _PROCESSOR = "preprocessor_config.json", "processor_config.json"
-_TEMPLATES = ("chat_template.jinja", "chat_template.json")
-_MOST_JSON = 4_000_000
+_PICTURES, _PROCESSOR = huggingface.PREPROCESSING
 _MOST_TEXT = 300  # characters of a problem
 _ANSWER = "a"  # stands for a caption where the template is asked how one ends
 _OF_CODE = ("auto_map", "tokenizer_class", "processor_class", "backend", "is_local")
@@ -53,10 +50,10 @@ class FolderProcessor:
         tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"  # nothing may be written
         transformers = library.import_transformers()
 
-        self._config = _read_json(package, "config.json")
-        settings = _read_json(package, _TOKENIZER_CONFIG)
+        self._config = _read_json(package, huggingface.CONFIG)
+        settings = _read_json(package, huggingface.TOKENIZER_CONFIG)
         own = {name: value for name, value in settings.items() if name not in _OF_CODE}
-        text = package.text(_TOKENIZER, MOST_TOKENIZER_BYTES)
+        text = package.text(huggingface.TOKENIZER, MOST_TOKENIZER_BYTES)
         own["chat_template"] = self._template = _read_template(package, settings)
         self._pieces = Tokenizer.from_str(text)
         self._pieces.no_padding()
@@ -117,7 +114,7 @@ class FolderProcessor:
     def _render(self, messages: Sequence[Mapping[str, Any]], **how: Any) -> str:
         return str(self._processor.apply_chat_template(list(messages), tokenize=False, **how))
 
-    def prepare(self, image: "Image") -> NetworkInputs:
+    def prepare(self, image: "Image") -> NetworkArrays:
         """The network's inputs for a picture, each with a first dimension of its own."""
         found = self._processor(images=[image], text=[self.prompt], return_tensors="pt")
         return {name: value.numpy() for name, value in found.items() if hasattr(value, "numpy")}
@@ -172,9 +169,9 @@ def _choose_picture_processor(kind: str, named: str) -> str:
 
 
 def _read_template(package: ModelPackage, settings: Mapping[str, Any]) -> str | None:
-    for name in _TEMPLATES:
+    for name in huggingface.TEMPLATES:
         if name in package.files:
-            text = package.text(name, _MOST_JSON)
+            text = package.text(name, huggingface.MOST_JSON_BYTES)
             return str(json.loads(text)["chat_template"]) if name.endswith(".json") else text
     found = settings.get("chat_template")
     if isinstance(found, list):  # several, by name
@@ -185,7 +182,7 @@ def _read_template(package: ModelPackage, settings: Mapping[str, Any]) -> str | 
 def _read_json(package: ModelPackage, name: str) -> dict[str, Any]:
     if name not in package.files:
         return {}
-    found = json.loads(package.text(name, _MOST_JSON))
+    found = json.loads(package.text(name, huggingface.MOST_JSON_BYTES))
     if not isinstance(found, dict):
         raise InputRefused(f"{name}: expected a JSON object")
     return found

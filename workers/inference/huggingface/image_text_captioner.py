@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -12,11 +12,11 @@ from service.contract.errors import CheckpointMismatch, ConfigInvalid, UnusableC
 from service.contract.formats.huggingface import TransformersCaptioner
 from workers.inference.captioners import GenerationOptions
 from workers.inference.features import Inputs
+from workers.inference.huggingface import library
 from workers.inference.huggingface.caption_table import tabulate_captions
 from workers.inference.huggingface.image_text_reader import (
     ImageTextReader,
     LogitChange,
-    NetworkInputs,
     ReadPrompts,
     count_cache_bytes,
 )
@@ -27,6 +27,7 @@ from workers.inference.huggingface.prompted_pictures import (
     SamplePicture,
 )
 from workers.inference.huggingface.search_options import make_search
+from workers.inference.inputs import NetworkInputs
 from workers.inference.packing import Packed
 from workers.inference.pieces import PieceTokens
 from workers.inference.vocabulary import CaptionerTokens
@@ -35,7 +36,9 @@ OpenProcessor = Callable[[str], ProcessorChild]  # for a prompt
 
 # Of the caches of captions that are read together, and of images in a search.
 _CACHE_BYTES = {"cpu": 256_000_000, "cuda": 4_000_000_000}
-_PICTURES = {"cpu": 1, "cuda": 16}  # that are read together, where they have one shape
+# Pictures of one shape that are read together, and those of a search.
+_PICTURES = {"cpu": 1, "cuda": 16}
+_SEARCHED = {"cpu": 32, "cuda": 128}
 
 
 class WritingState(NamedTuple):
@@ -72,13 +75,13 @@ class ImageTextCaptioner:
         self.device = reader.device
         self._reader, self._prepare = reader, prepare
         self.network = reader.network
-        self._pictures = min(_PICTURES[self.device.type], reader.most_pictures)
+        self._pictures = 1 if reader.reads_one_picture else _PICTURES[self.device.type]
         self._rows = max(1, _CACHE_BYTES[self.device.type] // row_bytes)
-        self.together = max(1, min(self._rows // search.beams, reader.most_pictures))
+        most = 1 if reader.reads_one_picture else _SEARCHED[self.device.type]
+        self.together = max(1, min(self._rows // search.beams, most))
 
     def pack_again(self) -> None:
         """Take over the values that the network's weights have now."""
-        self._prompted = {}
         self._reader.product.pack_again()
 
     def with_prompt(self, prompt: str) -> "ImageTextCaptioner":
@@ -142,18 +145,16 @@ class ImageTextCaptioner:
 
 
 def connect_captioner(
-    model: Any, judged: TransformersCaptioner, open_processor: OpenProcessor
+    reader: ImageTextReader, judged: TransformersCaptioner, open_processor: OpenProcessor
 ) -> ImageTextCaptioner:
     """Connect a network and its processor. Both are tried with a picture of grey."""
     assert judged.prompt is not None
     processor = open_processor(judged.prompt)
-    reader = ImageTextReader(model, _find_start(judged))
     try:
         with torch.inference_mode():
             ((_, inputs),) = SamplePicture(processor.prepare).group_alike(1)
             sample = reader.choose_inputs(inputs)
-            reader.learn_logits(sample)
-            reader.learn_packing(sample)
+            reader.learn(sample)
             state = reader.read_prompts(sample)
     except UnusableCheckpoint:
         raise
@@ -174,32 +175,14 @@ def connect_captioner(
         )
     end = processor.end if processor.end in judged.ends else judged.ends[0]
     before = reader.list_written(sample)
-    longest = _count_positions(model.config) - state.places - 1
+    longest = library.count_positions(reader.network.config) - state.places - 1
     tokens = PieceTokens(processor, reader.vocabulary, before[-1], end, longest)
-    others = tuple(each for each in judged.ends if each != end)
-    search = make_search(
-        judged.generation, judged.longest, longest, other_ends=others, before=before[:-1]
-    )
     return ImageTextCaptioner(
         reader,
         tokens,
-        search,
+        make_search(judged, end, longest, before[:-1]),
         judged,
         processor.prepare,
         count_cache_bytes(state.cache),
-        lambda prompt: connect_captioner(model, replace(judged, prompt=prompt), open_processor),
+        lambda prompt: connect_captioner(reader, replace(judged, prompt=prompt), open_processor),
     )
-
-
-def _find_start(judged: TransformersCaptioner) -> int | None:
-    found = judged.generation
-    start = found.decoder_start_token_id
-    return found.bos_token_id if start is None else start
-
-
-_MOST_POSITIONS = 32_768  # where the config names none
-
-
-def _count_positions(config: Any) -> int:
-    text = config.get_text_config(decoder=True)
-    return int(getattr(text, "max_position_embeddings", None) or _MOST_POSITIONS)

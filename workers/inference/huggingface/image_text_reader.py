@@ -19,11 +19,9 @@ from service.contract.errors import UnusableCheckpoint
 from workers.inference.devices import Product
 from workers.inference.huggingface import library
 from workers.inference.huggingface.caption_table import ReadRows, tabulate_captions
+from workers.inference.inputs import NetworkInputs
 from workers.inference.packing import Packed
 
-NetworkInputs = Mapping[str, Tensor]  # by the names of the network's own parameters
-
-_MOST_PICTURES = {"cpu": 32, "cuda": 128}
 _BLIND = -1e30  # as a mask is added
 _SAME = 1e-3  # of the largest logit: what float32 may differ by
 _IDS, _MASK, _POSITIONS, _STARTS = (
@@ -89,13 +87,23 @@ class ImageTextReader:
         self.device: torch.device = head.weight.device
         bias = getattr(head, "bias", None)
         self.product = Product(head.weight.detach().t(), None if bias is None else bias.detach())
-        self.change = LogitChange()
+        self._known = int(model.get_input_embeddings().weight.shape[0])
+        self.change: LogitChange | None = None
         self.packs = False
         self._first = _FIRST_POSITION.get(model.config.model_type, 0)
 
     def choose_inputs(self, inputs: NetworkInputs) -> NetworkInputs:
-        """Leave out what the network does not take, and move the rest to its device."""
+        """Leave out what the network does not take, and move the rest to its device. Raises
+        UnusableCheckpoint for a piece that it does not know.
+        """
         chosen = {name: each for name, each in inputs.items() if name in self._takes}
+        if (ids := chosen.get(_IDS)) is not None and ids.numel():
+            least, most = (int(each) for each in ids.aminmax())
+            if not 0 <= least <= most < self._known:
+                raise UnusableCheckpoint(
+                    f"the prompt has pieces {least} to {most}, the network knows {self._known:,}: "
+                    "the tokenizer is not the model's"
+                )
         return {name: each.to(self.device) for name, each in chosen.items()}
 
     def list_written(self, inputs: NetworkInputs) -> tuple[int, ...]:
@@ -106,21 +114,27 @@ class ImageTextReader:
         return tuple(inputs[_IDS][0].tolist())
 
     @property
-    def most_pictures(self) -> int:
-        """The most pictures that are read together."""
-        is_alone = self.network.config.model_type in _ONE_PICTURE
-        return 1 if is_alone else _MOST_PICTURES[self.device.type]
+    def reads_one_picture(self) -> bool:
+        """Tell if no pictures are read together."""
+        return self.network.config.model_type in _ONE_PICTURE
 
     @property
     def vocabulary(self) -> int:
         return self.product.weight.shape[1]
 
     def logits(self, hidden: Tensor) -> Tensor:
+        assert self.change is not None
         return self.change(self.product(hidden))
 
-    def learn_logits(self, inputs: NetworkInputs) -> None:
-        """Learn how logits follow from hidden rows, by one pass of the network's own. Raises
-        UnusableCheckpoint where neither the product nor a change that its config names gives them.
+    def learn(self, inputs: NetworkInputs) -> None:
+        """Learn, the first time, how the network computes. Raises UnusableCheckpoint."""
+        if self.change is None:
+            self.change = self._learn_change(inputs)
+            self.packs = self._learn_packing(inputs)
+
+    def _learn_change(self, inputs: NetworkInputs) -> LogitChange:
+        """Learn how logits follow from hidden rows, by one pass of the network's own: by the
+        product, or by a change of it that the config names.
         """
         given = {**inputs, **self._begin(len(next(iter(inputs.values()))))}
         own = self._run(given).logits[:, -1].float()
@@ -129,19 +143,18 @@ class ImageTextReader:
         product = self.product(found[0][:, -1])
         for change in _list_changes(self.network.config):
             if (change(product.clone()) - own).abs().max() <= _SAME * own.abs().max():
-                self.change = change
-                return
+                return change
         raise UnusableCheckpoint(
             f"the logits of a {self.network.config.model_type} do not follow from its last hidden "
             "rows in a way that is known: write columns where the model runs (prescore.Recorder)"
         )
 
-    def learn_packing(self, inputs: NetworkInputs) -> None:
+    def _learn_packing(self, inputs: NetworkInputs) -> bool:
         """Learn whether captions may stand beside each other in one row, by trying it. A network
         with windows or states reads what lies behind them.
         """
         if self._is_encoded or not _sees_all(self.network.config):
-            return
+            return False
         first = torch.arange(2, 12, device=self.device) % self.vocabulary
         table = tabulate_captions(Packed(first, [2] * 5, torch.zeros(2), np.arange(10)))
         (apart,) = (
@@ -150,9 +163,9 @@ class ImageTextReader:
         try:
             beside = self.read_packed(self.read_prompts(inputs), table.pack([0]))
         except Exception:  # noqa: BLE001  the library may raise anything for such a mask
-            return
+            return False
         beside, apart = beside.flatten(0, 1), apart.flatten(0, 1)
-        self.packs = bool((beside - apart).abs().max() <= _SAME * apart.abs().max())
+        return bool((beside - apart).abs().max() <= _SAME * apart.abs().max())
 
     def read_prompts(self, inputs: NetworkInputs) -> ReadPrompts:
         """Read pictures and prompts; all of them have the same shapes."""

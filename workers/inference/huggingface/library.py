@@ -18,6 +18,15 @@ def import_transformers() -> Any:
     return transformers
 
 
+_MOST_POSITIONS = 32_768  # where the config names none
+
+
+def count_positions(config: Any) -> int:
+    """Count the positions of words that a network has."""
+    text = config.get_text_config(decoder=True)
+    return int(getattr(text, "max_position_embeddings", None) or _MOST_POSITIONS)
+
+
 def find_output_layer(model: Any) -> Any:
     """Find the layer of logits."""
     parts = (getattr(model, name, None) for name in ("decoder", "text_decoder", "language_model"))

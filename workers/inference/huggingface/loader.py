@@ -29,6 +29,7 @@ from workers.inference.huggingface.image_text_captioner import (
     ImageTextCaptioner,
     connect_captioner,
 )
+from workers.inference.huggingface.image_text_reader import ImageTextReader
 from workers.inference.huggingface.prompted_pictures import ProcessorChild
 from workers.inference.huggingface.search_options import make_search
 from workers.inference.pieces import PieceTokens
@@ -60,16 +61,16 @@ def read_captioner(
         network = build_network(judged, read_weights(package, judged), torch.device(device))
         if judged.preprocessing is None:
             open_processor = partial(ProcessorChild, path, sandbox=sandbox, is_confined=is_confined)
-            return connect_captioner(network, judged, open_processor)
+            reader = ImageTextReader(network, judged.start)
+            return connect_captioner(reader, judged, open_processor)
         vocabulary = int(library.find_output_layer(network).weight.shape[0])
         tokenizer = pieces.read_tokenizer(package, huggingface.TOKENIZER, vocabulary)
     start, end = _find_edges(judged, network.config, vocabulary)
-    positions = _count_positions(network.config)
+    positions = library.count_positions(network.config)
     tokens = PieceTokens(tokenizer, vocabulary, start, end, positions)
     _check_size(judged, network.config)
     preparation = PicturePreparation(judged.preprocessing, sandbox)
-    others = tuple(each for each in judged.ends if each != end)
-    search = make_search(judged.generation, judged.generation.most, positions, other_ends=others)
+    search = make_search(judged, end, positions)
     words = torch.tensor([start, end, start], device=device)
     expected = _compute_sample(network, preparation, words)
     model = HuggingFaceCaptioner(split_network(network), tokens, preparation, search, judged)
@@ -161,10 +162,7 @@ def _check_report(report: Mapping[str, Iterable[Any]]) -> None:
 
 def _find_edges(judged: TransformersCaptioner, config: Any, vocabulary: int) -> tuple[int, int]:
     """START and END of a captioner that reads no prompt."""
-    found = judged.generation
-    start: int | None = found.decoder_start_token_id
-    start = found.bos_token_id if start is None else start
-    ends = judged.ends
+    start, ends = judged.start, judged.ends
     if config.model_type == "blip":  # as the library does
         start, ends = config.text_config.bos_token_id, [config.text_config.sep_token_id]
     for name, token in (("start", start), ("end", ends[0] if ends else None)):
@@ -176,11 +174,6 @@ def _find_edges(judged: TransformersCaptioner, config: Any, vocabulary: int) -> 
             )
     assert start is not None
     return start, ends[0]
-
-
-def _count_positions(config: Any) -> int:
-    text = config.get_text_config(decoder=True)
-    return int(text.max_position_embeddings)
 
 
 def _check_size(judged: TransformersCaptioner, config: Any) -> None:

@@ -4,6 +4,8 @@ import io
 import json
 import resource
 import signal
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,28 +17,30 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
 from prescore import plain_text
 from service.contract import limits
 from service.contract.errors import SandboxUnavailable, UnusableCheckpoint
+from service.contract.formats import packages
 from service.contract.formats.bundles.files import PicturePlace, find_pictures
+from service.contract.formats.packages import MOST_TOKENIZER_BYTES
 from service.contract.settings import Sandbox
 from workers.inference import pictures
+from workers.inference.inputs import NetworkInputs
 from workers.sandbox import operations
 from workers.sandbox.confinement import list_skipped_mechanisms
 from workers.sandbox.limits import ChildLimits
 from workers.sandbox.operations import StayingChild
 
-NetworkInputs = Mapping[str, Tensor]  # by the names of the network's own parameters
 Prepare = Callable[[bytes], NetworkInputs]
 
 _OPERATION = "workers.inference.huggingface.folder_processor:serve_processor"
 _SHARED_BYTES = 1 << 26
 _MOST_BYTES = 1 << 30  # of the inputs for one picture
+_MOST_JSON = {"encode": 1 << 24, "decode": 1 << 20}  # bytes of an answer
 _SECONDS = 60.0  # of one answer; the first loads the library
 _MEMORY = 4_000_000_000
-_TEXTS = 2_000  # of one request
+_TEXTS = 500  # of one request
 _PAIR = 2
 _DIMENSIONS, _MOST_LENGTH = 6, 1 << 30
 _DTYPES = ("int64", "int32", "float32", "bool", "uint8")
@@ -70,14 +74,15 @@ class ProcessorChild:
             if is_confined:
                 self._child: StayingChild | _ThisProcess = _ThisProcess(package, parameters)
             else:
-                self._child = StayingChild(
-                    _OPERATION,
-                    [package],
-                    parameters,
-                    shared=_SHARED_BYTES,
-                    limits=within,
-                    without=without,
-                )
+                with _join_texts(package) as read:
+                    self._child = StayingChild(
+                        _OPERATION,
+                        [read],
+                        parameters,
+                        shared=_SHARED_BYTES,
+                        limits=within,
+                        without=without,
+                    )
         except operations.ConfinementUnavailable as unavailable:
             raise SandboxUnavailable(
                 f"{unavailable}; pictures and prompts are prepared in a sandbox alone "
@@ -95,7 +100,7 @@ class ProcessorChild:
 
     def prepare(self, picture: bytes) -> NetworkInputs:
         """Inputs for one picture. Raises UnusableCheckpoint."""
-        told, found = self._exchange("prepare", picture)
+        told, found = self._exchange("prepare", picture, _MOST_BYTES)
         if isinstance(reason := told.get("undecoded"), str):
             raise PictureFault(plain_text.quoted(reason))
         tensors, at = {}, 0
@@ -132,20 +137,20 @@ class ProcessorChild:
         self._child.close()
 
     def _exchange_json(self, do: str, given: object) -> object:
-        _, found = self._exchange(do, json.dumps(given).encode())
+        _, found = self._exchange(do, json.dumps(given).encode(), _MOST_JSON[do])
         try:
             return json.loads(bytes(found))
         except (ValueError, RecursionError):
             raise _wrong("JSON") from None
 
-    def _exchange(self, do: str, given: bytes) -> tuple[Mapping[str, Any], bytearray]:
+    def _exchange(self, do: str, given: bytes, most: int) -> tuple[Mapping[str, Any], bytearray]:
         if len(given) > _SHARED_BYTES:
             raise UnusableCheckpoint(f"{do}: {len(given):,} bytes are too many for one request")
         self._child.memory[: len(given)] = given
         told = self._ask({"do": do, "bytes": len(given)})
         size = told.get("bytes")
-        if type(size) is not int or not 0 <= size <= _MOST_BYTES:
-            raise _wrong(f"at most {_MOST_BYTES:,} bytes")
+        if type(size) is not int or not 0 <= size <= most:
+            raise _wrong(f"at most {most:,} bytes to {do}")
         found = bytearray(size)
         for start in range(0, size, _SHARED_BYTES):
             if start:
@@ -159,6 +164,26 @@ class ProcessorChild:
             return self._child.ask(request)
         except (operations.InputRefused, operations.ChildStopped) as refused:
             raise _unusable(refused) from None
+
+
+@contextmanager
+def _join_texts(package: Path) -> Iterator[Path]:
+    """A package as one file, since a converter is given no folders: of a folder, a tar of its texts
+    alone, which a processor is built of.
+    """
+    if not package.is_dir():
+        yield package
+        return
+    with tempfile.NamedTemporaryFile(prefix="prescore-", suffix=".tar") as joined:
+        with tarfile.open(fileobj=joined, mode="w") as tar, packages.open_package(package) as found:
+            for name, file in found.files.items():
+                if name.endswith((".json", ".jinja")) and file.size <= MOST_TOKENIZER_BYTES:
+                    entry = tarfile.TarInfo(name)
+                    entry.size = file.size
+                    with file.open() as stream:
+                        tar.addfile(entry, stream)
+        joined.flush()
+        yield Path(joined.name)
 
 
 class _ThisProcess:
@@ -260,9 +285,12 @@ class PromptedPictures:
         size = 0
         for row, found in enumerate(self._read()):
             shape = tuple((name, tuple(each.shape)) for name, each in sorted(found.items()))
-            waiting.setdefault(shape, []).append((row, found))
-            size += sum(each.nbytes for each in found.values())
-            if len(waiting[shape]) == most:
+            alike = waiting.setdefault(shape, [])
+            alike.append((row, found))
+            own = sum(each.nbytes for each in found.values())  # as many as each of its group
+            size += own
+            if len(alike) == most:
+                size -= own * most
                 yield _join(waiting.pop(shape))
             elif size > _BLOCK_BYTES:
                 yield from map(_join, waiting.values())

@@ -1,18 +1,16 @@
 """Options of a search for captions, of a folder's generation_config.json."""
 
-from typing import Any
-
-from service.contract.formats.huggingface import GenerationSettings
+from service.contract.formats.huggingface import TransformersCaptioner
 from workers.inference.captioners import GenerationOptions
 
 
 def make_search(
-    found: GenerationSettings, most: int, longest: int, **more: Any
+    judged: TransformersCaptioner, end: int, longest: int, before: tuple[int, ...] = ()
 ) -> GenerationOptions:
-    """Options of a search by a folder's settings. Captions end where the model has no more
-    positions.
+    """Make options of a search by a folder's settings. Captions end where the model has no more
+    positions (`longest`). `before`: the prompt.
     """
-    most = min(most, longest)
+    found, most = judged.generation, min(judged.longest, longest)
     return GenerationOptions(
         beams=found.num_beams,
         most=most,
@@ -26,5 +24,6 @@ def make_search(
         repetition_penalty=found.repetition_penalty,
         no_repeat_ngram=found.no_repeat_ngram_size,
         longest=longest,
-        **more,
+        other_ends=tuple(each for each in judged.ends if each != end),
+        before=before,
     )

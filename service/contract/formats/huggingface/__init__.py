@@ -39,10 +39,10 @@ WITHOUT_PROMPT = ("vision-encoder-decoder", "blip", "git")  # captions follow th
 DEFAULT_PROMPT = "Describe the image in one sentence."
 _USUAL_PROMPTS = {"blip-2": ""}  # of types that need no words before a caption
 _GENERATION = "generation_config.json"
-_PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
-_TOKENIZER_CONFIG = "tokenizer_config.json"
-_TEMPLATES = ("chat_template.jinja", "chat_template.json")
-_MOST_JSON, _MOST_PROMPT_BYTES = 4_000_000, 20_000
+PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
+TOKENIZER_CONFIG = "tokenizer_config.json"
+TEMPLATES = ("chat_template.jinja", "chat_template.json")
+MOST_JSON_BYTES, _MOST_PROMPT_BYTES = 4_000_000, 20_000
 _ASKS_FOR_CODE = ("auto_map", "custom_pipelines", "quantization_config")
 _MOST_TOKENS = 64  # of a caption after a prompt, where the folder names no number
 _PATCHES = 400  # of a picture, where the config names no size
@@ -107,6 +107,13 @@ class TransformersCaptioner:
             *_find(self.config, "n_positions"),
         ]
         return min([most, *(each for each in places if isinstance(each, int) and each > 0)])
+
+    @property
+    def start(self) -> int | None:
+        """Id of the token that a decoder reads first; None where only the library knows it."""
+        found = self.generation
+        start = found.decoder_start_token_id
+        return found.bos_token_id if start is None else start
 
     @property
     def ends(self) -> list[int]:
@@ -174,10 +181,10 @@ def _read_special(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _preprocessing(package: ModelPackage) -> PicturePreprocessing:
-    name = next((each for each in _PREPROCESSING if each in package.files), None)
+    name = next((each for each in PREPROCESSING if each in package.files), None)
     if name is None:
         raise InvalidPackage(
-            f"expected {_PREPROCESSING[0]}, which says how pictures are resized and normalised: "
+            f"expected {PREPROCESSING[0]}, which says how pictures are resized and normalised: "
             "save_pretrained of the image processor writes it"
         )
     found = _json(package, name)
@@ -204,9 +211,9 @@ def _read_prompt(
         return validate_part(_PromptFile, written, PROMPT_FILE).prompt
     if not is_prompted:
         return None
-    has_template = any(name in package.files for name in _TEMPLATES)
-    if not has_template and _TOKENIZER_CONFIG in package.files:
-        has_template = bool(_json(package, _TOKENIZER_CONFIG).get("chat_template"))
+    has_template = any(name in package.files for name in TEMPLATES)
+    if not has_template and TOKENIZER_CONFIG in package.files:
+        has_template = bool(_json(package, TOKENIZER_CONFIG).get("chat_template"))
     usual = _USUAL_PROMPTS.get(config["model_type"], DEFAULT_PROMPT if has_template else None)
     if usual is None:
         raise InvalidPackage(
@@ -219,5 +226,5 @@ def _read_prompt(
     return usual
 
 
-def _json(package: ModelPackage, name: str, most: int = _MOST_JSON) -> dict[str, Any]:
+def _json(package: ModelPackage, name: str, most: int = MOST_JSON_BYTES) -> dict[str, Any]:
     return strict_json.parse_object(package.text(name, most), name, f"/{name}")
