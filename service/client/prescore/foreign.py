@@ -6,7 +6,7 @@ client says so before it sends a file, and the service of what it was sent.
 
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -246,14 +246,21 @@ def of_path(path: Path) -> Format | None:
         return of_file(stream, path.stat().st_size)
 
 
-def refusal_of_type(model_type: object) -> str | None:
+def refusal_of_config(config: Mapping[str, object]) -> str | None:
     """The sentence for a model of transformers that no service reads; None where one may."""
-    if model_type in model_types.READ:
+    model_type, decoder = config.get("model_type"), config.get("decoder")
+    of_decoder = decoder.get("model_type") if isinstance(decoder, dict) else None
+    if model_type == "vision-encoder-decoder" and of_decoder not in model_types.DECODERS:
+        reason = f"of its decoders, {' and '.join(model_types.DECODERS)} are read, not {of_decoder}"
+    elif model_type in model_types.READ:
         return None
-    reason = model_types.NOT_READ.get(str(model_type), "transformers has no captioner of that type")
+    else:
+        reason = model_types.NOT_READ.get(
+            str(model_type), "transformers has no captioner of that type"
+        )
     return (
         f"expected a model_type that is read (deploy/guide/bring-a-model.md lists "
-        f"{len(model_types.READ)}), found {model_type!r:.60}: {reason}. Two doors are open: "
+        f"{len(model_types.READ)}), found {model_type!r:.60}: {reason:.200}. Two doors are open: "
         "`prescore export` makes an ONNX bundle of a model of PyTorch, and every model is scored "
         "by columns: run it yourself, write what it computes with prescore.Recorder, and submit "
         "that file with its captions (`prescore submit --columns`)"

@@ -20,6 +20,7 @@ READ = (
 )
 # Of those, the ones whose pictures the library prepares with torchvision alone.
 WITH_TORCHVISION = ("cohere2_vision", "lfm2_vl", "minicpm_ocr", "minimax_m3_vl", "step3p7")
+DECODERS = ("gpt2", "bert")  # of a vision-encoder-decoder
 _NO_TIMM = "it needs timm, which workers do not have"
 _PART = "it is a part of an omni model, whose folder has another type"
 _NOT_SEEN = "no test has read it yet"

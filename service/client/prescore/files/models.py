@@ -64,7 +64,7 @@ def _check_model_type(path: Path) -> None:
     except (ValueError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error):
         return
     if isinstance(config, dict):
-        refusal = foreign.refusal_of_type(config.get("model_type"))
+        refusal = foreign.refusal_of_config(config)
         if refusal is not None:
             raise InvalidArgument(f"{path}: {_OF_TRANSFORMERS}: {refusal}")
 

@@ -164,7 +164,7 @@ def check_transformers_config(package: ModelPackage) -> dict[str, Any]:
                 "expected a model of transformers itself, with plain weights",
                 pointer=f"/{CONFIG}/{name}",
             )
-    if refusal := foreign.refusal_of_type(config.get("model_type")):
+    if refusal := foreign.refusal_of_config(config):
         raise ConfigInvalid(f"{CONFIG}: {refusal}", pointer=f"/{CONFIG}/model_type")
     bounds.check_bounds(config, CONFIG)
     return config

@@ -4,12 +4,15 @@ Oracle: the library's own processor, its pass over the whole without a cache, an
 
 import dataclasses
 import json
+import resource
 import shutil
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from helpers import converters
 from helpers import vision_language_folders as folders
 from helpers.vision_language_folders import END
 from service.contract.errors import (
@@ -21,6 +24,7 @@ from service.contract.errors import (
 from workers.inference import checkpoints, generation, scoring
 from workers.inference.captioners import GenerationOptions
 from workers.inference.huggingface import prompted_pictures
+from workers.sandbox import operations
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
 
@@ -209,6 +213,60 @@ def test_a_hostile_folder_is_refused_or_ended(name, values, told, saved, tmp_pat
         return
     with pytest.raises((UnusableCheckpoint, ConfigInvalid), match=told):
         checkpoints.open_captioner(copy)
+
+
+LONG = "q" * 1_000_000
+EXPANDING = {
+    "encode": ("normalizer", {"type": "Replace", "pattern": {"String": "z"}, "content": LONG}),
+    "decode": ("decoder", {"type": "Replace", "pattern": {"Regex": "."}, "content": LONG}),
+}
+
+
+@pytest.mark.parametrize("do", EXPANDING)
+def test_a_tokenizer_that_expands_a_letter_into_a_million_is_refused(do, saved, tmp_path):
+    copy = shutil.copytree(saved("llava").folder, tmp_path / "copy")
+    found = json.loads((copy / "tokenizer.json").read_text())
+    part, value = EXPANDING[do]
+    (copy / "tokenizer.json").write_text(json.dumps({**found, part: value}))
+    model = checkpoints.open_captioner(copy)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises((UnusableCheckpoint, CheckpointMismatch), match=f"bytes to {do}|memory"):
+        model.tokens.encode([["z"], ["zz"]]) if do == "encode" else model.tokens.text([40, 41])
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert grown < 200_000_000
+
+
+def test_pieces_that_the_network_does_not_know_are_refused(saved):
+    reader = checkpoints.open_captioner(saved("llava").folder)._reader
+    known = reader.network.get_input_embeddings().weight.shape[0]
+    for ids in ([0, known], [-1, 0]):
+        with pytest.raises(UnusableCheckpoint, match=f"{ids[0]} to {ids[1]}, the network knows"):
+            reader.choose_inputs({"input_ids": torch.tensor([ids])})
+
+
+def test_pictures_that_were_handed_on_do_not_count_as_waiting(monkeypatch, tmp_path):
+    """Three shapes in turn, of which two at once fit in memory."""
+    monkeypatch.setattr(prompted_pictures, "_BLOCK_BYTES", 24)
+    (tmp_path / "images").mkdir()
+    for at in range(12):
+        (tmp_path / "images" / f"{at}.png").write_bytes(b"x" * (1 + at % 3))
+    inputs = prompted_pictures.PromptedPictures(
+        lambda content: {"a": torch.zeros(1, len(content))}, tmp_path, _names(12)
+    )
+    assert [rows for rows, _ in inputs.group_alike(2)] == [
+        *([0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]),
+    ]
+
+
+def test_a_folder_is_opened_through_a_converter(saved, bundle, needs_sandbox, tmp_path):
+    with converters.running(tmp_path) as found:
+        operations.choose_converter(found.socket)
+        try:
+            model = checkpoints.open_captioner(saved("llava").folder)
+            assert found.children()
+            _check(saved("llava"), model, bundle, [["a red circle"]])
+        finally:
+            operations.choose_converter(None)
 
 
 ANSWERS = [
