@@ -84,7 +84,7 @@ def main() -> None:
     if arguments.transformers:
         return
     if arguments.adapters:
-        _tell("Adapters", f"{machine}.", adapters.measure(arguments.device), arguments.record)
+        _tell("Adapters", f"{machine}.", adapters.measure(str(device)), arguments.record)
         return
     if not arguments.postgen:
         images = min(arguments.images, _PICTURES)

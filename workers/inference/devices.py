@@ -22,7 +22,8 @@ def resolve_device(setting: str) -> torch.device:
 
 class PackedLinear(nn.Module):
     """Linear layer that is not trained: only the packed weight stays in memory. `is_turned`: the
-    weight was (in, out).
+    weight was (in, out). `change`: A and B, of which B @ A counts as added to the weight (out, in);
+    to pack a sum anew takes as long as hundreds of captions.
     """
 
     def __init__(self, packed: Tensor, bias: Tensor | None, *, is_turned: bool) -> None:
@@ -32,9 +33,14 @@ class PackedLinear(nn.Module):
         self.is_turned = is_turned
         self.weight = torch.empty(0, dtype=packed.dtype)  # whose dtype and device networks read
         self.out_features, self.in_features = packed.shape
+        self.change: tuple[Tensor, Tensor] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        return _multiply_packed(x, self._packed, self.bias)
+        out = _multiply_packed(x, self._packed, self.bias)
+        if self.change is not None:
+            a, b = self.change
+            out.view(-1, self.out_features).addmm_((x @ a.t()).flatten(0, -2), b.t())
+        return out
 
     def unpack_weight(self) -> Tensor:
         """A copy of the weight as it was before, equal to the bit."""

@@ -1,5 +1,6 @@
 """A base captioner that stays in memory for its adapters: its layers get the weights of one after
-the other, W + scale · (B @ A) in float32, as PEFT merges them.
+the other, W + scale · (B @ A) in float32, as PEFT merges them; a packed layer multiplies by the two
+summands.
 """
 
 import re
@@ -16,7 +17,7 @@ from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import packages
 from service.contract.formats.huggingface.adapters import LayerChange, validate_adapter
 from workers.inference.devices import PackedLinear, is_turned
-from workers.inference.huggingface import loader
+from workers.inference.huggingface import library, loader
 from workers.inference.huggingface.captioner import HuggingFaceCaptioner
 from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
 
@@ -28,6 +29,7 @@ class AdaptedBase:
     def __init__(self, captioner: LoadedCaptioner) -> None:
         self._captioner = captioner
         self._network = captioner.network
+        self._head = library.find_output_layer(captioner.network)
         self._adapter: str | None = None  # whose weights the layers have
         self._own: dict[str, Tensor] = {}  # the base's tensors, where layers have others
         parameters = dict(self._network.named_parameters(remove_duplicate=False))
@@ -49,7 +51,6 @@ class AdaptedBase:
                 adapter = validate_adapter(package)
                 tensors = dict(loader.read_tensors(package, adapter.tensors))
             self._merge(adapter.changes, tensors)
-            self._captioner.pack_again()
             self._adapter = digest
         return self._captioner
 
@@ -61,6 +62,11 @@ class AdaptedBase:
         if len(names) < len(tensors) - len(changes):
             raise UnusableCheckpoint("the adapter has two changes of one tensor of the base")
         self._adapter = None
+        for module in self._network.modules():
+            if isinstance(module, PackedLinear):
+                module.change = None
+        names -= {name for name in added if isinstance(self._place(name)[0], PackedLinear)}
+        written = {*self._own, *names}
         for name in self._own.keys() - names:
             self._write(name, self._own.pop(name))
         for name in names - self._own.keys():
@@ -68,19 +74,26 @@ class AdaptedBase:
         device = self._captioner.device
         # One for all products: to get new memory takes longer than to compute one.
         room = torch.empty(
-            max((self._own[name].numel() for name in added), default=0), device=device
+            max((self._own[name].numel() for name in added.keys() & names), default=0),
+            device=device,
         )
         for name, given in added.items():
             a, b = (tensors[f"{given}.{side}"].to(device) for side in "AB")
-            turns = changes[given].is_embedding or is_turned(self._place(name)[0])
-            shape = (b.shape[0], a.shape[1])
-            self._check_shape(name, shape[::-1] if turns else shape)
+            layer, shape = self._place(name)[0], (b.shape[0], a.shape[1])
+            if name not in names:
+                _check_shape(name, (layer.out_features, layer.in_features), shape)
+                layer.change = a, changes[given].scale * b
+                continue
+            turns = changes[given].is_embedding or is_turned(layer)
+            _check_shape(name, self._own[name].shape, shape[::-1] if turns else shape)
             product = torch.mm(b, a, out=room[: shape[0] * shape[1]].view(shape))
             product.mul_(changes[given].scale)
             self._write(name, (product.t() if turns else product).add_(self._own[name]))
         for name, given in replaced.items():
-            self._check_shape(name, tensors[given].shape)
+            _check_shape(name, self._own[name].shape, tensors[given].shape)
             self._write(name, tensors[given])
+        if any(self._place(name)[0] is self._head for name in written):
+            self._captioner.pack_again()
 
     def _find(self, name: str) -> str:
         """Find the tensor with this name, or the likest: versions of the library put the parts of a
@@ -97,11 +110,6 @@ class AdaptedBase:
         if best[0] in self._tied:
             raise _refuse(name, "one that the base does not tie to another (tie_word_embeddings)")
         return best[0]
-
-    def _check_shape(self, name: str, shape: Sequence[int]) -> None:
-        own = [*self._own[name].shape]
-        if own != [*shape]:
-            raise _refuse(name, f"shape {own}, as in the base, found {[*shape]}")
 
     def _place(self, name: str) -> tuple[Any, str]:
         path, _, kind = name.rpartition(".")
@@ -120,6 +128,11 @@ class AdaptedBase:
             layer.replace_weight(value)
         else:
             getattr(layer, kind).detach().copy_(value)
+
+
+def _check_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
+    if [*own] != [*shape]:
+        raise _refuse(name, f"shape {[*own]}, as in the base, found {[*shape]}")
 
 
 def _refuse(name: str, expected: str) -> UnusableCheckpoint:
