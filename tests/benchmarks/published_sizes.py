@@ -20,7 +20,7 @@ from transformers.utils import logging
 from service.contract.formats.preprocessing import PicturePreprocessing, Rectangle
 from workers.inference import generation, scoring
 from workers.inference.captioners import GenerationOptions
-from workers.inference.devices import Product, pack_layers
+from workers.inference.devices import Product, freeze_layers
 from workers.inference.huggingface import loader
 from workers.inference.huggingface.captioner import HuggingFaceCaptioner
 from workers.inference.huggingface.decoder_stack import Decoder
@@ -238,7 +238,7 @@ def _case(name: str, images: int, device: torch.device) -> Case:
     library, start, end, side = _MADE[name]()
     library.eval().to(device)
     network = copy.deepcopy(library)
-    pack_layers(network, find_output_layer(network))
+    freeze_layers(network, find_output_layer(network))
     parts = loader.split_network(network)
     words = parts.decoder.weight.shape[0]
     # What needs neither text nor files is left out.

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from service.contract.formats.huggingface import GenerationSettings, TransformersCaptioner
 from workers.inference import scoring
-from workers.inference.devices import pack_layers
+from workers.inference.devices import freeze_layers
 from workers.inference.huggingface import library
 from workers.inference.huggingface.image_text_captioner import (
     ImageTextCaptioner,
@@ -95,7 +95,7 @@ def _model() -> Any:
 
 
 def _captioner(model: Any) -> ImageTextCaptioner:
-    pack_layers(model, library.find_output_layer(model))
+    freeze_layers(model, library.find_output_layer(model))
     searched = GenerationSettings(eos_token_id=_END)
     judged = TransformersCaptioner({"model_type": "llava"}, searched, {}, None, "")
     reader = ImageTextReader(model, judged.start)

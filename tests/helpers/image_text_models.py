@@ -14,7 +14,7 @@ from transformers import GenerationConfig
 from transformers.models.auto import configuration_auto, modeling_auto
 
 from workers.inference.captioners import GenerationOptions
-from workers.inference.devices import pack_layers
+from workers.inference.devices import freeze_layers
 from workers.inference.huggingface import library
 from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
 from workers.inference.huggingface.image_text_reader import ImageTextReader
@@ -413,7 +413,7 @@ class _CrudeCaptioner(ImageTextCaptioner):
 def make_captioner(model: Any, inputs: Mapping[str, torch.Tensor]) -> ImageTextCaptioner:
     """Make ours of a copy of the network, packed as the loader packs it."""
     network = copy.deepcopy(model)
-    pack_layers(network, library.find_output_layer(network))
+    freeze_layers(network, library.find_output_layer(network))
     reader = ImageTextReader(network, 1 if model.config.is_encoder_decoder else None)
     given = reader.choose_inputs(inputs)
     with torch.inference_mode():

@@ -1,7 +1,10 @@
 """Devices for models (PRESCORE_DEVICE), and their fastest kernels for matrix products."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from service.contract.errors import InvalidSetting
 
@@ -20,23 +23,29 @@ def resolve_device(setting: str) -> torch.device:
     return torch.device(setting)
 
 
-class PackedLinear(nn.Module):
-    """Linear layer that is not trained: only the packed weight stays in memory. `is_turned`: the
-    weight was (in, out). `change`: A and B, of which B @ A counts as added to the weight (out, in);
-    to pack a sum anew takes as long as hundreds of captions.
+class FrozenLinear(nn.Module):
+    """Linear layer that is not trained: its weight stays as the device multiplies it fastest or, on
+    a GPU that is short of memory (`halves`), as files of today store it, in 16 bits. `is_turned`:
+    the weight was (in, out). `change`: A and B, of which B @ A counts as added to the weight (out,
+    in); to pack a sum anew takes as long as hundreds of captions.
     """
 
-    def __init__(self, packed: Tensor, bias: Tensor | None, *, is_turned: bool) -> None:
+    def __init__(self, layer: Any, device: torch.device, *, halves: bool) -> None:
         super().__init__()
-        self._packed = packed
-        self.bias = bias
-        self.is_turned = is_turned
-        self.weight = torch.empty(0, dtype=packed.dtype)  # whose dtype and device networks read
-        self.out_features, self.in_features = packed.shape
+        bias, weight = layer.bias, layer.weight.detach().to(device)
+        self.is_turned = type(layer) is not nn.Linear
+        self.bias: Tensor | None = None if bias is None else bias.detach().to(device)
+        self.out_features, self.in_features = weight.shape[:: -1 if self.is_turned else 1]
+        self.weight: Tensor = weight.new_empty(0)  # whose dtype and device networks read
         self.change: tuple[Tensor, Tensor] | None = None
+        self._halves = halves
+        self.replace_weight(weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        out = _multiply_packed(x, self._packed, self.bias)
+        if self._stored.is_mkldnn:
+            out = _multiply_packed(x, self._stored, self.bias)
+        else:
+            out = functional.linear(x, self._stored.to(x.dtype), self.bias)
         if self.change is not None:
             a, b = self.change
             out.view(-1, self.out_features).addmm_((x @ a.t()).flatten(0, -2), b.t())
@@ -44,51 +53,44 @@ class PackedLinear(nn.Module):
 
     def unpack_weight(self) -> Tensor:
         """A copy of the weight as it was before, equal to the bit."""
-        plain = self._packed.to_dense()
+        plain = self._stored.to_dense().to(self.weight.dtype, copy=True)
         return plain.t() if self.is_turned else plain
 
     def replace_weight(self, weight: Tensor) -> None:
-        packed = pack_weight(weight if self.is_turned else weight.t())
-        assert packed is not None
-        self._packed = packed
+        weight = weight.t() if self.is_turned else weight
+        packed = pack_weight(weight.t())
+        if packed is None:
+            packed = _find_half(weight) if self._halves else weight.contiguous()
+        self._stored = packed
 
 
-def pack_layers(module: nn.Module, but: nn.Module) -> None:
-    """Replace all linear layers inside but one, where the device has a faster kernel, and the GELU
-    that the library computes in eight passes.
+def _find_half(weight: Tensor) -> Tensor:
+    """The same numbers in 16 bits; the weight itself where they have more."""
+    for dtype in (torch.bfloat16, torch.float16):
+        half = weight.to(dtype)
+        if torch.equal(half.to(weight.dtype), weight):
+            return half.contiguous()
+    return weight.contiguous()
+
+
+def freeze_layers(
+    module: nn.Module, but: nn.Module, device: torch.device | str = "cpu", *, halves: bool = False
+) -> None:
+    """Replace all linear layers inside but one by layers on a device that are not trained, and the
+    GELU that the library computes in eight passes.
     """
     from transformers.activations import NewGELUActivation
+    from transformers.pytorch_utils import Conv1D
 
     for name, child in module.named_children():
         if child is but:
             continue
         if type(child) is NewGELUActivation:
             setattr(module, name, nn.GELU(approximate="tanh"))
-            continue
-        weight = _weight_of(child)
-        packed = None if weight is None else pack_weight(weight.detach())
-        if packed is None:
-            pack_layers(child, but)
+        elif type(child) in (nn.Linear, Conv1D):
+            setattr(module, name, FrozenLinear(child, torch.device(device), halves=halves))
         else:
-            bias = getattr(child, "bias", None)
-            bias = None if bias is None else bias.detach()
-            setattr(module, name, PackedLinear(packed, bias, is_turned=is_turned(child)))
-
-
-def _weight_of(module: nn.Module) -> Tensor | None:
-    """Weight (in, out) of a linear layer; None for any other module."""
-    from transformers.pytorch_utils import Conv1D
-
-    if type(module) is nn.Linear:
-        return module.weight.t()
-    return module.weight if type(module) is Conv1D else None
-
-
-def is_turned(layer: nn.Module) -> bool:
-    """Tell if the weight of a layer is (in, out), as that of a Conv1D."""
-    from transformers.pytorch_utils import Conv1D
-
-    return layer.is_turned if isinstance(layer, PackedLinear) else type(layer) is Conv1D
+            freeze_layers(child, but, device, halves=halves)
 
 
 # oneDNN's packed kernels do 190-220 G multiply-adds a second where MKL's do 75-95 (EPYC with

@@ -8,12 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attending_models, builders, synthetic_pictures, vision_language_folders
+from helpers import (
+    adapter_folders,
+    attending_models,
+    builders,
+    synthetic_pictures,
+    vision_language_folders,
+)
 from helpers import huggingface_folders as folders
+from helpers import pretended_device as pretended
 from helpers.pretended_device import CUDA, pretended_device
 from workers.inference import checkpoints, decoding, generation, packing, prefix, scoring
 from workers.inference.captioners import CanonicalCaptioner, Captioner, GenerationOptions, attention
 from workers.inference.decoding import DecodingOptions
+from workers.inference.devices import FrozenLinear
+from workers.inference.huggingface import loader
+from workers.inference.huggingface.adapters import AdaptedBase
 from workers.inference.scoring import ScoringOptions
 
 RECURRENT = dict(builders.REPRESENTATIVES)
@@ -129,6 +139,44 @@ def test_prefixes_and_captions_are_those_of_the_cpu(case, call):
         return
     assert [each.words for each in found] == [each.words for each in expected]
     np.testing.assert_allclose([x.logp for x in found], [x.logp for x in expected], atol=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a_model_stays_in_16_bits_where_memory_is_short_and_takes_adapters(
+    is_short, tmp_path, monkeypatch
+):
+    saved = vision_language_folders.save_model(tmp_path / "base", "llava")
+    saved.model.bfloat16().save_pretrained(saved.folder)
+    layers = {
+        "model.language_model.layers.0.self_attn.q_proj": (32, 32),
+        "model.vision_tower.encoder.layers.0.self_attn.q_proj": (16, 16),
+        "lm_head": (348, 32),
+    }
+    adapter = adapter_folders.write(tmp_path / "a", adapter_folders.make_pairs(layers))
+    names = synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(IMAGES))
+    references = synthetic_pictures.sentences(IMAGES)
+    model = checkpoints.open_captioner(saved.folder)
+    expected = [_columns(model, model.inputs(tmp_path, names), references).logp]
+    model = AdaptedBase(model).adapt("a", adapter)
+    expected.append(_columns(model, model.inputs(tmp_path, names), references).logp)
+    if is_short:
+        monkeypatch.setattr(loader, "_PROGRAM", 0)
+        monkeypatch.setattr(pretended._PROPERTIES, "total_memory", 300_000)
+    with pretended_device():
+        there = checkpoints.open_captioner(saved.folder, device=CUDA)
+        kept = {each._stored.dtype for each in _list_frozen(there.network)}
+        assert kept == {torch.bfloat16 if is_short else torch.float32}
+        found = [_columns(there, there.inputs(tmp_path, names), references).logp]
+        there = AdaptedBase(there).adapt("a", adapter)
+        found.append(_columns(there, there.inputs(tmp_path, names), references).logp)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.abs(found[1] - found[0]).max() > 0.1
+
+
+def _list_frozen(network: torch.nn.Module) -> list[FrozenLinear]:
+    return [each for each in network.modules() if isinstance(each, FrozenLinear)]
 
 
 @pytest.mark.parametrize("name", CANONICAL)

@@ -1,5 +1,5 @@
 """A base captioner that stays in memory for its adapters: its layers get the weights of one after
-the other, W + scale · (B @ A) in float32, as PEFT merges them; a packed layer multiplies by the two
+the other, W + scale · (B @ A) in float32, as PEFT merges them; a frozen layer multiplies by the two
 summands.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import packages
 from service.contract.formats.huggingface.adapters import LayerChange, validate_adapter
-from workers.inference.devices import PackedLinear, is_turned
+from workers.inference.devices import FrozenLinear
 from workers.inference.huggingface import library, loader
 from workers.inference.huggingface.captioner import HuggingFaceCaptioner
 from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
@@ -38,7 +38,7 @@ class AdaptedBase:
         packed = [
             f"{path}.{kind}"
             for path, layer in self._network.named_modules()
-            if isinstance(layer, PackedLinear)
+            if isinstance(layer, FrozenLinear)
             for kind in (("weight",) if layer.bias is None else ("weight", "bias"))
         ]
         own = {name: name for name in (*parameters, *packed)}
@@ -63,9 +63,9 @@ class AdaptedBase:
             raise UnusableCheckpoint("the adapter has two changes of one tensor of the base")
         self._adapter = None
         for module in self._network.modules():
-            if isinstance(module, PackedLinear):
+            if isinstance(module, FrozenLinear):
                 module.change = None
-        names -= {name for name in added if isinstance(self._place(name)[0], PackedLinear)}
+        names -= {name for name in added if isinstance(self._place(name)[0], FrozenLinear)}
         written = {*self._own, *names}
         for name in self._own.keys() - names:
             self._write(name, self._own.pop(name))
@@ -84,7 +84,7 @@ class AdaptedBase:
                 _check_shape(name, (layer.out_features, layer.in_features), shape)
                 layer.change = a, changes[given].scale * b
                 continue
-            turns = changes[given].is_embedding or is_turned(layer)
+            turns = changes[given].is_embedding
             _check_shape(name, self._own[name].shape, shape[::-1] if turns else shape)
             product = torch.mm(b, a, out=room[: shape[0] * shape[1]].view(shape))
             product.mul_(changes[given].scale)
@@ -117,14 +117,14 @@ class AdaptedBase:
 
     def _read(self, name: str) -> Tensor:
         layer, kind = self._place(name)
-        if isinstance(layer, PackedLinear) and kind == "weight":
+        if isinstance(layer, FrozenLinear) and kind == "weight":
             return layer.unpack_weight()
         found: Tensor = getattr(layer, kind).detach().clone()
         return found
 
     def _write(self, name: str, value: Tensor) -> None:
         layer, kind = self._place(name)
-        if isinstance(layer, PackedLinear) and kind == "weight":
+        if isinstance(layer, FrozenLinear) and kind == "weight":
             layer.replace_weight(value)
         else:
             getattr(layer, kind).detach().copy_(value)

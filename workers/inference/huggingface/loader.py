@@ -21,7 +21,7 @@ from service.contract.formats.huggingface.tensors import LocatedTensor
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
 from workers.inference import checkpoint_checks, pieces
-from workers.inference.devices import pack_layers
+from workers.inference.devices import freeze_layers
 from workers.inference.huggingface import library
 from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner
 from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
@@ -57,8 +57,10 @@ def read_captioner(
     """
     with packages.open_package(path) as package:
         judged = huggingface.validate_transformers(package)
-        _check_memory(judged, torch.device(device), limit)
-        network = build_network(judged, read_weights(package, judged), torch.device(device))
+        halves = _check_memory(judged, torch.device(device), limit)
+        network = build_network(
+            judged, read_weights(package, judged), torch.device(device), halves=halves
+        )
         if judged.preprocessing is None:
             open_processor = partial(ProcessorChild, path, sandbox=sandbox, is_confined=is_confined)
             reader = ImageTextReader(network, judged.start)
@@ -103,15 +105,28 @@ def _check_sample(model: HuggingFaceCaptioner, words: Tensor, expected: Tensor) 
         )
 
 
-def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> None:
-    """The weights once as they are read and once as they are packed, and the file's pages."""
-    needs = 2 * _FLOAT32 * judged.parameters + _PROGRAM
-    needs += count_stored_bytes(judged.tensors.values())
+def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> bool:
+    """Raise OutOfMemory. The weights count once as they are read and once as they are packed, and
+    the file's pages; on a GPU once. Returns whether they have to stay there in 16 bits.
+    """
+    weights, stored = _FLOAT32 * judged.parameters, count_stored_bytes(judged.tensors.values())
+    if device.type != "cuda":
+        needs = 2 * weights + stored + _PROGRAM
+        checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
+        return False
+    checkpoint_checks.check_memory_limit("what is read of it", weights + stored + _PROGRAM, limit)
+    halves = weights > torch.cuda.get_device_properties(device).total_memory // 2
+    needs = (min(stored, weights) if halves else weights) + _PROGRAM
     checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
+    return halves
 
 
 def build_network(
-    judged: TransformersCaptioner, weights: Mapping[str, Tensor], device: torch.device
+    judged: TransformersCaptioner,
+    weights: Mapping[str, Tensor],
+    device: torch.device,
+    *,
+    halves: bool = False,
 ) -> Any:
     """Build the library's network. Raises UnusableCheckpoint: what does not fit, and what to do."""
     library.import_transformers()
@@ -141,9 +156,9 @@ def build_network(
     places = {each.data_ptr(): name for name, each in model.named_parameters()}
     kept = ((name, places.get(each.data_ptr())) for name, each in weights.items())
     model.stored_names = {stored: name for stored, name in kept if name is not None}
-    model.to(device).eval().requires_grad_(requires_grad=False)
-    pack_layers(model, library.find_output_layer(model))
-    return model
+    model.eval().requires_grad_(requires_grad=False)
+    freeze_layers(model, library.find_output_layer(model), device, halves=halves)
+    return model.to(device)
 
 
 def _check_report(report: Mapping[str, Iterable[Any]]) -> None:
