@@ -22,7 +22,7 @@ from workers.inference.vocabulary import EncodedCaptions
 
 WORDS, FIRST, END = 320, 260, 7  # pieces; from `FIRST` on they are marks; what ends a caption
 _PATCHES = 16
-_LARGEST = 560  # side of a picture
+_LARGEST = 224  # side of a picture
 _SIZES = {
     **dict.fromkeys(
         ["hidden_size", "d_model", "embed_dim", "out_hidden_size", "text_hidden_size", "width",
@@ -38,11 +38,11 @@ _SIZES = {
          "n_layers", "num_decoder_layers", "n_layer"], 2),
     **dict.fromkeys(
         ["num_attention_heads", "num_heads", "encoder_attention_heads", "n_heads", "heads",
-         "decoder_attention_heads", "n_head", "linear_num_value_heads"], 4),
+         "decoder_attention_heads", "n_head", "linear_num_value_heads", "linear_num_heads"], 4),
     **dict.fromkeys(["num_key_value_heads", "linear_num_key_heads", "num_kv_heads"], 2),
     **dict.fromkeys(
         ["head_dim", "d_kv", "linear_key_head_dim", "linear_value_head_dim", "qk_rope_head_dim",
-         "qk_nope_head_dim", "v_head_dim", "qk_head_dim", "global_head_dim"], 8),
+         "qk_nope_head_dim", "v_head_dim", "qk_head_dim", "global_head_dim", "linear_head_dim"], 8),
     **dict.fromkeys(["num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"], 4),
     **dict.fromkeys(["num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"], 2),
     **dict.fromkeys(["n_group", "topk_group", "num_global_layers"], 1),
@@ -108,8 +108,13 @@ _SET: Mapping[str, Mapping[str, Any]] = {  # of types, what the sizes above do n
     },
     "glm4v_moe": {"text_config.head_dim": 16},
     "glm5_next": {"text_config.num_key_value_heads": 4, "text_config.qk_rope_head_dim": 0},
+    "granite_docling": {"vision_config.image_size": 512},
     "idefics3": {"vision_config.image_size": 128, "vision_config.patch_size": 16},
     "instructblip": {"image_token_index": 310},
+    "kosmos-2.5": {"latent_query_num": 16},
+    "llava_next": {"vision_config.image_size": 336},
+    "llava_next_video": {"vision_config.image_size": 336},
+    "llava_onevision": {"vision_config.image_size": 384},
     "mistral_large4": {
         "text_config.kv_source_layers": [0, 1], "text_config.num_key_value_heads": 4
     },
@@ -369,32 +374,58 @@ def _get_number(config: Any, name: str, otherwise: int) -> int:
 
 
 class CrudeInputs:
-    """Inputs of several images, which differ by a little noise."""
+    """Inputs of several images, each of which is one of some pictures, by its number. Pictures
+    differ by noise.
+    """
 
-    def __init__(self, inputs: Mapping[str, torch.Tensor], images: int, first: int = 0) -> None:
-        self._inputs, self._images, self._first = inputs, images, first
+    def __init__(self, inputs: Mapping[str, torch.Tensor], pictures: Sequence[int]) -> None:
+        self._inputs, self.pictures = inputs, pictures
 
     def __len__(self) -> int:
-        return self._images
+        return len(self.pictures)
 
     def __getitem__(self, rows: slice) -> "CrudeInputs":
-        chosen = range(self._images)[rows]
-        return CrudeInputs(self._inputs, len(chosen), self._first + chosen.start)
+        return CrudeInputs(self._inputs, self.pictures[rows])
 
     def group_alike(self, most: int) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
-        for start in range(0, self._images, most):
-            rows = list(range(start, min(start + most, self._images)))
-            given = [self.of_image(row) for row in rows]
+        for start in range(0, len(self), most):
+            rows = list(range(start, min(start + most, len(self))))
+            given = [draw_picture(self._inputs, self.pictures[row]) for row in rows]
             yield rows, {name: torch.cat([each[name] for each in given]) for name in given[0]}
 
-    def of_image(self, image: int) -> dict[str, torch.Tensor]:
-        noise = torch.Generator().manual_seed(self._first + int(image))
-        return {
-            name: each + 0.5 * torch.randn(each.shape, generator=noise)
-            if name.startswith(("pixel_values", "flattened", "high_res"))
-            else each
-            for name, each in self._inputs.items()
-        }
+
+def draw_picture(inputs: Mapping[str, torch.Tensor], picture: int) -> dict[str, torch.Tensor]:
+    noise = torch.Generator().manual_seed(picture)
+    return {
+        name: each + 0.5 * torch.randn(each.shape, generator=noise)
+        if name.startswith(("pixel_values", "flattened", "high_res"))
+        else each
+        for name, each in inputs.items()
+    }
+
+
+class LibraryAnswers:
+    """The library's own answers about pictures and captions, each of which is asked for once."""
+
+    def __init__(self, kind: str) -> None:
+        self.model = make_model(kind)
+        self.inputs = make_inputs(self.model)
+        self._columns: dict[tuple[int, tuple[int, ...]], torch.Tensor] = {}
+        self._captions: dict[tuple[int, int], list[int]] = {}
+
+    def log_probabilities(self, picture: int, words: Sequence[int]) -> torch.Tensor:
+        key = (picture, tuple(words))
+        if key not in self._columns:
+            given = draw_picture(self.inputs, picture)
+            self._columns[key] = log_probabilities(self.model, given, words)
+        return self._columns[key]
+
+    def generate(self, picture: int, beams: int, most: int) -> list[int]:
+        if (picture, beams) not in self._captions:
+            given = draw_picture(self.inputs, picture)
+            words = generate(self.model, given, num_beams=beams, max_new_tokens=most)
+            self._captions[picture, beams] = words
+        return self._captions[picture, beams]
 
 
 class _Tokens(NamedTuple):
@@ -425,12 +456,12 @@ def make_captioner(model: Any, inputs: Mapping[str, torch.Tensor]) -> ImageTextC
 
 
 def draw_references(counts: Sequence[int]) -> EncodedCaptions:
-    """Draw captions of 1 to 7 pieces, so many for each image."""
+    """Draw so many different captions for each image, of nine, which have 1 to 7 pieces."""
     drawn = np.random.default_rng(0)
-    lengths = 1 + np.arange(sum(counts)) % 7
-    tokens = drawn.integers(50, 250, lengths.sum())
-    offsets = np.cumsum([0, *lengths])
-    tokens[offsets[1:] - 1] = END
+    every = [[*drawn.integers(50, 250, at % 7), END] for at in range(9)]
+    chosen = [at for many in counts for at in drawn.choice(len(every), many, replace=False)]
+    tokens = np.concatenate([every[at] for at in chosen])
+    offsets = np.cumsum([0, *(len(every[at]) for at in chosen)])
     return EncodedCaptions(tokens, offsets, np.cumsum([0, *counts]), 1)
 
 

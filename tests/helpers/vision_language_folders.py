@@ -40,6 +40,9 @@ _CHAT = (
 )
 
 
+_SPREADS = {"blip-2": 1.0}  # its queries lose what they read of a picture by smaller weights
+
+
 class SavedModel(NamedTuple):
     """A folder, the library's own model and processor of it, and the text that a prompt becomes."""
 
@@ -230,7 +233,7 @@ def save_model(folder: Path, kind: str, *, prompt: str = "one is", seed: int = 0
     model, processor = MAKERS[kind]()
     with torch.no_grad():
         for each in model.parameters():
-            each.normal_(0, 0.3)
+            each.normal_(0, _SPREADS.get(kind, 0.3))
     model.eval()
     model.generation_config.update(eos_token_id=END, bos_token_id=1, pad_token_id=0)
     model.save_pretrained(folder)
@@ -280,10 +283,18 @@ def _taken(saved: SavedModel) -> set[str]:
 
 
 @torch.no_grad()
-def log_probabilities(saved: SavedModel, picture: Any, words: Sequence[int]) -> torch.Tensor:
-    """The library's, of each of these words, END among them, by one pass without a cache."""
+def rank_words(saved: SavedModel, picture: Any, words: Sequence[int]) -> tuple[Any, Any]:
+    """The library's log-probability of each of these words, END among them, and how many words are
+    more probable, by one pass without a cache.
+    """
     logits = saved.model(**make_inputs(saved, picture, words)).logits[0, -len(words) - 1 : -1]
-    return logits.log_softmax(-1).gather(1, torch.tensor(words)[:, None])[:, 0]
+    every = logits.log_softmax(-1)
+    chosen = every.gather(1, torch.tensor(words)[:, None])
+    return chosen[:, 0], (every > chosen).sum(1)
+
+
+def log_probabilities(saved: SavedModel, picture: Any, words: Sequence[int]) -> torch.Tensor:
+    return rank_words(saved, picture, words)[0]
 
 
 def generate(saved: SavedModel, picture: Any, **how: Any) -> list[int]:

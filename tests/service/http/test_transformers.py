@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from helpers import huggingface_folders as folders
 from helpers import synthetic_pictures, vision_language_folders
@@ -18,6 +19,10 @@ from workers.metrics import pregen
 pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.usefixtures("sandbox")]
 
 IMAGES = 9
+_KINDS = [
+    kind if kind == "qwen2_5_vl" else pytest.param(kind, marks=pytest.mark.slow)
+    for kind in vision_language_folders.MAKERS
+]
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +90,58 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
             model.tokens.text(ids) for ids in saved.generated(pixels, max_new_tokens=20, **how)
         ]
         assert [item["caption"] for item in items] == expected
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_vision_language_model_is_scored_and_searched_as_by_the_library(client, kind, tmp_path):
+    own = vision_language_folders.save_model(tmp_path / "m", kind)
+    rows = [Image.fromarray(row) for row in synthetic_pictures.pictures(IMAGES)]
+    first = [texts[0] for texts in synthetic_pictures.sentences(IMAGES)]
+    vision_language_folders.train(own, rows, first, steps=10)  # so that some words are hits
+    content = packed_folder(own.folder)
+    found = store_checkpoint(client, content)
+    assert (found["format"], found["state"], found["problem"]) == ("huggingface", "ready", None)
+    assert (found["inputs"], found["units"], found["encoder"]) == ("pixels", "pieces", None)
+    for beam in (1, 3):
+        decoding = {"beam": beam, "max_words": 8}
+        run = _evaluated(client, digest(content), units="pieces", pregen="all", decoding=decoding)
+        assert run["status"] == "succeeded", run["tasks"]
+        items = client.get(f"/v1/evaluations/{run['id']}/captions").json()["items"]
+        assert [item["caption"] for item in items] == [
+            own.processor.tokenizer.decode(
+                vision_language_folders.generate(own, row, num_beams=beam, max_new_tokens=8),
+                skip_special_tokens=True,
+            ).strip()
+            for row in rows
+        ]
+    answer = client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"]
+    scores = {name: _read_score(score["value"]) for name, score in answer.items()}
+    wanted = _score_by_the_library(own, rows)
+    assert scores == pytest.approx(wanted, rel=1e-4, abs=0)
+    assert wanted["sum_sum_count_filter0"]
+    mistaken = _score_by_the_library(own, [*rows[1:], rows[0]])
+    assert mistaken != pytest.approx(wanted, rel=1e-3, abs=0), "pictures are told apart"
+
+
+def _read_score(value):
+    return float("inf") if value is None else value
+
+
+def _score_by_the_library(own, rows):
+    """Pre-gen scores by name of the sentences about these pictures."""
+    encode, end = own.processor.tokenizer.encode, vision_language_folders.END
+    references = synthetic_pictures.sentences(IMAGES)
+    captions = [
+        (row, [*encode(text, add_special_tokens=False), end])
+        for row, texts in zip(rows, references, strict=True)
+        for text in texts
+    ]
+    columns = [vision_language_folders.rank_words(own, *caption) for caption in captions]
+    logp, rank = (np.concatenate(each) for each in zip(*columns, strict=True))
+    tokens = np.cumsum([0, *(len(words) for _, words in captions)])
+    images = np.cumsum([0, *map(len, references)])
+    return pregen.scores(logp, rank, tokens, images)
 
 
 def test_a_request_may_choose_the_prompt_of_a_checkpoint_that_reads_one(client, tmp_path):
