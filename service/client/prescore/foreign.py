@@ -28,10 +28,15 @@ _AS_BUNDLE = (
     "convert` with `references`, `coco` or `karpathy` writes it"
 )
 
-CONVERT = (
+COLUMNS = (
+    "or run it where it is: prescore.Recorder writes columns, and `prescore submit --columns FILE` "
+    "sends them"
+)
+_WRITE = (
     "load it where it was trained and write its tensors as safetensors with the names, shapes and "
     "metadata of deploy/guide/file-formats.md"
 )
+CONVERT = f"{_WRITE}, {COLUMNS}"
 LAYERS = (
     "`prescore convert checkpoint` makes a checkpoint of a model of PyTorch's layers "
     "(deploy/guide/bring-a-model.md)"
@@ -42,7 +47,7 @@ _ONNX = (
     "it needs a manifest beside it, prescore.json; `prescore export` makes a bundle of a captioner "
     "of PyTorch (deploy/guide/bring-a-model.md)"
 )
-_UNPACK = "unpack it first"
+_UNPACK, _SUBMIT = "unpack it first", "submit it as a checkpoint"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _FEATURES = "a bundle's features are a safetensors file (deploy/guide/datasets.md)"
 
@@ -110,7 +115,7 @@ def _matches(pattern: bytes) -> Told:
 
 # In this order; the first that fits counts.
 _FILES: tuple[tuple[Told, Format], ...] = (
-    (_is_safetensors, Format("a safetensors file", "submit it as a checkpoint", CHECKPOINT)),
+    (_is_safetensors, Format("a safetensors file", _SUBMIT, CHECKPOINT)),
     (
         _begins(b"version https://git-lfs"),
         Format("a Git LFS pointer, not the file itself", "fetch the file with `git lfs pull`"),
@@ -124,10 +129,10 @@ _FILES: tuple[tuple[Told, Format], ...] = (
         Format("a TorchScript program", f"loading one runs code in it; {CONVERT}"),
     ),
     (_zip(b"data.pkl"), Format("a PyTorch file (a zip with a pickle)", _TENSORS, STATE_DICT)),
-    (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{CONVERT}; {_FEATURES}")),
+    (_zip(b".npy"), Format("arrays of numpy (.npz)", f"{_WRITE}; {_FEATURES}")),
     (_zip(b"model.weights.h5"), Format("a Keras model", CONVERT)),
     (_zip(b".onnx"), Format("a zip with an ONNX model", _ONNX, is_package=True)),
-    (_zip(b"config.json"), Format("a zip with a Hugging Face model", CONVERT, is_package=True)),
+    (_zip(b"config.json"), Format("a zip with a Hugging Face model", _SUBMIT, is_package=True)),
     (_zip(), Format("a zip", _UNPACK, is_package=True)),
     (
         _begins(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."),
@@ -135,12 +140,15 @@ _FILES: tuple[tuple[Told, Format], ...] = (
     ),
     (_matches(rb"\x80[\x02-\x05][\x95(\]}c\x8c]"), Format("a pickle", _NO_PICKLE)),
     (_matches(rb"\((dp|lp)[0-9]+\n|ccopy_reg\n"), Format("a pickle", _NO_PICKLE)),
-    (_begins(b"\x93NUMPY"), Format("an array of numpy (.npy)", f"{CONVERT}; {_FEATURES}")),
+    (_begins(b"\x93NUMPY"), Format("an array of numpy (.npy)", f"{_WRITE}; {_FEATURES}")),
     (
         _begins(b"\x89HDF\r\n\x1a\n"),
-        Format("an HDF5 file (of Keras, or features)", f"{CONVERT}; {_FEATURES}"),
+        Format("an HDF5 file (of Keras, or features)", f"{_WRITE}; {_FEATURES}"),
     ),
-    (_begins(b"GGUF"), Format("a GGUF file (of llama.cpp)", "it holds no captioner of Prescore's")),
+    (
+        _begins(b"GGUF"),
+        Format("a GGUF file (of llama.cpp)", f"submit what it was made of, {COLUMNS}"),
+    ),
     (_begins(b"TFL3", at=4), Format("a TensorFlow Lite model", CONVERT)),
     (_begins(b"PAR1"), Format("a Parquet table", "write captions.jsonl, a line for each image")),
     (
@@ -192,19 +200,19 @@ _FOLDERS: tuple[tuple[Callable[[Collection[str]], bool], Format], ...] = (
     ),
     (
         lambda names: "map.toml" in names,
-        Format("a package of a state dict", "submit it as a checkpoint", CHECKPOINT),
+        Format("a package of a state dict", _SUBMIT, CHECKPOINT),
     ),
     (
         lambda names: "prescore.json" in names,
-        Format("an ONNX bundle", "submit it as a checkpoint", CHECKPOINT),
+        Format("an ONNX bundle", _SUBMIT, CHECKPOINT),
     ),
     (
         lambda names: "adapter_config.json" in names,
-        Format("an adapter of PEFT", "submit it as a checkpoint", CHECKPOINT),
+        Format("an adapter of PEFT", _SUBMIT, CHECKPOINT),
     ),
     (
         lambda names: "config.json" in names,
-        Format("a captioner that transformers has saved", "submit it as a checkpoint", CHECKPOINT),
+        Format("a captioner that transformers has saved", _SUBMIT, CHECKPOINT),
     ),
     (lambda names: "saved_model.pb" in names, Format("a SavedModel of TensorFlow", CONVERT)),
     (lambda names: ".metadata" in names, Format("a distributed checkpoint of PyTorch", CONVERT)),
@@ -261,9 +269,7 @@ def refusal_of_config(config: Mapping[str, object]) -> str | None:
     return (
         f"expected a model_type that is read (deploy/guide/bring-a-model.md lists "
         f"{len(model_types.READ)}), found {model_type!r:.60}: {reason:.200}. Two doors are open: "
-        "`prescore export` makes an ONNX bundle of a model of PyTorch, and every model is scored "
-        "by columns: run it yourself, write what it computes with prescore.Recorder, and submit "
-        "that file with its captions (`prescore submit --columns`)"
+        f"make an ONNX bundle of a model of PyTorch with `prescore export`, {COLUMNS}"
     )
 
 

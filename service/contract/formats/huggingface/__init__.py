@@ -161,7 +161,8 @@ def check_transformers_config(package: ModelPackage) -> dict[str, Any]:
         if config.get(name) is not None:
             raise ConfigInvalid(
                 f"{CONFIG}: {name} asks for code of the folder's own, or for packed weights: "
-                "expected a model of transformers itself, with plain weights",
+                "expected a model of transformers itself, with plain weights (`dequantize`, then "
+                f"save_pretrained), {foreign.COLUMNS}",
                 pointer=f"/{CONFIG}/{name}",
             )
     if refusal := foreign.refusal_of_config(config):
