@@ -45,7 +45,7 @@ def record(
     out: Annotated[Path, file_to_write("The columns to write.", "--out")],
     captions: Annotated[
         Path | None,
-        file_to_write("The captions to write. Default: beside F, F.captions.json.", "--captions"),
+        file_to_write("The captions to write. Default: beside F, *.captions.json.", "--captions"),
     ] = None,
     no_captions: Annotated[
         bool, typer.Option("--no-captions", help="Write columns alone.")
@@ -53,17 +53,15 @@ def record(
     inference: InferenceOptions,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda:N.")] = None,
 ) -> None:
-    """Compute the columns and captions of a model on this machine, for a service that never gets
-    the model.
+    """Compute columns and captions of a model that stays on this machine.
 
-    prescore record llava/ --dataset mine/ --out llava.columns.safetensors
-    prescore submit --columns llava.columns.safetensors --captions llava.captions.json
-    --dataset mine/test
+        prescore record llava/ --dataset mine/test --out llava.columns.safetensors
+        prescore submit --columns llava.columns.safetensors --dataset mine/test
 
-    Nothing is sent or downloaded. What is written gives the scores that the model would
-    have, were it uploaded. Where tokens are pieces of words, the file has both:
-    `prescore submit --units` chooses. Parts that are done stay in the folder F.parts until
-    the end, so after Ctrl-C the same command goes on.
+    Nothing is sent or downloaded. The files give the scores of the same model, uploaded.
+    Where tokens are pieces of words, the columns have both: `prescore submit --units`
+    chooses. Parts of 128 images are stored in the folder F.parts until the end: after
+    Ctrl-C the same command continues.
 
     Exit 0: written. 2: usage, or refused. 3: it failed. 130: Ctrl-C.
     """
@@ -108,5 +106,5 @@ def _tell_of_parts(recording: "ModelRecording") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         done = count_noun(len(recording.list_parts()), "part")
-        print_note(f"stopped: {done} in {recording.parts}; the same command goes on from there")
+        print_note(f"stopped: {done} in {recording.parts}; the same command continues")
         raise typer.Exit(exit_codes.INTERRUPTED) from None

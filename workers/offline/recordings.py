@@ -65,8 +65,8 @@ def check_search(decoding: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class ModelRecording:
-    """What is computed of a model on a split. `parts`: the folder of what is done, named by the
-    keys of tasks, so that of another model, dataset or option nothing is found.
+    """Columns and captions of a model on a split. `parts`: the folder of what is done, named by the
+    keys of tasks: another model, dataset or option finds nothing there.
     """
 
     name: str
@@ -207,7 +207,7 @@ def _warn_of_unknown(tokens: "CaptionerTokens", encoded: "EncodedCaptions") -> s
 
 
 def _list_unknown(tokens: "CaptionerTokens", ids: NDArray[np.int64]) -> Sequence[int]:
-    """Those ids that stand for unknown words; of a tokenizer in the sandbox, none is told."""
+    """List the ids that stand for unknown words; a tokenizer in the sandbox tells of none."""
     from workers.inference.pieces import PieceTokens
     from workers.inference.vocabulary import WordTokens
 

@@ -48,7 +48,10 @@ def test_after_an_interruption_the_same_command_goes_on(run, tmp_path, monkeypat
         patch.setitem(recordings._JOBS, "captions", interrupt)
         result = run("--dataset", "data.tar")
     assert result.exit_code == 130
-    assert "stopped: 2 parts in m.columns.safetensors.parts; the same command" in result.stderr
+    assert (
+        "stopped: 2 parts in m.columns.safetensors.parts; the same command continues"
+        in result.stderr
+    )
     with monkeypatch.context() as patch:
         patch.delitem(recordings._JOBS, "columns")  # they are not computed again
         result = run("--dataset", "data.tar")

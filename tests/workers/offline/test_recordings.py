@@ -7,6 +7,7 @@ from collections import Counter
 import huggingface_hub
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from helpers import fleet, synthetic_pictures, vision_language_folders
 from helpers import huggingface_folders as folders
@@ -105,6 +106,9 @@ def test_columns_of_words_are_those_of_the_job(record, tmp_path):
     found, own, _ = check_same(recording, path)
     np.testing.assert_array_equal(found.top_ids, own.top_ids)
     np.testing.assert_array_equal(found.top_logp, own.top_logp)
+    references = (text for item in items for text in item.references)
+    expected = [word for text in references for word in (*text.split(), "<edge>")]
+    assert [header.vocabulary[at] for at in load_file(path)["ids"]] == expected
 
 
 @pytest.mark.parametrize("kind", ["vit-gpt2", pytest.param("deit-bert", marks=pytest.mark.slow)])

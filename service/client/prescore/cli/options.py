@@ -161,7 +161,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
-    """What a model computes: probabilities after a prompt, and a search for captions."""
+    """Options of what a model computes: probabilities of references, captions by a search."""
 
     precision: Annotated[
         Precision | None,

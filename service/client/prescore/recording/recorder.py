@@ -74,7 +74,7 @@ class Recorder:
                     f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
                 )
         words.warn_of_misspelling(tokenizer)
-        if vocabulary is not None and pieces is None:
+        if vocabulary is not None:
             words.warn_of_small_letters(vocabulary, tokenizer)
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
