@@ -72,7 +72,7 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_sent(service, clien
 
 def test_the_template_of_chats_is_sent_with_a_model(tmp_path):
     for name in ("config.json", "tokenizer.json", "model.safetensors", "optimizer.pt"):
-        (tmp_path / name).write_bytes(b"{}")
+        (tmp_path / name).write_text('{"model_type": "llava"}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     content = b"".join(models.build_body(tmp_path).chunks())
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
