@@ -40,16 +40,16 @@ _JOBS: Mapping[str, Job] = {
 
 def find_model(text: str) -> Path:
     """Find a model: a path, or a name that the cache of Hugging Face on this machine has."""
-    from huggingface_hub import snapshot_download
-
     if Path(text).exists():
         return Path(text)
+    from huggingface_hub import snapshot_download
+
     try:
         return Path(snapshot_download(text, local_files_only=True))
     except (OSError, ValueError):  # it is not there, or no such name can be
         raise RequestRefused(
             f"found no model at {text!r:.200}, and none of this name in the cache of Hugging Face: "
-            f"download it first, by `hf download NAME`"
+            "download it first, by `hf download NAME`"
         ) from None
 
 
