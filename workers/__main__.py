@@ -8,6 +8,7 @@ from workers.cli.convert import convert
 from workers.cli.doctor import doctor
 from workers.cli.judge import judge
 from workers.cli.lab import lab
+from workers.cli.record import record
 from workers.cli.verify import verify
 from workers.cli.worker import worker
 
@@ -16,7 +17,7 @@ def main() -> None:
     app = typer.Typer(
         name="python -m workers", no_args_is_help=True, pretty_exceptions_enable=False
     )
-    for command in (check, doctor, judge, verify):
+    for command in (check, doctor, judge, record, verify):
         app.command()(command)
     groups = {"assets": assets, "convert": convert, "lab": lab}
     for name, group in {**groups, "worker": worker}.items():

@@ -1,132 +1,77 @@
-"""The guide's program for a captioner of transformers, with a tiny model of random weights."""
+"""The guide's program for a chat model of transformers, with a tiny model of random weights."""
 
+import numpy as np
 import pytest
-import torch
 from safetensors.torch import load_file
 
-from helpers.contract_files import line, tar, tar_entry
+from helpers import synthetic_pictures, vision_language_folders
 from helpers.documents import read
 from prescore.recording import words
+from service.contract.assets import AssetFolders
+from service.contract.column_options import ColumnOptions
 from service.contract.formats import bundles, columns_values
 from service.contract.formats.bundles import BundleItem
+from workers.inference import columns
+from workers.jobs.toolbox import Toolbox
+from workers.offline.recordings import ModelRecording
+from workers.offline.sources import find_local_source
 
 PAGE = "deploy/guide/record_columns.py"
-NAME = "nlpconnect/vit-gpt2-image-captioning"
+NAME = "llava-hf/llava-1.5-7b-hf"
+PROMPT = "Describe the image in one sentence."
 ITEMS = (
-    BundleItem("a.jpg", "test", ("Two dogs, one naïve cat.", "a dog")),
-    BundleItem("other.jpg", "train", ("a dog",)),
-    BundleItem("b.jpg", "test", ("x", "a child plays \u2026 with 2 dogs 🐕", "the dog")),
+    BundleItem("0000.png", "test", ("Two dogs, one na\u00efve cat.", "a dog")),
+    BundleItem("other.png", "train", ("a dog",)),
+    BundleItem("0001.png", "test", ("x", "A child plays \u2026 with 2 dogs \U0001f415", "The dog")),
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # of other people's packages
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A bundle with images, in the folder in which the program runs."""
-    images = pytest.importorskip("PIL.Image", reason="the page's program opens images with pillow")
+def saved(tmp_path, monkeypatch):
+    """A model whose tokenizer knows capital letters, and a bundle, where the program runs."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # read when transformers is imported
     bundles.write_bundle_folder(tmp_path / "flickr8k", ITEMS)
-    (tmp_path / "flickr8k/images").mkdir()
-    for place, item in enumerate(ITEMS):
-        picture = images.new("RGB", (20 + place, 10), (50 * place, 90, 200))
-        picture.save(tmp_path / "flickr8k/images" / item.image)
-    return tmp_path
+    synthetic_pictures.write_pictures(tmp_path / "flickr8k", synthetic_pictures.pictures(2))
+    found = vision_language_folders.save_model(tmp_path / NAME, "llava", prompt=PROMPT)
+    found.processor.save_pretrained(found.folder)
+    return found
 
 
-@pytest.fixture
-def captioner(folder):
-    """A captioner with random weights, its tokenizer of pieces and its way of reading images."""
-    transformers = pytest.importorskip("transformers", reason="the page is about transformers")
-    size = 300
-    torch.manual_seed(0)
-    model = transformers.VisionEncoderDecoderModel(
-        encoder=transformers.ViTModel(
-            transformers.ViTConfig(
-                hidden_size=16,
-                num_hidden_layers=1,
-                num_attention_heads=2,
-                intermediate_size=16,
-                image_size=8,
-                patch_size=4,
-            )
-        ),
-        decoder=transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(
-                vocab_size=size + 4,  # more rows than the tokenizer has tokens
-                n_positions=64,
-                n_embd=16,
-                n_layer=1,
-                n_head=2,
-                add_cross_attention=True,
-                initializer_range=0.8,
-            )
-        ),
-    )
-    tokenizer = _tokenizer(transformers, size)
-    end = tokenizer.eos_token_id
-    model.config.decoder_start_token_id = model.config.pad_token_id = end
-    model.save_pretrained(folder / NAME)
-    tokenizer.save_pretrained(folder / NAME)
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
-
-    ViTImageProcessorPil(size={"height": 8, "width": 8}).save_pretrained(folder / NAME)
-    return model.eval()
-
-
-def _tokenizer(transformers, size):
-    from tokenizers import ByteLevelBPETokenizer
-
-    trained = ByteLevelBPETokenizer()
-    texts = [text for item in ITEMS for text in item.references]
-    trained.train_from_iterator(texts, size, min_frequency=1, special_tokens=["<|endoftext|>"])
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=trained._tokenizer, eos_token="<|endoftext|>"
-    )
-
-
-@pytest.fixture
-def service(serve_here, folder, monkeypatch):
-    with serve_here(folder / "home") as running:
-        monkeypatch.setenv("PRESCORE_URL", running.url)
-        monkeypatch.delenv("PRESCORE_KEY", raising=False)
-        with running.client() as client:
-            lines = [line(each.image, each.references, split=each.split) for each in ITEMS]
-            content = tar(tar_entry(b"captions.jsonl", b"".join(lines)))
-            assert client.put("/v1/datasets/flickr8k", content=content).status_code == 201
-        yield running
-
-
-@pytest.mark.filterwarnings("ignore")  # of other people's packages
-def test_the_pages_program_records_what_the_library_computes(folder, captioner, service, capsys):
+def test_the_pages_program_records_what_the_library_and_the_engine_compute(saved, tmp_path):
     scope = {}
     exec(compile(read(PAGE), PAGE, "exec"), scope)  # noqa: S102  our own document
-    assert "perplexity" in capsys.readouterr().out
-    found = load_file(folder / "model.columns.safetensors")
+    path = tmp_path / "model.columns.safetensors"
+    found = load_file(path)
     expected = [
-        each
+        float(each)
         for item in ITEMS
         if item.split == "test"
         for reference in item.references
-        for each in _cross_entropies(scope, item.image, words.join_words(reference, "blanks"))
+        for each in _log_probabilities(scope, saved, item.image, reference)
     ]
-    torch.testing.assert_close(-found["logp"], torch.tensor(expected), atol=1e-4, rtol=0)
+    np.testing.assert_allclose(found["logp"], expected, atol=1e-4)
     assert len(set(found["rank"].tolist())) > 5
-    header = columns_values.validate_columns(folder / "model.columns.safetensors")
-    assert (header.model, header.pieces, header.tokenizer) == (NAME, "gpt2", "blanks")
+    header = columns_values.validate_columns(path)
+    assert (header.pieces, header.tokenizer) == ("llava", "blanks")
+    toolbox = Toolbox("cpu", AssetFolders(tmp_path))
+    source = find_local_source("flickr8k/test")
+    parts = tmp_path / "parts"
+    recording = ModelRecording(NAME, saved.folder, source, ColumnOptions(), parts, toolbox)
+    recording.record_columns(tmp_path / "engine")
+    toolbox.close()
+    for units in ("words", "pieces"):
+        ours, theirs = (
+            columns.read_uploaded_columns(each, units)[0] for each in (path, tmp_path / "engine")
+        )
+        np.testing.assert_allclose(ours.logp, theirs.logp, atol=1e-4)
+        np.testing.assert_array_equal(ours.caption_offsets, theirs.caption_offsets)
 
 
-def _cross_entropies(scope, image, reference):
-    """The library's own loss of each token alone, of one reference without padding."""
-    model, tokenizer = scope["model"], scope["tokenizer"]
+def _log_probabilities(scope, saved, image, reference):
+    """The library's own, of the pieces of a reference as it is written."""
     picture = scope["Image"].open(f"flickr8k/images/{image}").convert("RGB")
-    pixels = scope["processor"](picture, return_tensors="pt").pixel_values
-    labels = torch.tensor([[*tokenizer(reference).input_ids, tokenizer.eos_token_id]])
-    start = torch.tensor([[model.config.decoder_start_token_id]])
-    read = torch.cat([start, labels[:, :-1]], dim=1)
-    for place in range(labels.shape[1]):
-        alone = torch.full_like(labels, -100)
-        alone[0, place] = labels[0, place]
-        with torch.inference_mode():
-            yield model(pixel_values=pixels, decoder_input_ids=read, labels=alone).loss.item()
+    pieces = scope["tokenizer"](words.join_words(reference, "blanks"), add_special_tokens=False)
+    ids = [*pieces.input_ids, vision_language_folders.END]
+    return vision_language_folders.log_probabilities(saved, picture, ids)

@@ -239,7 +239,9 @@ CASED = ("<edge>", "<unk>", "a", "A", "dog", "Dog", "runs", "The")
         (CASED, {"tokenizer": "karpathy"}, True),
         (CASED, {"tokenizer": "blanks"}, False),
         (CASED, {}, False),
-        (CASED, {"tokenizer": "karpathy", "pieces": "gpt2"}, False),
+        (CASED, {"tokenizer": "karpathy", "pieces": "gpt2"}, True),
+        (CASED, {"tokenizer": "blanks", "pieces": "gpt2"}, False),
+        ([f"\u2581{each}" for each in CASED], {"tokenizer": "karpathy", "pieces": "t5"}, True),
         (("<edge>", "<UNK>", "A", "a", "dog", "runs"), {"tokenizer": "karpathy"}, False),
         (
             ("<edge>", "<unk>", "a", "dog", "Smith", *"bcdefghij" * 11),

@@ -4,7 +4,7 @@ import tarfile
 import pytest
 
 import prescore
-from prescore.files import bodies
+from prescore.files import bodies, models
 
 
 def test_an_interrupted_upload_starts_again_and_arrives_whole(service, client, tmp_path):
@@ -68,6 +68,17 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_sent(service, clien
         with pytest.raises(prescore.InvalidArgument, match=message):
             client.upload_checkpoint(path)
     assert service.requests == []
+
+
+def test_the_template_of_chats_is_sent_with_a_model(tmp_path):
+    for name in ("config.json", "tokenizer.json", "model.safetensors", "optimizer.pt"):
+        (tmp_path / name).write_text('{"model_type": "llava"}')
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    content = b"".join(models.build_body(tmp_path).chunks())
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        assert tar.getnames() == [
+            *("chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json")
+        ]
 
 
 def test_of_an_adapter_only_its_own_two_files_are_sent(service, client, tmp_path):

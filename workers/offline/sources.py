@@ -55,6 +55,14 @@ def find_source(
     return _find(text, _choose_usual, places, url, key_file)[0]
 
 
+def find_local_source(text: str) -> DatasetSource:
+    """Find a dataset with all its files on this machine, as `find_source` does."""
+    sources = _find_local(text, _choose_usual)
+    if not sources:
+        raise RequestRefused(f"expected a dataset's folder or tar, found nothing at {text!r:.200}")
+    return sources[0]
+
+
 def find_training_sources(
     text: str, places: AssetFolders, url: str | None = None, key_file: Path | None = None
 ) -> list[DatasetSource]:
@@ -73,14 +81,21 @@ def _choose_training(splits: Sequence[str]) -> Sequence[str]:
 def _find(
     text: str, choose: ChooseSplits, places: AssetFolders, url: str | None, key_file: Path | None
 ) -> list[DatasetSource]:
-    whole = Path(text)
-    if whole.exists():
-        return _sources(text, whole, choose)
+    if sources := _find_local(text, choose):
+        return sources
     head, slash, split = text.rpartition("/")
     named = (lambda _: [split]) if split and slash else choose
-    if slash and head and Path(head).exists():
-        return _sources(head, Path(head), named)
     return _fetched(head if slash else text, named, places, url, key_file)
+
+
+def _find_local(text: str, choose: ChooseSplits) -> list[DatasetSource]:
+    """Find a dataset at a path, or at a path before a split; empty where there is none."""
+    if Path(text).exists():
+        return _sources(text, Path(text), choose)
+    head, slash, split = text.rpartition("/")
+    if slash and head and Path(head).exists():
+        return _sources(head, Path(head), (lambda _: [split]) if split else choose)
+    return []
 
 
 def _sources(name: str, path: Path, choose: ChooseSplits) -> list[DatasetSource]:

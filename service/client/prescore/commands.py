@@ -38,7 +38,7 @@ COMMANDS = (
 )
 OTHER_COMMANDS: Sequence[str] = (  # of the other distribution
     *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
-    *("judge", "lab", "migrate", "restore", "serve", "verify", "worker"),
+    *("judge", "lab", "migrate", "record", "restore", "serve", "verify", "worker"),
 )
 PANELS = {
     "Runs": (
@@ -49,7 +49,8 @@ PANELS = {
         *("datasets", "health", "probes", "correlations", "learned"),
     ),
     "On this machine, with no service": (
-        *("check", "convert", "export", "score", "verify", "judge", "probe", "lab", "assets"),
+        *("check", "convert", "export", "record", "score", "verify", "judge", "probe", "lab"),
+        "assets",
     ),
     "The service": (
         *("doctor", "demo", "serve", "api", "worker", "janitor", "migrate", "keys"),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import prescore
+from helpers import command_app
 from helpers.columns_files import (
     IMAGES,
     LOGP,
@@ -24,8 +25,10 @@ from helpers.columns_files import (
 from helpers.contract_files import line, tar, tar_entry
 from helpers.fleet import bundle, checkpoint, digest, upload
 from helpers.submissions import evaluate, finish, refuse, run_command
+from prescore.files.captions import read_captions
 from service.contract.formats import bundles
 from service.stored import garbage
+from workers.cli.record import record
 from workers.inference import checkpoints, features, vocabulary
 from workers.inference.packing import batch_captions, pack_captions
 
@@ -117,6 +120,30 @@ def test_columns_of_a_checkpoint_have_its_scores(client, brought):
         if theirs[name]["value"] is not None:
             assert score["value"] == pytest.approx(theirs[name]["value"], rel=1e-5), name
         assert (score["interval"] is None) == (theirs[name]["interval"] is None), name
+
+
+@pytest.mark.long
+def test_what_is_recorded_has_the_scores_of_the_uploaded_checkpoint(client, items, tmp_path):
+    (tmp_path / "model").write_bytes(MODEL)
+    out = tmp_path / "m.columns.safetensors"
+    options = ("--dataset", items[0], "--out", out, "--beam", 2)
+    result = command_app.invoke(record, tmp_path / "model", *options)
+    assert result.exit_code == 0, result.output
+    store(client, out.read_bytes())
+    captions = read_captions(tmp_path / "m.captions.json")
+    asked = {"postgen": ["cider_d"], "pregen": "all"}
+    own = evaluate(client, checkpoint=digest(MODEL), decoding={"beam": 2}, **asked)
+    found = evaluate(client, columns=digest(out.read_bytes()), captions=captions, **asked)
+    assert found["scores"]["cider_d"] == own["scores"]["cider_d"]
+    theirs, ours = (
+        client.get(f"/v1/evaluations/{each['id']}/pregen").json()["scores"] for each in (own, found)
+    )
+    assert len(ours) == 672
+    for name, score in ours.items():
+        assert (score["value"], score["interval"]) == (
+            theirs[name]["value"],
+            theirs[name]["interval"],
+        ), name
 
 
 @pytest.mark.long

@@ -75,6 +75,7 @@ _LOCAL_SPLIT = (
 )
 LocalSplit = Annotated[str, typer.Option("--dataset", metavar="DATASET[/SPLIT]", help=_LOCAL_SPLIT)]
 LocalWholeSplit = Annotated[str, typer.Argument(metavar="DATASET[/SPLIT]", help=_LOCAL_SPLIT)]
+DECODING = ("beam", "min_words", "max_words", "unk", "length_power")
 USUAL = "bleu,rouge_l,cider_d,meteor"  # metrics
 WholeSplit = Annotated[str, typer.Argument(metavar="DATASET/SPLIT", help=_SPLIT)]
 Metrics = Annotated[
@@ -159,7 +160,45 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions:
+class InferenceOptions:
+    """Options of what a model computes: probabilities of references, captions by a search."""
+
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Of pre-gen scores; bf16 may be faster, and is told in the signature."),
+    ] = None
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="What the model reads before a caption, if it reads a prompt. Default: the "
+            "checkpoint's own.",
+        ),
+    ] = None
+    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1 is greedy decoding.")] = (
+        None
+    )
+    min_words: Annotated[
+        int | None, typer.Option(min=0, help="Words that a caption has at least.")
+    ] = None
+    max_words: Annotated[
+        int | None, typer.Option(min=1, help="Words that a caption has at most.")
+    ] = None
+    unk: Annotated[bool | None, typer.Option(help="Allow the unknown word in captions.")] = None
+    length_power: Annotated[
+        float | None,
+        typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
+    ] = None
+
+    @property
+    def decoding(self) -> dict[str, Any]:
+        """The options of the search that are given, by the names of the request's fields."""
+        found = {name: getattr(self, name) for name in DECODING}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(InferenceOptions):
     """The scores that are computed, and how; most are called as the request's fields are."""
 
     metrics: Annotated[
@@ -186,32 +225,6 @@ class ScoreOptions:
             help="The registered base model of an adapter. Default: the one that its "
             "adapter_config.json names.",
         ),
-    ] = None
-    precision: Annotated[
-        Precision | None,
-        typer.Option(help="Of pre-gen scores; bf16 may be faster, and is told in the signature."),
-    ] = None
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="What the model reads before a caption, if it reads a prompt. Default: the "
-            "checkpoint's own.",
-        ),
-    ] = None
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1 is greedy decoding.")] = (
-        None
-    )
-    min_words: Annotated[
-        int | None, typer.Option(min=0, help="Words that a caption has at least.")
-    ] = None
-    max_words: Annotated[
-        int | None, typer.Option(min=1, help="Words that a caption has at most.")
-    ] = None
-    unk: Annotated[bool | None, typer.Option(help="Allow the unknown word in captions.")] = None
-    length_power: Annotated[
-        float | None,
-        typer.Option(min=0, max=5, help="Length normalisation; 1 compares means over words."),
     ] = None
     tokenizer: WordTokenizer = None
     subset: Subset = False

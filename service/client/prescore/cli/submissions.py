@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from prescore.cli import console, model_files, suggestions, text
-from prescore.cli.options import GateOptions, OutputOptions, RunOptions, ScoreOptions
+from prescore.cli.options import DECODING, GateOptions, OutputOptions, RunOptions, ScoreOptions
 from prescore.client import Client
 from prescore.errors import InvalidArgument
 from prescore.files import captions
@@ -16,7 +16,6 @@ from prescore.plain_text import quoted
 
 LONGEST_LABEL = 500  # characters
 SPLITS_SHOWN = 20
-_DECODING = ("beam", "min_words", "max_words", "unk", "length_power")
 
 
 def build_fields(
@@ -37,16 +36,16 @@ def build_fields(
             )
     options = {**vars(scores), **vars(judging)}  # most are called as their fields are
     del options["metrics"]
-    decoding = {name: options.pop(name) for name in _DECODING}
     return {
         **build_plain_fields(dataset, run),
         **{
             name: None if value is False or value == [] else value
             for name, value in options.items()
+            if name not in DECODING
         },
         "pregen": _parse_metrics(scores.pregen),
         "postgen": _parse_metrics(scores.postgen),
-        "decoding": {name: value for name, value in decoding.items() if value is not None} or None,
+        "decoding": scores.decoding or None,
         "gates": gates or None,
     }
 

@@ -23,7 +23,7 @@ MARKS: Mapping[str, tuple[str, ...]] = {
     "map.toml": (".json", ".toml", *_TENSORS),
     "prescore.json": (".json", ".onnx"),
     _OF_ADAPTER: (_OF_ADAPTER, _ADAPTER),  # the base's files are beside it, or its tokenizer's
-    _OF_TRANSFORMERS: (".json", ".safetensors"),
+    _OF_TRANSFORMERS: (".jinja", ".json", ".safetensors"),  # templates of chats are .jinja
 }
 _MOST_JSON = 4_000_000  # bytes of config.json; the service reads no more
 _ZIP = b"PK"

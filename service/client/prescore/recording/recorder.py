@@ -74,7 +74,7 @@ class Recorder:
                     f"{name}: expected 1 to 100 letters, digits and ._@:/+-, found {value!r:.60}"
                 )
         words.warn_of_misspelling(tokenizer)
-        if vocabulary is not None and pieces is None:
+        if vocabulary is not None:
             words.warn_of_small_letters(vocabulary, tokenizer)
         if not 1 <= top <= _MOST_TOP:
             raise InvalidArgument(f"top: expected 1 to {_MOST_TOP}, found {top}")
@@ -253,7 +253,7 @@ class Recorder:
             "images": json.dumps([image.name for image in self._images], ensure_ascii=False),
         }
         if self._vocabulary is not None:
-            words = [_show_token(word) for word in self._vocabulary]
+            words = [show_token(word) for word in self._vocabulary]
             described["vocabulary"] = json.dumps(words, ensure_ascii=False)
         return described
 
@@ -269,7 +269,7 @@ def _pack_indices(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.unsignedinte
     return indices.astype(np.uint16 if indices.max() < 1 << 16 else np.uint32)
 
 
-def _show_token(word: str) -> str:
+def show_token(word: str) -> str:
     """A token as answers show it: control characters escaped, and cut where it is long."""
     plain = quoted(word)
     return plain if len(plain.encode()) <= _WORD_BYTES else plain[: _WORD_BYTES // 8] + "…"

@@ -16,7 +16,8 @@ from prescore.recording.logits import move_to_cpu
 
 _UNKNOWN = frozenset({"unk", "<unk>", "[unk]", "<unknown>"})  # tokens for words that are not known
 _CAPITAL = 0.01  # of a vocabulary; one of small letters has a name or two
-_BLANK = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"  # in pieces of bytes: a blank before a word
+# In pieces of bytes, and in those of SentencePiece: a blank before a word.
+_BLANKS = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}\N{LOWER ONE EIGHTH BLOCK}"
 _NEARLY = 0.8  # alike: a letter or two
 
 
@@ -46,7 +47,7 @@ def warn_of_misspelling(tokenizer: str) -> None:
 
 def warn_of_small_letters(vocabulary: Sequence[str], tokenizer: str) -> None:
     """Warn where `karpathy` makes small letters for a model that has learned capital ones."""
-    capital = sum(_is_capital(word.removeprefix(_BLANK)) for word in vocabulary)
+    capital = sum(_is_capital(word.lstrip(_BLANKS)) for word in vocabulary)
     if tokenizer == "karpathy" and capital > _CAPITAL * len(vocabulary):
         warnings.warn(
             f"{capital} of {len(vocabulary)} words of the vocabulary begin with capital letters, "
