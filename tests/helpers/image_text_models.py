@@ -142,7 +142,7 @@ def make_model(kind: str) -> Any:
             if each.dim() > 1:
                 each.normal_(0, 0.2)
             else:
-                each.add_(torch.randn_like(each), alpha=0.1)
+                each.add_(torch.randn_like(each), alpha=0.1 if each.numel() > 1 else 1)  # gates
     edges = {"eos_token_id": END, "pad_token_id": 0, "bos_token_id": 1}
     if config.is_encoder_decoder:
         edges["decoder_start_token_id"] = 1

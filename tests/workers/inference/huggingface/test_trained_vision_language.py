@@ -8,7 +8,7 @@ from helpers import synthetic_pictures
 from helpers import vision_language_folders as folders
 from workers.inference import checkpoints, scoring
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 IMAGES = 6
 
