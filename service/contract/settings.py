@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from prescore import model_types
 from service.contract.errors import InvalidSetting
 
 _FROM = "PRESCORE_SETTINGS"  # tells a child process to read its settings from stdin
@@ -33,6 +34,12 @@ def _labels(value: str) -> str:
     for label in filter(None, map(str.strip, value.split(","))):
         if not re.fullmatch(r"[^=]+=.+", label):
             raise ValueError(f"expected NAME=VALUE with commas between them, found {label!r:.100}")
+    return value
+
+
+def _model_types(value: str) -> str:
+    if not re.fullmatch(r"([\w.-]{1,60}(,[\w.-]{1,60}){0,99})?", value):
+        raise ValueError(f"expected types with commas between them, found {value!r:.100}")
     return value
 
 
@@ -162,6 +169,12 @@ class Settings(BaseModel):
         description="The socket of a `prescore worker converter`, which opens these files and "
         "pictures in the workers' place; else the workers do it.",
     )
+    model_types: Annotated[str, AfterValidator(_model_types)] = Field(
+        default="",
+        description="Types of models of transformers (`model_type`), with commas between them, "
+        "that are opened though no test has compared them with the library; signatures of their "
+        "scores say so. Clients read the variable too.",
+    )
     limits: Path | None = Field(
         default=None,
         description="A file of limits (TOML) by key and team: requests a minute, unfinished runs, "
@@ -261,7 +274,9 @@ def load_settings() -> Settings:
     if os.environ.get(_FROM) == "stdin":
         document = json.load(sys.stdin)
         os.environ.update(document["credentials"])  # where other libraries read them
-        return Settings.model_validate(document["settings"])
+        found = Settings.model_validate(document["settings"])
+        os.environ[model_types.ADMITTING] = found.model_types
+        return found
     try:
         return Settings.model_validate(_from_environment())
     except ValidationError as error:

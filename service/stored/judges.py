@@ -18,6 +18,7 @@ from select import POLLIN, poll
 from threading import Event, Lock
 from typing import Any
 
+from prescore import model_types
 from service.contract import errors, limits
 from service.contract.errors import (
     ColumnsRefused,
@@ -169,7 +170,8 @@ class _JudgeProcess:
 
     def __init__(self) -> None:
         # No secrets of the API's environment; where our packages are, and where files may be big.
-        kept = {name: os.environ[name] for name in ("TMPDIR", "LANG") if name in os.environ}
+        names = ("TMPDIR", "LANG", model_types.ADMITTING)
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         self._process = subprocess.Popen(  # noqa: S603  our own program
             _COMMAND,
             stdin=subprocess.PIPE,

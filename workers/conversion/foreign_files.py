@@ -1,5 +1,6 @@
 """Files of other programs: their tensors, read in the sandbox where a file could run code."""
 
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from prescore import foreign, plain_text
+from prescore import foreign, model_types, plain_text
 from service.contract.errors import (
     ForeignFormat,
     InvalidCheckpoint,
@@ -57,7 +58,7 @@ def extract_tensors(source: Path, target: Path, box: ConversionLimits) -> Sequen
 
 def check_huggingface(source: Path, box: ConversionLimits) -> None:
     """Open a package of transformers, and let it write a caption. Raises as `extract_tensors`."""
-    asked = {"memory": box.memory}
+    asked = {"memory": box.memory, "model_types": os.environ.get(model_types.ADMITTING, "")}
     _run("workers.conversion.verification:verify_huggingface", source, [], asked, box)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prescore import model_types
 from service.contract.errors import PrescoreError
 from service.contract.formats import onnx_bundles, packages, plugins
 from service.contract.formats.huggingface import adapters
@@ -22,9 +23,10 @@ def verify_huggingface(
     outputs: Sequence[Path],  # noqa: ARG001  of an operation
     parameters: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Describe a captioner that opens and gives finite numbers. `parameters` may have `memory`: the
-    bytes that it may take. Raises InputRefused with what is wrong.
+    """Describe a captioner that opens and gives finite numbers. `parameters` may have `memory`, the
+    bytes that it may take, and `model_types`, the setting. Raises InputRefused with what is wrong.
     """
+    os.environ[model_types.ADMITTING] = parameters.get("model_types", "")
     # Libraries look for these folders when they are imported; nothing may be written anywhere.
     tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"
     try:

@@ -55,7 +55,10 @@ def open_captioner(
         case "plugin":
             return of_plugins.read_plugin_captioner(path, device, limit)
         case "adapter":
-            raise InvalidCheckpoint("a service opens an adapter with its base: `prescore submit`")
+            raise InvalidCheckpoint(
+                "expected a whole model, found an adapter: a service opens it with its base "
+                "(`prescore submit`), or merge it (merge_and_unload, then save_pretrained)"
+            )
     return read_checkpoint(path, device, limit)
 
 

@@ -1,9 +1,11 @@
 """Jobs of checkpoints in other forms than Prescore's: conversion and verification."""
 
 import json
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prescore import model_types
 from service.contract import assets
 from service.contract.errors import (
     CheckpointMismatch,
@@ -136,7 +138,14 @@ def set_prompt(captioner: "Captioner", prompt: str | None) -> "Captioner":
 
 
 def sign_plugin(captioner: "Captioner") -> str | None:
-    """Name of a captioner's plug-in in signatures; None where it has none."""
+    """Name of a captioner's plug-in in signatures, or of the type that an operator has let in
+    without a test; None where it has neither.
+    """
+    from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
     from workers.inference.plugins.guard import GuardedCaptioner
 
+    if isinstance(captioner, ImageTextCaptioner):
+        kind = captioner.judged.model_type
+        own = f"{kind}@transformers-{metadata.version('transformers')}"
+        return None if kind in model_types.READ else own
     return captioner.plugin.signed if isinstance(captioner, GuardedCaptioner) else None

@@ -199,6 +199,7 @@ def _child_settings(settings: Settings) -> dict[str, str]:
     found = {
         "PRESCORE_DEVICE": settings.device,
         "PRESCORE_HOME": str(settings.home),
+        "PRESCORE_MODEL_TYPES": settings.model_types,
         "PRESCORE_SANDBOX": settings.sandbox,
         "PRESCORE_TASK_MEMORY": str(settings.task_memory),
     }

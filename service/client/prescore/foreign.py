@@ -260,7 +260,7 @@ def refusal_of_config(config: Mapping[str, object]) -> str | None:
     of_decoder = decoder.get("model_type") if isinstance(decoder, dict) else None
     if model_type == "vision-encoder-decoder" and of_decoder not in model_types.DECODERS:
         reason = f"of its decoders, {' and '.join(model_types.DECODERS)} are read, not {of_decoder}"
-    elif model_type in model_types.READ:
+    elif model_types.is_read(model_type):
         return None
     else:
         reason = model_types.NOT_READ.get(
@@ -268,7 +268,8 @@ def refusal_of_config(config: Mapping[str, object]) -> str | None:
         )
     return (
         f"expected a model_type that is read (deploy/guide/bring-a-model.md lists "
-        f"{len(model_types.READ)}), found {model_type!r:.60}: {reason:.200}. Two doors are open: "
+        f"{len(model_types.READ)}), found {model_type!r:.60}: {reason:.200}. The operator "
+        f"may let it in ({model_types.ADMITTING}, of clients too). Two other doors are open: "
         f"make an ONNX bundle of a model of PyTorch with `prescore export`, {COLUMNS}"
     )
 

@@ -118,7 +118,7 @@ _DEEP = {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {}}}}}}}}}
 REFUSED = {
     "config.json": [
         ({"model_type": "whisper"}, "found 'whisper': transformers has no captioner of that type"),
-        ({"model_type": "diffusion_gemma"}, "it writes by diffusion, not word by word. Two doors"),
+        ({"model_type": "diffusion_gemma"}, "it writes by diffusion, not word by word. The op"),
         ({"decoder__model_type": "trocr"}, "its decoders, gpt2 and bert are read, not trocr"),
         ({"auto_map": {"AutoModel": "evil.py"}}, "auto_map asks for code"),
         ({"quantization_config": {"bits": 4}}, "quantization_config asks for code"),
