@@ -1,5 +1,6 @@
 """Adapters over HTTP: uploaded alone, and scored as a folder with the merged weights."""
 
+import math
 import shutil
 
 import pytest
@@ -40,7 +41,8 @@ def _score(client, checkpoint, **asked):
     run = client.get(f"/v1/evaluations/{submit(client, **request)}").json()
     assert run["status"] == "succeeded", run["tasks"]
     pregen = client.get(f"/v1/evaluations/{run['id']}/pregen").json()["scores"]
-    return {name: score["value"] for name, score in {**run["scores"], **pregen}.items()}
+    values = {name: score["value"] for name, score in {**run["scores"], **pregen}.items()}
+    return {name: math.inf if value is None else value for name, value in values.items()}
 
 
 @pytest.mark.slow  # on a base that stays open: tests/workers/inference/huggingface
