@@ -25,8 +25,8 @@ _CONTAINER_LIMITS = (
 
 
 def _device(value: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda:[0-9]+", value):
-        raise ValueError(f"expected auto, cpu or cuda:N, found {value!r}")
+    if not re.fullmatch(r"auto|cpu|cuda:[0-9]{1,3}(,cuda:[0-9]{1,3}){0,15}", value):
+        raise ValueError(f"expected auto, cpu, cuda:N or cuda:N,cuda:M, found {value!r}")
     return value
 
 
@@ -76,7 +76,8 @@ class Settings(BaseModel):
     home: Path = Field(default_factory=_data_home, description="The folder of all data.")
     device: Annotated[str, AfterValidator(_device)] = Field(
         default="auto",
-        description="Where models run: auto (the first CUDA device, else the CPU), cpu, cuda:N.",
+        description="Where models run: auto (the first CUDA device, else the CPU), cpu, cuda:N; or "
+        "several, cuda:0,cuda:1, of which a model of transformers takes all.",
     )
     redis_url: str | None = Field(
         default=None,

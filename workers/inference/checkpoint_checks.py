@@ -66,12 +66,16 @@ def check_places_fit(model: Captioner, inputs: Inputs, limit: int | None) -> Non
 
 
 def check_captioner_fits(
-    parameters: int, needs: int, device: torch.device, limit: int | None
+    parameters: int, needs: int, devices: Sequence[torch.device], limit: int | None
 ) -> None:
-    """Raise OutOfMemory if it does not fit into its CUDA device, or on a CPU into `limit`."""
-    if device.type == "cuda":
-        limit = torch.cuda.get_device_properties(device).total_memory
+    """Raise OutOfMemory if it does not fit into its CUDA devices, or on a CPU into `limit`."""
+    if devices[0].type == "cuda":
+        limit = count_device_bytes(devices)
     check_memory_limit(f"a captioner of {parameters:,} parameters", needs, limit)
+
+
+def count_device_bytes(devices: Iterable[torch.device]) -> int:
+    return sum(torch.cuda.get_device_properties(each).total_memory for each in devices)
 
 
 def check_memory_limit(what: str, needs: int, limit: int | None) -> None:

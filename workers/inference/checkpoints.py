@@ -1,5 +1,6 @@
 """Reads, checks and writes canonical checkpoints; service.contract checks their headers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -27,7 +28,7 @@ def read_checkpoint(
     header = checkpoint_header.read_checkpoint_header(path)
     target = torch.device(device)
     needs = checkpoint_checks.estimate_memory(header, target)
-    checkpoint_checks.check_captioner_fits(header.parameters, needs, target, limit)
+    checkpoint_checks.check_captioner_fits(header.parameters, needs, [target], limit)
     tensors = checkpoint_checks.read_finite_tensors(path, header.tensors, device)
     description = header.description
     return ARCHITECTURES[description.architecture](description, tensors)
@@ -35,23 +36,25 @@ def read_checkpoint(
 
 def open_captioner(
     path: Path,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | Sequence[torch.device] = "cpu",
     limit: int | None = None,
     sandbox: Sandbox = "required",
 ) -> Captioner:
     """The captioner in a file or folder of any format that is evaluated as it is, told by its
     content: a canonical checkpoint, an ONNX bundle, what transformers has saved, or what a plug-in
-    opens. `sandbox`: the setting.
+    opens. `device`: one, or several for models that can be on all of them; `sandbox`: the setting.
     """
     from workers.inference.huggingface import loader
     from workers.inference.onnx import captioner
     from workers.inference.plugins import loader as of_plugins
 
+    devices = [torch.device(device)] if isinstance(device, torch.device | str) else device
+    device = devices[0]
     match model_formats.detect_format(path) if path.exists() else None:
         case "onnx":
             return captioner.read_onnx_captioner(path, limit, sandbox=sandbox)
         case "huggingface":
-            return loader.read_captioner(path, device, limit, sandbox)
+            return loader.read_captioner(path, devices, limit, sandbox)
         case "plugin":
             return of_plugins.read_plugin_captioner(path, device, limit)
         case "adapter":

@@ -10,17 +10,22 @@ from service.contract.errors import InvalidSetting
 
 
 def resolve_device(setting: str) -> torch.device:
-    """The device of a setting; `auto` is the first CUDA device if there is one, else the CPU."""
+    """The first device of a setting."""
+    return resolve_devices(setting)[0]
+
+
+def resolve_devices(setting: str) -> list[torch.device]:
+    """The devices of a setting; `auto` is the first CUDA device if there is one, else the CPU."""
     if setting == "auto":
-        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
-    if setting.startswith("cuda"):
-        count = torch.cuda.device_count()
-        if int(setting.removeprefix("cuda:")) >= count:
-            raise InvalidSetting(
-                f"PRESCORE_DEVICE={setting}: this machine has {count} CUDA devices; "
-                "use auto or cpu, or run a CUDA build of torch on a machine with a GPU"
-            )
-    return torch.device(setting)
+        return [torch.device("cuda:0" if torch.cuda.is_available() else "cpu")]
+    found = [torch.device(each) for each in setting.split(",")]
+    count = torch.cuda.device_count() if found[0].type == "cuda" else 1
+    if any(device.index is not None and device.index >= count for device in found):
+        raise InvalidSetting(
+            f"PRESCORE_DEVICE={setting}: this machine has {count} CUDA devices; "
+            "use auto or cpu, or run a CUDA build of torch on a machine with a GPU"
+        )
+    return found
 
 
 class FrozenLinear(nn.Module):

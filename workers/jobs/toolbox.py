@@ -72,11 +72,11 @@ class Toolbox:
     def model(self, digest: str, path: Path) -> "Captioner":
         from workers.inference import checkpoints, devices
 
-        device = devices.resolve_device(self.device)
+        found = devices.resolve_devices(self.device)
         return self._keep_last(
             "model",
             digest,
-            lambda: checkpoints.open_captioner(path, device, self.memory, self.sandbox),
+            lambda: checkpoints.open_captioner(path, found, self.memory, self.sandbox),
         )
 
     def adapted_model(self, digest: str, path: Path, base: str) -> "Captioner":
@@ -85,12 +85,12 @@ class Toolbox:
         from workers.inference.huggingface import adapters, loader
 
         place = assets.find_base_by_digest(base.removeprefix("sha256:"), self.places).path
-        device = devices.resolve_device(self.device)
+        found = devices.resolve_devices(self.device)
         adapted = self._keep_last(
             "model",
             ("base", base),
             lambda: adapters.AdaptedBase(
-                loader.read_captioner(place, device, self.memory, self.sandbox)
+                loader.read_captioner(place, found, self.memory, self.sandbox)
             ),
         )
         return adapted.adapt(digest, path)

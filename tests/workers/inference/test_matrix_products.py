@@ -2,6 +2,7 @@ import pytest
 import torch
 from transformers.pytorch_utils import Conv1D
 
+from helpers.pretended_device import pretended_device
 from service.contract.errors import InvalidSetting
 from workers.inference import devices
 from workers.inference.devices import FrozenLinear, Product
@@ -53,9 +54,19 @@ def test_gradients_flow_through_a_product_of_trained_weights():
     assert torch.equal(weight.grad, torch.ones(2, 3))
 
 
-def test_auto_takes_a_gpu_where_there_is_one_and_others_are_refused_with_their_number():
+def test_auto_takes_a_gpu_where_there_is_one_and_others_are_refused_with_their_number(
+    monkeypatch,
+):
     assert devices.resolve_device("cpu") == torch.device("cpu")
     expected = "cuda:0" if torch.cuda.is_available() else "cpu"
     assert devices.resolve_device("auto") == torch.device(expected)
+    with pretended_device():
+        assert devices.resolve_devices("cuda:0") == [torch.device("cuda:0")]
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+        found = devices.resolve_devices("cuda:0,cuda:1")
+        assert found == [torch.device("cuda:0"), torch.device("cuda:1")]
+        with pytest.raises(InvalidSetting, match="cuda:2: this machine has 2 CUDA devices"):
+            devices.resolve_devices("cuda:1,cuda:2")
+    monkeypatch.undo()
     with pytest.raises(InvalidSetting, match=f"has {torch.cuda.device_count()} CUDA devices"):
         devices.resolve_device("cuda:63")

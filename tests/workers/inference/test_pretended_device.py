@@ -17,7 +17,7 @@ from helpers import (
 )
 from helpers import huggingface_folders as folders
 from helpers import pretended_device as pretended
-from helpers.pretended_device import CUDA, pretended_device
+from helpers.pretended_device import CPU, CUDA, pretended_device
 from workers.inference import checkpoints, decoding, generation, packing, prefix, scoring
 from workers.inference.captioners import CanonicalCaptioner, Captioner, GenerationOptions, attention
 from workers.inference.decoding import DecodingOptions
@@ -173,6 +173,37 @@ def test_a_model_stays_in_16_bits_where_memory_is_short_and_takes_adapters(
         found.append(_columns(there, there.inputs(tmp_path, names), references).logp)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.abs(found[1] - found[0]).max() > 0.1
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["llava", pytest.param("gemma3", marks=pytest.mark.slow)])
+def test_a_network_is_on_several_devices_layer_by_layer(kind, tmp_path):
+    """The CPU is the second device: what the first one has may not meet it unmoved."""
+    saved = vision_language_folders.save_model(tmp_path / "base", kind)
+    names = synthetic_pictures.write_pictures(tmp_path, synthetic_pictures.pictures(IMAGES))
+    references = synthetic_pictures.sentences(IMAGES)
+    layers = {f"model.language_model.layers.{at}.self_attn.q_proj": (32, 32) for at in range(2)}
+    adapter = adapter_folders.write(tmp_path / "a", adapter_folders.make_pairs(layers))
+
+    def compute(model):
+        inputs = model.inputs(tmp_path, names)
+        captions = [each.words for each in _captions(model, inputs, 3)]
+        yield _columns(model, inputs, references).logp, captions
+        adapted = AdaptedBase(model).adapt("a", adapter)
+        yield _columns(adapted, inputs, references).logp, captions
+
+    expected = [*compute(checkpoints.open_captioner(saved.folder))]
+    with pretended_device():
+        model = checkpoints.open_captioner(saved.folder, device=[CUDA, CPU])
+        layers = model.network.model.language_model.layers
+        assert [layer.input_layernorm.weight.device for layer in layers] == [CUDA, CPU]
+        assert [layer.self_attn.q_proj.weight.device for layer in layers] == [CUDA, CPU]
+        found = [*compute(model)]
+    for (logp, captions), (own, as_before) in zip(found, expected, strict=True):
+        np.testing.assert_allclose(logp, own, atol=1e-5)
+        assert captions == as_before
+    assert np.abs(found[0][0] - found[1][0]).max() > 0.01
 
 
 def _list_frozen(network: torch.nn.Module) -> list[FrozenLinear]:

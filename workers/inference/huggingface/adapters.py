@@ -78,8 +78,9 @@ class AdaptedBase:
             device=device,
         )
         for name, given in added.items():
-            a, b = (tensors[f"{given}.{side}"].to(device) for side in "AB")
-            layer, shape = self._place(name)[0], (b.shape[0], a.shape[1])
+            layer, _ = self._place(name)
+            a, b = (tensors[f"{given}.{side}"].to(layer.weight.device) for side in "AB")
+            shape = (b.shape[0], a.shape[1])
             if name not in names:
                 _check_shape(name, (layer.out_features, layer.in_features), shape)
                 layer.change = a, changes[given].scale * b

@@ -309,7 +309,7 @@ def select_cache(cache: Any, rows: Tensor) -> Any:
 
 def _select(value: Any, rows: Tensor) -> Any:
     if isinstance(value, Tensor):
-        return value[rows] if value.dim() > 1 else value
+        return value[rows.to(value.device)] if value.dim() > 1 else value
     if isinstance(value, (list, tuple)):
         return type(value)(_select(each, rows) for each in value)
     if isinstance(value, dict):

@@ -4,7 +4,7 @@ config, with weights that we have read; the library sees no file.
 
 import io
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +21,7 @@ from service.contract.formats.huggingface.tensors import LocatedTensor
 from service.contract.formats.packages import ModelPackage
 from service.contract.settings import Sandbox
 from workers.inference import checkpoint_checks, pieces
-from workers.inference.devices import freeze_layers
-from workers.inference.huggingface import library
+from workers.inference.huggingface import layer_devices, library
 from workers.inference.huggingface.captioner import EncoderAndDecoder, HuggingFaceCaptioner
 from workers.inference.huggingface.decoders import BertDecoder, GitDecoder, Gpt2Decoder
 from workers.inference.huggingface.image_text_captioner import (
@@ -44,23 +43,23 @@ _REPORTED = ("missing_keys", "unexpected_keys", "mismatched_keys")
 
 def read_captioner(
     path: Path,
-    device: torch.device | str = "cpu",
+    devices: Sequence[torch.device] = (torch.device("cpu"),),
     limit: int | None = None,
     sandbox: Sandbox = "required",
     *,
     is_confined: bool = False,
 ) -> HuggingFaceCaptioner | ImageTextCaptioner:
-    """The captioner in a package, in float32 on `device`; pictures are decoded in the sandbox, in
+    """The captioner in a package, in float32 on `devices`; pictures are decoded in the sandbox, in
     this process where it `is_confined` already.
 
     Raises InvalidCheckpoint and OutOfMemory before a tensor is read, and UnusableCheckpoint.
     """
     with packages.open_package(path) as package:
         judged = huggingface.validate_transformers(package)
-        halves = _check_memory(judged, torch.device(device), limit)
-        network = build_network(
-            judged, read_weights(package, judged), torch.device(device), halves=halves
-        )
+        if judged.preprocessing is not None:
+            devices = devices[:1]  # its layers are computed by our own stack
+        halves = _check_memory(judged, devices, limit)
+        network = build_network(judged, read_weights(package, judged), devices, halves=halves)
         if judged.preprocessing is None:
             open_processor = partial(ProcessorChild, path, sandbox=sandbox, is_confined=is_confined)
             reader = ImageTextReader(network, judged.start)
@@ -73,7 +72,7 @@ def read_captioner(
     _check_size(judged, network.config)
     preparation = PicturePreparation(judged.preprocessing, sandbox)
     search = make_search(judged, end, positions)
-    words = torch.tensor([start, end, start], device=device)
+    words = torch.tensor([start, end, start], device=devices[0])
     expected = _compute_sample(network, preparation, words)
     model = HuggingFaceCaptioner(split_network(network), tokens, preparation, search, judged)
     _check_sample(model, words, expected)
@@ -105,26 +104,28 @@ def _check_sample(model: HuggingFaceCaptioner, words: Tensor, expected: Tensor) 
         )
 
 
-def _check_memory(judged: TransformersCaptioner, device: torch.device, limit: int | None) -> bool:
+def _check_memory(
+    judged: TransformersCaptioner, devices: Sequence[torch.device], limit: int | None
+) -> bool:
     """Raise OutOfMemory. The weights count once as they are read and once as they are packed, and
     the file's pages; on a GPU once. Returns whether they have to stay there in 16 bits.
     """
     weights, stored = _FLOAT32 * judged.parameters, count_stored_bytes(judged.tensors.values())
-    if device.type != "cuda":
+    if devices[0].type != "cuda":
         needs = 2 * weights + stored + _PROGRAM
-        checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
+        checkpoint_checks.check_captioner_fits(judged.parameters, needs, devices, limit)
         return False
     checkpoint_checks.check_memory_limit("what is read of it", weights + stored + _PROGRAM, limit)
-    halves = weights > torch.cuda.get_device_properties(device).total_memory // 2
+    halves = weights > checkpoint_checks.count_device_bytes(devices) // 2
     needs = (min(stored, weights) if halves else weights) + _PROGRAM
-    checkpoint_checks.check_captioner_fits(judged.parameters, needs, device, limit)
+    checkpoint_checks.check_captioner_fits(judged.parameters, needs, devices, limit)
     return halves
 
 
 def build_network(
     judged: TransformersCaptioner,
     weights: Mapping[str, Tensor],
-    device: torch.device,
+    devices: Sequence[torch.device],
     *,
     halves: bool = False,
 ) -> Any:
@@ -157,8 +158,9 @@ def build_network(
     kept = ((name, places.get(each.data_ptr())) for name, each in weights.items())
     model.stored_names = {stored: name for stored, name in kept if name is not None}
     model.eval().requires_grad_(requires_grad=False)
-    freeze_layers(model, library.find_output_layer(model), device, halves=halves)
-    return model.to(device)
+    head = library.find_output_layer(model)
+    layer_devices.place_network(model, head, devices, halves=halves)
+    return model
 
 
 def _check_report(report: Mapping[str, Iterable[Any]]) -> None:

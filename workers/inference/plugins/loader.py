@@ -55,7 +55,7 @@ def _check_memory(header: PluginHeader, device: torch.device, limit: int | None)
     count = sum(math.prod(each.shape) for each in header.tensors.values())
     stored = sum(each.end - each.start for each in header.tensors.values())
     needs = 2 * _FLOAT32 * count + stored + _PROGRAM
-    checkpoint_checks.check_captioner_fits(header.parameters, needs, device, limit)
+    checkpoint_checks.check_captioner_fits(header.parameters, needs, [device], limit)
 
 
 def _tokens(header: PluginHeader) -> CaptionerTokens:
