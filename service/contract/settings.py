@@ -26,7 +26,7 @@ _CONTAINER_LIMITS = (
 
 def _device(value: str) -> str:
     if not re.fullmatch(r"auto|cpu|cuda:[0-9]{1,3}(,cuda:[0-9]{1,3}){0,15}", value):
-        raise ValueError(f"expected auto, cpu, cuda:N or cuda:N,cuda:M, found {value!r}")
+        raise ValueError(f"expected auto, cpu or cuda:N (several: cuda:0,cuda:1), found {value!r}")
     return value
 
 

@@ -1,7 +1,6 @@
 """Verification of packages and tokenizers in the sandbox: each is opened, and tried once."""
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,6 @@ def verify_huggingface(
     bytes that it may take, and `model_types`, the setting. Raises InputRefused with what is wrong.
     """
     os.environ[model_types.ADMITTING] = parameters.get("model_types", "")
-    # Libraries look for these folders when they are imported; nothing may be written anywhere.
-    tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"
     try:
         return describe_captioner(inputs[0], parameters.get("memory"))
     except PrescoreError as error:

@@ -6,6 +6,7 @@ import importlib
 import mmap
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ def main() -> None:
     requests, answers = processes.open_private_pipes()
     call = processes.read_message(requests)
     os.chdir("/")
+    # Libraries look for a folder of theirs when they are imported; nothing may be written anywhere.
+    tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"
     operation = _confine(call)
     inputs, outputs = ([Path(each) for each in call[of]] for of in ("inputs", "outputs"))
     parameters = call["parameters"]

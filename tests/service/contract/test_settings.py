@@ -44,7 +44,7 @@ def test_variables_are_read(monkeypatch, device):
 )
 def test_a_device_that_is_none_is_refused_by_the_variables_name(monkeypatch, device):
     monkeypatch.setenv("PRESCORE_DEVICE", device)
-    words = ("PRESCORE_DEVICE", "expected auto, cpu or cuda:N", f"found {device!r}")
+    words = ("PRESCORE_DEVICE", "expected auto, cpu or cuda:N", f", found {device!r}")
     refused(settings.load_settings, InvalidSetting, *words)
 
 

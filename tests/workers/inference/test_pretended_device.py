@@ -32,6 +32,7 @@ VISION_LANGUAGE = ("llava", "gemma3")
 FOLDERS = [pytest.param(name, marks=pytest.mark.long) for name in ("vit-gpt2", "blip")]
 FOLDERS += [pytest.param(name, marks=pytest.mark.slow) for name in VISION_LANGUAGE]
 IMAGES, LENGTH = 5, 8
+pytestmark = pytest.mark.usefixtures("processors_here")
 
 
 class DeviceCase(NamedTuple):

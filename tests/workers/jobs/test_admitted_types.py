@@ -91,6 +91,7 @@ def test_the_setting_goes_to_warm_children_and_is_checked(admit):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("processors_here")
 def test_signatures_tell_of_a_type_that_no_test_has_read(admit, tmp_path, monkeypatch):
     saved = folders.save_model(tmp_path / "model", "llava")
     assert sign_plugin(checkpoints.open_captioner(saved.folder)) is None

@@ -14,6 +14,7 @@ from workers.jobs.request import JobRequest
 from workers.jobs.toolbox import Toolbox
 
 IMAGES = 3
+pytestmark = pytest.mark.usefixtures("processors_here")
 
 
 @pytest.fixture

@@ -186,6 +186,7 @@ def test_another_model_dataset_or_option_starts_anew(record, tmp_path, computed)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("processors_here")
 def test_a_prompt_changes_columns_as_it_does_those_of_the_job(record, tmp_path, pictures):
     vision_language_folders.save_model(tmp_path / "llava", "llava")
     own, asked = record("llava", pictures), record("llava", pictures, prompt="there is a red one")

@@ -6,8 +6,6 @@ files are read here, by name, and given to the library's classes: it opens no fi
 
 import inspect
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +45,6 @@ class FolderProcessor:
     def __init__(self, package: ModelPackage, prompt: str) -> None:
         from tokenizers import Tokenizer
 
-        tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"  # nothing may be written
         transformers = library.import_transformers()
 
         self._config = _read_json(package, huggingface.CONFIG)

@@ -42,7 +42,11 @@ EACH = [
     ("vit-gpt2", GPT2),
     pytest.param("qwen2_5_vl", QWEN, marks=pytest.mark.slow),
 ]
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("processors_here"),
+]
 
 
 def _name_as_stored(layer):

@@ -107,12 +107,14 @@ def test_columns_and_captions_are_the_librarys(kind, saved, bundle):
 @pytest.mark.slow
 @pytest.mark.parametrize("images", [1, 7, 64])
 @pytest.mark.parametrize("kind", ["qwen2_5_vl", "gemma3"])
+@pytest.mark.usefixtures("processors_here")
 def test_batches_of_any_size_give_the_same(kind, images, saved, bundle):
     one = saved(kind)
     model = checkpoints.open_captioner(one.folder)
     _check(one, model, bundle, [["a red circle", "one"]] * images)
 
 
+@pytest.mark.usefixtures("processors_here")
 def test_captions_in_one_row_are_blind_for_each_other(saved, bundle):
     model = checkpoints.open_captioner(saved("llava").folder)
     references = model.tokens.encode([["a red circle", "one", "red green"], ["it"]])
@@ -125,6 +127,7 @@ def test_captions_in_one_row_are_blind_for_each_other(saved, bundle):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("processors_here")
 def test_a_network_with_windows_does_not_read_captions_in_one_row(saved):
     assert not checkpoints.open_captioner(saved("gemma3").folder)._reader.packs
 
@@ -144,6 +147,7 @@ RESTRAINTS = [
         *(pytest.param(how, 1, marks=pytest.mark.slow) for how in RESTRAINTS),
     ],
 )
+@pytest.mark.usefixtures("processors_here")
 def test_settings_of_the_folder_restrain_as_in_generate(how, beams, saved, bundle, tmp_path):
     one = saved("llava")
     copy = shutil.copytree(one.folder, tmp_path / "copy")
@@ -163,6 +167,7 @@ def test_settings_of_the_folder_restrain_as_in_generate(how, beams, saved, bundl
     assert [list(each.words) for each in found] == expected
 
 
+@pytest.mark.usefixtures("processors_here")
 def test_what_a_captioner_cannot_read_is_named(saved, tmp_path):
     model = checkpoints.open_captioner(saved("llava").folder)
     (tmp_path / "images").mkdir()
@@ -236,6 +241,7 @@ def test_a_tokenizer_that_expands_a_letter_into_a_million_is_refused(do, saved, 
     assert grown < 200_000_000
 
 
+@pytest.mark.usefixtures("processors_here")
 def test_pieces_that_the_network_does_not_know_are_refused(saved):
     reader = checkpoints.open_captioner(saved("llava").folder)._reader
     known = reader.network.get_input_embeddings().weight.shape[0]
