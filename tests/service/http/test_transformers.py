@@ -3,6 +3,7 @@ pictures as the engine and the library themselves do.
 """
 
 import hashlib
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.usefixtures("
 
 IMAGES = 9
 _KINDS = [
-    kind if kind == "qwen2_5_vl" else pytest.param(kind, marks=pytest.mark.slow)
+    kind if kind == "llava" else pytest.param(kind, marks=pytest.mark.slow)
     for kind in vision_language_folders.MAKERS
 ]
 
@@ -92,13 +93,25 @@ def test_its_captions_are_those_of_its_own_search_unless_asked(client, saved):
         assert [item["caption"] for item in items] == expected
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", _KINDS)
-def test_a_vision_language_model_is_scored_and_searched_as_by_the_library(client, kind, tmp_path):
-    own = vision_language_folders.save_model(tmp_path / "m", kind)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Makes a vision-language model of a kind, trained so that some words are hits."""
     rows = [Image.fromarray(row) for row in synthetic_pictures.pictures(IMAGES)]
     first = [texts[0] for texts in synthetic_pictures.sentences(IMAGES)]
-    vision_language_folders.train(own, rows, first, steps=10)  # so that some words are hits
+
+    @cache
+    def make(kind):
+        own = vision_language_folders.save_model(tmp_path_factory.mktemp("m") / kind, kind)
+        vision_language_folders.train(own, rows, first, steps=10)
+        return own, rows
+
+    return make
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_vision_language_model_is_scored_and_searched_as_by_the_library(client, kind, trained):
+    own, rows = trained(kind)
     content = packed_folder(own.folder)
     found = store_checkpoint(client, content)
     assert (found["format"], found["state"], found["problem"]) == ("huggingface", "ready", None)
@@ -144,9 +157,10 @@ def _score_by_the_library(own, rows):
     return pregen.scores(logp, rank, tokens, images)
 
 
-def test_a_request_may_choose_the_prompt_of_a_checkpoint_that_reads_one(client, tmp_path):
+@pytest.mark.filterwarnings("ignore")
+def test_a_request_may_choose_the_prompt_of_a_checkpoint_that_reads_one(client, trained):
     asked, own = "there is a red one", "one is"
-    content = packed_folder(vision_language_folders.save_model(tmp_path / "m", "llava").folder)
+    content = packed_folder(trained("llava")[0].folder)
     store_checkpoint(client, content)
     prompts = ({}, {"prompt": asked}, {"prompt": own})
     runs = [_evaluated(client, digest(content), **prompt, postgen=[]) for prompt in prompts]
