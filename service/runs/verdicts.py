@@ -8,15 +8,14 @@ from prescore.models.metrics import MetricHealth, Score
 from prescore.models.runs import RunStatus
 from service.contract import results
 from service.contract.gates import gates
-from service.contract.gates.gates import (
+from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
     Decision,
     GateEvidence,
-    NoDropGate,
-    ParsedGate,
     ScoreBounds,
 )
+from service.contract.gates.gates import ParsedGate, ThresholdGate
 from service.contract.metrics import catalogue
 from service.contract.plan.estimates import ESTIMATE
 from service.contract.plan.tasks import TERMINAL
@@ -44,8 +43,7 @@ def decide_gates(
     known = _evidence(rows, request, names, found, expected)
     shown = {**expected, **found}
     out = []
-    for gate in asked:
-        decision = gates.decide_gate(gate, known)
+    for gate, decision in zip(asked, gates.decide_gates(asked, known), strict=True):
         has_none = decision[0] == "not_comparable" and _is_first(gate, request)
         verdict, detail = _without_baseline(decision, request) if has_none else decision
         out.append(
@@ -103,7 +101,8 @@ def _evidence(
         spec = catalogue.find_metric(name)
         score = found.get(spec.name)
         if score is not None and score.value is not None:
-            measured[name] = ScoreBounds(score.value, score.value, score.signature)
+            both = score.value, score.value
+            measured[name] = ScoreBounds(*both, score.signature, score.interval)
         elif (estimate := expected.get(spec.name)) and estimate.interval:
             measured[name] = ScoreBounds(*estimate.interval, estimate.signature)
         elif reason := _lost(score, by_name.get(catalogue.find_metric_task(name))):
@@ -137,9 +136,11 @@ def _compared(metric: str, row: TaskRow | None) -> BaselineDifference | str | No
         return _end(row) if row["status"] in TERMINAL else None
     summed = results.parse_summary(row, results.ComparisonSummary)
     found = None if summed is None else summed.comparison.get(metric)
-    if found is None or found.difference is None:
+    if summed is None or found is None or found.difference is None:
         return NOT_FINITE
-    return BaselineDifference(found.difference, found.p, found.minimum_detectable)
+    return BaselineDifference(
+        found.difference, found.p, found.minimum_detectable, found.interval, summed.images
+    )
 
 
 def _baselines(kept: Mapping[str, StoredBaseline]) -> dict[str, BaselineScore | str]:
@@ -180,7 +181,7 @@ def _is_poor(metric: str, health: MetricHealth) -> bool:
 def _scores(
     gate: ParsedGate, known: GateEvidence, shown: Mapping[str, Score]
 ) -> dict[str, GateScore]:
-    tested = known.compared if isinstance(gate, NoDropGate) else {}
+    tested = {} if isinstance(gate, ThresholdGate) else known.compared
     return {
         name: _score(
             shown.get(catalogue.find_metric(name).name), known.baselines.get(name), tested.get(name)
@@ -204,6 +205,7 @@ def _score(
         baseline=past.value if past is not None else None,
         evaluation=past.evaluation if past is not None else None,
         difference=value - past.value if past is not None and value is not None and alike else None,
+        difference_interval=test.interval if test is not None else None,
         p=test.p if test is not None else None,
         minimum_detectable=test.minimum_detectable if test is not None else None,
     )

@@ -137,6 +137,25 @@ def test_ctrl_c_before_there_is_a_run_is_no_verdict_either(prescore, checkpoint,
     assert result.exit_code == 130
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        (["undecided", "passed"], {"pass": 0, "fail": 1, "undecided": 3}),
+        (["undecided", "failed"], {"pass": 1, "fail": 1, "undecided": 1}),
+        (["undecided", "not_comparable"], {"pass": 3, "fail": 1, "undecided": 3}),
+    ],
+)
+@pytest.mark.parametrize("counted", ["pass", "fail", "undecided"])
+def test_an_undecided_gate_counts_as_it_is_told(service, gate, verdicts, code, counted):
+    end = _decided("undecided")
+    end["gates"] = [{**end["gates"][0], "verdict": verdict} for verdict in verdicts]
+    with service.ending(**end):
+        assert gate("--undecided", counted).exit_code == code[counted]
+    if "failed" not in verdicts:
+        with service.ending(**{**end, "status": "failed"}):
+            assert gate("--undecided", counted).exit_code == 3
+
+
 # What it shows and asks
 
 

@@ -230,6 +230,8 @@ def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
         "high": "0.44",
         "baseline": "0.4",
         "difference": "0.01",
+        "difference_low": "",
+        "difference_high": "",
         "p": "",
         "minimum_detectable": "",
         "verdict": "passed",

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from fuzz import refusals
 from service.contract.errors import RequestRefused
 from service.contract.gates import gates, ranges
-from service.contract.gates.gates import (
+from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
     GateEvidence,
-    ParsedGate,
     ScoreBounds,
-    ThresholdGate,
 )
+from service.contract.gates.gates import ParsedGate, ThresholdGate
 from service.contract.metrics import catalogue
 
 _NUMBER = re.compile(r"[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,2})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,2})?")
@@ -24,8 +23,10 @@ _ASKED = re.compile(r"did you mean (?P<quote>['\"])(?P<text>.*)(?P=quote)\?", re
 _VALUES = (0.0, 0.3, -1.0, 1.7e308, 5e-324)  # what is not finite is no evidence
 _VERDICTS = (None, "passed", "failed", "undecided", "not_comparable")
 _NAMES = (*catalogue.METRICS, *catalogue.GROUPS, *catalogue.ALIASES, gates.NO_DROP, "cider", "x")
+_TESTS = ("not_worse", "better", "not_worse ( cider_d ,")
 _PARTS = (
     *(">=", "<=", ">", "<", "=>", "==", "≥", "+", "-", "*", "/", "(", ")", ",", " ", "\t"),
+    *("%", "2 %", *_TESTS),
     *("baseline", "0", "0.3", ".5", "3.", "1e2", "1e99", "2E-99", "007", "40", "1e999", "9" * 60),
     *("\n", "\0", "é", "٣", "\u202e", "\u2028", "'", '"', "**", "//", "--", "()", "_"),
 )
@@ -74,13 +75,14 @@ def evaluate(expression: str, baseline: float) -> Fraction:
 def _check_decided(gate: ParsedGate, value: float, past: float) -> None:
     score = {name: ScoreBounds(value, value, "a|v:1") for name in gate.metrics}
     beside = {name: BaselineScore("ev_1", past, "a|v:1") for name in gate.metrics}
-    compared = {name: BaselineDifference(value, 0.01, None) for name in gate.metrics}
+    ends = (value - 0.3, value + abs(past))
+    compared = {name: BaselineDifference(value, 0.01, None, ends, 9) for name in gate.metrics}
     for evidence in (
         GateEvidence({}, {}, {}, {}, {}),
         GateEvidence(score, {}, beside, {}, {}),
         GateEvidence(score, {}, beside, compared, {}),
         GateEvidence({}, dict.fromkeys(gate.metrics, "lost"), {}, {}, {}),
     ):
-        verdict, reason = gates.decide_gate(gate, evidence)
+        ((verdict, reason),) = gates.decide_gates([gate], evidence)
         assert verdict in _VERDICTS
         refusals.check(reason or "", None)

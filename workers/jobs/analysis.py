@@ -32,24 +32,24 @@ def compare_systems(request: JobRequest, toolbox: Toolbox, progress: Progress) -
 
     a, b = request.inputs["a"], request.inputs["b"]
     if "pregen" not in request.parameters:
-        return _result(
-            comparison.compare_scores(
-                postgen.read_scores(a), postgen.read_scores(b), progress=progress
-            )
-        )
+        ours, theirs = postgen.read_scores(a), postgen.read_scores(b)
+        images = len(next(iter(ours.captions.values())))
+        return _result(comparison.compare_scores(ours, theirs, progress=progress), images)
     people = read_references(request) if "dataset" in request.inputs else None
     mine, others = (PregenColumns.of(columns_file.read_columns(path)[0], people) for path in (a, b))
     names = request.parameters["pregen"]
-    return _result(comparison.compare_pregen(mine, others, names, progress=progress))
+    images = len(mine.image_offsets) - 1
+    return _result(comparison.compare_pregen(mine, others, names, progress=progress), images)
 
 
-def _result(found: "Mapping[str, PairedDifference]") -> JobResult:
+def _result(found: "Mapping[str, PairedDifference]", images: int) -> JobResult:
     from workers.analysis import resamples
 
     return make_summary_result(
         results.ComparisonSummary(
             comparison={name: Compared(**asdict(each)) for name, each in found.items()},
             resampling={"trials": resamples.TRIALS, "seed": resamples.SEED},
+            images=images,
         )
     )
 

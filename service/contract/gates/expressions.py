@@ -15,7 +15,7 @@ MAX_DEPTH = 20  # of nested parentheses
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2}(?![0-9]))?)"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_@:]*)"
-    r"|(?P<sign>>=|<=|[><+\-*/(),])"
+    r"|(?P<sign>>=|<=|[><+\-*/(),%])"
     r"|(?P<space>[ \t]+)"
 )
 

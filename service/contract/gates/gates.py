@@ -1,13 +1,16 @@
 """Gates: conditions on an evaluation's scores, parsed from text, and their verdicts.
 
     METRIC >= EXPRESSION            or <=, >, <; linear in `baseline`: `cider_d >= baseline - 0.01`
+    not_worse(METRIC, …, MARGIN)    than the baseline by as much as 0.01 or 2 %, by the interval of
+                                    their paired difference
+    better(METRIC, …)               than the baseline, by the same interval
     no_significant_drop(METRIC, …)  against the baseline, by the paired test of a comparison
 
 Nothing in a gate is run as code. Numbers are compared as decimals: 0.3 is not below 0.3.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,20 +18,29 @@ from prescore.models.evaluations import Verdict
 from service.contract import wording
 from service.contract.errors import InvalidRequest, RequestRefused, UnknownMetric
 from service.contract.gates import expressions
+from service.contract.gates.evidence import (
+    OPEN,
+    BaselineDifference,
+    BaselineScore,
+    Decision,
+    GateEvidence,
+    find_block,
+    is_higher_better,
+)
 from service.contract.gates.expressions import (
     GateReader,
     LinearExpression,
     convert_to_fraction,
     read_sum,
 )
-from service.contract.metrics import catalogue, signatures
-
-Decision = tuple[Verdict | None, str | None]  # the verdict and its reason
-OPEN: Decision = (None, None)
+from service.contract.gates.margins import Margin, MarginGate, decide_margin_gates
+from service.contract.metrics import catalogue
 
 MAX_LENGTH = 200  # of a gate's text
 SIGNIFICANT = 0.05  # two-sided, each metric separately
-NO_DROP = "no_significant_drop"
+NO_DROP, NOT_WORSE, BETTER = "no_significant_drop", "not_worse", "better"
+_TESTED = (NO_DROP, NOT_WORSE, BETTER)
+_PERCENT = 100
 
 _RELATIONS: Mapping[str, tuple[Callable[[Fraction | float, Fraction], bool], str]] = {
     ">=": (operator.ge, "<"),  # the test, and the sign to show where it fails
@@ -72,59 +84,7 @@ class NoDropGate:
         return True
 
 
-ParsedGate = ThresholdGate | NoDropGate
-
-
-@dataclass(frozen=True)
-class ScoreBounds:
-    """The bounds of a score on the whole split; `low` equals `high` once it is computed."""
-
-    low: float
-    high: float
-    signature: str
-
-
-@dataclass(frozen=True)
-class BaselineScore:
-    """A metric's score in the baseline's evaluation. `scored_on`: the version and split of its
-    dataset; `label`: by which it was found.
-    """
-
-    evaluation: str
-    value: float
-    signature: str
-    scored_on: str | None = None
-    label: str | None = None
-    failed: bool = False  # its own gates
-
-    def __str__(self) -> str:
-        on = "" if self.scored_on is None else f" of {self.scored_on}"
-        label = "" if self.label is None else f", {self.label}"
-        failed = ", which failed its own gates" if self.failed else ""
-        return f"{self.evaluation}{on}{label}{failed}"
-
-
-@dataclass(frozen=True)
-class BaselineDifference:
-    """A comparison with the baseline; `difference` is this score - the baseline's."""
-
-    difference: float
-    p: float | None
-    minimum_detectable: float | None
-
-
-@dataclass(frozen=True)
-class GateEvidence:
-    """Evidence so far, by metric as gates name it. A text in `baselines` and `compared` says
-    why there will never be a value; so does `lost` for scores. `distrusted` says why gates may
-    not use a metric.
-    """
-
-    measured: Mapping[str, ScoreBounds]
-    lost: Mapping[str, str]
-    baselines: Mapping[str, BaselineScore | str]
-    compared: Mapping[str, BaselineDifference | str]
-    distrusted: Mapping[str, str]
+ParsedGate = ThresholdGate | NoDropGate | MarginGate
 
 
 def parse_gate(text: str) -> ParsedGate:
@@ -156,13 +116,16 @@ def _question(text: str) -> str:
 
 
 def _is_name(name: str) -> bool:
-    return name in catalogue.METRICS or name in catalogue.ALIASES or name == NO_DROP
+    return name in catalogue.METRICS or name in catalogue.ALIASES or name in _TESTED
 
 
 def _parse(text: str) -> ParsedGate:
     reader = GateReader(text)
-    if reader.take(NO_DROP):
-        found: ParsedGate = NoDropGate(text, _compared_metrics(reader))
+    found: ParsedGate
+    if test := reader.take(*_TESTED):
+        names, margin = _read_arguments(reader, test)
+        metrics = _expand_tested(names, test)
+        found = NoDropGate(text, metrics) if margin is None else MarginGate(text, metrics, margin)
     else:
         metric = _metric(reader)
         relation = reader.demand_sign(*_RELATIONS)
@@ -172,23 +135,41 @@ def _parse(text: str) -> ParsedGate:
 
 
 def _metric(reader: GateReader) -> str:
-    name = reader.demand("name", f"a metric's name or {NO_DROP}").text
+    name = reader.demand("name", f"a metric's name, {' or '.join(_TESTED)}").text
     if name in catalogue.GROUPS:
         raise InvalidRequest(f"{name} is several metrics: {', '.join(catalogue.GROUPS[name])}")
     catalogue.find_metric(name)
     return name
 
 
-def _compared_metrics(reader: GateReader) -> tuple[str, ...]:
+def _read_arguments(reader: GateReader, test: str) -> tuple[list[str], Margin | None]:
+    """Names in parentheses, and the margin: at their end for `not_worse`, 0 for `better`."""
     reader.demand_sign("(")
     names = [reader.demand("name", "a metric's name").text]
-    while reader.demand_sign(",", ")") == ",":
+    ends = () if test == NOT_WORSE else (")",)
+    while reader.demand_sign(",", *ends) == ",":
+        if test == NOT_WORSE and reader.next.kind != "name":
+            return names, _read_margin(reader)
         names.append(reader.demand("name", "a metric's name").text)
+    return names, Margin(Fraction(0)) if test == BETTER else None
+
+
+def _read_margin(reader: GateReader) -> Margin:
+    at = reader.next
+    amount = Fraction(reader.demand("number", "a metric's name, or a margin as 0.01 or 2 %").text)
+    is_relative = reader.take("%") is not None
+    if not amount or (is_relative and amount >= _PERCENT):
+        reader.refuse(f"a margin above 0{' and below 100 %' * is_relative}", at)
+    reader.demand_sign(")")
+    return Margin(amount / _PERCENT if is_relative else amount, is_relative)
+
+
+def _expand_tested(names: Sequence[str], test: str) -> tuple[str, ...]:
     for name in (found := catalogue.expand_groups(names)):
         spec = catalogue.find_metric(name)
         if spec.higher_is_better is None or not catalogue.is_summed(name):
             raise InvalidRequest(
-                f"{NO_DROP} cannot take {name}: expected a metric that is better high or low, and "
+                f"{test} cannot take {name}: expected a metric that is better high or low, and "
                 "a sum or a mean over images"
             )
     return tuple(found)
@@ -198,14 +179,27 @@ def list_gate_metrics(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for text in texts for name in parse_gate(text).metrics))
 
 
-def decide_gate(gate: ParsedGate, evidence: GateEvidence) -> Decision:
-    """The verdict and its reason; (None, None) while it is open."""
+def decide_gates(asked: Sequence[ParsedGate], evidence: GateEvidence) -> list[Decision]:
+    """Decide each gate: its verdict and the reason; (None, None) while it is open."""
+    together = decide_margin_gates(
+        [gate for gate in asked if isinstance(gate, MarginGate)], evidence
+    )
+    return [
+        _join_decisions(gate.metrics, together[gate])
+        if isinstance(gate, MarginGate)
+        else _decide_alone(gate, evidence)
+        for gate in asked
+    ]
+
+
+def _decide_alone(gate: ThresholdGate | NoDropGate, evidence: GateEvidence) -> Decision:
     if isinstance(gate, ThresholdGate):
         return _decide_threshold(gate, evidence)
-    found = [_decide_drop(name, evidence) for name in gate.metrics]
-    details = [
-        f"{name}: {text}" for name, (_, text) in zip(gate.metrics, found, strict=True) if text
-    ]
+    return _join_decisions(gate.metrics, [_decide_drop(name, evidence) for name in gate.metrics])
+
+
+def _join_decisions(metrics: Sequence[str], found: Sequence[Decision]) -> Decision:
+    details = [f"{name}: {text}" for name, (_, text) in zip(metrics, found, strict=True) if text]
     return combine_verdicts([verdict for verdict, _ in found]), "; ".join(details) or None
 
 
@@ -221,7 +215,7 @@ def combine_verdicts(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 def _decide_threshold(gate: ThresholdGate, evidence: GateEvidence) -> Decision:
     baseline = evidence.baselines.get(gate.metric) if gate.needs_baseline else None
     measured = evidence.measured.get(gate.metric)
-    blocked = _blocked(gate.metric, baseline, evidence)
+    blocked = find_block(gate.metric, baseline, evidence)
     if blocked is not None or measured is None:
         return blocked or OPEN
     past = baseline if isinstance(baseline, BaselineScore) else None
@@ -236,20 +230,23 @@ def _decide_threshold(gate: ThresholdGate, evidence: GateEvidence) -> Decision:
     )
     found = least if low == high else f"between {least} and {most}"
     said = f"{gate.metric} {found} {gate.relation if passed else otherwise} {at}"
-    against = f"; the baseline is {of_past} ({past})" if past else ""
-    return "passed" if passed else "failed", said + against
+    said += f"; the baseline is {of_past} ({past})" if past else ""
+    ends = measured.interval or (measured.low, measured.high)
+    if len({gate.holds(convert_to_fraction(end), bound) for end in ends}) > 1:
+        said += "; the bound is inside its interval"
+    return "passed" if passed else "failed", said
 
 
 def _decide_drop(metric: str, evidence: GateEvidence) -> Decision:
     baseline = evidence.baselines.get(metric)
     measured = evidence.measured.get(metric)
-    blocked = _blocked(metric, baseline, evidence)
+    blocked = find_block(metric, baseline, evidence)
     if blocked is not None or measured is None or not isinstance(baseline, BaselineScore):
         return blocked or OPEN
     compared = evidence.compared.get(metric)
     if isinstance(compared, BaselineDifference):
         return _judge_drop(metric, compared, baseline)
-    worst = measured.low if _higher(metric) else measured.high
+    worst = measured.low if is_higher_better(metric) else measured.high
     if not _is_worse(metric, worst - baseline.value):
         return "passed", f"no drop below {baseline.value:.4g} ({baseline})"
     return OPEN if compared is None else ("undecided", compared)
@@ -266,32 +263,8 @@ def _judge_drop(metric: str, compared: BaselineDifference, baseline: BaselineSco
     return "failed" if drops else "passed", said
 
 
-def _blocked(
-    metric: str, baseline: BaselineScore | str | None, evidence: GateEvidence
-) -> Decision | None:
-    """Verdict and reason if this metric cannot decide a gate, whatever its value; else None."""
-    if metric in evidence.distrusted:
-        return "undecided", evidence.distrusted[metric]
-    if isinstance(baseline, str):
-        return "not_comparable", baseline
-    measured = evidence.measured.get(metric)
-    if measured is None and metric in evidence.lost:
-        return "undecided", evidence.lost[metric]
-    if baseline is None or measured is None:
-        return None
-    differs = signatures.describe_signature_difference(measured.signature, baseline.signature)
-    if differs is None:
-        return None
-    sides = f"this evaluation's and the baseline's ({baseline})"
-    return "not_comparable", f"{metric} was not computed alike: {differs} ({sides})"
-
-
-def _higher(metric: str) -> bool:
-    return catalogue.find_metric(metric).higher_is_better is True
-
-
 def _is_worse(metric: str, difference: float) -> bool:
-    return difference < 0 if _higher(metric) else difference > 0
+    return difference < 0 if is_higher_better(metric) else difference > 0
 
 
 def _texts(*numbers: Fraction) -> list[str]:

@@ -7,6 +7,7 @@ from service.contract import wording
 from service.contract.errors import InvalidRequest
 from service.contract.gates.expressions import BASELINE, LinearExpression, convert_to_float
 from service.contract.gates.gates import ParsedGate, ThresholdGate
+from service.contract.gates.margins import MarginGate
 from service.contract.metrics import catalogue
 
 _PERCENT = 100
@@ -16,6 +17,9 @@ def check_gate_range(gate: ParsedGate) -> None:
     """Raise for a threshold that no value, or every value, of a metric of captions meets, as where
     scores are meant in percent. What every score meets by convention, such as `>= 0`, is taken.
     """
+    if isinstance(gate, MarginGate):
+        _check_margin(gate)
+        return
     if (
         not isinstance(gate, ThresholdGate)
         or catalogue.find_metric(gate.metric).family != "postgen"
@@ -28,6 +32,18 @@ def check_gate_range(gate: ParsedGate) -> None:
     between = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
     always = "always passes" if True in possible else "can never pass"
     raise InvalidRequest(f"{gate.text!r} {always}: {gate.metric} is {between}{_question(gate)}")
+
+
+def _check_margin(gate: MarginGate) -> None:
+    """Raise for a margin that no difference of a metric reaches."""
+    for metric in gate.metrics:
+        low, high = catalogue.find_metric(metric).range
+        if not gate.margin.is_relative and gate.margin.amount >= high - low:
+            meant = f"{gate.margin} %" if gate.margin.amount < _PERCENT else "1 %"
+            question = wording.word_suggestion([meant])
+            raise InvalidRequest(
+                f"{gate.text!r} always passes: {metric} is between {low:g} and {high:g}{question}"
+            )
 
 
 def _possible(gate: ThresholdGate, bound: LinearExpression) -> set[bool]:

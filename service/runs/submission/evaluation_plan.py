@@ -10,7 +10,7 @@ from service.contract.api.evaluations import EvaluationRequest
 from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.gates import gates
-from service.contract.gates.gates import NoDropGate
+from service.contract.gates.gates import ThresholdGate
 from service.contract.metrics import catalogue
 from service.contract.plan import estimates, planning, prices, tasks
 from service.contract.plan.estimates import ESTIMATE
@@ -104,10 +104,11 @@ def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:
 def name_comparisons(
     texts: Iterable[str], baselines: Mapping[str, StoredBaseline], stored: Container[str]
 ) -> dict[str, ComparedPair]:
-    """Name the comparisons that `no_significant_drop` needs, with files that are stored. Metrics of
+    """Name the comparisons that gates of a difference need, with files that are stored. Metrics of
     one family may have different baselines (the best BLEU-1, the best BLEU-4).
     """
-    gated = [gate for gate in map(gates.parse_gate, texts) if isinstance(gate, NoDropGate)]
+    parsed = map(gates.parse_gate, texts)
+    gated = [gate for gate in parsed if not isinstance(gate, ThresholdGate)]
     metrics: dict[tuple[str, str], list[str]] = {}
     for metric in dict.fromkeys(metric for gate in gated for metric in gate.metrics):
         result = baselines[metric].result

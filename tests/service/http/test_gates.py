@@ -111,6 +111,26 @@ def test_a_significant_drop_fails_and_chance_does_not(service):
     assert other["status"] == "succeeded"
 
 
+@pytest.mark.long
+def test_a_margin_decides_by_the_interval_of_the_difference(service):
+    past = _evaluated(service, GOOD, "cider_d > 0", labels={"branch": "margin"})
+    gates = ("not_worse(bleu_4, cider_d, 5 %)", "better(bleu_1)")
+    worse, same, nearly = (
+        _evaluated(service, captions, *gates, baseline="branch=margin")
+        for captions in (BAD, GOOD, [GOOD[0] | {"caption": "a big dog"}, *GOOD[1:]])
+    )
+    assert [gate["verdict"] for gate in worse["gates"]] == ["failed", "failed"]
+    assert [gate["verdict"] for gate in same["gates"]] == ["passed", "undecided"]
+    assert [gate["verdict"] for gate in nearly["gates"]][1] != "passed"
+    for found in (worse, nearly):
+        score = found["gates"][0]["scores"]["cider_d"]
+        low, high = score["difference_interval"]
+        assert low < score["difference"] < high
+        assert score["baseline"] == past["scores"]["cider_d"]["value"]
+        assert found["gates"][0]["detail"].count("one of 3 differences") == 2
+    assert "more image" in nearly["gates"][1]["detail"]
+
+
 @pytest.mark.parametrize(
     ("baseline", "status", "said"), [("main", 422, "branch=main"), ("ev_x", 404, "ev_x")]
 )

@@ -15,7 +15,7 @@ import typer
 from prescore import exit_codes
 from prescore.cli import console, options, submissions
 from prescore.cli.ci_environment import CiJob, find_ci_job
-from prescore.cli.gate_outcomes import DECISIVE, GateOutcome
+from prescore.cli.gate_outcomes import DECISIVE, CountedAs, GateOutcome
 from prescore.cli.gate_reports import GateReports, report_to_github
 from prescore.cli.progress import follow_run
 from prescore.cli.run_summaries import format_verdict_summary
@@ -46,6 +46,10 @@ def gate(
         float | None,
         typer.Option(min=0, help="Seconds to wait; then the run goes on in the service."),
     ] = None,
+    undecided: Annotated[
+        CountedAs,
+        typer.Option(help="What an undecided gate of a run that succeeded counts as."),
+    ] = "undecided",
     once_for: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +75,7 @@ def gate(
         prescore gate best.safetensors --dataset coco/val --baseline branch=main
             --gate 'cider_d >= baseline - 0.01' --gate 'perplexity <= 15.5'
         prescore gate results.json --dataset coco/val --baseline best
-            --gate 'no_significant_drop(cider_d, meteor)' --junit gates.xml
+            --gate 'not_worse(cider_d, meteor, 2 %)' --junit gates.xml
         prescore gate --columns model.columns.safetensors --captions results.json
             --dataset coco/val --gate 'perplexity <= 15.5' --gate 'cider_d >= 0.9'
 
@@ -89,9 +93,9 @@ def gate(
     To stop the run: prescore cancel.
 
     Exit 0: every gate passed. 1: a gate failed. 2: usage, or refused.
-    3: undecided, not comparable, a metric unavailable; or the run failed, was
-    canceled or has not ended in time; or refused for now, as while too many runs are
-    unfinished. 4: no answer from the service. 130: Ctrl-C.
+    3: undecided (unless --undecided counts it as pass or fail), not comparable, a metric
+    unavailable; or the run failed, was canceled or has not ended in time; or refused for
+    now, as while too many runs are unfinished. 4: no answer from the service. 130: Ctrl-C.
     """
     submissions.check_source([target] if target else (), outputs)
     ci_job = find_ci_job(os.environ)
@@ -110,7 +114,7 @@ def gate(
             with console.add_suggestions(client, GivenNames(dataset, (), gate)):
                 evaluation = _submit(client, request, _build_key(once_for, ci_job, request))
             ended = _follow(client, evaluation.id, timeout, connection, key)
-            outcome = GateOutcome.of(ended)
+            outcome = GateOutcome.of(ended, undecided)
     except PrescoreClientError as error:
         outcome = GateOutcome.without(gate, error)
     _advise(outcome, judging.baseline, run.label or ())

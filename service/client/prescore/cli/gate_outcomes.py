@@ -1,7 +1,7 @@
 """The outcome of `prescore gate`: a verdict, none, or an error before there was a run."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from prescore import exit_codes
 from prescore.cli import request_errors
@@ -10,6 +10,8 @@ from prescore.models import Evaluation, Gate
 from prescore.plain_text import quoted
 
 DECISIVE = frozenset({"passed", "failed"})
+CountedAs = Literal["pass", "fail", "undecided"]
+_COUNTED = {"pass": "passed", "fail": "failed", "undecided": "undecided"}
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,10 @@ class GateOutcome:
     evaluation: Evaluation | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Self:
-        gates = tuple(evaluation.gates)
-        return cls(_choose_code(evaluation), gates, _explain(evaluation), evaluation)
+    def of(cls, evaluation: Evaluation, undecided: CountedAs = "undecided") -> Self:
+        """Build the outcome of an evaluation; an undecided gate counts as it is told."""
+        code = _choose_code(evaluation, undecided)
+        return cls(code, tuple(evaluation.gates), _explain(evaluation), evaluation)
 
     @classmethod
     def without(cls, texts: list[str], error: PrescoreClientError) -> Self:
@@ -41,9 +44,10 @@ class GateOutcome:
         return verdict or "undecided"
 
 
-def _choose_code(evaluation: Evaluation) -> int:
+def _choose_code(evaluation: Evaluation, undecided: CountedAs) -> int:
     """Choose the exit code; a failed gate counts even if the run itself failed."""
-    verdicts = {gate.verdict for gate in evaluation.gates}
+    counted = {"undecided": _COUNTED[undecided]} if evaluation.status == "succeeded" else {}
+    verdicts = {counted.get(gate.verdict or "", gate.verdict) for gate in evaluation.gates}
     if "failed" in verdicts:
         return exit_codes.NO
     if evaluation.status == "succeeded" and verdicts == {"passed"}:

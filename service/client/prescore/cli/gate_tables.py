@@ -19,6 +19,8 @@ class GateRow(NamedTuple):
     high: float | None
     baseline: float | None
     difference: float | None
+    difference_low: float | None
+    difference_high: float | None
     p: float | None
     minimum_detectable: float | None
     verdict: str
@@ -30,6 +32,7 @@ def list_rows(gates: Iterable[Gate]) -> Iterator[GateRow]:
     for gate in gates:
         for metric, score in (gate.scores or {"": _UNKNOWN}).items():
             low, high = score.interval or (None, None)
+            difference_low, difference_high = score.difference_interval or (None, None)
             yield GateRow(
                 gate=gate.gate,
                 metric=metric,
@@ -38,6 +41,8 @@ def list_rows(gates: Iterable[Gate]) -> Iterator[GateRow]:
                 high=high,
                 baseline=score.baseline,
                 difference=score.difference,
+                difference_low=difference_low,
+                difference_high=difference_high,
                 p=score.p,
                 minimum_detectable=score.minimum_detectable,
                 verdict=gate.verdict or "open",
@@ -59,9 +64,18 @@ def _format_row(row: GateRow, gate: Gate) -> tuple[str, ...]:
         "" if row.score is None else format_number(row.score),
         "" if row.low is None else format_interval((row.low, row.high)),
         "" if row.baseline is None else format_number(row.baseline),
-        "" if row.difference is None else f"{row.difference:+.4g}",
+        _format_difference(row),
         format_verdict(row.verdict, [gate]),
     )
+
+
+def _format_difference(row: GateRow) -> str:
+    """Format a difference, with its interval where a gate is on it."""
+    if row.difference is None:
+        return ""
+    if row.difference_low is None or row.difference_high is None:
+        return f"{row.difference:+.4g}"
+    return f"{row.difference:+.4g} ({row.difference_low:+.3g} to {row.difference_high:+.3g})"
 
 
 def format_verdict(verdict: str, gates: Iterable[Gate]) -> str:

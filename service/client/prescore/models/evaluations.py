@@ -26,13 +26,16 @@ class GateScore(Answer):
     baseline: float | None = Field(description="The baseline's value.")
     evaluation: str | None = Field(description="The id of the baseline's evaluation.")
     difference: float | None = Field(description="value - baseline.")
+    difference_interval: tuple[float, float] | None = Field(
+        description="95 %, paired; it, p and `minimum_detectable` only for gates of a difference, "
+        "`not_worse`, `better` and `no_significant_drop`."
+    )
     p: float | None = Field(
         description="The probability that chance alone makes a difference this large (two-sided, "
-        "by exchanging the captions of images); only for `no_significant_drop`."
+        "by exchanging the captions of images)."
     )
     minimum_detectable: float | None = Field(
-        description="The difference that this test finds in 4 of 5 cases; only for "
-        "`no_significant_drop`."
+        description="The difference that this test finds in 4 of 5 cases."
     )
 
 

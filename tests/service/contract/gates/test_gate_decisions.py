@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from service.contract.gates import gates
-from service.contract.gates.gates import (
+from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
     GateEvidence,
@@ -22,7 +22,8 @@ def _known(value, high=None, signature=PAST.signature):
 def _decide(text, metric="cider_d", **evidence):
     nothing = {field.name: {} for field in fields(GateEvidence)}
     given = {kind: {metric: found} for kind, found in evidence.items()}
-    return gates.decide_gate(gates.parse_gate(text), GateEvidence(**nothing | given))
+    (found,) = gates.decide_gates([gates.parse_gate(text)], GateEvidence(**nothing | given))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,23 @@ def test_a_detail_shows_as_many_digits_as_it_takes():
     assert _decide(at_least, measured=_known(0.44999999))[1] == "cider_d 0.44999999 < 0.45"
     _, detail = _decide("cider_d >= baseline - 0.01", measured=_known(0.38), baselines=PAST)
     assert detail == "cider_d 0.38 < 0.39; the baseline is 0.4 (ev_past)"
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "told"),
+    [
+        (0.46, (0.44, 0.48), "; the bound is inside its interval"),
+        (0.44, (0.42, 0.45), "; the bound is inside its interval"),
+        (0.46, (0.45, 0.47), ""),
+        (0.44, (0.42, 0.4499), ""),
+        (0.46, None, ""),
+    ],
+)
+def test_a_threshold_tells_where_the_interval_lies_on_both_sides(value, interval, told):
+    known = ScoreBounds(value, value, PAST.signature, interval)
+    verdict, detail = _decide("cider_d >= 0.45", measured=known)
+    assert verdict == ("passed" if value >= 0.45 else "failed")
+    assert detail == f"cider_d {value} {'>=' if value >= 0.45 else '<'} 0.45{told}"
 
 
 def test_a_gate_is_open_until_its_score_is_there_or_its_bounds_say_enough():

@@ -23,6 +23,7 @@ from service.contract.gates import gates, ranges
             "bleu_4 >= baseline + 2",
             "can never pass: bleu_4 is between 0 and 1; did you mean baseline + 0.02?",
         ),
+        ("not_worse(bleu_4, 2)", "always passes: bleu_4 is between 0 and 1; did you mean 2 %?"),
         ("bleu_4 >= 2 * baseline - 2", "always passes: bleu_4 is between 0 and 1"),
     ],
 )
@@ -45,6 +46,9 @@ def test_a_threshold_that_no_score_or_every_score_meets_is_refused(text, said):
         "bertscore >= -7",
         "bleu_4 >= baseline * 1.02",
         "no_significant_drop(bleu_4)",
+        "not_worse(bleu_4, cider_d, 0.1)",
+        "not_worse(perplexity, 20)",
+        "better(bleu_4)",
     ],
 )
 def test_what_can_pass_and_fail_or_asks_for_nothing_by_convention_is_taken(text):

@@ -61,13 +61,40 @@ def test_no_significant_drop_names_metrics_and_groups():
     assert pregen.metrics == ("perplexity", "mean_max_normcount_prefix0")
 
 
+@pytest.mark.parametrize(
+    ("text", "metrics", "margin", "at"),
+    [
+        ("not_worse(cider_d, 0.01)", ["cider_d"], "0.01", 0.01),
+        ("not_worse(cider_d,meteor,2%)", ["cider_d", "meteor"], "2 %", 0.008),
+        ("not_worse( perplexity , .5 % )", ["perplexity"], "0.5 %", 0.002),
+        ("better(meteor)", ["meteor"], "0", 0.0),
+        ("better(bleu, meteor)", [*(f"bleu_{n}" for n in range(1, 5)), "meteor"], "0", 0.0),
+    ],
+)
+def test_a_margin_is_an_amount_or_a_share_of_the_baseline(text, metrics, margin, at):
+    gate = gates.parse_gate(text)
+    assert (list(gate.metrics), str(gate.margin)) == (metrics, margin)
+    assert gate.margin.at(-0.4) == gate.margin.at(0.4) == pytest.approx(at)
+    assert gate.needs_baseline
+
+
 HOSTILE = [
+    ("not_worse(cider_d)", ", at character 18, found ')'"),
+    ("not_worse(cider_d, )", "a metric's name, or a margin as 0.01 or 2 % at character 20"),
+    ("not_worse(cider_d, 0)", "a margin above 0 at character 20"),
+    ("not_worse(cider_d, 100 %)", "a margin above 0 and below 100 % at character 20"),
+    ("not_worse(cider_d, 0.01, meteor)", ") at character 24, found ','"),
+    ("not_worse(cider_d, -1)", "a metric's name, or a margin as 0.01 or 2 % at character 20"),
+    ("not_worse(cider_d, 1) > 2", "the end"),
+    ("better(cider_d, 0.01)", "a metric's name at character 17"),
+    ("better(words_used)", "better cannot take words_used"),
+    ("cider_d >= 2 %", "the end, or a sign of arithmetic at character 14, found '%'"),
     ("", "metric's name"),
     ("cider_d", ">= or <= or > or < at character 8, found the end"),
     ("cider_d = 0.4", "character 9, found '='"),
     ("cider_d >= ", "a number, baseline or ( at character 12"),
     ("cider_d >= 0.4 >= 0.3", "character 16, found '>='"),
-    ("0.4 <= cider_d", "metric's name or no_significant_drop at character 1, found '0.4'"),
+    ("0.4 <= cider_d", "no_significant_drop or not_worse or better at character 1, found '0.4'"),
     ("cider_d >= 0,4", "character 13, found ','"),
     ("cider_d >= 1e400", "character 13, found 'e400'"),
     ("cider_d >= ٣", "found '٣'"),
@@ -124,6 +151,7 @@ def test_an_unknown_metric_suggests_the_nearest():
         ("0.4 <= cider_d", "cider_d >= 0.4"),
         ("baseline - 0.01 < rouge-L", "rouge_l > baseline - 0.01"),
         ("no-significant-drop(CIDEr-D, meteor)", "no_significant_drop(cider_d, meteor)"),
+        ("not-worse(CIDEr-D, 0,01)", "not_worse(cider_d, 0.01)"),
     ],
 )
 def test_a_gate_with_a_usual_mistake_is_told_with_the_right_one(text, meant):
