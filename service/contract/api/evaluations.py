@@ -217,9 +217,11 @@ class EvaluationRequest(StrictModel):
         max_length=limits.GATES,
         description="Conditions on scores for the verdict `passed`; metrics named here are "
         "computed too. `METRIC >= EXPRESSION` (or <=, >, <), linear in `baseline`; or "
+        "`not_worse(METRIC, ..., 0.01)` or `2 %`, `better(METRIC, ...)`: by the interval of the "
+        "paired difference from the baseline's, of all metrics together (Holm); or "
         "`no_significant_drop(METRIC, ...)`: no metric of captions is worse than the baseline's, "
         "tested image by image at 5 % (two-sided), each metric separately.",
-        examples=[["cider_d >= baseline - 0.01", "no_significant_drop(bleu_4, meteor)"]],
+        examples=[["cider_d >= baseline - 0.01", "not_worse(bleu_4, meteor, 2 %)"]],
     )
     baseline: Baseline | None = None
     if_no_baseline: IfNoBaseline = Field(
