@@ -22,13 +22,14 @@ from service.access.oidc.tokens import LONGEST_TOKEN
 from service.contract import limits
 from service.contract.errors import BodyTooLarge, InvalidRequest, MalformedJson, UnsupportedMedia
 from service.contract.formats import strict_json
+from service.http.loop_limits import LoopLimit
 from service.http.uploads import read_chunks
 
 _IN_MEMORY = 1 << 18  # bytes of a body that is not complete: there may be a thousand
 _LARGE = 1 << 20  # bytes
 # Large bodies wait for each other: one may take .3 GB until it is judged, and since Python runs one
 # thread at a time, two at once are no quicker and keep all others waiting for twice as long.
-_ONE = asyncio.Semaphore(1)
+_ONE = LoopLimit(1)
 
 
 # of other bodies than those of `limits.BODY_BYTES`, by operation

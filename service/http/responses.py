@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from prescore import plain_text
 from prescore.models.runs import Run
+from service.http.loop_limits import LoopLimit
 from service.runs import run_store
 
 CSV_TYPE = "text/csv"
@@ -44,7 +45,7 @@ def _csv_lines(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
 
 
 _CHUNK = 1 << 17  # bytes that are made in one go
-_AT_ONCE = asyncio.Semaphore(2)
+_AT_ONCE = LoopLimit(2)
 
 
 async def stream_paced(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -30,13 +30,14 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.http.access import find_meter
 from service.http.dependencies import AppParts, find_caller
+from service.http.loop_limits import LoopLimit
 from service.stored import dataset_versions, judges
 from service.stored.dataset_versions import JudgedBundle
 from service.stored.judges import Facts
 
 _BUFFER = 1 << 22  # bytes per write; each write runs in a thread, to keep the event loop free
 _BEGINNING = 512  # bytes that tell how many are needed
-_WRITERS = asyncio.Semaphore(2)  # more would not hash faster, and would delay other requests
+_WRITERS = LoopLimit(2)  # more would not hash faster, and would delay other requests
 
 
 async def read_chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:

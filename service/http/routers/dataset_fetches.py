@@ -18,6 +18,7 @@ from service.engine.blobs import BlobUpload
 from service.http import openapi, uploads
 from service.http.access import find_meter
 from service.http.dependencies import AppParts, Service
+from service.http.loop_limits import LoopLimit
 from service.http.routers.datasets import LINKS
 from service.http.service_route import ServiceRoute
 from service.http.uploads import EarlyQuestion, check_digest, judge_upload, wait_until_left
@@ -60,7 +61,7 @@ async def fetch_dataset(
 MOST_BYTES = 5_000_000_000  # all of COCO with features of one vector an image is a tenth of it
 SECONDS = 600.0  # in all: 8 MB a second for the largest
 AT_ONCE = 2  # each holds a thread, perhaps for all of that time
-_SLOTS = asyncio.Semaphore(AT_ONCE)
+_SLOTS = LoopLimit(AT_ONCE)
 _THREADS = ThreadPoolExecutor(AT_ONCE, "fetches datasets")  # others have threads of their own
 
 

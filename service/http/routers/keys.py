@@ -20,6 +20,7 @@ from service.contract.askers import Scope
 from service.engine import quotas as room
 from service.http import openapi
 from service.http.dependencies import AppParts, Service, find_address
+from service.http.loop_limits import LoopLimit
 from service.http.middleware.authentication import KEY_COOKIE, make_key_refusal
 from service.http.middleware.rate_limits import RequestRate
 from service.http.routers.request_parameters import Cursor, Digits
@@ -102,7 +103,7 @@ def _of_team(service: AppParts) -> Iterator[Limit]:
 
 
 # Whoever can reach the service may send tokens: at most so many threads are busy with them.
-_AT_ONCE = asyncio.Semaphore(4)
+_AT_ONCE = LoopLimit(4)
 
 
 @router.post(

@@ -23,6 +23,7 @@ from service.contract.errors import (
 from service.engine.blobs import BlobUpload
 from service.http import problems, uploads
 from service.http.dependencies import AppParts
+from service.http.loop_limits import LoopLimit
 from service.http.routers import checkpoints
 from service.http.uploads import DigestFiles, EarlyQuestion, check_digest
 from service.stored import judges, resumable_uploads, staged_uploads
@@ -34,7 +35,7 @@ _BY_DIGEST: Mapping[str, tuple[str, DigestFiles]] = {
     "checkpoint": ("/v1/checkpoints", checkpoints.CHECKPOINT_FILES),
     "columns": ("/v1/columns", checkpoints.COLUMNS_FILES),
 }
-_FETCHES = asyncio.Semaphore(2)  # from the store at a time: more would delay other requests
+_FETCHES = LoopLimit(2)  # from the store at a time: more would delay other requests
 _PASSING = ServiceUnavailable, DiskFull, Overloaded  # a later attempt may succeed
 
 
