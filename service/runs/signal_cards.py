@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from prescore.models.signals import SIGNAL_COLUMNS, MetricSignal, SignalCard
+from service.contract import results
 from service.contract.metrics import catalogue, draws
 from service.contract.metrics.draws import ScoreDraws
-from service.contract.results import ScoreSummary
+from service.contract.results import ScoreSummary, TaskRow
 from service.engine import summaries
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import boards, labels, run_tasks, runs, score_rows, task_rows
@@ -147,15 +148,12 @@ def _read_step(text: str) -> float | None:
 
 def _find_trainings(checkpoints: Sequence[_Checkpoint]) -> dict[str, LabelledTraining]:
     """Find trainings by label `run`; their other labels are those of the latest evaluation."""
-    ends: dict[str, float] = {}
-    marks: dict[str, Mapping[str, str]] = {}
+    found: dict[str, LabelledTraining] = {}
     for one in checkpoints:
-        ends[one.run] = max(one.step, ends.get(one.run, 0.0))
-        marks.setdefault(one.run, one.marks)
-    return {
-        run: LabelledTraining(end, marks[run].get(_RECIPE), marks[run].get(_SEED))
-        for run, end in ends.items()
-    }
+        own = LabelledTraining(one.step, one.marks.get(_RECIPE), one.marks.get(_SEED))
+        known = found.setdefault(one.run, own)
+        found[one.run] = replace(known, end=max(one.step, known.end))
+    return found
 
 
 _Scores = dict[str, dict[str, tuple[str, StepScore]]]  # by metric and evaluation, with signatures
@@ -177,27 +175,26 @@ def _read_shown(connection: Connection, pinned: PinnedSplit, identities: Sequenc
 
 def _add_pregen(connection: Connection, identities: Collection[str], scores: _Scores) -> None:
     """Add pre-gen scores that evaluations have and do not show. Equal tasks are parsed once."""
+    columns = (task_rows.c[name] for name in ("key", "kind", "status", "summary", "summary_id"))
     query = (
-        sa.select(run_tasks.c.run_id, task_rows.c.key, task_rows.c.summary, task_rows.c.summary_id)
+        sa.select(run_tasks.c.run_id, *columns)
         .join(task_rows, task_rows.c.key == run_tasks.c.task_key)
-        .where(
-            run_tasks.c.run_id.in_(identities),
-            task_rows.c.kind == _PREGEN,
-            task_rows.c.status == "done",
-        )
+        .where(run_tasks.c.run_id.in_(identities), task_rows.c.kind == _PREGEN)
     )
     rows: list[dict[str, Any]] = [dict(row) for row in connection.execute(query).mappings()]
     summaries.fill_summaries(connection, rows)
     parsed: dict[str, dict[str, tuple[str, StepScore]]] = {}
     for row in rows:
         if row["key"] not in parsed:
-            parsed[row["key"]] = dict(_parse_scores(row["summary"] or "{}"))
+            parsed[row["key"]] = dict(_parse_scores(row))
         for name, score in parsed[row["key"]].items():
             scores.setdefault(name, {}).setdefault(row["run_id"], score)
 
 
-def _parse_scores(text: str) -> Iterator[tuple[str, tuple[str, StepScore]]]:
-    summary = ScoreSummary.model_validate_json(text)
+def _parse_scores(row: TaskRow) -> Iterator[tuple[str, tuple[str, StepScore]]]:
+    summary = results.parse_summary(row, ScoreSummary)
+    if summary is None:
+        return
     how = summary.signature
     for name, value in summary.scores.items():
         if math.isfinite(value):

@@ -68,7 +68,7 @@ def test_the_command_prints_a_table_and_writes_csv(service, trained, tmp_path):
     ]
     (row,) = (line.split() for line in lines if line.startswith("cider_d"))
     assert row[1] == "3"
-    assert row[-3:] == ["1.00", "of", "3"]
+    assert row[-3:] == ["-", "1.00", "1.00"]
     assert tuple(next(csv.reader(sheet.read_text().splitlines()))) == SIGNAL_COLUMNS
     one = run_command(service, "signal", "tiny/test", "--metrics", "meteor", "--json").stdout
     assert [each["metric"] for each in json.loads(one)["metrics"]] == ["meteor"]

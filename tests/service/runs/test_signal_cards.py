@@ -20,12 +20,13 @@ from service.contract.metrics import catalogue
 from service.contract.metrics.draws import DRAWS
 from service.runs import signal_cards
 from service.runs.signal_cards import SignalQuery
-from service.runs.signal_noise import _find_bound
+from service.runs.signal_noise import FinalOrder, _find_bound
 from service.stored import datasets
 
 SHARES = {5: 0.05, 10: 0.1, 25: 0.25, 50: 0.5}
 PREGEN = "mean_mean_prob_none"
-LOW = "mean_mean_pplx_none"  # better when low
+LOW = "mean_mean_pplx_none"
+LOWER = {LOW, "wmd_distance"}  # is better
 NEITHER = "mean_mean_count_none"
 ERROR = 0.004
 
@@ -53,7 +54,7 @@ def _enter(records, identity, marks, scores, pregen=None, at=1.0, draws=None, **
             enter_pregen(connection, identity, pregen, signature)
 
 
-def _trainings(count=8, steps=20, seed=3):
+def _trainings(count=7, steps=20, seed=3):
     """{run: (recipe, seed, {step: {metric: score}})}, of which the later a step, the truer."""
     rng = random.Random(seed)
     found = {}
@@ -105,7 +106,7 @@ def _oracle_signal(trainings, metric, last, average):
     return relative, signal, noise, seeds
 
 
-def _oracle_decisions(trainings, metric, share, average, lower=False):
+def _oracle_decisions(trainings, metric, target, share, average):
     """Right and counted pairs by the two trainings, and pairs that are too close."""
 
     def score(run, name, upto):
@@ -115,7 +116,7 @@ def _oracle_decisions(trainings, metric, share, average, lower=False):
 
     right, counted, close = [], [], 0
     for pair in combinations(trainings, 2):
-        a, b = (score(run, "cider_d", 1) for run in pair)
+        a, b = (score(run, target, 1) for run in pair)
         if abs(a - b) <= 1.959964 * math.sqrt(2) * ERROR:
             close += 1
             continue
@@ -123,7 +124,8 @@ def _oracle_decisions(trainings, metric, share, average, lower=False):
         if x is None or y is None:
             continue
         counted.append(pair)
-        if (y < x if lower else x < y) == (a < b) and x != y:
+        is_reversed = (metric in LOWER) != (target in LOWER)
+        if ((x < y) == (a < b)) != is_reversed and x != y:
             right.append(pair)
     return right, counted, close
 
@@ -139,11 +141,13 @@ def _oracle_interval(right, counted, runs):
     return max(0, rate - bound), min(1, rate + bound)
 
 
-@pytest.mark.parametrize(("last", "average"), [(5, 1), (3, 4)])
-def test_signal_noise_and_decisions_are_their_definitions(records, last, average):
+@pytest.mark.parametrize(
+    ("last", "average", "target"), [(5, 1, "cider_d"), (3, 4, "cider_d"), (5, 1, "wmd_distance")]
+)
+def test_signal_noise_and_decisions_are_their_definitions(records, last, average, target):
     trainings = _trainings()
     _enter_trainings(records, trainings)
-    card = _card(records, last=last, average=average)
+    card = _card(records, target, last=last, average=average)
     found = {one.metric: one for one in card.metrics}
     assert set(found) == {"cider_d", "wmd_distance", PREGEN, LOW, NEITHER}
     assert card.trainings == {run: len(one[2]) for run, one in trainings.items()}
@@ -156,9 +160,9 @@ def test_signal_noise_and_decisions_are_their_definitions(records, last, average
         assert one.trainings == len(trainings)
     ratios = [one.snr for one in card.metrics]
     assert ratios == sorted(ratios, reverse=True)
-    for name, lower in (("cider_d", False), ("wmd_distance", True), (PREGEN, False), (LOW, True)):
+    for name in ("cider_d", "wmd_distance", PREGEN, LOW):
         for one in found[name].decisions:
-            asked = trainings, name, SHARES[one.percent], average, lower
+            asked = trainings, name, target, SHARES[one.percent], average
             right, counted, close = _oracle_decisions(*asked)
             assert one.pairs == len(counted), (name, one)
             assert card.too_close == close > 0
@@ -231,17 +235,26 @@ def test_of_a_step_the_latest_score_counts_with_the_signature_of_most(records):
     _enter(records, "ev_other", {"run": "a", "step": "2"}, {"cider_d": 9.0}, at=4, signature="y")
     _enter(records, "ev_part", {"run": "a", "step": "3"}, {"cider_d": 9.0}, at=4, subset=True)
     _enter(records, "ev_gone", {"run": "a", "step": "2"}, {"cider_d": 9.0}, at=5, status="canceled")
-    _enter(records, "ev_none", {"run": "b", "step": "last"}, {"cider_d": 9.0}, at=5)
+    for at, step in enumerate(("last", "-1", "nan", "inf")):
+        _enter(records, f"ev_no{at}", {"run": "b", "step": step}, {"cider_d": 9.0}, at=5)
     _enter(records, "ev_plain", {}, {"cider_d": 9.0}, at=5)
     card = _card(records)
     (cider,) = card.metrics
     assert (cider.signature, cider.trainings) == ("x|v:1", 2)
     assert cider.mean == pytest.approx((0.3 + 1.1) / 2)
     assert card.left_out == {
-        "no label step that is a number from 0": 1,
+        "no label step that is a number from 0": 4,
         "no scores of the whole split": 1,
     }
     assert card.trainings == {"a": 2, "b": 2}
+
+
+def test_the_latest_labelled_evaluations_are_read(records, monkeypatch):
+    monkeypatch.setattr(signal_cards, "_MOST", 2)
+    for at, run in enumerate("abc"):
+        _enter(records, f"ev_{run}", {"run": run, "step": "1"}, {"cider_d": 0.1}, at=at)
+    _enter(records, "ev_plain", {"step": "1"}, {"cider_d": 0.1}, at=9)
+    assert _card(records).trainings == {"b": 1, "c": 1}
 
 
 def test_what_is_lacking_is_said(records):
@@ -279,9 +292,16 @@ def test_the_headline_metrics_and_the_first_of_the_others_are_shown(records):
     assert {row[0] for row in rows} == {"cider_d", "perplexity", *names}
 
 
-def test_the_bound_of_few_trainings_is_students():
+def test_intervals_hold_as_often_as_they_say():
     for freedom in (2, 3, 4, 5, 10, 50):
         assert _find_bound(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.031)
+    rng, held = random.Random(1), []
+    for trainings in (6, 10, 20) * 100:
+        finals = [rng.gauss(0, 1) for _ in range(trainings)]
+        early = [final + rng.gauss(0, 1) for final in finals]  # .75 of orders are right
+        found = FinalOrder.of(finals, lambda *_: True).measure_accuracy(5, early).interval
+        held += [] if found is None else [found[0] <= 0.75 <= found[1]]
+    assert 0.93 < statistics.mean(held) < 0.99
 
 
 @pytest.mark.long

@@ -43,19 +43,20 @@ def signal(
 ) -> None:
     """Show which metric can decide anything on a split.
 
-    From evaluations with the labels run and step. SNR: how far apart trainings are
-    (signal), by how much the last checkpoints of one differ (noise); "seeds" by how much
-    trainings with the same label recipe and another label seed differ. "images": the
-    standard error of a score. "detectable": the smallest difference that 95 of 100 paired
-    tests would show. At 5 to 50 % of the steps: how often the order of two trainings is
-    the order at the end by the target.
+    From evaluations with the labels run and step. SNR: how far apart trainings
+    are (signal), by how much the last checkpoints of one differ (noise); "seeds":
+    by how much trainings differ whose label recipe is the same and whose label
+    seed is not. "images": the standard error of a score. "detectable": the
+    smallest difference that 95 of 100 paired tests would show. At 5 to 50 % of
+    the steps: how often two trainings have the order that they have at the end
+    by the target.
 
         prescore signal flickr8k/val
         prescore signal flickr8k/val --metrics perplexity,cider_d --average 3
         prescore signal flickr8k/val --target meteor --limit 700 --csv signal.csv
 
-    Exit 0: printed. 2: usage, or refused. 3: too few trainings are labelled. 4: no answer
-    from the service.
+    Exit 0: printed. 2: usage, or refused. 3: too few trainings are labelled.
+    4: no answer from the service.
     """
     names = console.split_names(metrics)
     with console.connect_client(connection, GivenNames(split, [target, *(names or ())])) as client:
@@ -119,4 +120,4 @@ def _format_decision(one: EarlyDecision) -> str:
     if one.accuracy is None:
         return "-"
     bounds = "" if one.interval is None else " [{:.2f}, {:.2f}]".format(*one.interval)
-    return f"{one.accuracy:.2f}{bounds} of {one.pairs}"
+    return f"{one.accuracy:.2f}{bounds}"
