@@ -35,7 +35,7 @@ def build_leaderboard(
     """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
     listed once.
     """
-    _check_direction(asked.metric)
+    check_direction(asked.metric)
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find_board(connection, pinned, asked)
@@ -85,11 +85,12 @@ def build_scores_table(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[ob
         yield (*place, *facts, *(None if one is None else one.value for one in beside_it))
 
 
-def _check_direction(metric: str) -> None:
+def check_direction(metric: str, parameter: str = "metric") -> None:
+    """Raise InvalidRequest for a metric that is neither better high nor low."""
     if catalogue.find_metric(metric).higher_is_better is None:
         raise InvalidRequest(
             f"{metric} is neither better high nor low: nothing can be ranked by it",
-            [("/query/metric", "expected a metric that has a direction")],
+            [(f"/query/{parameter}", "expected a metric that has a direction")],
         )
 
 

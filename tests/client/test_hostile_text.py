@@ -65,6 +65,14 @@ STUDY = {
     "left_out": [{"evaluation": WORD, "metric": WORD, "reason": WORD}],
     "metrics": {WORD: {"rows": 1, "reason": WORD, "correlations": [RELATED]}},
 }
+DECISION = {"percent": 50, "accuracy": 0.5, "interval": [0.25, 0.75], "pairs": 3}
+SIGNAL = {
+    "dataset": PINNED,
+    "target": WORD,
+    "trainings": {WORD: 2},
+    "left_out": {WORD: 1},
+    "metrics": [{"metric": WORD, "largest_noise": WORD, "decisions": [DECISION]}],
+}
 CARD = {
     "stopped_by": WORD,
     "epochs": 5,
@@ -95,6 +103,8 @@ ANSWERS = {
         "under_way": {"status": WORD, "error": PROBLEM},
     },
     r"/v1/datasets/.*/correlations": {"dataset": PINNED, "study": STUDY},
+    r"/v1/datasets/none/signal": {**SIGNAL, "none_because": WORD},
+    r"/v1/datasets/.*/signal": SIGNAL,
     r"/v1/evaluations/ev_1/pregen": {"scores": {WORD: SCORE}},
     r"/v1/evaluations/ev_failed": {**EVALUATION, "status": "failed"},
     r"/v1/evaluations(/.*)?": EVALUATION,
@@ -166,6 +176,8 @@ COMMANDS = (
     ("correlations", "x/test", "--compute"),
     ("correlations", "none/test"),
     ("correlations", "late/test"),
+    ("signal", "x/test", "--csv", CSV),
+    ("signal", "none/test"),
     ("health", "x/test", "--csv", CSV),
     ("health", "x/test", "--compute"),
     ("probe", "x/test", "--csv", CSV),

@@ -20,7 +20,7 @@ from service.engine.blobs import Blobs
 from service.engine.leases import Lease
 from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
-from service.engine.tables import labels, runs
+from service.engine.tables import labels, run_tasks, runs, task_rows
 from service.engine.task_queue import InProcessQueue
 from service.runs import board_entries
 from service.stored import dataset_versions
@@ -138,3 +138,17 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
     partial = json.loads(run.request).get("subset", False)
     named = summaries.find_draws(connection, [f"key of {identity}"])
     board_entries.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)
+
+
+def enter_pregen(connection, identity, scores, signature) -> None:
+    """The task of an evaluation that has these pre-gen scores, value or (value, low, high)."""
+    bounds = {name: one[1:] for name, one in scores.items() if isinstance(one, tuple)}
+    values = {name: one[0] if name in bounds else one for name, one in scores.items()}
+    summary = {"scores": values, "intervals": bounds, "signature": signature}
+    row = {"key": f"pregen of {identity}", "kind": "pregen", "queue": "any", "status": "done"}
+    row |= dict.fromkeys(("inputs", "parameters"), "{}") | {"parts": "[]", "created_at": 1.0}
+    row |= dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total"), 0)
+    row |= {"deadline": 1e12, **summaries.store_summary(connection, summary)}
+    connection.execute(task_rows.insert().values(row))
+    named = {"run_id": identity, "position": 0, "name": "pregen", "task_key": row["key"]}
+    connection.execute(run_tasks.insert().values(**named, cached=False))

@@ -48,6 +48,7 @@ ASKED = {
     ("list", "metrics"): ["list", "--metrics", WRONG],
     ("probe", "metrics"): ["probe", "tiny/test", "--metrics", WRONG],
     ("score", "metrics"): ["score", "said.json", "--dataset", "tiny.tar/test", "--metrics", WRONG],
+    ("signal", "metrics"): ["signal", "tiny/test", "--metrics", WRONG],
     ("submit", "gate"): ["submit", "said.json", "--dataset", "tiny/test", "--gate", f"{WRONG} > 0"],
 }
 for _name in ("submit", "gate"):

@@ -294,6 +294,7 @@ CSV = "; for CSV send the header `Accept: text/csv`"
         ("datasets/tiny/leaderboard?as=CSV", f"found 'as'{CSV}"),
         ("datasets/tiny/history?csv=1", f"or label.NAME, found 'csv'{CSV}"),
         ("datasets/tiny/correlations?accept=text/csv", f"found 'accept'{CSV}"),
+        ("datasets/tiny/signal?csv=1", f"found 'csv'{CSV}"),
         ("evaluations/{id}/captions?format=csv", f"format: found 'csv'{CSV}"),
         ("evaluations/{id}/captions?type=csv", f"found 'type'{CSV}"),
     ],

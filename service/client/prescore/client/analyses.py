@@ -31,6 +31,7 @@ from prescore.models import (
     Probes,
     Run,
     Scored,
+    SignalCard,
     Standing,
     StudyRun,
 )
@@ -151,6 +152,29 @@ class AnalysisCalls(Calls):
         self, *, dataset: str | None = None, status: str | None = None
     ) -> Listing[StudyRun]:
         return self._runs(StudyRun, "studies", dataset, status)
+
+    # Signal and noise
+
+    def signal(
+        self,
+        dataset: str,
+        target: str = "cider_d",
+        *,
+        last: int | None = None,
+        average: int | None = None,
+        limit: int | None = None,
+    ) -> SignalCard:
+        """The card of a split, NAME[@VERSION][/SPLIT]: what each metric can decide there, by
+        trainings that are labelled `run` and `step`.
+
+        `target`: the metric whose final order early scores should tell. `last`: checkpoints that
+        make the noise. `average`: checkpoints whose mean is a score. `limit`: pre-gen metrics
+        besides the headline ones.
+        """
+        name, _, split = dataset.partition("/")
+        path = f"{build_dataset_path(name)}/signal"
+        params: dict[str, Parameter] = {"last": last, "average": average, "limit": limit}
+        return self._get(SignalCard, path, split=split or None, target=target, **params)
 
     # Probes
 

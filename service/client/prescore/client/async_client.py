@@ -173,6 +173,7 @@ class AsyncClient:
     comparisons = _make_iterable(AsyncListing, Client.comparisons)
     compared_images = _make_iterable(AsyncListing, Client.compared_images)
     correlations = _make_awaitable(Client.correlations)
+    signal = _make_awaitable(Client.signal)
     compute_study = _make_awaitable(Client.compute_study)
     study = _make_awaitable(Client.study)
     studies = _make_iterable(AsyncListing, Client.studies)

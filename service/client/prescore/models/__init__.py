@@ -22,6 +22,7 @@ from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
 from prescore.models.probes import ProbeRow, Probes
 from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, RunTask
+from prescore.models.signals import EarlyDecision, MetricSignal, SignalCard
 from prescore.models.studies import (
     Correlated,
     Correlation,
@@ -57,6 +58,7 @@ __all__ = [
     "Dataset",
     "DatasetPinned",
     "Digest",
+    "EarlyDecision",
     "Encoder",
     "Estimate",
     "Evaluation",
@@ -78,6 +80,7 @@ __all__ = [
     "Me",
     "Metric",
     "MetricHealth",
+    "MetricSignal",
     "ModelCard",
     "Moved",
     "NoForecast",
@@ -97,6 +100,7 @@ __all__ = [
     "RunTask",
     "Score",
     "Scored",
+    "SignalCard",
     "Split",
     "Standing",
     "Study",

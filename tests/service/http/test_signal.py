@@ -1,0 +1,84 @@
+"""A card over HTTP and by the command, of rows as evaluations leave them."""
+
+import csv
+import json
+
+import pytest
+
+from helpers.fleet import bundle
+from helpers.stored_records import enter_run, enter_scores
+from helpers.submissions import run_command
+from prescore.models.signals import SIGNAL_COLUMNS
+from service.stored import datasets
+
+PLACE = "/v1/datasets/tiny/signal"
+
+
+@pytest.fixture(scope="module")
+def trained(service):
+    """Three trainings, of which METEOR tells no order at half of the steps."""
+    pinned = datasets.pin_split(service.records, "tiny/test")
+    with service.records.transaction() as connection:
+        for number in range(3):
+            for step in range(1, 7):
+                value = 0.2 + number / 10 + step / 100
+                scores = {"cider_d": (value, value - 0.01, value + 0.01)}
+                scores["meteor"] = (0.5 + (step > 3) * number / 10, None, None)
+                identity, marks = f"ev_{number}{step}", {"run": f"r{number}", "step": str(step)}
+                enter_run(connection, identity, pinned, {}, marks, created_at=step)
+                enter_scores(connection, identity, scores, "x|v:1")
+
+
+def test_the_route_answers_json_and_csv(client, trained):
+    card = client.get(PLACE, params={"split": "test", "last": 4, "average": 2}).json()
+    assert (card["trainings"], card["last"], card["average"]) == ({"r0": 6, "r1": 6, "r2": 6}, 4, 2)
+    assert (card["pairs"], card["too_close"], card["none_because"]) == (3, 0, None)
+    cider, meteor = sorted(card["metrics"], key=lambda one: one["metric"])
+    assert cider["mean"] == pytest.approx(0.3 + 0.055)
+    assert [one["accuracy"] for one in cider["decisions"]] == [None, None, 1, 1]
+    assert [one["accuracy"] for one in meteor["decisions"]] == [None, None, 0, 0]
+    answer = client.get(PLACE, headers={"Accept": "text/csv"})
+    rows = list(csv.DictReader(answer.text.splitlines()))
+    assert answer.headers["content-type"].startswith("text/csv")
+    decided = {row["metric"]: (row["accuracy_50"], row["pairs_50"]) for row in rows}
+    assert decided == {"meteor": ("0.0", "3"), "cider_d": ("1.0", "3")}
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("split=none", 404),
+        ("last=1", 422),
+        ("target=mean_mean_count_none", 422),
+        ("target=cidr_d", 422),
+    ],
+)
+def test_a_wrong_question_is_refused(client, trained, query, status):
+    assert client.get(f"{PLACE}?{query}").status_code == status
+    assert client.get("/v1/datasets/nowhere/signal").status_code == 404
+
+
+def test_the_command_prints_a_table_and_writes_csv(service, trained, tmp_path):
+    sheet = tmp_path / "signal.csv"
+    lines = run_command(service, "signal", "tiny/test", "--csv", sheet).stdout.splitlines()
+    assert lines[:3] == [
+        "on         tiny@v1/test",
+        "trainings  3, checkpoints 18",
+        "target     cider_d orders 3 pairs; 0 are too close",
+    ]
+    (row,) = (line.split() for line in lines if line.startswith("cider_d"))
+    assert row[1] == "3"
+    assert row[-3:] == ["-", "1.00", "1.00"]
+    assert tuple(next(csv.reader(sheet.read_text().splitlines()))) == SIGNAL_COLUMNS
+    one = run_command(service, "signal", "tiny/test", "--metrics", "meteor", "--json").stdout
+    assert [each["metric"] for each in json.loads(one)["metrics"]] == ["meteor"]
+    wrong = run_command(service, "signal", "tiny/test", "--target", "cidr_d", code=2)
+    assert "did you mean cider_d or" in wrong.stderr
+    absent = run_command(service, "signal", "tiny/test", "--metrics", "spice", code=2)
+    assert "no 'spice' at a training's end; there is" in absent.stderr
+
+
+def test_a_split_without_trainings_says_which_labels_it_needs(service, client):
+    client.put("/v1/datasets/bare", content=bundle(4)).raise_for_status()
+    told = run_command(service, "signal", "bare/test", code=3)
+    assert "no evaluation of bare@v1/test has the labels run and step" in told.stderr
