@@ -2,6 +2,7 @@
 waits for it.
 """
 
+import json
 import re
 import shutil
 import time
@@ -15,7 +16,13 @@ from helpers.tars import packed_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
+_EXPAND = {"type": "Replace", "pattern": {"String": "r"}, "content": "q" * 1_000_000}
 HOSTILE = {
+    "a tokenizer that makes a million letters of one": (
+        "tokenizer.json",
+        {"normalizer": _EXPAND},
+        "has [0-9]+ pieces|bytes to encode|memory",
+    ),
     "a template without an end": (
         "chat_template.jinja",
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -39,6 +46,8 @@ def test_a_hostile_folder_is_refused_and_nobody_waits(kind, fleet, tmp_path):
     name, text, told = HOSTILE[kind]
     saved = vision_language_folders.save_model(tmp_path / "model", "llava")
     copy = shutil.copytree(saved.folder, tmp_path / "copy")
+    if isinstance(text, dict):
+        text = json.dumps({**json.loads((copy / name).read_text()), **text})
     (copy / name).write_text(text)
     content = packed_folder(copy)
     with fleet.client_at("127.0.0.1") as one, fleet.client_at("127.0.0.2") as other:
