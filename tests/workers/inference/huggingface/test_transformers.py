@@ -41,13 +41,18 @@ def _by_library(saved, pixels, encoded):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "images", [IMAGES, *(pytest.param(count, marks=pytest.mark.slow) for count in (1, 7, 64))]
+)
 @pytest.mark.parametrize(("kind", "trained"), EACH)
-def test_columns_are_the_librarys_loss_of_each_token(kind, trained, saved, pixels):
+def test_columns_are_the_librarys_loss_of_each_token(kind, trained, images, saved, pixels):
+    """Of nine references of the first image, and of those of the others."""
     one = saved(kind, trained=trained)
-    model, inputs = folders.opened(one, IMAGES)
-    references = model.tokens.encode(synthetic_pictures.sentences(IMAGES))
+    model, inputs = folders.opened(one, images)
+    first, *others = synthetic_pictures.sentences(images)
+    references = model.tokens.encode([(first * 9)[:9], *others])
     found = scoring.compute_columns(model, inputs, references)
-    logp, rank = _by_library(one, pixels(kind, IMAGES), references)
+    logp, rank = _by_library(one, pixels(kind, images), references)
     np.testing.assert_allclose(found.logp, logp, atol=1e-4)
     np.testing.assert_array_equal(found.rank == 0, rank == 0)
     assert not trained or (found.rank == 0).mean() > 0.5
