@@ -89,7 +89,7 @@ class ComparisonSummary(_Frozen):
 
     comparison: dict[str, Compared]
     resampling: dict[str, Any] = {}
-    images: int | None = None  # None in those of before
+    images_compared: int | None = None  # None in those of before
 
 
 class ForecastSummary(_Frozen):

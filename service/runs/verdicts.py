@@ -139,7 +139,7 @@ def _compared(metric: str, row: TaskRow | None) -> BaselineDifference | str | No
     if summed is None or found is None or found.difference is None:
         return NOT_FINITE
     return BaselineDifference(
-        found.difference, found.p, found.minimum_detectable, found.interval, summed.images
+        found.difference, found.p, found.minimum_detectable, found.interval, summed.images_compared
     )
 
 

@@ -49,7 +49,7 @@ def _result(found: "Mapping[str, PairedDifference]", images: int) -> JobResult:
         results.ComparisonSummary(
             comparison={name: Compared(**asdict(each)) for name, each in found.items()},
             resampling={"trials": resamples.TRIALS, "seed": resamples.SEED},
-            images=images,
+            images_compared=images,
         )
     )
 
