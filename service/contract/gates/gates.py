@@ -146,8 +146,8 @@ def _read_arguments(reader: GateReader, test: str) -> tuple[list[str], Margin | 
     """Names in parentheses, and the margin: at their end for `not_worse`, 0 for `better`."""
     reader.demand_sign("(")
     names = [reader.demand("name", "a metric's name").text]
-    ends = () if test == NOT_WORSE else (")",)
-    while reader.demand_sign(",", *ends) == ",":
+    ends, expected = ((")",), ", or )") if test != NOT_WORSE else ((), ", and a margin as 2 %")
+    while (reader.take(",", *ends) or reader.refuse(expected)) == ",":
         if test == NOT_WORSE and reader.next.kind != "name":
             return names, _read_margin(reader)
         names.append(reader.demand("name", "a metric's name").text)

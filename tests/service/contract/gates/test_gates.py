@@ -79,7 +79,7 @@ def test_a_margin_is_an_amount_or_a_share_of_the_baseline(text, metrics, margin,
 
 
 HOSTILE = [
-    ("not_worse(cider_d)", ", at character 18, found ')'"),
+    ("not_worse(cider_d)", ", and a margin as 2 % at character 18, found ')'"),
     ("not_worse(cider_d, )", "a metric's name, or a margin as 0.01 or 2 % at character 20"),
     ("not_worse(cider_d, 0)", "a margin above 0 at character 20"),
     ("not_worse(cider_d, 100 %)", "a margin above 0 and below 100 % at character 20"),
