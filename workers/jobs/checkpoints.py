@@ -123,10 +123,10 @@ def open_captioner(request: JobRequest, toolbox: Toolbox) -> "Captioner":
 
 def set_prompt(captioner: "Captioner", prompt: str | None) -> "Captioner":
     """The captioner after a prompt; after its own where this is None."""
-    from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
-
     if prompt is None:
         return captioner
+    from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
+
     if not isinstance(captioner, ImageTextCaptioner):
         raise CheckpointMismatch(
             "this captioner reads no prompt before a caption: leave prompt out"
@@ -141,11 +141,10 @@ def sign_plugin(captioner: "Captioner") -> str | None:
     """Name of a captioner's plug-in in signatures, or of the type that an operator has let in
     without a test; None where it has neither.
     """
-    from workers.inference.huggingface.image_text_captioner import ImageTextCaptioner
     from workers.inference.plugins.guard import GuardedCaptioner
 
-    if isinstance(captioner, ImageTextCaptioner):
-        kind = captioner.judged.model_type
-        own = f"{kind}@transformers-{metadata.version('transformers')}"
-        return None if kind in model_types.READ else own
+    judged = getattr(captioner, "judged", None)  # of transformers, which others need not import
+    if judged is not None:
+        own = f"{judged.model_type}@transformers-{metadata.version('transformers')}"
+        return None if judged.model_type in model_types.READ else own
     return captioner.plugin.signed if isinstance(captioner, GuardedCaptioner) else None
