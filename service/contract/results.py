@@ -77,11 +77,22 @@ class SignatureSummary(_Frozen):
     signature: str | dict[str, str]
 
 
+class DifferenceBounds(_Frozen):
+    """Bounds of the difference of all images from the baseline, valid for all looks and for all
+    such metrics together, and of its standard error.
+    """
+
+    low: float
+    high: float
+    error: float
+
+
 class EstimateSummary(_Frozen):
     """Estimates by metric, from the captions that are decoded so far."""
 
     estimate: dict[str, Estimate]
     signature: dict[str, str]
+    differences: dict[str, DifferenceBounds] = {}  # from baselines, for gates of a margin
 
 
 class ComparisonSummary(_Frozen):

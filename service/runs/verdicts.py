@@ -12,6 +12,7 @@ from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
     Decision,
+    ExpectedDifference,
     GateEvidence,
     ScoreBounds,
 )
@@ -96,7 +97,8 @@ def _evidence(
     kept = request.baselines
     measured: dict[str, ScoreBounds] = {}
     lost: dict[str, str] = {}
-    compared: dict[str, BaselineDifference | str] = {}
+    compared: dict[str, BaselineDifference | ExpectedDifference | str] = {}
+    differing = _read_expected_differences(rows)
     for name in names:
         spec = catalogue.find_metric(name)
         score = found.get(spec.name)
@@ -108,7 +110,10 @@ def _evidence(
         elif reason := _lost(score, by_name.get(catalogue.find_metric_task(name))):
             lost[name] = f"{name}: {reason}"
         test = by_name.get(kept[name].comparison or "") if name in kept else None
-        if against := _compared(spec.name, test):
+        against = _compared(spec.name, test)
+        if test is None or test["status"] not in ("done", "failed", "unavailable"):
+            against = differing.get(spec.name, against)  # also where a verdict canceled the rest
+        if against is not None:
             compared[name] = against
     return GateEvidence(measured, lost, _baselines(kept), compared, _distrusted(names, request))
 
@@ -193,7 +198,7 @@ def _scores(
 def _score(
     score: Score | None,
     baseline: BaselineScore | str | None,
-    tested: BaselineDifference | str | None,
+    tested: BaselineDifference | ExpectedDifference | str | None,
 ) -> GateScore:
     value = score.value if score is not None else None
     past = baseline if isinstance(baseline, BaselineScore) else None
@@ -242,6 +247,23 @@ def read_expected_scores(rows: Sequence[TaskRow]) -> dict[str, Score]:
     return {
         name: results.build_score(name, said.value, looked.signature, said.interval)
         for name, said in looked.estimate.items()
+    }
+
+
+def _read_expected_differences(rows: Sequence[TaskRow]) -> dict[str, ExpectedDifference]:
+    """Read the latest bounds of differences from baselines, by metric."""
+    looked = _looked(rows)
+    if looked is None:
+        return {}
+    return {
+        name: ExpectedDifference(
+            found.low,
+            found.high,
+            found.error,
+            looked.estimate[name].images,
+            looked.estimate[name].of,
+        )
+        for name, found in looked.differences.items()
     }
 
 

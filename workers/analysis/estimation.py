@@ -9,7 +9,7 @@ that is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,17 @@ from workers.metrics.family import Floats, Statistics
 
 _STEP = 1e-5  # of a sum: far above rounding, far below where the score bends
 _ROUNDING = 1e-9  # a baseline with the same captions leaves only this
+_SURE = 2.0  # standard errors of a spread that its upper bound is above the sample's
+
+
+@dataclass(frozen=True)
+class PairedBaseline:
+    """A baseline's score of all images, and an upper bound of the standard error that the
+    difference from it will have once all images are seen.
+    """
+
+    score: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class ScoreEstimate:
     freedom: int
     skewness: float
     seen: float
+    baseline: PairedBaseline | None = None
 
     def interval(self, critical: float) -> tuple[float, float]:
         """The interval of `critical` standard errors to either side, for a Gaussian. It is wider
@@ -80,26 +92,37 @@ def estimate_scores(
 ) -> dict[str, ScoreEstimate]:
     """Estimates by metric, of these images' statistics; `known` and `past` are of all images."""
     values = postgen.compute_corpus_scores(family, statistics)
-    beside = {} if past is None else _beside(family, past, images)
-    return {
-        name: fit_estimate(
-            values[name],
-            influence,
-            np.column_stack([known[images], *(beside[at] for at in (name,) if at in beside)]),
-            len(known),
-        )
-        for name, influence in compute_influences(family, statistics).items()
-    }
-
-
-def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[str, Floats]:
-    """Influences on a baseline's score, plus its bend: its score here less that of all images."""
-    seen = {name: values[images] for name, values in past.items()}
+    influences = compute_influences(family, statistics)
+    if past is None:
+        return {
+            name: fit_estimate(values[name], influence, known[images], len(known))
+            for name, influence in influences.items()
+        }
+    seen = {name: of_all[images] for name, of_all in past.items()}
     here, whole = (postgen.compute_corpus_scores(family, each) for each in (seen, past))
-    return {
-        name: influence + (here[name] - whole[name])
-        for name, influence in compute_influences(family, seen).items()
-    }
+    found = {}
+    for name, of_past in compute_influences(family, seen).items():
+        bent = of_past + (here[name] - whole[name])  # the baseline's score here less that of all
+        beside = np.column_stack([known[images], bent])
+        error = bound_final_error(influences[name] - of_past, len(known))
+        found[name] = replace(
+            fit_estimate(values[name], influences[name], beside, len(known)),
+            baseline=PairedBaseline(whole[name], error),
+        )
+    return found
+
+
+def bound_final_error(differences: Floats, images: int) -> float:
+    """Find an upper bound of the standard error that the mean will have once all `images` are seen,
+    from the differences of those that are: the spread's own error follows from fourth moments.
+    """
+    seen = len(differences)
+    squares = (differences - differences.mean()) ** 2
+    variance = float(squares.mean())
+    if not variance:
+        return 0.0
+    spread = float(squares.std()) / variance / math.sqrt(seen) * math.sqrt(1 - seen / images)
+    return math.sqrt(variance * seen / (seen - 1) / images) * (1 + _SURE * spread / 2)
 
 
 def fit_estimate(value: float, influence: Floats, beside: Floats, images: int) -> ScoreEstimate:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ from safetensors.numpy import load_file
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from service.contract.results import DifferenceBounds
 from workers import tensor_files
 from workers.analysis import estimation
+from workers.analysis.estimation import ScoreEstimate
 from workers.metrics.family import FamilyScores, Floats, Statistics
 
 ERROR = 0.05  # of all looks together
@@ -102,6 +104,13 @@ class LookEstimate(TypedDict):
     of: int
 
 
+class EstimatedMetric(NamedTuple):
+    """A metric's estimate, and its difference where a baseline is known and images are to come."""
+
+    score: LookEstimate
+    difference: DifferenceBounds | None
+
+
 @dataclass(frozen=True)
 class LookBatch:
     """The images of some captions, and the scores of the captions by families."""
@@ -143,34 +152,45 @@ def _joined(parts: Sequence[Statistics]) -> Statistics:
 
 
 def estimate_from_looks(
-    seen: LookRecord, known: Floats, baselines: Mapping[str, Statistics]
-) -> dict[str, LookEstimate]:
-    """Estimate the whole set's scores; `known` and baselines' statistics are of all images."""
-    critical = _critical(seen, len(known))
+    seen: LookRecord, known: Floats, baselines: Mapping[str, Statistics], tests: int = 1
+) -> dict[str, EstimatedMetric]:
+    """Estimate the whole set's scores; `known` and baselines' statistics are of all images. Bounds
+    of differences are valid for so many `tests` together.
+    """
+    critical, strict = (_critical(seen, len(known), _NOMINAL / many) for many in (1, tests))
     placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit
     images = seen.images[placed]
-    said: dict[str, LookEstimate] = {}
+    said: dict[str, EstimatedMetric] = {}
     for family, unplaced in seen.statistics.items():
         statistics = {name: values[placed] for name, values in unplaced.items()}
         past = baselines.get(family)
         for name, found in estimation.estimate_scores(
             family, statistics, images, known, past
         ).items():
-            said[name] = LookEstimate(
+            score = LookEstimate(
                 value=found.value,
                 interval=None if critical is None else found.interval(critical),
                 images=len(images),
                 of=len(known),
             )
+            said[name] = EstimatedMetric(score, _bound_difference(found, strict))
     return said
 
 
-def _critical(seen: LookRecord, whole: int) -> float | None:
+def _bound_difference(found: ScoreEstimate, critical: float | None) -> DifferenceBounds | None:
+    """Bound the difference; None once all images are seen: a comparison then tells it."""
+    if found.baseline is None or not critical:
+        return None
+    low, high = (end - found.baseline.score for end in found.interval(critical))
+    return DifferenceBounds(low=low, high=high, error=found.baseline.error)
+
+
+def _critical(seen: LookRecord, whole: int, error: float) -> float | None:
     """The critical value of the last look; None if there are too few images, 0 if there are all."""
     if len(seen.images) == whole:
         return 0.0
     told = [look for look in seen.looks if look >= LEAST]
-    return compute_critical_values(told, whole)[-1] if told else None
+    return compute_critical_values(told, whole, error)[-1] if told else None
 
 
 def write_looks(path: Path, seen: LookRecord) -> None:

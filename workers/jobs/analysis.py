@@ -83,10 +83,18 @@ def take_look(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobR
             progress(len(batches), len(names))
         seen = looks.add_look(looks.read_looks(before) if before else None, batches)
     known = image_order.read_image_order(request.inputs["order"]).known
-    estimates = looks.estimate_from_looks(seen, known, _baselines(request, len(known)))
+    parameters = request.parameters
+    estimates = looks.estimate_from_looks(
+        seen, known, _baselines(request, len(known)), parameters.get("tests", 1)
+    )
     summary = results.EstimateSummary(
-        estimate={name: Estimate.model_validate(each) for name, each in estimates.items()},
+        estimate={name: Estimate.model_validate(each.score) for name, each in estimates.items()},
         signature={name: seen.signatures[name] for name in estimates},
+        differences={
+            name: found
+            for name in parameters.get("differences", ())
+            if name in estimates and (found := estimates[name].difference)
+        },
     )
     return JobResult(lambda path: looks.write_looks(path, seen), summary)
 

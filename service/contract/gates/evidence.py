@@ -54,6 +54,20 @@ class BaselineDifference:
 
 
 @dataclass(frozen=True)
+class ExpectedDifference:
+    """A difference from the baseline, expected from some of the images: [low, high] holds the
+    difference of all images, valid at every look and for all such metrics together; `error` is the
+    most that its standard error will be.
+    """
+
+    low: float
+    high: float
+    error: float
+    images: int
+    of: int
+
+
+@dataclass(frozen=True)
 class GateEvidence:
     """Evidence so far, by metric as gates name it. A text in `baselines` and `compared` says
     why there will never be a value; so does `lost` for scores. `distrusted` says why gates may
@@ -63,7 +77,7 @@ class GateEvidence:
     measured: Mapping[str, ScoreBounds]
     lost: Mapping[str, str]
     baselines: Mapping[str, BaselineScore | str]
-    compared: Mapping[str, BaselineDifference | str]
+    compared: Mapping[str, BaselineDifference | ExpectedDifference | str]
     distrusted: Mapping[str, str]
 
 

@@ -249,7 +249,7 @@ def _decide_drop(metric: str, evidence: GateEvidence) -> Decision:
     worst = measured.low if is_higher_better(metric) else measured.high
     if not _is_worse(metric, worst - baseline.value):
         return "passed", f"no drop below {baseline.value:.4g} ({baseline})"
-    return OPEN if compared is None else ("undecided", compared)
+    return ("undecided", compared) if isinstance(compared, str) else OPEN
 
 
 def _judge_drop(metric: str, compared: BaselineDifference, baseline: BaselineScore) -> Decision:

@@ -16,6 +16,7 @@ from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
     Decision,
+    ExpectedDifference,
     GateEvidence,
     find_block,
     is_higher_better,
@@ -98,12 +99,31 @@ class MarginTest:
         return critical * (self.value - self.low) / _CRITICAL - self.value
 
 
-class TestedMetric(NamedTuple):
-    """Metric of a gate with the result of its test."""
+@dataclass(frozen=True)
+class ExpectedTest:
+    """Result that the test will have at the least: the sum of difference and margin will be in
+    [low, high], with this standard error.
+    """
 
-    test: MarginTest
+    low: float
+    high: float
+    error: float
+
+    @property
+    def rise(self) -> float:
+        return _divide_error(self.low, self.error)
+
+    @property
+    def fall(self) -> float:
+        return _divide_error(-self.high, self.error)
+
+
+class TestedMetric(NamedTuple):
+    """Metric of a gate with the result of its test, or the one that is expected."""
+
+    test: MarginTest | ExpectedTest
     baseline: BaselineScore
-    compared: BaselineDifference
+    compared: BaselineDifference | ExpectedDifference
 
 
 MarginKey = tuple[MarginGate, str]  # and a metric
@@ -112,26 +132,34 @@ MarginKey = tuple[MarginGate, str]  # and a metric
 def decide_margin_gates(
     asked: Sequence[MarginGate], evidence: GateEvidence
 ) -> dict[MarginGate, list[Decision]]:
-    """Decide each metric of each gate. A test that is not there yet counts as lost, so that what is
-    decided before stays so.
+    """Decide each metric of each gate. A test that is not there yet counts as lost, and one that is
+    expected as far as it is sure, so that what is decided before stays so.
     """
     keys = [(gate, metric) for gate in dict.fromkeys(asked) for metric in gate.metrics]
     found = {(gate, metric): _find_test(gate.margin, metric, evidence) for gate, metric in keys}
     verdicts = correct_verdicts(
         {key: each.test if isinstance(each, TestedMetric) else None for key, each in found.items()}
     )
+    waiting = {key for key, each in found.items() if _is_waiting(each, verdicts[key])}
     decided: dict[MarginGate, list[Decision]] = {gate: [] for gate in asked}
     for key, each in found.items():
         gate, _ = key
         decision: Decision
         if not isinstance(each, TestedMetric):
             decision = each
-        elif verdicts[key] == "undecided" and OPEN in found.values():
+        elif verdicts[key] == "undecided" and waiting:
             decision = OPEN
         else:
             decision = verdicts[key], _describe(gate.margin, each, verdicts[key], len(keys))
         decided[gate].append(decision)
     return decided
+
+
+def _is_waiting(found: TestedMetric | Decision, verdict: Verdict) -> bool:
+    """Tell whether the result of a test may still change."""
+    if not isinstance(found, TestedMetric):
+        return found == OPEN
+    return isinstance(found.test, ExpectedTest) and verdict == "undecided"
 
 
 def _find_test(margin: Margin, metric: str, evidence: GateEvidence) -> TestedMetric | Decision:
@@ -144,18 +172,28 @@ def _find_test(margin: Margin, metric: str, evidence: GateEvidence) -> TestedMet
     is_measured = metric in evidence.measured
     if compared is None or not is_measured or not isinstance(baseline, BaselineScore):
         return OPEN
+    added = margin.at(baseline.value)
+    if isinstance(compared, ExpectedDifference):
+        low, high = _add_margin(metric, (compared.low, compared.high), added)
+        return TestedMetric(ExpectedTest(low, high, compared.error), baseline, compared)
     if compared.interval is None:
         return "undecided", _UNTESTED
-    ends = [compared.interval[0], compared.difference, compared.interval[1]]
-    if not is_higher_better(metric):
-        ends = [-each for each in reversed(ends)]
-    low, value, high = (each + margin.at(baseline.value) for each in ends)
+    ends = compared.interval[0], compared.difference, compared.interval[1]
+    low, value, high = _add_margin(metric, ends, added)
     if not all(map(math.isfinite, (low, value, high))):
         return "undecided", _UNTESTED
     return TestedMetric(MarginTest(value, low, high), baseline, compared)
 
 
-def correct_verdicts(tests: Mapping[MarginKey, MarginTest | None]) -> dict[MarginKey, Verdict]:
+def _add_margin(metric: str, ends: Sequence[float], margin: float) -> list[float]:
+    """Add the margin to ascending differences, turned so that more is better."""
+    turned = ends if is_higher_better(metric) else [-each for each in reversed(ends)]
+    return [each + margin for each in turned]
+
+
+def correct_verdicts(
+    tests: Mapping[MarginKey, MarginTest | ExpectedTest | None],
+) -> dict[MarginKey, Verdict]:
     """Correct the verdicts on tests, of which one without a result is None (Holm, each direction
     for itself).
     """
@@ -183,19 +221,27 @@ def find_critical_value(tests: int) -> float:
 
 
 def _describe(margin: Margin, tested: TestedMetric, verdict: Verdict, tests: int) -> str:
-    baseline, compared = tested.baseline, tested.compared
-    assert compared.interval is not None
-    low, high = compared.interval
-    said = f"{compared.difference:+.4g} on {baseline.value:.4g} ({baseline})"
-    said += f", between {low:+.4g} and {high:+.4g} (95 %)"
+    said = _describe_difference(tested)
     said += f", margin {margin}" if margin.amount else ""
     said += f"; one of {tests} differences that are tested together (Holm)" if tests > 1 else ""
     return f"{said}: {_advise(margin, tested, tests)}" if verdict == "undecided" else said
 
 
+def _describe_difference(tested: TestedMetric) -> str:
+    baseline, compared = tested.baseline, tested.compared
+    on = f"on {baseline.value:.4g} ({baseline})"
+    if isinstance(compared, ExpectedDifference):
+        between = f"between {compared.low:+.4g} and {compared.high:+.4g}"
+        return f"{between} expected {on}, from {compared.images} of {compared.of} images"
+    assert compared.interval is not None
+    low, high = compared.interval
+    return f"{compared.difference:+.4g} {on}, between {low:+.4g} and {high:+.4g} (95 %)"
+
+
 def _advise(margin: Margin, tested: TestedMetric, tests: int) -> str:
     """Say what would decide a test."""
     test, now = tested.test, tested.compared.images
+    assert isinstance(test, MarginTest)
     critical = find_critical_value(tests)
     images = None if now is None else test.estimate_images(now, critical)
     if images is None or now is None:
@@ -211,8 +257,13 @@ def _advise(margin: Margin, tested: TestedMetric, tests: int) -> str:
 
 def _count_errors(value: float, to_bound: float) -> float:
     """Count standard errors of a value, by how far its interval's bound is from it."""
-    if to_bound > 0:
-        return min(_FAR, _CRITICAL * value / to_bound)
+    return _divide_error(value, to_bound / _CRITICAL)
+
+
+def _divide_error(value: float, error: float) -> float:
+    """Divide a value by its standard error; a bound of it stands for infinity."""
+    if error > 0:
+        return min(_FAR, value / error)
     return math.copysign(_FAR, value) if value else 0.0
 
 

@@ -1,7 +1,8 @@
 """Estimates and forecasts of final scores: the task `estimate`, evaluations for a forecast."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from service.contract.metrics import families
 from service.contract.plan.tasks import Blob, Task
@@ -11,11 +12,17 @@ ESTIMATE = "estimate"
 MOST_LOOKS = 40
 
 
-def plan_estimate(named: Mapping[str, Task], past: Mapping[str, str]) -> Task | None:
+def plan_estimate(
+    named: Mapping[str, Task],
+    past: Mapping[str, str],
+    differences: Sequence[str] = (),
+    tests: int = 0,
+) -> Task | None:
     """Plan the task that estimates the final scores of a plan's `named` tasks, with a part for each
     look at the captions decoded so far; None where nothing can be estimated.
 
-    `past`: the baseline's scores of single captions, by family. Captions decoded in the split's
+    `past`: the baseline's scores of single captions, by family; `differences`: the metrics whose
+    difference from it is estimated, for so many `tests` together. Captions decoded in the split's
     order get no estimates, since some of them do not represent all.
     """
     captions = named.get("captions")
@@ -29,6 +36,9 @@ def plan_estimate(named: Mapping[str, Task], past: Mapping[str, str]) -> Task | 
         "references": named["references"],
         **{f"baseline.{name}": Blob(past[name]) for name in looked_at if name in past},
     }
+    shared: dict[str, Any] = {"families": looked_at}
+    if differences:
+        shared |= {"differences": list(differences), "tests": tests}
     each = math.ceil(len(captions.parts) / MOST_LOOKS)
     looks: list[Task] = []
     for start in range(0, len(captions.parts), each):
@@ -37,9 +47,9 @@ def plan_estimate(named: Mapping[str, Task], past: Mapping[str, str]) -> Task | 
         if looks:
             since["before"] = looks[-1]
         span = [batch[0].parameters["images"][0], batch[-1].parameters["images"][1]]
-        looks.append(Task("look", {**inputs, **since}, {"families": looked_at, "images": span}))
+        looks.append(Task("look", {**inputs, **since}, {**shared, "images": span}))
     whole = {**inputs, "captions": captions}
-    return Task("look", whole, {"families": looked_at}, tuple(looks))
+    return Task("look", whole, shared, tuple(looks))
 
 
 def _on_the_whole(task: Task | None) -> bool:

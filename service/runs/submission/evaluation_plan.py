@@ -1,6 +1,6 @@
 """Plan of an evaluation: pure, made of its request and the facts that are known at submission."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
@@ -11,6 +11,7 @@ from service.contract.column_options import ColumnOptions
 from service.contract.errors import InvalidRequest
 from service.contract.gates import gates
 from service.contract.gates.gates import ThresholdGate
+from service.contract.gates.margins import MarginGate
 from service.contract.metrics import catalogue
 from service.contract.plan import estimates, planning, prices, tasks
 from service.contract.plan.estimates import ESTIMATE
@@ -74,10 +75,26 @@ def plan_evaluation(request: EvaluationRequest, known: KnownFacts) -> Plan:
         sides = named[pair.task], Blob(pair.result)
         named[name] = planning.plan_comparison(*sides, known.pinned.people, pair.pregen)
     if request.gates and not known.is_decoded:
-        estimate = estimates.plan_estimate(named, known.past_scores)
+        tested, tests = _list_margin_metrics(request.gates, known)
+        estimate = estimates.plan_estimate(named, known.past_scores, tested, tests)
         if estimate is not None:
             named[ESTIMATE] = estimate
     return Plan(named)
+
+
+def _list_margin_metrics(texts: Sequence[str], known: KnownFacts) -> tuple[list[str], int]:
+    """List the metrics of margins whose baseline is the one that estimates know, and count the
+    tests of all margins.
+    """
+    margins = {gate for gate in map(gates.parse_gate, texts) if isinstance(gate, MarginGate)}
+    tested = {metric for gate in margins for metric in gate.metrics}
+    names = {
+        catalogue.find_metric(metric).name
+        for pair in known.comparisons.values()
+        for metric in tested.intersection(pair.metrics)
+        if known.past_scores.get(pair.task) == pair.result
+    }
+    return sorted(names), sum(len(gate.metrics) for gate in margins)
 
 
 def _plan_scores(request: EvaluationRequest, known: KnownFacts) -> Plan:

@@ -98,3 +98,21 @@ def test_a_verdict_that_is_clear_spares_the_rest(service):
     assert gate["scores"]["cider_d"]["interval"] == found["estimate"]["cider_d"]["interval"]
     again = _evaluated(service, 2, decoding=QUICK, gates=["cider_d >= 5"], until="verdict")
     assert again["verdict"] == "failed"
+
+
+@pytest.mark.long
+def test_a_margin_that_is_clear_spares_the_rest(service):
+    """The first captioner's BLEU-1 is the baseline's; another one, of random words too, is not
+    worse by as much as half, which a part of the images tells.
+    """
+    first = _evaluated(service, 0, decoding=QUICK)
+    gate = "not_worse(bleu_1, 0.5)"
+    asked = {"decoding": QUICK, "gates": [gate], "baseline": first["id"], "until": "verdict"}
+    found = _evaluated(service, 3, **asked)
+    assert (found["status"], found["verdict"]) == ("succeeded", "passed")
+    tasks = {task["name"]: task["status"] for task in found["tasks"]}
+    assert tasks["captions"] == tasks["comparison_bleu"] == "canceled"
+    images = found["estimate"]["bleu_1"]["images"]
+    assert 100 <= images < IMAGES
+    (gate,) = found["gates"]
+    assert f"from {images} of {IMAGES} images" in gate["detail"]

@@ -112,6 +112,43 @@ def test_a_drop_is_judged_by_its_comparison():
     assert _of(rows, "no_significant_drop(cider_d)", baselines={"cider_d": PAST})[1] is None
 
 
+def _estimated(low, high, error):
+    said = {"value": 0.4, "interval": [0.39, 0.41], "images": 256, "of": 1000}
+    bounds = {"low": low, "high": high, "error": error}
+    summary = {"estimate": {"cider_d": said}, "signature": SIGNATURES}
+    row = _row("estimate", "running", summary | {"differences": {"cider_d": bounds}})
+    return row | {"kind": "look"}
+
+
+@pytest.mark.parametrize("status", ["blocked", "canceled"])
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        ((-0.005, 0.02, 0.002), "passed"),  # .005 above the margin, 1.96 errors are .0039
+        ((-0.005, 0.02, 0.003), None),
+        ((-0.03, -0.015, 0.002), "failed"),
+        ((-0.03, -0.015, 0.003), None),
+        ((-1e-9, 1e-9, 0.0), "passed"),
+    ],
+)
+def test_a_margin_is_decided_by_the_difference_that_all_images_will_have(status, bounds, verdict):
+    rows = [_row("cider_d", status), _estimated(*bounds), _row("comparison_cider_d_1", status)]
+    found, decided = _of(rows, "not_worse(cider_d, 0.01)", baselines={"cider_d": PAST})
+    assert decided == verdict
+    if verdict:
+        assert "from 256 of 1000 images" in found[0].detail
+    assert found[0].scores["cider_d"].difference_interval is None
+
+
+@pytest.mark.parametrize("status", ["failed", "done"])
+def test_a_comparison_that_has_ended_is_not_expected_any_more(status):
+    compared = _compared(difference=-0.03, interval=[-0.04, -0.02], p=0.001)
+    row = compared if status == "done" else _row(compared["name"], status, error="killed")
+    rows = [_scored(0.37), _estimated(-0.005, 0.02, 0.001), row]
+    verdict = _of(rows, "not_worse(cider_d, 0.01)", baselines={"cider_d": PAST})[1]
+    assert verdict == {"failed": "undecided", "done": "failed"}[status]
+
+
 @pytest.mark.parametrize(
     ("row", "past", "detail"),
     [

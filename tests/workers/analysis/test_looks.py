@@ -49,9 +49,14 @@ def test_the_last_look_is_the_score_of_all(scored, known, seed):
     said = looks.estimate_from_looks(seen, known, {})
     for each in scored(np.arange(IMAGES)):
         for name, value in each.corpus.items():
-            assert said[name]["value"] == value, "to the last bit: it may be compared with itself"
-            assert said[name]["interval"] == (said[name]["value"], said[name]["value"])
-            assert (said[name]["images"], said[name]["of"]) == (IMAGES, IMAGES)
+            assert said[name].score["value"] == value, (
+                "to the last bit: it may be compared with itself"
+            )
+            assert said[name].score["interval"] == (
+                said[name].score["value"],
+                said[name].score["value"],
+            )
+            assert (said[name].score["images"], said[name].score["of"]) == (IMAGES, IMAGES)
 
 
 def test_signatures_are_those_of_the_whole(drawn, scored):
@@ -61,8 +66,8 @@ def test_signatures_are_those_of_the_whole(drawn, scored):
 
 def test_nothing_is_said_of_how_sure_a_few_images_are(drawn, scored, known):
     said = looks.estimate_from_looks(_looks(drawn, scored, [64]), known, {})
-    assert said["cider_d"]["interval"] is None
-    assert looks.estimate_from_looks(_looks(drawn, scored, [64, 128]), known, {})["cider_d"][
+    assert said["cider_d"].score["interval"] is None
+    assert looks.estimate_from_looks(_looks(drawn, scored, [64, 128]), known, {})["cider_d"].score[
         "interval"
     ]
 
@@ -74,11 +79,39 @@ def test_a_baseline_that_is_nearly_the_same_leaves_nearly_nothing_open(drawn, sc
     alone, beside = (looks.estimate_from_looks(seen, known, given) for given in ({}, past))
     for each in scored(np.arange(IMAGES)):
         for name, truth in each.corpus.items():
-            assert beside[name]["value"] == pytest.approx(truth, abs=1e-9)
-            assert beside[name]["interval"] == pytest.approx((truth, truth), abs=1e-8)
-            low, high = beside[name]["interval"]
+            assert beside[name].score["value"] == pytest.approx(truth, abs=1e-9)
+            assert beside[name].score["interval"] == pytest.approx((truth, truth), abs=1e-8)
+            low, high = beside[name].score["interval"]
             assert low < truth < high
-            assert alone[name]["interval"][1] - alone[name]["interval"][0] > 100 * (high - low)
+            assert alone[name].score["interval"][1] - alone[name].score["interval"][0] > 100 * (
+                high - low
+            )
+
+
+def test_a_difference_is_bounded_with_its_error_until_all_images_are_seen(drawn, scored, known):
+    others = np.random.default_rng(3).permutation(IMAGES)
+    past = {each.family: each.statistics for each in scored(np.arange(IMAGES))}
+    past["cider_d"] = {"cider_d": past["cider_d"]["cider_d"][others]}
+    seen = _looks(drawn, scored, [128, 256])
+    one, five = (looks.estimate_from_looks(seen, known, past, tests) for tests in (1, 5))
+    mine = {each.family: each.statistics["cider_d"] for each in scored(np.arange(IMAGES))[1:]}
+    differences = mine["cider_d"] - past["cider_d"]["cider_d"]
+    truth, error = differences.mean(), differences.std(ddof=1) / np.sqrt(IMAGES)
+    found, wider = one["cider_d"].difference, five["cider_d"].difference
+    assert wider.low < found.low < truth < found.high < wider.high
+    assert one["cider_d"].score == five["cider_d"].score
+    low, high = one["cider_d"].score["interval"]
+    assert (found.low, found.high) == pytest.approx(
+        (low - past["cider_d"]["cider_d"].mean(), high - past["cider_d"]["cider_d"].mean())
+    )
+    part = differences[seen.images].std(ddof=1) / np.sqrt(IMAGES)
+    assert error < found.error < 1.2 * error
+    assert part < found.error < 1.2 * part
+    assert one["bleu_1"].difference.error == 0.0, "of the same captions"
+    assert looks.estimate_from_looks(seen, known, {})["cider_d"].difference is None
+    few = looks.estimate_from_looks(_looks(drawn, scored, [64]), known, past)
+    whole = looks.estimate_from_looks(_looks(drawn, scored, [128, IMAGES]), known, past)
+    assert few["cider_d"].difference is whole["cider_d"].difference is None
 
 
 def test_what_looks_gathered_is_read_as_it_was_written(drawn, scored, known, tmp_path):

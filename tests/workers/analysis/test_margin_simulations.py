@@ -2,6 +2,9 @@
 number of images that it asks for is right. 500 experiments a cell.
 """
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -10,10 +13,11 @@ from service.contract.gates import gates, margins
 from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
+    ExpectedDifference,
     GateEvidence,
     ScoreBounds,
 )
-from workers.analysis import comparison, resamples
+from workers.analysis import comparison, looks, resamples
 from workers.analysis.resamples import ImageSums
 from workers.metrics import postgen, references
 
@@ -152,7 +156,7 @@ def population():
             postgen.score_tokens(family, captions, prepared, rows, None).statistics
             for captions in said
         ]
-        for family in ("bleu", "cider_d")
+        for family in ("bleu", "cider_d", "rouge_l")
     }
 
 
@@ -181,3 +185,124 @@ def test_corpus_metrics_with_a_drop_of_the_margin_pass_in_at_most_5_of_100(
     print(f"{metric}, {images} images: {wrong:.1%} wrong passes")
     assert wrong <= 0.05
     assert verdicts.count("failed") / EXPERIMENTS <= 0.05
+
+
+def _decide_early(texts, pairs, rng, tests):
+    """The verdict of the first look that decides the gates, else that of the comparison; and the
+    share of images that were seen. `pairs`: by family, the statistics of both systems.
+    """
+    images = len(next(iter(next(iter(pairs.values()))[0].values())))
+    drawn, asked = rng.permutation(images), [gates.parse_gate(text) for text in texts]
+    names = [name for gate in asked for name in gate.metrics]
+    past = {family: theirs for family, (_, theirs) in pairs.items()}
+    whole = {
+        name: value
+        for family, theirs in past.items()
+        for name, value in postgen.compute_corpus_scores(family, theirs).items()
+    }
+    evidence = GateEvidence(
+        dict.fromkeys(names, ScoreBounds(1.0, 1.0, PAST.signature)),
+        {},
+        {name: BaselineScore("ev_past", whole[name], PAST.signature) for name in names},
+        {},
+        {},
+    )
+    ends = tuple(range(128, images, 128))
+    for at, end in enumerate(ends, 1):
+        statistics = {
+            family: {name: values[drawn[:end]] for name, values in mine.items()}
+            for family, (mine, _) in pairs.items()
+        }
+        seen = looks.LookRecord(drawn[:end], ends[:at], statistics, {})
+        found = looks.estimate_from_looks(seen, np.zeros((images, 1)), past, tests)
+        expected = {
+            name: ExpectedDifference(**found[name].difference.model_dump(), images=end, of=images)
+            for name in names
+        }
+        decided = gates.decide_gates(asked, replace(evidence, compared=expected))
+        if gates.combine_verdicts(verdict for verdict, _ in decided):
+            return [verdict for verdict, _ in decided], end / images
+    compared = {}
+    for family, pair in pairs.items():
+        compared |= _compare(*(resamples.sum_statistics(family, each) for each in pair), trials=400)
+    decided = gates.decide_gates(asked, replace(evidence, compared=compared))
+    return [verdict for verdict, _ in decided], 1.0
+
+
+@pytest.fixture
+def _quick(monkeypatch):
+    """Critical values are computed once for looks that are alike."""
+    computed = cache(looks.compute_critical_values)
+    monkeypatch.setattr(
+        looks, "compute_critical_values", lambda told, *rest: computed(tuple(told), *rest)
+    )
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("images", [300, 1000])
+@pytest.mark.parametrize("is_skewed", [False, True])
+def test_early_a_drop_of_the_margin_passes_in_at_most_5_of_100_over_all_looks(images, is_skewed):
+    rng, verdicts, shares = np.random.default_rng(images), [], []
+    for _ in range(EXPERIMENTS):
+        pair = [
+            {"cider_d": each.table[:, 0]}
+            for each in _draw_means(rng, images, 0.05, is_skewed=is_skewed)
+        ]
+        (verdict,), share = _decide_early(["not_worse(cider_d, 0.05)"], {"cider_d": pair}, rng, 1)
+        verdicts.append(verdict)
+        shares.append(share)
+    wrong, failed = (verdicts.count(each) / EXPERIMENTS for each in ("passed", "failed"))
+    print(
+        f"{images} images, skewed {is_skewed}: {wrong:.1%} passes, {failed:.1%} failures, "
+        f"{np.mean(shares):.0%} of the images"
+    )
+    assert max(wrong, failed) <= 0.05
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("images", [300, 1000])
+def test_early_of_five_corpus_metrics_one_passes_wrongly_in_at_most_5_of_100(images, population):
+    whole = {
+        name: [postgen.compute_corpus_scores(family, side)[name] for side in pair]
+        for family, pair in population.items()
+        for name in postgen.compute_corpus_scores(family, pair[0])
+    }
+    names = ("cider_d", "rouge_l", "bleu_1", "bleu_2", "bleu_4")
+    texts = [f"not_worse({name}, {whole[name][1] - whole[name][0]!r})" for name in names]
+    rng, wrong, single = np.random.default_rng(images), 0, 0
+    for _ in range(EXPERIMENTS):
+        drawn = rng.integers(0, 2000, images)
+        pairs = {
+            family: [{name: each[drawn] for name, each in side.items()} for side in pair]
+            for family, pair in population.items()
+        }
+        wrong += "passed" in _decide_early(texts, pairs, rng, 5)[0]
+        alone = {"cider_d": pairs["cider_d"]}
+        single += "passed" in _decide_early(texts[:1], alone, rng, 1)[0]
+    print(
+        f"{images} images: {wrong / EXPERIMENTS:.1%} with a wrong pass among five, "
+        f"{single / EXPERIMENTS:.1%} of CIDEr-D alone"
+    )
+    assert max(wrong, single) / EXPERIMENTS <= 0.05
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("times", [1.5, 3.0])
+def test_early_a_wide_margin_passes_before_all_images_are_seen(times):
+    """`times` the detectable difference, without a drop."""
+    rng = np.random.default_rng(0)
+    before = [_compare(*_draw_means(rng, 1000, 0.0))["cider_d"] for _ in range(20)]
+    margin = times * np.median([each.minimum_detectable for each in before])
+    passed, shares = 0, []
+    for _ in range(EXPERIMENTS):
+        pair = [{"cider_d": each.table[:, 0]} for each in _draw_means(rng, 1000, 0.0)]
+        gate = f"not_worse(cider_d, {margin:.6f})"
+        (verdict,), share = _decide_early([gate], {"cider_d": pair}, rng, 1)
+        passed += verdict == "passed"
+        shares.append(share)
+    print(
+        f"margin of {times} detectable: {passed / EXPERIMENTS:.1%} pass, after "
+        f"{np.mean(shares):.0%} of the images"
+    )
+    assert passed / EXPERIMENTS >= 0.95
+    assert np.mean(shares) < (1.0 if times < 2 else 0.6)

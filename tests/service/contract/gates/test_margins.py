@@ -13,6 +13,7 @@ from service.contract.gates import gates
 from service.contract.gates.evidence import (
     BaselineDifference,
     BaselineScore,
+    ExpectedDifference,
     GateEvidence,
     ScoreBounds,
 )
@@ -136,6 +137,38 @@ def test_a_test_that_is_not_there_yet_keeps_the_others_open_unless_they_are_sure
     assert _decide([gate], {"cider_d": far, "meteor": near})[0][0] == "passed"
     assert _decide([gate], {"cider_d": near, "meteor": near})[0][0] == "undecided"
     assert _decide([gate], {"cider_d": near, "meteor": "it failed"})[0][0] == "undecided"
+
+
+def _expect(low, high, error=0.001):
+    return ExpectedDifference(low, high, error, 256, 1000)
+
+
+def test_expected_differences_are_corrected_as_the_tests_that_they_foretell():
+    """Of two, the farther one needs 2.24 standard errors and the other one 1.96."""
+    gate = "not_worse(cider_d, meteor, 0.01)"
+    nearer, farther = _expect(-0.008, 0.02), _expect(-0.0077, 0.02)  # 2 and 2.3 errors
+    ((verdict, detail),) = _decide([gate], {"cider_d": nearer, "meteor": farther})
+    assert verdict == "passed"
+    assert "cider_d: between -0.008 and +0.02 expected on 0.4" in detail
+    assert _decide([gate], {"cider_d": nearer, "meteor": nearer}) == [(None, None)]
+    assert _decide([gate], {"cider_d": nearer}) == [(None, None)]
+    seen = _compare(0.0, -0.02, 0.02)  # undecided alone, but the other may make it easier
+    assert _decide([gate], {"cider_d": nearer, "meteor": seen}) == [(None, None)]
+    lower = {"wmd_distance": _expect(-0.02, 0.008)}
+    assert _decide(["not_worse(wmd_distance, 0.01)"], lower)[0][0] == "passed"
+    lower = {"wmd_distance": _expect(0.0121, 0.04)}
+    assert _decide(["not_worse(wmd_distance, 0.01)"], lower)[0][0] == "failed"
+
+
+@pytest.mark.parametrize("low", [-1e-9, 0.0])
+def test_the_same_captions_are_not_expected_to_be_better(low):
+    assert _decide(["better(cider_d)"], {"cider_d": _expect(low, -low, 0.0)}) == [(None, None)]
+
+
+def test_a_drop_waits_for_its_comparison():
+    gate = "no_significant_drop(cider_d)"
+    bounds = {"measured": {"cider_d": ScoreBounds(0.3, 0.5, "a|v:1")}}
+    assert _decide([gate], {"cider_d": _expect(-0.5, -0.4)}, **bounds) == [(None, None)]
 
 
 def test_what_cannot_be_compared_is_no_verdict():

@@ -34,6 +34,17 @@ def test_an_estimate_reads_the_stored_scores_of_the_baseline():
     assert "baseline.cider_d" not in _plan()[ESTIMATE].inputs
 
 
+def test_differences_of_margins_are_estimated_from_the_baseline_that_is_known():
+    gates = "not_worse(cider_d, 0.01)", "better(cider_d)", "cider_d >= baseline"
+    pair = ComparedPair("cider_d", "sha256:past", ("cider_d",))
+    given = {"gates": gates, "comparisons": {"comparison_cider_d": pair}}
+    look = _plan(**given, past_scores={"cider_d": "sha256:past"})[ESTIMATE]
+    assert look.parameters == {"families": ["cider_d"], "differences": ["cider_d"], "tests": 2}
+    assert look.parts[0].parameters["tests"] == 2
+    another = _plan(**given, past_scores={"cider_d": "sha256:another"})[ESTIMATE]
+    assert another.parameters == _plan()[ESTIMATE].parameters == {"families": ["cider_d"]}
+
+
 @pytest.mark.parametrize("known", [{"gates": ()}, {"is_decoded": True}])
 def test_without_gates_or_with_decoded_captions_nothing_is_estimated(known):
     assert ESTIMATE not in _plan(**known)
