@@ -140,6 +140,19 @@ def enter_scores(connection, identity, scores, signature, draws=None) -> None:
     board_entries.enter_shown_scores(connection, run, shown, is_partial=partial, draws=named)
 
 
+def enter_trainings(records, pinned, many=3, signature="x|v:1") -> None:
+    """Trainings of six checkpoints each, of which METEOR tells no order at half of the steps."""
+    with records.transaction() as connection:
+        for number in range(many):
+            for step in range(1, 7):
+                value = 0.2 + number / 10 + step / 100
+                scores = {"cider_d": (value, value - 0.01, value + 0.01)}
+                scores["meteor"] = (0.5 + (step > 3) * number / 10, None, None)
+                identity, marks = f"ev_{number}{step}", {"run": f"r{number}", "step": str(step)}
+                enter_run(connection, identity, pinned, {}, marks, created_at=step)
+                enter_scores(connection, identity, scores, signature)
+
+
 def enter_pregen(connection, identity, scores, signature) -> None:
     """The task of an evaluation that has these pre-gen scores, value or (value, low, high)."""
     bounds = {name: one[1:] for name, one in scores.items() if isinstance(one, tuple)}

@@ -1,16 +1,17 @@
-/** How far metrics can be trusted on one split: correlations, probes, forecasts against what came. */
+/** How far metrics can be trusted on one split: correlations, probes, forecasts against what came, early decisions. */
 
 import { ask, Refused, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChange, onChangeOf } from "../core/live.js";
 import { signal } from "../core/signals.js";
-import { place } from "../core/urls.js";
+import { place, query } from "../core/urls.js";
 import { section } from "../parts/layout.js";
 import { splitPlaces } from "../parts/places.js";
 import { answered, badge, failure, refusal } from "../parts/states.js";
 import { correlations } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
 import { probed } from "./trusted/probes.js";
+import { signals } from "./trusted/signals.js";
 
 const MOST = 5; // pre-gen metrics shown for each post-gen metric
 
@@ -19,11 +20,15 @@ export function trust(name, split) {
   const dataset = `${name}/${split}`;
   const study = resource(() => place("/v1/datasets", name, "correlations", { split, limit: MOST }));
   const probes = resource(() => place("/v1/probes", { dataset, status: "succeeded", limit: 1 }));
+  const target = query("target", "cider_d");
+  const card = resource(() => place("/v1/datasets", name, "signal", { split, target: target.value }));
   const past = resource(() => place("/v1/evaluations", { dataset, status: "succeeded", limit: 200 }));
   onChange((told) => {
     if (!told || told.kind === "study") study.refresh();
     if (!told || told.kind === "probes") probes.refresh();
-    if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
+    if (told && (told.kind !== "evaluation" || told.status !== "succeeded")) return;
+    past.refresh();
+    card.refresh();
   });
   return {
     title: `Trust in ${dataset}`,
@@ -47,6 +52,10 @@ export function trust(name, split) {
       section(
         "Did forecasts come true?",
         answered(past, ({ items }) => forecasts(items)),
+      ),
+      section(
+        "Which metric tells early which training will be better?",
+        answered(card, (found) => signals(found, target)),
       ),
     ),
   };

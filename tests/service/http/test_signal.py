@@ -6,7 +6,7 @@ import json
 import pytest
 
 from helpers.fleet import bundle
-from helpers.stored_records import enter_run, enter_scores
+from helpers.stored_records import enter_trainings
 from helpers.submissions import run_command
 from prescore.models.signals import SIGNAL_COLUMNS
 from service.stored import datasets
@@ -17,16 +17,7 @@ PLACE = "/v1/datasets/tiny/signal"
 @pytest.fixture(scope="module")
 def trained(service):
     """Three trainings, of which METEOR tells no order at half of the steps."""
-    pinned = datasets.pin_split(service.records, "tiny/test")
-    with service.records.transaction() as connection:
-        for number in range(3):
-            for step in range(1, 7):
-                value = 0.2 + number / 10 + step / 100
-                scores = {"cider_d": (value, value - 0.01, value + 0.01)}
-                scores["meteor"] = (0.5 + (step > 3) * number / 10, None, None)
-                identity, marks = f"ev_{number}{step}", {"run": f"r{number}", "step": str(step)}
-                enter_run(connection, identity, pinned, {}, marks, created_at=step)
-                enter_scores(connection, identity, scores, "x|v:1")
+    enter_trainings(service.records, datasets.pin_split(service.records, "tiny/test"))
 
 
 def test_the_route_answers_json_and_csv(client, trained):

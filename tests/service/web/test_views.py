@@ -10,6 +10,8 @@ from helpers import page_runs, shape_trainings
 from helpers.fleet import bundle, upload
 from helpers.networks import Cut, Network
 from helpers.page_runs import IMAGES, submitted
+from helpers.stored_records import enter_trainings
+from service.stored import datasets
 from workers.lab import shapes
 
 pytestmark = pytest.mark.processes
@@ -358,6 +360,29 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     window.open(f"/ui/evaluations/{forecast[0]['id']}")
     band = window.page.locator("tr", has_text="cider_d").locator("rect.forecast")
     band.wait_for()
+
+
+def test_the_card_tells_which_metric_decides_early(window, service):
+    with service.client() as client:
+        assert client.put("/v1/datasets/signal", content=bundle(6, seed=4)).status_code == 201
+    place = "/ui/datasets/signal/test/trust"
+    window.open(place).get_by_text("There is no card: no evaluation of signal").wait_for()
+    enter_trainings(service.records, datasets.pin_split(service.records, "signal/test"), many=8)
+    page = window.open(place)
+    card = page.get_by_role("region", name="Card of the split")
+    card.wait_for()
+    rows = {
+        row.locator("th").inner_text(): [cell.inner_text() for cell in row.locator("td").all()]
+        for row in card.locator("tbody tr").all()
+    }
+    assert rows["cider_d"][5:] == ["–", "–", "100 %", "100 %"]
+    assert rows["meteor"][5:] == ["–", "–", "0 %", "0 %"]
+    told = "8 trainings make 28 pairs whose final cider_d differs (0 are too close to tell)."
+    told += " At 25 % of the steps, cider_d has the final order of 100 % of them."
+    assert page.get_by_text(told).count() == 1
+    window.expected.add("422")
+    page = window.open(f"{place}?target=mean_mean_count_none")
+    page.get_by_role("alert").filter(has_text="mean_mean_count_none").wait_for()
 
 
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
