@@ -53,7 +53,7 @@ def list_rows(drops: CaptionDrops | None, page: str) -> list[DropRow]:
 
 
 def format_heading(drops: CaptionDrops) -> str:
-    return f"fell most by {drops.metric} against {drops.baseline}"
+    return f"images that fell most by {drops.metric} against {drops.baseline}"
 
 
 def format_lines(drops: CaptionDrops | None, page: str) -> list[str]:

@@ -13,7 +13,7 @@ HEADING = ("gate", "metric", "value", "baseline", "difference", "interval", "mar
 _ALWAYS = ("gate", "metric", "value", "verdict")  # shown although all their cells are empty
 _LEFT_OUT = ("baseline", "margin", "interval")  # in this order, from a table that is too wide
 _WIDTH = 98  # characters of a row; with the indent of a section, 100
-_SHORTEST = 20  # characters of a gate that is cut
+_SHORTEST = 24  # characters of a gate that is cut
 _UNKNOWN = GateScore.model_validate({})
 
 
@@ -70,8 +70,8 @@ def build_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
 
 
 def fit_table(table: Sequence[tuple[str, ...]], width: int = _WIDTH) -> list[tuple[str, ...]]:
-    """Fit a table to a terminal: cut the texts of gates; if that is not enough, leave out columns
-    whose numbers say least beside the others.
+    """Fit a table to a terminal: leave out columns whose numbers the others tell too, until there
+    is room for the gates, and cut those that are longer.
     """
     if not table:
         return []
