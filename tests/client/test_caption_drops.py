@@ -74,7 +74,7 @@ def test_reports_name_the_three_images_that_fell_most(
     service, client, baseline, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
     captions = _request(NOW)["captions"]
     (tmp_path / "results.json").write_text(json.dumps(captions))
     gates = [word for gate in GATES for word in ("--gate", gate)]
@@ -120,7 +120,7 @@ def test_reports_name_the_three_images_that_fell_most(
         assert "fell most" not in "".join(case.itertext())
     (annotation,) = [line for line in result.stderr.splitlines() if "fell most" in line]
     assert annotation.startswith(f"::error title=prescore gate::{GATES[0]}: cider_d")
-    summary = (tmp_path / "summary.md").read_text("utf-8")
+    summary = (tmp_path / "summary").read_text("utf-8")
     assert summary.count(f"?with={baseline}>)") == 3
     table = summary[summary.index("#### images that fell most by cider\\_d") :].splitlines()
     rows = [line for line in table if line.startswith("|")]
