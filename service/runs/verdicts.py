@@ -7,6 +7,7 @@ from prescore.models.evaluations import Estimate, Gate, GateScore, Verdict
 from prescore.models.metrics import MetricHealth, Score
 from prescore.models.runs import RunStatus
 from service.contract import results
+from service.contract.formats.strict_json import replace_infinite
 from service.contract.gates import gates
 from service.contract.gates.evidence import (
     BaselineDifference,
@@ -189,13 +190,17 @@ def _scores(
     tested = {} if isinstance(gate, ThresholdGate) else known.compared
     return {
         name: _score(
-            shown.get(catalogue.find_metric(name).name), known.baselines.get(name), tested.get(name)
+            gate,
+            shown.get(catalogue.find_metric(name).name),
+            known.baselines.get(name),
+            tested.get(name),
         )
         for name in gate.metrics
     }
 
 
 def _score(
+    gate: ParsedGate,
     score: Score | None,
     baseline: BaselineScore | str | None,
     tested: BaselineDifference | ExpectedDifference | str | None,
@@ -211,6 +216,7 @@ def _score(
         evaluation=past.evaluation if past is not None else None,
         difference=value - past.value if past is not None and value is not None and alike else None,
         difference_interval=test.interval if test is not None else None,
+        margin=replace_infinite(gate.find_margin(past.value)) if past is not None else None,
         p=test.p if test is not None else None,
         minimum_detectable=test.minimum_detectable if test is not None else None,
     )

@@ -2,20 +2,25 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
+import structlog
 
+from prescore.models.comparisons import CaptionDrops
 from prescore.models.evaluations import Evaluation
 from prescore.models.webhooks import WebhookEvent
 from service.contract.api.field_types import rfc3339
 from service.contract.errors import NotFound
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import runs
+from service.runs import caption_drops
 from service.runs.kinds import KINDS
+
+log = structlog.get_logger()
 
 _GATES = 20  # and as many labels and scores: a message has less than 20 kB
 _SCORES = 20
@@ -39,6 +44,7 @@ class EndedRun:
     gates: Sequence[tuple[str, str | None]] = ()
     scores: dict[str, float | None] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    drops: CaptionDrops | None = None
 
     def page(self, pages: str) -> str | None:
         """The URL of its page below `pages`; None for runs that have no page."""
@@ -52,8 +58,12 @@ class EndedRun:
         return found  # type: ignore[return-value]
 
 
-def describe_ended_run(parts: ServiceParts, identity: str) -> EndedRun | None:
-    """Describe an ended run for a message; None where the run was deleted meanwhile."""
+def describe_ended_run(
+    parts: ServiceParts, identity: str, *, with_drops: bool = False
+) -> EndedRun | None:
+    """Describe an ended run for a message; None where the run was deleted meanwhile. `with_drops`:
+    with the images that fell most, where its gates did not pass.
+    """
     query = sa.select(*(runs.c[name] for name in _COLUMNS)).where(runs.c.id == identity)
     with parts.records.reading() as connection:
         row = connection.execute(query).first()
@@ -66,9 +76,20 @@ def describe_ended_run(parts: ServiceParts, identity: str) -> EndedRun | None:
         answer, _ = kind.look(parts, identity)
     except NotFound:
         return None
-    return (
-        EndedRun(*shown, **_of_evaluation(answer)) if row.kind == "evaluation" else EndedRun(*shown)
-    )
+    if row.kind != "evaluation":
+        return EndedRun(*shown)
+    drops = _find_drops(parts, answer) if with_drops else None
+    return EndedRun(*shown, **_of_evaluation(answer), drops=drops)
+
+
+def _find_drops(parts: ServiceParts, found: Evaluation) -> CaptionDrops | None:
+    if found.verdict not in ("failed", "undecided"):
+        return None
+    try:
+        return caption_drops.find_caption_drops(parts, found)
+    except Exception:  # a stored file that cannot be read must not stop messages
+        log.exception("the images that fell most were not read", run=found.id)
+        return None
 
 
 def _of_evaluation(found: Evaluation) -> dict[str, Any]:
@@ -102,13 +123,17 @@ def format_standard_message(run: EndedRun, event: WebhookEvent, place: str, page
 _SLACK_SCORES = 6
 _SLACK_LABELS = ("branch", "commit", "run")  # by which a team knows its runs
 _SLACK_LABEL = 60  # characters
-_POWERFUL = re.compile(r"[^\w .,/+=<>()%-]")  # \w: letters of all alphabets, digits, _
+_SLACK_IMAGE = 60
+_SLACK_CAPTION = 200
+_SLACK_URL = 1000
+_POWERFUL = re.compile(r"[^\w .,/+=<>()%'-]")  # \w: letters of all alphabets, digits, _
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def format_slack_message(run: EndedRun, event: WebhookEvent, place: str, pages: str) -> str:
     """JSON; `place` is the service's own URL, `pages` that of its page."""
-    return json.dumps({"text": _line(run, event, run.page(pages) or f"{place}{run.path}")})
+    line = _line(run, event, run.page(pages) or f"{place}{run.path}")
+    return json.dumps({"text": "\n".join([line, *_list_drops(run, pages)])}, ensure_ascii=False)
 
 
 def _line(run: EndedRun, event: WebhookEvent, url: str) -> str:
@@ -123,6 +148,26 @@ def _line(run: EndedRun, event: WebhookEvent, url: str) -> str:
     labels = [(name, run.labels[name]) for name in _SLACK_LABELS if name in run.labels]
     parts += [f"{name} {strip_markup(text[:_SLACK_LABEL])}" for name, text in labels]
     return f"{'; '.join(parts)} <{url}|open>"
+
+
+def _list_drops(run: EndedRun, pages: str) -> Iterator[str]:
+    """A line for each image that fell most, with a link."""
+    drops, page = run.drops, run.page(pages)
+    if drops is None or page is None:
+        return
+    for each in drops.images:
+        metric = drops.metric or ""
+        scores = each.scores[metric]
+        known = f"{strip_markup(metric)} {_number(scores.b)} to {_number(scores.a)}"
+        image = strip_markup(each.image[:_SLACK_IMAGE])
+        before, now = (strip_markup(text[:_SLACK_CAPTION]) for text in (each.b, each.a))
+        url = drops.build_image_url(page, each.image)
+        link = url if len(url) <= _SLACK_URL else page
+        yield f"<{link}|{image}>: {known}; before: {before}; now: {now}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def strip_markup(text: str) -> str:

@@ -106,12 +106,14 @@ def add_test_message(records: Records, identity: str) -> None:
 
 
 def _announce(parts: ServiceParts, noted: Row[Any]) -> None:
-    run = messages.describe_ended_run(parts, noted.run_id)
+    listening = (webhooks.c.disabled_because.is_(None),)
+    query = sa.select(webhooks).where(*listening, webhooks.c.created_at <= noted.at)
+    with parts.records.reading() as connection:
+        formats = {hook.format for hook in connection.execute(query)}
+    run = messages.describe_ended_run(parts, noted.run_id, with_drops="slack" in formats)
     with parts.records.transaction() as connection:
         if not history.take_ended_run(connection, noted.run_id) or run is None:
             return
-        listening = (webhooks.c.disabled_because.is_(None),)
-        query = sa.select(webhooks).where(*listening, webhooks.c.created_at <= noted.at)
         for hook in connection.execute(query).all():
             write = (
                 messages.format_slack_message

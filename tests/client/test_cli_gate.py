@@ -173,9 +173,9 @@ def test_the_verdict_is_told_first_and_last(service, gate):
         "tasks",
         "  cider_d  unavailable  1/1  0.5 s",
     ]
-    assert row == f"  {GATE}  cider_d  0.4100  [0.3800, 0.4400]  0.4000    +0.01       failed"
-    columns = ("metric", "score", "interval", "baseline", "difference", "verdict")
-    shown = ("cider_d  ", "0.4100", "[0.3800", "0.4000", "+0.01", "failed")
+    assert row == f"  {GATE}  cider_d  0.4100  0.4000    +0.01000    failed"
+    columns = ("metric", "value", "baseline", "difference", "verdict")
+    shown = ("cider_d  ", "0.4100", "0.4000", "+0.01", "failed")
     assert [*map(heading.index, columns)] == [*map(row.rindex, shown)]
     assert detail == "failed: cider_d >= baseline - 0.01: cider_d 0.41 < 0.45"
     assert last == "failed: 0 of 1 gate passed"
@@ -183,6 +183,20 @@ def test_the_verdict_is_told_first_and_last(service, gate):
     assert (news[0], news[-1]) == ("submitted ev_1", "ev_1  succeeded")
     assert news[1] == f"{service.url}/ui/evaluations/ev_1"
     assert "0.41" not in result.stderr
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_images_that_the_service_does_not_tell_break_no_report(service, gate, tmp_path, status):
+    end = _decided("failed")
+    end["gates"][0]["scores"] = {"cider_d": MEASURED | {"evaluation": "ev_0"}}
+    service.fault("GET", "/drops", status=status, body={"title": "Refused"}, times=10**6)
+    with service.ending(**end):
+        result = gate("--junit", tmp_path / "a.xml", "--patience", 0)
+    assert result.exit_code == 1
+    assert len(service.seen("GET", "/drops")) >= 1
+    assert "Refused" not in result.output
+    assert "fell most" not in (tmp_path / "a.xml").read_text()
+    validate((tmp_path / "a.xml").read_bytes())
 
 
 @in_github

@@ -2,19 +2,22 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import pytest
 
 from client.junit_schema import validate
-from prescore.cli import gate_reports, run_summaries
+from prescore.cli import gate_reports, gate_tables, run_summaries, text
 from prescore.cli.gate_outcomes import GateOutcome
 from prescore.cli.gate_reports import GateReports, report_to_github
 from prescore.errors import Unreachable
-from prescore.models import Evaluation
+from prescore.models import CaptionDrops, Evaluation
 from prescore.models.base import Origin
 
 PAGE = "https://scores.example/ui/evaluations/ev_1"
 LINK = f"[ev\\_1](<{PAGE}>)"
+GATE = "cider_d >= baseline - 0.01"
+LONG = "not_worse(cider_d, meteor, rouge_l, bleu_1, bleu_4, 2 %)"
 DROP = "no_significant_drop(cider_d, meteor)"
 EVIL = "[c](d:e)a|b`<i>&*_\x1b[2J\r\n::add-mask::x\u2028::error::y\x00\ud800]]>%"
 MEASURED = {"value": 0.41, "interval": [0.38, 0.44], "baseline": 0.4, "difference": 0.01}
@@ -150,14 +153,14 @@ def test_any_words_make_valid_junit(verdict):
 
 
 def test_a_summary_is_a_table_of_markdown():
-    text = gate_reports.format_summary(THREE)
-    lines = text.splitlines()
+    summary = gate_reports.format_summary(THREE)
+    lines = summary.splitlines()
     assert lines[0] == "### \N{CROSS MARK} prescore gate: failed"
     assert f"{LINK} · shapes\\@v1\\/test · succeeded" in lines
     table = [line for line in lines if line.startswith("|")]
     assert len(table) == 2 + 4  # a heading, a rule, and a row for each metric of each gate
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {8}
-    assert r"| cider\_d | 0\.4100 | \[0\.3800\, 0\.4400\] | 0\.4000 | \+0\.01 | passed |" in text
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {7}
+    assert r"| cider\_d | 0\.4100 | 0\.4000 | \+0\.01000 | passed |" in summary
     assert "- undecided\\: spice \\> 0\\: spice is unavailable\\: no CoreNLP" in lines
 
 
@@ -225,19 +228,92 @@ def test_csv_has_a_line_for_each_metric_of_each_gate(tmp_path):
     assert found[0] == {
         "gate": "cider_d >= baseline",
         "metric": "cider_d",
-        "score": "0.41",
+        "value": "0.41",
         "low": "0.38",
         "high": "0.44",
         "baseline": "0.4",
         "difference": "0.01",
         "difference_low": "",
         "difference_high": "",
+        "margin": "",
         "p": "",
         "minimum_detectable": "",
         "verdict": "passed",
         "no_baseline": "False",
         "baseline_failed": "False",
     }
+
+
+DIFFERENCE = {"difference_interval": [-0.0312, 0.0112], "margin": 0.008}
+
+
+@pytest.mark.parametrize(
+    ("gate", "metric", "shown", "columns"),
+    [
+        ("better(cider_d)", "cider_d", "better(cider_d)", {"baseline", "interval", "margin"}),
+        (GATE, "cider_d", GATE, {"interval", "margin"}),
+        (LONG, "cider_d", f"{LONG[:29]}…", {"interval", "margin"}),
+        (LONG, "corpus_perplexity", f"{LONG[:27]}…", {"interval"}),
+        (LONG, "m" * 80, f"{LONG[:23]}…", set()),
+    ],
+)
+def test_a_table_that_is_too_wide_has_first_what_matters_most(gate, metric, shown, columns):
+    outcome = _outcome(_gate(gate, "undecided", **{metric: MEASURED | DIFFERENCE}))
+    heading, row = gate_tables.fit_table(gate_tables.build_table(outcome.gates))
+    always = {"gate", "metric", "value", "difference", "verdict"}
+    assert set(heading) == always | columns
+    assert (row[0], row[-1]) == (shown, "undecided")
+    assert not columns or len(text.align_rows([heading, row])[1]) <= 98
+    told = dict(zip(heading, row, strict=True))
+    assert told.get("interval", "-0.0312 to +0.0112") == "-0.0312 to +0.0112"
+    assert told.get("margin", "0.008") == "0.008"
+
+
+DROPS = CaptionDrops.model_validate(
+    {
+        "gate": DROP,
+        "metric": "meteor",
+        "baseline": "ev_0",
+        "images": [
+            {
+                "image": f"{at}{EVIL}",
+                "a": f"now {EVIL}" + "x" * 200,
+                "b": f"before\n{EVIL}",
+                "scores": {"meteor": {"a": 0.1, "b": 0.25, "difference": -0.15}},
+            }
+            for at in range(5)
+        ],
+    }
+)
+
+
+def test_captions_that_fell_are_plain_in_every_report_three_at_most():
+    outcome = replace(THREE, drops=DROPS)
+    summary = gate_reports.format_summary(outcome)
+    told = summary[summary.index("#### ") :]
+    assert told.startswith("#### images that fell most by meteor against ev\\_0\n")
+    rows = [line for line in told.splitlines() if line.startswith("|")][2:]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+    linked = re.sub(rf"\(<{PAGE}/images/[\w%.~-]+\?with=ev_0>\)", "", told)
+    assert not re.search(r"(?<!\\)[`<>&*]|(?<!\\)\]\(", linked.replace("before -> now", ""))
+    failure = next(validate(gate_reports.format_junit(outcome)).iter("failure")).text
+    (annotation, _) = gate_reports.list_annotations(outcome)
+    lines = run_summaries.format_verdict_summary(outcome.evaluation, DROPS)
+    for written in (failure.split("\n"), annotation.split("%0A"), lines):
+        assert sum("0.2500 -> 0.1000" in line for line in written) == 3
+        (now, *_) = [line for line in written if line.startswith("    now ")]
+        assert now.removeprefix("    now     ").startswith(r"now [c](d:e)a|b`<i>&*_\x1b[2J\r\n")
+        assert now.endswith("x…")
+    assert all(c.isprintable() or c == "\n" for c in summary + annotation)
+    assert all("\n" not in line for line in lines)
+
+
+@pytest.mark.parametrize("drops", [None, CaptionDrops.model_validate({})])
+def test_without_images_that_fell_reports_are_as_before(drops):
+    outcome = replace(THREE, drops=drops)
+    for format_report in (gate_reports.format_summary, gate_reports.format_junit):
+        assert format_report(outcome) == format_report(THREE)
+    assert [*gate_reports.list_annotations(outcome)] == [*gate_reports.list_annotations(THREE)]
 
 
 def test_any_words_are_written_to_every_file(tmp_path):

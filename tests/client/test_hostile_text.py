@@ -25,7 +25,8 @@ PROBLEM = {
 }
 BOTH = {"a": 0.5, "b": 0.4, "difference": -0.1, "interval": [-0.2, 0.1], "p": 0.5}
 SCORE = score(0.41, interval=[0.38, 0.44], family=WORD, signature=WORD)
-GATE = {"gate": WORD, "detail": WORD, "scores": {WORD: {"value": 0.4, "interval": [0.3, 0.5]}}}
+MEASURED = {"value": 0.4, "interval": [0.3, 0.5], "baseline": 0.5, "evaluation": WORD}
+GATE = {"gate": WORD, "detail": WORD, "scores": {WORD: MEASURED}}
 EVALUATION = {
     "id": "ev_1",
     "status": "succeeded",
@@ -84,7 +85,14 @@ LEARNED = {**PROBES, "id": "ln_1", "metric": WORD, "model": CARD}
 TOKEN = {"word": WORD, "logp": -1.0, "rank": 1, "top": WORD, "top_logp": -0.5}
 TOPS = {**TOKEN, "tops": [{"word": WORD}], "entropy": 1.0}
 CAPTION = {"image": WORD, "caption": WORD, "scores": {WORD: -0.5}}
+MOVED = {"image": WORD, "a": WORD, "b": WORD, "scores": {WORD: BOTH}}
 ANSWERS = {
+    r"/v1/evaluations/ev_1/drops": {
+        "gate": WORD,
+        "metric": WORD,
+        "baseline": WORD,
+        "images": [MOVED],
+    },
     r"/v1/evaluations": {"items": [EVALUATION], **EVALUATION},  # listed, and submitted
     r"/v1/evaluations/ev_1/captions": {"items": [CAPTION]},
     r"/v1/evaluations/ev_1/tokens/.*": {
@@ -115,7 +123,7 @@ ANSWERS = {
         "a": WORD,
         "b": WORD,
         "scores": {WORD: BOTH},
-        "images": [{"image": WORD, "a": WORD, "b": WORD, "scores": {WORD: BOTH}}],
+        "images": [MOVED],
     },
     r"/v1/datasets/.*/leaderboard": {"items": [{**STANDING, "rank": 1, "tied": True}], **HEAD},
     r"/v1/datasets/.*/history": {"items": [STANDING], **HEAD},

@@ -21,10 +21,14 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "ready": ("/body/workers", "/body/findings"),  # the restored home has none
     "metrics": ("/body/items/*/reason",),  # names the folder of the home
     # A checkpoint may be an adapter of a base model, and the prompt is a field, of requests too;
-    # gates of a difference have its interval.
+    # gates of a difference have its interval, and gates on a baseline a margin.
     "*": (
         *("/body/base", "/body/prompt", "/body/items/*/prompt"),
-        *(f"{at}/gates/*/scores/*/difference_interval" for at in ("/body", "/body/items/*")),
+        *(
+            f"{at}/gates/*/scores/*/{field}"
+            for at in ("/body", "/body/items/*")
+            for field in ("difference_interval", "margin")
+        ),
     ),
     "unknown-field": ("/body/detail", "/body/errors"),
     # NNEval has one learner, the network: its model card no longer names it.

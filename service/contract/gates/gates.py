@@ -67,6 +67,13 @@ class ThresholdGate:
     def needs_baseline(self) -> bool:
         return self.bound.coefficient != 0
 
+    def find_margin(self, baseline: float) -> float | None:
+        """Find by how much the value may be beyond the baseline's; None for a fixed bound."""
+        if not self.needs_baseline:
+            return None
+        beyond = self.bound.at(baseline) - convert_to_fraction(baseline)
+        return expressions.convert_to_float(beyond if "<" in self.relation else -beyond)
+
     def holds(self, value: Fraction | float, bound: Fraction) -> bool:
         test, _ = _RELATIONS[self.relation]
         return test(value, bound)
@@ -82,6 +89,9 @@ class NoDropGate:
     @property
     def needs_baseline(self) -> bool:
         return True
+
+    def find_margin(self, baseline: float) -> None:
+        """Find none: chance decides, no amount."""
 
 
 ParsedGate = ThresholdGate | NoDropGate | MarginGate

@@ -66,6 +66,9 @@ class MarginGate:
     def needs_baseline(self) -> bool:
         return True
 
+    def find_margin(self, baseline: float) -> float:
+        return self.margin.at(baseline)
+
 
 @dataclass(frozen=True)
 class MarginTest:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
 
 from prescore.models.captions import CaptionPage, CocoCaption, Tokens
+from prescore.models.comparisons import CaptionDrops
 from prescore.models.evaluations import LabelList
 from prescore.models.metrics import PregenScores
 from prescore.models.runs import EndEvent, ScoresEvent, TaskEvent
@@ -27,7 +28,7 @@ from service.http.routers.request_parameters import (
     read_event_number,
 )
 from service.http.service_route import ServiceRoute
-from service.runs import annotations, captions, evaluations, run_store
+from service.runs import annotations, caption_drops, captions, evaluations, run_store
 from service.runs.caption_search import CaptionQuery
 
 router = APIRouter(prefix="/v1", tags=["evaluations"], route_class=ServiceRoute)
@@ -112,6 +113,19 @@ _Wanted = Annotated[CaptionQuery, Depends(_wanted)]
 def get_pregen_scores(id: EvaluationIdentity, service: Service) -> PregenScores:
     """All pre-gen scores that are computed so far, in the shape of the evaluation's `scores`."""
     return PregenScores(scores=evaluations.read_pregen_scores(service, id))
+
+
+@router.get(
+    "/evaluations/{id}/drops",
+    operation_id="get_caption_drops",
+    summary="The images that fell most against a gate's baseline",
+    responses=openapi.describe_refusals(errors.NotFound),
+)
+def get_caption_drops(id: EvaluationIdentity, service: Service) -> CaptionDrops:
+    """Up to three images with both captions and their scores by the metric of a gate, from what is
+    stored: nothing is computed. Reports of gates show them.
+    """
+    return caption_drops.find_caption_drops(service, evaluations.get_evaluation(service, id))
 
 
 @router.get(

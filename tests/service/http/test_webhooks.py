@@ -111,6 +111,25 @@ def test_a_verdict_is_told_to_those_who_ask_for_it(told):
         assert message["data"]["gates"] == [{"gate": "bleu_1 > 0.99", "verdict": "failed"}]
 
 
+def test_slack_is_told_which_images_fell_most_where_a_gate_did_not_pass(told):
+    service, client, receiver, sender = told
+    words = client.get("/v1/datasets/tiny/images/0.jpg/references").json()["references"][0]
+    good, bad = ([{"image": "0.jpg", "caption": text}] for text in (words, "a man's <!channel>"))
+    gates = {"gates": ["rouge_l >= baseline"], "postgen": ["rouge_l"]}
+    with _webhook(client, format="slack", events=["verdict.failed", "verdict.passed"]):
+        past = _ended(client, captions=good, postgen=["rouge_l"])["id"]
+        receiver.received.clear()
+        fell = _ended(client, captions=bad, **gates, baseline=past)["id"]
+        _ended(client, captions=good, **gates, baseline=fell)
+        _send(sender)
+        _send(sender)
+        lines = {each["text"].count("\n"): each["text"].splitlines() for each in receiver.messages}
+    assert sorted(lines) == [0, 1]  # none of the one that passed
+    link = f"{service.url}/ui/evaluations/{fell}/images/0.jpg?with={past}|0.jpg"
+    told_of = f"before: {words}; now: a man's &lt;?channel&gt;"
+    assert lines[1][1] == f"<{link}>: rouge_l 1 to 0; {told_of}"
+
+
 def test_links_to_the_page_are_those_of_its_public_address(told):
     service, client, receiver, sender = told
     parts = replace(service.parts, public_url="https://scores.example")

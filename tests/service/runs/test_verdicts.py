@@ -92,13 +92,17 @@ def test_the_baseline_is_what_was_kept_at_submission():
     assert (shown.value, shown.baseline, shown.evaluation) == (0.395, 0.40, "ev_past")
     assert shown.interval == (0.35, 0.45)
     assert shown.difference == pytest.approx(-0.005)
-    assert (shown.p, shown.minimum_detectable) == (None, None)
+    assert (shown.p, shown.minimum_detectable, shown.margin) == (None, None, 0.01)
     past = {"cider_d": {**PAST, "signature": "cider_d|refs:4|v:2"}}
     found, verdict = _of(rows, "cider_d >= baseline", baselines=past)
     assert (verdict, found[0].scores["cider_d"].difference) == ("not_comparable", None)
     none = {"cider_d": {"none_because": "nobody has been here"}}
     found, verdict = _of(rows, "cider_d >= baseline - 0.01", baselines=none)
     assert (verdict, found[0].detail) == ("not_comparable", "nobody has been here")
+    assert found[0].scores["cider_d"].margin is None
+    huge = {"cider_d": {**PAST, "value": 1e300}}
+    found, _ = _of(rows, f"cider_d >= {'9e99 * ' * 2}baseline", baselines=huge)
+    assert found[0].scores["cider_d"].margin is None
 
 
 def test_a_drop_is_judged_by_its_comparison():

@@ -2,10 +2,12 @@
 
 import json
 import re
+from urllib.parse import unquote
 
 import pytest
 
 from helpers.hostile_text import HOSTILE
+from prescore.models.comparisons import CaptionDrops
 from service.contract import limits
 from service.webhooks import messages
 from service.webhooks.messages import EndedRun
@@ -90,6 +92,28 @@ POWERFUL = [
 POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+def _drops(image, caption, images=3):
+    scores = {"cider_d": {"a": 0.1, "b": None, "difference": None}}
+    moved = {"image": image, "a": caption, "b": caption, "scores": scores}
+    fields = {"gate": "g", "metric": "cider_d", "baseline": "ev_0", "images": [moved] * images}
+    return CaptionDrops.model_validate(fields)
+
+
+@pytest.mark.parametrize("text", POWERFUL)
+def test_captions_and_images_in_slack_are_plain(text):
+    first, line = _slack(_with(drops=_drops(text, text, images=1))).split("\n")
+    assert first == _slack(RUN)
+    link, told = re.fullmatch(r"<([^<>|]*\|[^<>|]*)>: (.*)", line).groups()
+    url, image = link.split("|")
+    name = unquote(url.removeprefix(f"{PAGE}/images/").removesuffix("?with=ev_0"))
+    assert url == PAGE or name == text
+    known, before, now = told.split("; ", 1)[0], *re.split("; now: ", told.split("; ", 1)[1])
+    assert known == "cider_d - to 0.1"
+    assert before == f"before: {now}"
+    assert not POWER.search(re.sub("&(lt|gt);", "", image + now))
+    assert len(re.sub("&(lt|gt);", "x", now)) <= 200
+
+
 @pytest.mark.parametrize("text", POWERFUL)
 @pytest.mark.parametrize("field", ["branch", "gate"])
 def test_other_peoples_text_in_slack_is_plain(text, field):
@@ -124,5 +148,7 @@ def test_the_largest_message_is_small():
         labels={f"{'l' * 98}{n:02}": "v" * messages._LABEL for n in range(messages._LABELS)},
     )
     assert len(_standard(run, "verdict.not_comparable")) < 20_000
-    assert len(_slack(run, "verdict.not_comparable")) < 20_000
+    longest = _with(**{**run.__dict__, "drops": _drops("\U00020000" * 500, "\U00020000" * 10_000)})
+    message = messages.format_slack_message(longest, "verdict.failed", PLACE, PAGES)
+    assert len(message.encode()) < 20_000
     assert limits.LABELS > messages._LABELS

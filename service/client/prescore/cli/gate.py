@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 from prescore import exit_codes
 from prescore.cli import console, options, submissions
+from prescore.cli.caption_drops import read_drops
 from prescore.cli.ci_environment import CiJob, find_ci_job
 from prescore.cli.gate_outcomes import DECISIVE, CountedAs, GateOutcome
 from prescore.cli.gate_reports import GateReports, report_to_github
@@ -23,7 +25,7 @@ from prescore.cli.suggestions import GivenNames
 from prescore.client import Client, exchange_job_key
 from prescore.errors import InvalidArgument, PrescoreClientError, Refused
 from prescore.http import job_tokens
-from prescore.models import Evaluation
+from prescore.models import CaptionDrops, Evaluation
 from prescore.models.keys import JobKey
 
 _UNAUTHORIZED = 401
@@ -113,8 +115,8 @@ def gate(
             request = {**fields, **submissions.build_source(client, target or None, outputs)}
             with console.add_suggestions(client, GivenNames(dataset, (), gate)):
                 evaluation = _submit(client, request, _build_key(once_for, ci_job, request))
-            ended = _follow(client, evaluation.id, timeout, connection, key)
-            outcome = GateOutcome.of(ended, undecided)
+            ended, drops = _follow(client, evaluation.id, timeout, connection, key)
+            outcome = GateOutcome.of(ended, undecided, drops)
     except PrescoreClientError as error:
         outcome = GateOutcome.without(gate, error)
     _advise(outcome, judging.baseline, run.label or ())
@@ -148,13 +150,14 @@ def _follow(
     timeout: float | None,
     connection: options.Connection,
     key: JobKey | None,
-) -> Evaluation:
-    """Wait for a run's end. If it takes longer than the key of a job is valid, another one is used,
-    where the CI system gives tokens on demand.
+) -> tuple[Evaluation, CaptionDrops | None]:
+    """Wait for a run's end, and read which images fell most. If it takes longer than the key of a
+    job is valid, another one is used, where the CI system gives tokens on demand.
     """
     until = None if timeout is None else time.monotonic() + timeout
     try:
-        return follow_run(client, id_, timeout)
+        ended = follow_run(client, id_, timeout)
+        return ended, read_drops(client, ended)
     except Refused as error:
         if error.status != _UNAUTHORIZED or key is None or key.expires_at > datetime.now(UTC):
             raise
@@ -201,7 +204,8 @@ def _report(outcome: GateOutcome, reports: GateReports, *, as_json: bool) -> Non
     if outcome.problem:
         console.print_notes(outcome.problem)
     if outcome.evaluation is not None:
-        console.print_answer(outcome.evaluation, format_verdict_summary, as_json=as_json)
+        format_run = partial(format_verdict_summary, drops=outcome.drops)
+        console.print_answer(outcome.evaluation, format_run, as_json=as_json)
     try:
         report_to_github(outcome, os.environ)
         reports.write(outcome)

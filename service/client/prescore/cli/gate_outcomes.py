@@ -6,7 +6,7 @@ from typing import Literal, Self
 from prescore import exit_codes
 from prescore.cli import request_errors
 from prescore.errors import PrescoreClientError
-from prescore.models import Evaluation, Gate
+from prescore.models import CaptionDrops, Evaluation, Gate
 from prescore.plain_text import quoted
 
 DECISIVE = frozenset({"passed", "failed"})
@@ -20,12 +20,18 @@ class GateOutcome:
     gates: tuple[Gate, ...]
     problem: str = ""  # why there is no verdict, if no gate has the reason; its lines are plain
     evaluation: Evaluation | None = None
+    drops: CaptionDrops | None = None  # against the baseline, where the service says them
 
     @classmethod
-    def of(cls, evaluation: Evaluation, undecided: CountedAs = "undecided") -> Self:
+    def of(
+        cls,
+        evaluation: Evaluation,
+        undecided: CountedAs = "undecided",
+        drops: CaptionDrops | None = None,
+    ) -> Self:
         """Build the outcome of an evaluation; an undecided gate counts as it is told."""
         code = _choose_code(evaluation, undecided)
-        return cls(code, tuple(evaluation.gates), _explain(evaluation), evaluation)
+        return cls(code, tuple(evaluation.gates), _explain(evaluation), evaluation, drops)
 
     @classmethod
     def without(cls, texts: list[str], error: PrescoreClientError) -> Self:

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import typer
 
 from prescore import plain_text
-from prescore.cli import console, gate_tables, text
+from prescore.cli import caption_drops, console, gate_tables, text
 from prescore.cli.gate_outcomes import GateOutcome
 from prescore.models import Gate
 from prescore.plain_text import quoted
@@ -82,7 +82,19 @@ def format_summary(outcome: GateOutcome) -> str:
     ]
     reasons += [outcome.problem] if outcome.problem else []
     lines += [f"- {_escape_markdown(reason)}" for reason in reasons]
-    return "\n".join(lines) + "\n\n"
+    return "\n".join([*lines, *_format_drops(outcome)]) + "\n\n"
+
+
+def _format_drops(outcome: GateOutcome) -> Iterator[str]:
+    """Format the images that fell most, each with a link, as a table of Markdown."""
+    if outcome.drops is None or not outcome.drops.images:
+        return
+    yield from ("", f"#### {_escape_markdown(caption_drops.format_heading(outcome.drops))}", "")
+    heading = ("image", "before -> now", "caption before", "caption now")
+    yield from (_join_cells(heading), _join_cells(["---"] * len(heading)))
+    for row in caption_drops.list_rows(outcome.drops, outcome.url):
+        image, *cells = map(_escape_markdown, (row.image, row.scores, row.before, row.now))
+        yield _join_cells([f"[{image}](<{quoted(row.url)}>)", *cells])
 
 
 def format_outputs(outcome: GateOutcome) -> str:
@@ -100,15 +112,23 @@ def list_annotations(outcome: GateOutcome) -> Iterator[str]:
 
 def _list_messages(outcome: GateOutcome) -> Iterator[tuple[str, str]]:
     for gate in outcome.gates:
+        drops = _list_drops(gate, outcome)
         if gate.verdict == "failed":
-            yield "error", f"{gate.gate}: {gate.detail or 'failed'}"
+            yield "error", "\n".join([f"{gate.gate}: {gate.detail or 'failed'}", *drops])
         elif (gate.verdict != "passed" or gate.passed_unheld) and gate.detail:
             verdict = gate_tables.format_verdict(gate.verdict or "undecided", [gate])
-            yield "warning", f"{gate.gate}: {verdict}: {gate.detail}"
+            yield "warning", "\n".join([f"{gate.gate}: {verdict}: {gate.detail}", *drops])
     for line in gate_tables.list_failed_baselines(outcome.gates):
         yield "warning", line.removeprefix("warning: ")
     if outcome.problem:
         yield "error", outcome.problem
+
+
+def _list_drops(gate: Gate, outcome: GateOutcome) -> list[str]:
+    """List the images that fell most as lines, of the gate for which they are shown."""
+    if outcome.drops is None or gate.gate != outcome.drops.gate:
+        return []
+    return caption_drops.format_lines(outcome.drops, outcome.url)
 
 
 def _join_cells(cells: Iterable[str]) -> str:
@@ -176,7 +196,7 @@ def _add_case(suite: Element, gate: Gate, outcome: GateOutcome) -> None:
     case = SubElement(
         suite, "testcase", name=_clean_xml(gate.gate), classname="prescore.gate", time="0"
     )
-    kind = _choose_element(gate)
+    kind, drops = _choose_element(gate), _list_drops(gate, outcome)
     if kind:
         verdict = gate.verdict or "undecided"
         reason = _clean_lines(gate.detail or outcome.problem)
@@ -184,10 +204,12 @@ def _add_case(suite: Element, gate: Gate, outcome: GateOutcome) -> None:
             reason = f"{gate_tables.format_verdict(verdict, [gate])}: {reason}"
         named = {} if kind == "skipped" else {"type": _clean_xml(verdict)}
         element = SubElement(case, kind, {"message": reason.partition("\n")[0], **named})
-        element.text = "\n".join(filter(None, (reason, outcome.url)))
+        fallen = _clean_lines("\n".join(drops))
+        element.text = "\n".join(filter(None, (reason, fallen, outcome.url)))
     if gate.scores:
         table = text.align_rows(gate_tables.build_table([gate]))
         lines = [*table, *gate_tables.list_failed_baselines([gate])]
+        lines += [] if kind else drops
         SubElement(case, "system-out").text = _clean_lines("\n".join(lines))
 
 

@@ -1,26 +1,33 @@
-"""Gates as table rows, one for each metric of each gate, and their verdicts as text."""
+"""Numbers of gates as rows, one for each metric of each gate, which all reports show; and verdicts
+as text.
+"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from prescore.cli.text import format_interval, format_number
+from prescore.cli.text import align_rows, format_difference, format_number, shorten
 from prescore.models import Gate, GateScore
 from prescore.plain_text import quoted
 
-HEADING = ("gate", "metric", "score", "interval", "baseline", "difference", "verdict")
+HEADING = ("gate", "metric", "value", "baseline", "difference", "interval", "margin", "verdict")
+_ALWAYS = ("gate", "metric", "value", "verdict")  # shown although all their cells are empty
+_LEFT_OUT = ("baseline", "margin", "interval")  # in this order, from a table that is too wide
+_WIDTH = 98  # characters of a row; with the indent of a section, 100
+_SHORTEST = 24  # characters of a gate that is cut
 _UNKNOWN = GateScore.model_validate({})
 
 
 class GateRow(NamedTuple):
     gate: str
     metric: str
-    score: float | None
+    value: float | None
     low: float | None
     high: float | None
     baseline: float | None
     difference: float | None
     difference_low: float | None
     difference_high: float | None
+    margin: float | None
     p: float | None
     minimum_detectable: float | None
     verdict: str
@@ -36,13 +43,14 @@ def list_rows(gates: Iterable[Gate]) -> Iterator[GateRow]:
             yield GateRow(
                 gate=gate.gate,
                 metric=metric,
-                score=score.value,
+                value=score.value,
                 low=low,
                 high=high,
                 baseline=score.baseline,
                 difference=score.difference,
                 difference_low=difference_low,
                 difference_high=difference_high,
+                margin=score.margin,
                 p=score.p,
                 minimum_detectable=score.minimum_detectable,
                 verdict=gate.verdict or "open",
@@ -52,30 +60,54 @@ def list_rows(gates: Iterable[Gate]) -> Iterator[GateRow]:
 
 
 def build_table(gates: Sequence[Gate]) -> list[tuple[str, ...]]:
-    """Build a heading, then a row for each metric of each gate; empty where there are no gates."""
+    """Build a heading, then a row for each metric of each gate, without columns that are empty; no
+    rows where there are no gates.
+    """
     table = [_format_row(row, gate) for gate in gates for row in list_rows([gate])]
-    return [HEADING, *table] if table else []
+    columns = zip(HEADING, *table, strict=True)
+    empty = {name for name, *cells in columns if name not in _ALWAYS and not any(cells)}
+    return _drop_columns([HEADING, *table], empty) if table else []
+
+
+def fit_table(table: Sequence[tuple[str, ...]], width: int = _WIDTH) -> list[tuple[str, ...]]:
+    """Fit a table to a terminal: leave out columns whose numbers the others tell too, until there
+    is room for the gates, and cut those that are longer.
+    """
+    if not table:
+        return []
+    shortest = min(_SHORTEST, max(len(row[0]) for row in table))
+    fitted = list(table)
+    for name in ("", *_LEFT_OUT):
+        fitted = _drop_columns(fitted, {name})
+        others = align_rows([("", *row[1:]) for row in fitted])
+        room = width - max(map(len, others))
+        if room >= shortest:
+            break
+    return [(shorten(gate, max(room, shortest)), *cells) for gate, *cells in fitted]
+
+
+def _drop_columns(table: Sequence[tuple[str, ...]], names: Container[str]) -> list[tuple[str, ...]]:
+    return [
+        tuple(cell for name, cell in zip(table[0], row, strict=True) if name not in names)
+        for row in table
+    ]
 
 
 def _format_row(row: GateRow, gate: Gate) -> tuple[str, ...]:
     return (
         row.gate,
         row.metric,
-        "" if row.score is None else format_number(row.score),
-        "" if row.low is None else format_interval((row.low, row.high)),
+        "" if row.value is None else format_number(row.value),
         "" if row.baseline is None else format_number(row.baseline),
-        _format_difference(row),
+        "" if row.difference is None else format_difference(row.difference),
+        _format_ends(row.difference_low, row.difference_high),
+        "" if row.margin is None else f"{row.margin:.4g}",
         format_verdict(row.verdict, [gate]),
     )
 
 
-def _format_difference(row: GateRow) -> str:
-    """Format a difference, with its interval where a gate is on it."""
-    if row.difference is None:
-        return ""
-    if row.difference_low is None or row.difference_high is None:
-        return f"{row.difference:+.4g}"
-    return f"{row.difference:+.4g} ({row.difference_low:+.3g} to {row.difference_high:+.3g})"
+def _format_ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{low:+.3g} to {high:+.3g}"
 
 
 def format_verdict(verdict: str, gates: Iterable[Gate]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from prescore.cli import gate_tables
+from prescore.cli import caption_drops, gate_tables
 from prescore.cli.text import (
     align_facts,
     align_rows,
@@ -12,7 +12,16 @@ from prescore.cli.text import (
     format_section,
     group_warnings,
 )
-from prescore.models import Estimate, Evaluation, Forecast, NoForecast, RunTask, Score
+from prescore.models import (
+    CaptionDrops,
+    Estimate,
+    Evaluation,
+    Forecast,
+    Gate,
+    NoForecast,
+    RunTask,
+    Score,
+)
 from prescore.plain_text import format_count, quoted
 
 _PART = "subset"  # the warning of a part of the split
@@ -28,15 +37,15 @@ def format_summary(evaluation: Evaluation) -> list[str]:
         *format_section("forecast", list(list_expectations(evaluation.forecast or {}))),
         *_format_estimate(evaluation),
         *format_section("warnings", list_warnings(evaluation)),
-        *format_section("gates", gate_tables.build_table(evaluation.gates)),
+        *_format_gates(evaluation.gates),
         *gate_tables.list_details(evaluation.gates),
         *gate_tables.list_failed_baselines(evaluation.gates),
     ]
 
 
-def format_verdict_summary(evaluation: Evaluation) -> list[str]:
-    """Format a run for a CI job: the verdict in the second line and in the last one, scores and
-    gates between, and only those tasks and details that tell why it did not pass.
+def format_verdict_summary(evaluation: Evaluation, drops: CaptionDrops | None = None) -> list[str]:
+    """Format a run for a CI job: the verdict in the second line and in the last one, scores, gates
+    and `drops` between, and only those tasks and details that tell why it did not pass.
     """
     gates = evaluation.gates
     tasks = [build_task_row(task) for task in evaluation.tasks if task.status != "done"]
@@ -50,11 +59,16 @@ def format_verdict_summary(evaluation: Evaluation) -> list[str]:
         *_warn_of_health(evaluation),
         *_format_estimate(evaluation),
         *format_section("warnings", list_warnings(evaluation)),
-        *format_section("gates", gate_tables.build_table(gates)),
+        *_format_gates(gates),
         *gate_tables.list_details(unproven),
         *gate_tables.list_failed_baselines(gates),
+        *caption_drops.format_lines(drops, evaluation.url),
         quoted(f"{verdict}: {passed} of {format_count(len(gates), 'gate')} passed"),
     ]
+
+
+def _format_gates(gates: Sequence[Gate]) -> list[str]:
+    return format_section("gates", gate_tables.fit_table(gate_tables.build_table(gates)))
 
 
 def _format_facts(evaluation: Evaluation) -> list[str]:

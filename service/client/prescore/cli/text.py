@@ -21,6 +21,10 @@ def align_rows(rows: Iterable[Sequence[str]], indent: str = "") -> list[str]:
     ]
 
 
+def shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def align_facts(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Align names and values, without facts that are empty."""
     return align_rows([fact for fact in facts if fact[1]])

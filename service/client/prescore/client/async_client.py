@@ -144,6 +144,7 @@ class AsyncClient:
     captions = _make_iterable(AsyncListing, Client.captions)
     captions_csv = _make_awaitable(Client.captions_csv)
     captions_coco = _make_awaitable(Client.captions_coco)
+    drops = _make_awaitable(Client.drops)
     tokens = _make_awaitable(Client.tokens)
     metrics = _make_awaitable(Client.metrics)
 

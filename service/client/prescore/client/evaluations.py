@@ -18,6 +18,7 @@ from prescore.http.polling import OnChange, await_end
 from prescore.http.transport import HttpRequest, quote_segment
 from prescore.models import (
     Caption,
+    CaptionDrops,
     CocoResults,
     Evaluation,
     Event,
@@ -146,6 +147,10 @@ class EvaluationCalls(Calls):
     def captions_coco(self, id: str) -> list[dict[str, Any]]:
         """An evaluation's captions in the format of COCO's results files."""
         return self._get(CocoResults, _build_captions_path(id), format="coco").root
+
+    def drops(self, id: str) -> CaptionDrops:
+        """The up to three images that fell most against the baseline of an evaluation's gates."""
+        return self._get(CaptionDrops, f"{build_run_path(Evaluation, id)}/drops")
 
     def tokens(self, id: str, image: str) -> Tokens:
         """The model's log-probability and rank of each word of an image's references; and what the

@@ -3,7 +3,7 @@
 from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
 from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
-from prescore.models.comparisons import Compared, Comparison, ImageCompared, Moved
+from prescore.models.comparisons import CaptionDrops, Compared, Comparison, ImageCompared, Moved
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
     Estimate,
@@ -46,6 +46,7 @@ __all__ = [
     "Brief",
     "Cached",
     "Caption",
+    "CaptionDrops",
     "Change",
     "Checkpoint",
     "CocoResults",

@@ -1,12 +1,15 @@
 """Comparisons of two evaluations."""
 
 from typing import Annotated, ClassVar
+from urllib.parse import quote
 
 from pydantic import Field
 
 from prescore.models.base import Answer, PageOf, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, ComparisonId, EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned, Run, RunTask
+
+MOST_DROPS = 3
 
 
 class Compared(Answer, needs=("a", "b")):
@@ -48,6 +51,30 @@ class Moved(Answer, needs=("image", "a", "b")):
 
 class ComparedImagePage(PageOf[Moved]):
     metric: str = Field(description="The one whose scores are shown.", examples=["bleu_4"])
+
+
+class CaptionDrops(Answer):
+    """The images whose captions' scores fell most against the baseline of a gate, the largest fall
+    first. `a` is this evaluation, `b` the baseline. Without images, the other fields are null.
+    """
+
+    gate: str | None = Field(
+        description="The first failed gate whose metric single captions have scores of; without "
+        "one, the first undecided one, or the first that passed although the metric fell."
+    )
+    metric: str | None = Field(
+        description="Of a gate of several, the one that fell most, as a share of the baseline."
+    )
+    baseline: EvaluationId | None
+    images: TupleOf[Moved] = Field(
+        json_schema_extra={"maxItems": MOST_DROPS},
+        description="Empty also where the captions or scores of one of the two are not stored.",
+    )
+
+    def build_image_url(self, page: str, image: str) -> str:
+        """Build the URL that shows an image with both captions; `page`: the evaluation's."""
+        name = quote(image, safe="", errors="replace")
+        return f"{page}/images/{name}?with={quote(self.baseline or '', safe='')}"
 
 
 class Comparison(Run, needs=("a", "b")):

@@ -30,6 +30,11 @@ class GateScore(Answer):
         description="95 %, paired; it, p and `minimum_detectable` only for gates of a difference, "
         "`not_worse`, `better` and `no_significant_drop`."
     )
+    margin: float | None = Field(
+        description="Amount by which the value may be worse than the baseline's, as a number: of "
+        "`not_worse` the margin, of `cider_d >= baseline - 0.01` 0.01; 0 of `better`, below 0 "
+        "where the value must be better; null where a gate has no such bound."
+    )
     p: float | None = Field(
         description="The probability that chance alone makes a difference this large (two-sided, "
         "by exchanging the captions of images)."

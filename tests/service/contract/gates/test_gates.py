@@ -78,6 +78,26 @@ def test_a_margin_is_an_amount_or_a_share_of_the_baseline(text, metrics, margin,
     assert gate.needs_baseline
 
 
+@pytest.mark.parametrize(
+    ("text", "margin"),
+    [
+        ("cider_d >= baseline - 0.01", 0.01),
+        ("cider_d > baseline", 0.0),
+        ("cider_d >= baseline + 0.02", -0.02),
+        ("cider_d >= 0.95 * baseline", 0.02),
+        ("perplexity <= baseline * 1.02", 0.008),
+        ("perplexity < baseline - 0.1", -0.1),
+        ("cider_d >= 0.4", None),
+        ("not_worse(cider_d, meteor, 2 %)", 0.008),
+        ("not_worse(cider_d, 0.01)", 0.01),
+        ("better(cider_d)", 0.0),
+        ("no_significant_drop(cider_d)", None),
+    ],
+)
+def test_by_how_much_a_value_may_be_worse_than_a_baseline_of_two_fifths(text, margin):
+    assert gates.parse_gate(text).find_margin(0.4) == margin
+
+
 HOSTILE = [
     ("not_worse(cider_d)", ", and a margin as 2 % at character 18, found ')'"),
     ("not_worse(cider_d, )", "a metric's name, or a margin as 0.01 or 2 % at character 20"),
