@@ -1,0 +1,151 @@
+"""`prescore export --format`: other tools' readers find the numbers of the service, to the bit."""
+
+import csv
+import io
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import prescore
+from client.scripted_service import ScriptedService, score
+from helpers import command_app
+from helpers.fleet import bundle, checkpoint
+from helpers.hostile_text import HOSTILE, REAL, check_table
+from helpers.service_here import service_here
+from helpers.submissions import run_command
+
+IMAGES = 40
+SAID = [f"w{at % 7 + 2} w3 w{at % 5 + 2}" for at in range(IMAGES)]
+STEPS = {1: 11, 2: 12, 10: 13}  # and the seeds of their checkpoints
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with service_here(tmp_path_factory.mktemp("home")) as service:
+        service.add_dataset("tiny", bundle(IMAGES))
+        yield service
+
+
+@pytest.fixture(scope="module")
+def runs(service, tmp_path_factory):
+    """Answers of runs: one of captions with hostile labels, and the checkpoints of a training."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    captions = {f"{at}.jpg": caption for at, caption in enumerate(SAID)}
+    labels = {"formula": HOSTILE["formula"], "page": HOSTILE["page"], "real": REAL}
+    asked = {"postgen": ["rouge_l", "bleu", "cider_d"], "tokenizer": "none"}
+    with prescore.Client(service.url) as client:
+        found = [client.submit("tiny/test", captions=captions, labels=labels, **asked)]
+        for step, seed in STEPS.items():
+            path = folder / f"{step}.safetensors"
+            path.write_bytes(checkpoint(seed=seed))
+            digest = client.upload_checkpoint(path)
+            named = {"run": "7", "step": str(step)}
+            asked = {"pregen": "all", "postgen": ["rouge_l"], "tokenizer": "none"}
+            found.append(client.submit("tiny/test", checkpoint=digest, labels=named, **asked))
+        ended = [client.wait(run.id, timeout=60) for run in found]
+    assert [run.status for run in ended] == ["succeeded"] * 4
+    with service.client() as http:  # the numbers as the service sends them
+        return [http.get(f"/v1/evaluations/{run.id}").json() for run in ended]
+
+
+@pytest.fixture(scope="module")
+def samples(service, runs):
+    with service.client() as http:
+        path = f"/v1/evaluations/{runs[0]['id']}/captions"
+        return http.get(path, params={"limit": 1000}).json()["items"]
+
+
+@pytest.fixture(scope="module")
+def references(service):
+    with service.client() as http:
+        return {
+            f"{at}.jpg": http.get(f"/v1/datasets/tiny@v1/images/{at}.jpg/references").json()[
+                "references"
+            ]
+            for at in range(IMAGES)
+        }
+
+
+def _export(service, *arguments):
+    return run_command(service, "export", "--format", *arguments)
+
+
+def _values(run):
+    return {name: one["value"] for name, one in run["scores"].items() if one["value"] is not None}
+
+
+# CSV
+
+
+def test_a_table_has_each_score_of_each_run_and_no_formula(service, runs, tmp_path):
+    _export(service, "csv", "tiny/test", "--out", tmp_path / "scores.csv")
+    heading, *rows = check_table((tmp_path / "scores.csv").read_bytes().decode("utf-8"))
+    table = [dict(zip(heading, row, strict=True)) for row in rows]
+    found = {(row["evaluation"], row["metric"]): row for row in table}
+    wanted = {(run["id"], name): one for run in runs for name, one in run["scores"].items()}
+    assert found.keys() == wanted.keys()
+    for key, one in wanted.items():
+        row = found[key]
+        assert (row["value"], row["signature"]) == (repr(one["value"]), one["signature"])
+        low, high = one["interval"] or ("", "")
+        assert (row["low"], row["high"]) == (str(low), str(high))
+    labels = json.loads(found[runs[0]["id"], "rouge_l"]["labels"])
+    assert labels == runs[0]["labels"]
+
+
+def test_a_table_on_stdout_has_the_runs_that_are_named_once_and_all_pregen_scores(service, runs):
+    id_ = runs[1]["id"]
+    done = _export(service, "csv", id_, "step=1", id_, runs[0]["id"], "--pregen")
+    rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+    with service.client() as http:
+        pregen = http.get(f"/v1/evaluations/{id_}/pregen").json()["scores"]
+    without = [row["metric"] for row in rows if row["evaluation"] == runs[0]["id"]]
+    assert without == list(runs[0]["scores"])  # captions have no pre-gen scores
+    rows = rows[: -len(without)]
+    assert {row["evaluation"] for row in rows} == {id_}
+    assert [row["metric"] for row in rows] == [*pregen, "perplexity", "rouge_l"]
+    assert len(rows) > 600
+
+
+def test_labels_choose_runs_of_a_split_and_a_limit_is_told(service, runs):
+    done = _export(service, "csv", "tiny/test", "--label", "run=7", "--limit", 2)
+    rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+    assert {row["evaluation"] for row in rows} == {run["id"] for run in runs[2:]}  # the latest
+    assert "has more runs than --limit 2" in done.stderr
+    assert "more runs" not in _export(service, "csv", "tiny/test", "--limit", 4).stderr
+    done = run_command(
+        service, "export", "--format", "csv", "tiny/test", "--label", "run=9", code=2
+    )
+    assert done.stdout == ""
+    assert "no run of tiny/test that has succeeded matches" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--format", "csv", "ev_1"),
+            "expected a run that has succeeded, found ev_1, which is runn",
+        ),
+        (("--format", "inspect", "ev_1"), "--out: expected a new or empty folder"),
+        (("--format", "csv", "ev_1", "--label", "a=b"), "--label: expected DATASET/SPLIT"),
+        (("--format", "csv", "ev_1", "--dataset", "x"), "--dataset belongs to MODULE:FUNCTION"),
+        (("ev_1",), "found no --format with 'ev_1' and no --out"),
+        (("ev_1", "ev_2", "--out", "x"), "found no --format with 'ev_1, ev_2'"),
+    ],
+)
+def test_what_cannot_be_exported_is_told_in_a_line(service_of_one, arguments, said):
+    done = service_of_one("export", *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.fixture
+def service_of_one(quick, monkeypatch):
+    """Runs a command against a service with one run that goes on."""
+    with ScriptedService() as scripted:
+        scripted.start(scores={"cider_d": score(0.5)})
+        monkeypatch.setenv("PRESCORE_URL", scripted.url)
+        app = command_app.prescore()
+        yield lambda *given: CliRunner().invoke(app, list(map(str, given)))
