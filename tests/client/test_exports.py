@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import os
+import subprocess
+from pathlib import Path
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
@@ -149,3 +153,99 @@ def service_of_one(quick, monkeypatch):
         monkeypatch.setenv("PRESCORE_URL", scripted.url)
         app = command_app.prescore()
         yield lambda *given: CliRunner().invoke(app, list(map(str, given)))
+
+
+# Every Eval Ever
+
+
+SCHEMAS = Path(__file__).parents[1] / "oracles" / "every_eval_ever"
+THEIR_PYTHON = os.environ.get("PRESCORE_EEE_PYTHON", "")  # with every_eval_ever, Python 3.12
+
+
+def _read_lines(path):
+    return [json.loads(line) for line in path.read_text("ascii").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def records(service, runs, tmp_path_factory):
+    """Folder of an export of all runs; (aggregate, samples) of each by its run's id."""
+    folder = tmp_path_factory.mktemp("exports") / "eee"
+    _export(service, "every-eval-ever", "tiny/test", "--organization", "Ours & co", "--out", folder)
+    found = {}
+    for path in folder.glob("data/*/*/*/*.json"):
+        (aggregate,) = _read_lines(path)
+        samples = path.with_name(f"{path.stem}_samples.jsonl")
+        id_ = aggregate["source_metadata"]["additional_details"]["run"]
+        found[id_] = aggregate, _read_lines(samples) if samples.exists() else []
+    assert found.keys() == {run["id"] for run in runs}
+    return folder, found
+
+
+def test_every_eval_ever_has_records_of_its_schema(records):
+    def check(name, values):
+        schema = json.loads((SCHEMAS / name).read_text("utf-8"))
+        validator = jsonschema.Draft7Validator(schema)
+        assert [error.message for one in values for error in validator.iter_errors(one)] == []
+
+    _, found = records
+    check("eval.schema.json", [aggregate for aggregate, _ in found.values()])
+    check("instance_level_eval.schema.json", [one for _, lines in found.values() for one in lines])
+
+
+def test_every_eval_ever_has_the_numbers_and_texts_of_runs(runs, records, samples, references):
+    _, found = records
+    for run in runs:
+        aggregate, _ = found[run["id"]]
+        results = {
+            one["metric_config"]["metric_name"]: one for one in aggregate["evaluation_results"]
+        }
+        scores = {name: one["score_details"]["score"] for name, one in results.items()}
+        assert scores == _values(run)
+        for name, one in results.items():
+            bounds = one["score_details"]["uncertainty"].get("confidence_interval")
+            interval = run["scores"][name]["interval"]
+            assert interval == (bounds and [bounds["lower"], bounds["upper"]])
+            better = run["scores"][name]["higher_is_better"]
+            assert one["metric_config"]["lower_is_better"] == (better is False)
+        details = aggregate["source_metadata"]["additional_details"]
+        assert json.loads(details["labels"]) == run["labels"]
+    _, lines = found[runs[0]["id"]]
+    told = {
+        (one["sample_id"], one["evaluation_result_id"].rpartition("/")[2]): one for one in lines
+    }
+    assert len(told) == len(lines) == IMAGES * len(samples[0]["scores"])
+    for sample in samples:
+        for name, value in sample["scores"].items():
+            one = told[sample["image"], name]
+            assert one["evaluation"]["score"] == value
+            assert one["output"]["raw"] == [sample["caption"]]
+            assert one["input"]["reference"] == references[sample["image"]]
+
+
+def test_every_eval_ever_takes_an_export_itself(records):
+    if not THEIR_PYTHON:
+        pytest.skip("PRESCORE_EEE_PYTHON names no Python with every_eval_ever; schemas are checked")
+    folder, found = records
+    paths = [str(path) for path in sorted(folder.glob("data/*/*/*/*.json*"))]
+    assert len(paths) == 2 * len(found)
+    command = [THEIR_PYTHON, "-m", "every_eval_ever", "validate", "--format", "json", *paths]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, env={"PATH": os.environ["PATH"]}
+    )
+    reports = json.loads(done.stdout)
+    assert [(one["errors"], one["warnings"]) for one in reports] == [([], [])] * len(paths)
+    assert done.returncode == 0
+
+
+def test_a_second_export_has_the_same_names(service, runs, records, tmp_path):
+    _export(
+        service,
+        "every-eval-ever",
+        runs[0]["id"],
+        "--organization",
+        "Ours & co",
+        "--out",
+        tmp_path / "a",
+    )
+    (path,) = (tmp_path / "a").glob("data/*/*/*/*.json")
+    assert (records[0] / path.relative_to(tmp_path / "a")).exists()
