@@ -249,3 +249,47 @@ def test_a_second_export_has_the_same_names(service, runs, records, tmp_path):
     )
     (path,) = (tmp_path / "a").glob("data/*/*/*/*.json")
     assert (records[0] / path.relative_to(tmp_path / "a")).exists()
+
+
+# Inspect
+
+
+def test_inspect_reads_logs_with_the_numbers_and_texts_of_runs(
+    service, runs, samples, references, tmp_path
+):
+    reader = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
+    _export(service, "inspect", "tiny/test", "--out", tmp_path / "logs")
+    logs = {
+        path.stem: reader.read_eval_log(str(path)) for path in (tmp_path / "logs").glob("*.json")
+    }
+    assert logs.keys() == {run["id"] for run in runs}
+    for run in runs:
+        log = logs[run["id"]]
+        scores = {one.name: one for one in log.results.scores}
+        found = {name: one.metrics[name].value for name, one in scores.items()}
+        assert found == _values(run)
+        for name, one in scores.items():
+            told = one.metrics[name].metadata
+            assert told["interval"] == run["scores"][name]["interval"]
+            assert told["signature"] == run["scores"][name]["signature"]
+        assert (log.status, log.eval.model) == ("success", run["checkpoint"] or run["id"])
+        assert log.eval.metadata["labels"] == run["labels"]
+    log = logs[runs[0]["id"]]
+    assert [one.id for one in log.samples] == [sample["image"] for sample in samples]
+    for one, sample in zip(log.samples, samples, strict=True):
+        assert one.target == references[sample["image"]]
+        assert one.output.completion == sample["caption"]
+        assert {name: score.value for name, score in one.scores.items()} == sample["scores"]
+
+
+def test_a_standard_error_is_inspects_own_and_only_of_means(service, runs, tmp_path):
+    """CIDEr-D and ROUGE-L are means over captions, BLEU is none."""
+    reader = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
+    scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect_ai is not installed")
+    _export(service, "inspect", runs[0]["id"], "--out", tmp_path / "logs")
+    log = reader.read_eval_log(str(tmp_path / "logs" / f"{runs[0]['id']}.json"))
+    found = {one.name: one.metrics.get("stderr") for one in log.results.scores}
+    assert {name for name, error in found.items() if error} == {"rouge_l", "cider_d"}
+    for name in ("rouge_l", "cider_d"):
+        scores = [scorer.SampleScore(score=one.scores[name]) for one in log.samples]
+        assert found[name].value == pytest.approx(scorer.stderr()(scores), rel=1e-12)
