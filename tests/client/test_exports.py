@@ -1,9 +1,11 @@
 """`prescore export --format`: other tools' readers find the numbers of the service, to the bit."""
 
 import csv
+import importlib
 import io
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from helpers.fleet import bundle, checkpoint
 from helpers.hostile_text import HOSTILE, REAL, check_table
 from helpers.service_here import service_here
 from helpers.submissions import run_command
+from prescore.exports import new_files, trainings
+from prescore.exports.finished_runs import FinishedRun
+from prescore.models import Evaluation
 
 IMAGES = 40
 SAID = [f"w{at % 7 + 2} w3 w{at % 5 + 2}" for at in range(IMAGES)]
@@ -293,3 +298,151 @@ def test_a_standard_error_is_inspects_own_and_only_of_means(service, runs, tmp_p
     for name in ("rouge_l", "cider_d"):
         scores = [scorer.SampleScore(score=one.scores[name]) for one in log.samples]
         assert found[name].value == pytest.approx(scorer.stderr()(scores), rel=1e-12)
+
+
+# Trackers: the checkpoints of a training are one run
+
+
+def _list_expected(run):
+    """Numbers of a run by the names that trackers have for them."""
+    found = _values(run)
+    for name, one in run["scores"].items():
+        if name in found and one["interval"]:
+            found[f"{name}/low"], found[f"{name}/high"] = one["interval"]
+    return found
+
+
+@pytest.mark.filterwarnings("default")  # the tool's own
+def test_mlflow_finds_metrics_by_step_parameters_and_tags(service, runs, tmp_path):
+    mlflow = pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
+    _export(service, "mlflow", "tiny/test", "--out", tmp_path / "store")
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'store' / 'mlflow.db'}")
+    (experiment,) = [one for one in client.search_experiments() if one.name == "prescore"]
+    assert experiment.artifact_location == (tmp_path / "store" / "artifacts").as_uri()
+    found = {one.info.run_name: one for one in client.search_runs([experiment.experiment_id])}
+    assert found.keys() == {"7", runs[0]["id"]}
+    assert {one.info.status for one in found.values()} == {"FINISHED"}
+    training = found["7"]
+    for name in _list_expected(runs[1]):
+        history = client.get_metric_history(training.info.run_id, name)
+        told = sorted((one.step, one.value) for one in history)
+        steps = zip(STEPS, runs[1:], strict=True)
+        assert told == [(step, _list_expected(run)[name]) for step, run in steps]
+    alone = found[runs[0]["id"]]
+    assert alone.data.metrics == _list_expected(runs[0])
+    assert alone.data.params["label/formula"] == HOSTILE["formula"]
+    assert alone.data.params["label/real"] == REAL
+    signature = runs[0]["scores"]["cider_d"]["signature"]
+    assert alone.data.params["signature/cider_d"] == signature
+    assert training.data.params["label/run"] == "7"
+    assert "label/step" not in training.data.params  # it differs
+    assert training.data.tags["prescore.evaluation.10"] == runs[3]["id"]
+
+
+@pytest.mark.filterwarnings("default")  # the tool's own
+def test_mlflows_own_settings_name_a_store_and_an_interrupted_run_is_deleted(
+    service, runs, tmp_path, monkeypatch
+):
+    mlflow = pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    _export(service, "mlflow", runs[1]["id"])
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("prescore").experiment_id
+
+    def interrupt(*_args, **_named):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, "set_terminated", interrupt)
+        done = CliRunner().invoke(
+            command_app.prescore(),
+            ["export", "--format", "mlflow", runs[2]["id"], "--url", service.url],
+        )
+    assert done.exit_code == 130
+    (kept,) = client.search_runs([experiment])
+    assert kept.data.metrics == _list_expected(runs[1])
+
+
+def _read_wandb(path):
+    """Records of an offline file, by W&B's own reader: config, history, summary, the run."""
+    datastore = pytest.importorskip("wandb.sdk.internal.datastore", reason="wandb is not installed")
+    records = importlib.import_module("wandb.proto.wandb_internal_pb2")
+    store = datastore.DataStore()
+    store.open_for_scan(str(path))
+    config, history, summary, run = {}, [], {}, None
+    while (data := store.scan_data()) is not None:
+        record = records.Record()
+        record.ParseFromString(data)
+        if record.HasField("run"):
+            run = record.run
+            config |= {one.key: json.loads(one.value_json) for one in run.config.update}
+        if record.HasField("config"):
+            config |= {one.key: json.loads(one.value_json) for one in record.config.update}
+        if record.HasField("history"):
+            items = record.history.item
+            history.append({_name_item(one): json.loads(one.value_json) for one in items})
+        if record.HasField("summary"):
+            items = record.summary.update
+            summary |= {_name_item(one): json.loads(one.value_json) for one in items}
+    return run, config, history, summary
+
+
+def _name_item(item):
+    return item.key or "/".join(item.nested_key)
+
+
+@pytest.mark.filterwarnings("default")  # the tool's own
+def test_wandb_finds_config_history_and_summary_in_its_offline_files(service, runs, tmp_path):
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    _export(service, "wandb", "tiny/test", "--out", tmp_path / "runs")
+    read = [_read_wandb(path) for path in (tmp_path / "runs").glob("wandb/offline-*/*.wandb")]
+    found = {run.display_name: (run, *more) for run, *more in read}
+    assert found.keys() == {"7", runs[0]["id"]}
+    run, config, history, summary = found["7"]
+    assert (run.run_id, run.project, config["label/run"]) == (runs[1]["id"], "prescore", "7")
+    for step, one, row in zip(STEPS, runs[1:], history, strict=True):
+        assert row["_step"] == step
+        assert row["evaluation"] == one["id"]
+        assert {name: row[name] for name in _list_expected(one)} == _list_expected(one)
+    last = _list_expected(runs[3])
+    assert {name: summary[name] for name in last} == last
+    _, config, (row,), _ = found[runs[0]["id"]]
+    assert {name: row[name] for name in _list_expected(runs[0])} == _list_expected(runs[0])
+    assert config["label/formula"] == HOSTILE["formula"]
+    assert config["label/real"] == REAL
+
+
+def _make_run(id_, value=0.5, **labels):
+    pinned = {"name": "tiny", "version": "v1", "digest": "d", "split": "test"}
+    evaluation = Evaluation(
+        id=id_,
+        status="succeeded",
+        dataset=pinned,
+        labels=labels,
+        scores={"cider_d": score(value), "nneval": score(None)},
+    )
+    return FinishedRun(evaluation, evaluation.scores)
+
+
+def test_runs_of_a_training_are_one_by_step_and_a_step_twice_is_of_a_second_one():
+    runs = [
+        _make_run("ev_1", run="a", step="10"),
+        _make_run("ev_2", run="a", step="9"),
+        _make_run("ev_3", run="a", step="9"),
+        _make_run("ev_4", run="b", step="x"),
+        _make_run("ev_5"),
+        _make_run("ev_6", run="a", step="9" * 30),
+    ]
+    groups = trainings.group_trainings(runs)
+    found = [
+        (group.name, [(step, one.evaluation.id) for step, one in group.steps]) for group in groups
+    ]
+    assert found == [
+        ("a", [(9, "ev_2"), (10, "ev_1")]),
+        ("a", [(9, "ev_3")]),
+        ("b", [(0, "ev_4")]),
+        ("ev_5", [(0, "ev_5")]),
+        ("a", [(0, "ev_6")]),
+    ]
+    assert trainings.list_numbers(runs[0]) == {"cider_d": 0.5}  # an infinite score is none
