@@ -1,11 +1,11 @@
 """`prescore export --format`: other tools' readers find the numbers of the service, to the bit."""
 
 import csv
-import importlib
 import io
 import json
 import os
 import signal
+import struct
 import subprocess
 from pathlib import Path
 
@@ -365,27 +365,42 @@ def test_mlflows_own_settings_name_a_store_and_an_interrupted_run_is_deleted(
 
 
 def _read_wandb(path):
-    """Records of an offline file, by W&B's own reader: config, history, summary, the run."""
-    datastore = pytest.importorskip("wandb.sdk.internal.datastore", reason="wandb is not installed")
-    records = importlib.import_module("wandb.proto.wandb_internal_pb2")
-    store = datastore.DataStore()
-    store.open_for_scan(str(path))
+    """Records of an offline file, in W&B's own messages: the run, config, history, summary."""
+    records = pytest.importorskip("wandb.proto.wandb_internal_pb2", reason="wandb is not installed")
     config, history, summary, run = {}, [], {}, None
-    while (data := store.scan_data()) is not None:
-        record = records.Record()
-        record.ParseFromString(data)
+    for data in _scan_log(path.read_bytes()):
+        record = records.Record.FromString(data)
         if record.HasField("run"):
             run = record.run
             config |= {one.key: json.loads(one.value_json) for one in run.config.update}
-        if record.HasField("config"):
-            config |= {one.key: json.loads(one.value_json) for one in record.config.update}
+        config |= {one.key: json.loads(one.value_json) for one in record.config.update}
         if record.HasField("history"):
             items = record.history.item
             history.append({_name_item(one): json.loads(one.value_json) for one in items})
-        if record.HasField("summary"):
-            items = record.summary.update
-            summary |= {_name_item(one): json.loads(one.value_json) for one in items}
+        summary |= {
+            _name_item(one): json.loads(one.value_json) for one in record.summary.update
+        }
     return run, config, history, summary
+
+
+def _scan_log(content, block=32768):
+    """Records of LevelDB's log format, which W&B has behind its own header of 7 bytes: CRC of 4
+    bytes, length of 2, type of 1 (whole, first, middle, last); a block ends in zeros.
+    """
+    assert content[:4] == b":W&B"
+    at, parts = 7, []
+    while at < len(content):
+        left = block - at % block
+        if left < 7:
+            at += left
+            continue
+        _, length, kind = struct.unpack_from("<IHB", content, at)
+        parts.append(content[at + 7 : at + 7 + length])
+        at += 7 + length
+        if kind in (1, 4):
+            yield b"".join(parts)
+            parts = []
+    assert not parts
 
 
 def _name_item(item):
@@ -398,6 +413,7 @@ def test_wandb_finds_config_history_and_summary_in_its_offline_files(service, ru
     _export(service, "wandb", "tiny/test", "--out", tmp_path / "runs")
     read = [_read_wandb(path) for path in (tmp_path / "runs").glob("wandb/offline-*/*.wandb")]
     found = {run.display_name: (run, *more) for run, *more in read}
+    assert not [*(tmp_path / "runs").glob("wandb/offline-*/files/*")]  # nothing of this machine
     assert found.keys() == {"7", runs[0]["id"]}
     run, config, history, summary = found["7"]
     assert (run.run_id, run.project, config["label/run"]) == (runs[1]["id"], "prescore", "7")

@@ -11,6 +11,17 @@ from prescore.exports.trainings import Training, group_trainings, list_numbers
 
 EXTRA = "wandb"
 PROJECT = "prescore"
+SETTINGS = {  # without facts about this machine: the scores are of another one
+    "mode": "offline",
+    "console": "off",
+    "silent": True,
+    "disable_git": True,
+    "disable_code": True,
+    "x_disable_stats": True,
+    "x_disable_machine_info": True,
+    "x_disable_meta": True,
+    "x_save_requirements": False,
+}
 
 
 def write_wandb_runs(runs: Iterable[FinishedRun], out: Path) -> None:
@@ -23,9 +34,7 @@ def write_wandb_runs(runs: Iterable[FinishedRun], out: Path) -> None:
 
 def _write_group(wandb: Any, folder: Path, group: Training) -> None:
     """Write a run whose id is that of its first evaluation: a second sync makes no second run."""
-    settings = wandb.Settings(
-        mode="offline", console="off", silent=True, disable_git=True, disable_code=True
-    )
+    settings = wandb.Settings(**SETTINGS)
     run = wandb.init(
         project=PROJECT,
         id=group.first.evaluation.id,
