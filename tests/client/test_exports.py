@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import os
-import signal
+import re
 import struct
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import jsonschema
@@ -21,8 +23,13 @@ from helpers.hostile_text import HOSTILE, REAL, check_table
 from helpers.service_here import service_here
 from helpers.submissions import run_command
 from prescore.exports import new_files, trainings
+from prescore.exports.every_eval_ever import write_every_eval_ever
 from prescore.exports.finished_runs import FinishedRun
-from prescore.models import Evaluation
+from prescore.exports.inspect_logs import write_inspect_logs
+from prescore.exports.mlflow_runs import write_mlflow_runs
+from prescore.exports.score_tables import write_score_table
+from prescore.exports.wandb_runs import write_wandb_runs
+from prescore.models import Caption, Evaluation
 
 IMAGES = 40
 SAID = [f"w{at % 7 + 2} w3 w{at % 5 + 2}" for at in range(IMAGES)]
@@ -377,9 +384,7 @@ def _read_wandb(path):
         if record.HasField("history"):
             items = record.history.item
             history.append({_name_item(one): json.loads(one.value_json) for one in items})
-        summary |= {
-            _name_item(one): json.loads(one.value_json) for one in record.summary.update
-        }
+        summary |= {_name_item(one): json.loads(one.value_json) for one in record.summary.update}
     return run, config, history, summary
 
 
@@ -416,6 +421,7 @@ def test_wandb_finds_config_history_and_summary_in_its_offline_files(service, ru
     assert not [*(tmp_path / "runs").glob("wandb/offline-*/files/*")]  # nothing of this machine
     assert found.keys() == {"7", runs[0]["id"]}
     run, config, history, summary = found["7"]
+    assert run.host == ""
     assert (run.run_id, run.project, config["label/run"]) == (runs[1]["id"], "prescore", "7")
     for step, one, row in zip(STEPS, runs[1:], history, strict=True):
         assert row["_step"] == step
@@ -462,3 +468,121 @@ def test_runs_of_a_training_are_one_by_step_and_a_step_twice_is_of_a_second_one(
         ("a", [(0, "ev_6")]),
     ]
     assert trainings.list_numbers(runs[0]) == {"cider_d": 0.5}  # an infinite score is none
+
+
+# Hostile text, and files
+
+
+HARSH = "".join(HOSTILE[name] for name in ("commands", "terminal", "formula", "page")) + REAL
+TAKEN = HARSH + "?"  # in the place of half a character, which readers of JSON refuse
+
+
+@pytest.fixture
+def harsh():
+    """A run whose names, labels and captions have power over other programs."""
+    pinned = {"name": f"../{HARSH}", "version": "v1", "digest": HARSH, "split": HARSH}
+    evaluation = Evaluation(
+        id="ev_1",
+        status="succeeded",
+        dataset=pinned,
+        labels={HARSH + "\udc80": HARSH + "\udc80", "/../x": "y", "a=": "1", "a_": "2"},
+        scores={"cider_d": score(0.1, signature=HARSH)},
+        note=HARSH,
+    )
+    captions = [
+        Caption(image=f"{HARSH}{at}", caption=HARSH + "\udc80", scores={"cider_d": 0.1})
+        for at in range(2)
+    ]
+    references = {caption.image: (HARSH,) for caption in captions}
+    return FinishedRun(evaluation, evaluation.scores, captions, references)
+
+
+def test_hostile_text_stays_text_in_a_table(harsh):
+    stream = io.StringIO(newline="")
+    write_score_table(stream, [harsh])
+    assert len(check_table(stream.getvalue())) == 2
+
+
+def test_hostile_text_makes_neither_paths_nor_lines_of_every_eval_ever(harsh, tmp_path):
+    write_every_eval_ever([harsh], tmp_path / "out", f"../{HARSH}")
+    paths = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(path.suffix for path in paths) == [".json", ".jsonl"]
+    for path in paths:
+        assert re.fullmatch(r"out/data(/[A-Za-z0-9._-]+){4}", str(path.relative_to(tmp_path)))
+        assert ".." not in path.parts
+    (samples,) = tmp_path.rglob("*.jsonl")
+    lines = _read_lines(samples)
+    assert [line["output"]["raw"] for line in lines] == [[TAKEN]] * 2
+    assert [line["input"]["reference"] for line in lines] == [[HARSH]] * 2
+
+
+def test_hostile_text_is_read_back_by_inspect(harsh, tmp_path):
+    reader = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
+    write_inspect_logs([harsh], tmp_path / "out")
+    log = reader.read_eval_log(str(tmp_path / "out" / "ev_1.json"))
+    assert [one.output.completion for one in log.samples] == [TAKEN] * 2
+    assert log.eval.metadata["labels"][TAKEN] == TAKEN
+
+
+@pytest.mark.filterwarnings("default")
+def test_hostile_text_is_taken_by_trackers(harsh, tmp_path):
+    mlflow = pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    write_mlflow_runs([harsh], tmp_path / "store")
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'store' / 'mlflow.db'}")
+    (run,) = client.search_runs([client.get_experiment_by_name("prescore").experiment_id])
+    parameters = run.data.params
+    assert (parameters["label/a_"], parameters["label/a__"]) == ("1", "2")  # of `a=` and `a_`
+    assert parameters["label__.._x"] == "y"
+    assert parameters["signature/cider_d"] == HARSH
+    write_wandb_runs([harsh], tmp_path / "runs")
+    ((_, config, _, _),) = map(_read_wandb, (tmp_path / "runs").glob("wandb/offline-*/*.wandb"))
+    assert config["label//../x"] == "y"
+    assert config["signature/cider_d"] == HARSH
+
+
+def test_an_interrupted_export_leaves_no_file(tmp_path):
+    (tmp_path / "old.csv").write_text("old")
+    for name in ("old.csv", "new.csv"):
+        with suppress(KeyboardInterrupt), new_files.open_new_file(tmp_path / name) as stream:
+            stream.write("half")
+            raise KeyboardInterrupt
+    with suppress(KeyboardInterrupt), new_files.open_new_folder(tmp_path / "a") as folder:
+        (folder / "half").write_text("half")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["every-eval-ever", "inspect"])
+def test_an_export_that_is_interrupted_between_two_runs_leaves_nothing(
+    service, runs, tmp_path, monkeypatch, name
+):
+    def interrupt_at_the_second(client, id_, read=prescore.Client.captions, **more):
+        if id_ == runs[1]["id"]:
+            raise KeyboardInterrupt
+        return read(client, id_, **more)
+
+    monkeypatch.setattr(prescore.Client, "captions", interrupt_at_the_second)
+    ids = [run["id"] for run in runs[:2]]
+    run_command(service, "export", "--format", name, *ids, "--out", tmp_path / "out", code=130)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_files_is_refused_and_kept(service, runs, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    named = ("inspect", runs[0]["id"], "--out", tmp_path)
+    done = run_command(service, "export", "--format", *named, code=2)
+    assert "expected a new or empty folder, found files in" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_tool_that_is_not_installed_is_told_with_its_extra(
+    service, runs, tmp_path, monkeypatch, name
+):
+    monkeypatch.setitem(sys.modules, name, None)
+    named = (name, runs[0]["id"], "--out", tmp_path / "out")
+    done = run_command(service, "export", "--format", *named, code=2)
+    assert f"pip install 'prescore-client[{name}]'" in done.stderr
+    assert list(tmp_path.iterdir()) == []

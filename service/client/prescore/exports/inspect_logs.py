@@ -3,6 +3,7 @@ samples.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def _build_spec(run: FinishedRun) -> dict[str, Any]:
     return {
         "eval_id": one.id,
         "run_id": one.id,
-        "created": rfc3339(one.created_at) if one.created_at else "",
+        "created": rfc3339(one.created_at or datetime.now(UTC)),
         "task": f"captions of {one.dataset}",
         "task_id": str(one.dataset),
         "dataset": {

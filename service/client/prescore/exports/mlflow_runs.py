@@ -13,6 +13,7 @@ from prescore.exports.finished_runs import FinishedRun
 from prescore.exports.new_files import open_new_folder
 from prescore.exports.peers import import_peer
 from prescore.exports.trainings import Training, group_trainings, list_numbers
+from prescore.plain_text import quoted
 
 EXTRA = "mlflow"
 EXPERIMENT = "prescore"
@@ -114,4 +115,4 @@ def _translate_peer_errors() -> Iterator[None]:
     try:
         yield
     except exceptions.MlflowException as error:
-        raise InvalidArgument(f"MLflow refused a run: {error}") from None
+        raise InvalidArgument(f"MLflow refused a run: {quoted(str(error))}") from None

@@ -44,9 +44,9 @@ def group_trainings(runs: Iterable[FinishedRun]) -> list[Training]:
     for run in runs:
         one = run.evaluation
         step = read_step(one.labels)
-        name = one.labels.get(RUN)
+        name = replace_halves(one.labels.get(RUN, ""))
         if step is None or not name:
-            groups[one.id,] = Training(one.labels.get(RUN) or one.id, {step or 0: run})
+            groups[one.id,] = Training(name or one.id, {step or 0: run})
             continue
         place = str(one.dataset), name, step
         key = str(one.dataset), name, str(seen[place])
@@ -88,4 +88,9 @@ def _list_facts(run: FinishedRun) -> dict[str, str]:
         **{f"label/{name}": value for name, value in one.labels.items()},
         **{f"signature/{name}": score.signature for name, score in run.scores.items()},
     }
-    return {name: text for name, text in facts.items() if text}
+    return {replace_halves(name): replace_halves(text) for name, text in facts.items() if text}
+
+
+def replace_halves(text: str) -> str:
+    """Replace halves of characters, which cannot be written as UTF-8, by `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")

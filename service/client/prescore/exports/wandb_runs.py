@@ -13,6 +13,7 @@ EXTRA = "wandb"
 PROJECT = "prescore"
 SETTINGS = {  # without facts about this machine: the scores are of another one
     "mode": "offline",
+    "host": "",
     "console": "off",
     "silent": True,
     "disable_git": True,
