@@ -1,12 +1,13 @@
 """Comparisons of two evaluations."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from prescore.models.base import Answer, PageOf, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, ComparisonId, EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned, Run, RunTask
+from prescore.models.tables import Tabular, split_interval
 
 
 class Compared(Answer, needs=("a", "b")):
@@ -30,6 +31,12 @@ class Compared(Answer, needs=("a", "b")):
         "cases."
     )
 
+    def to_row(self) -> dict[str, Any]:
+        """The comparison as a row of plain values."""
+        bounds = split_interval(self.interval)
+        values = {"a": self.a, "b": self.b, "difference": self.difference, **bounds}
+        return {**values, "p": self.p, "minimum_detectable": self.minimum_detectable}
+
 
 class ImageCompared(Answer, needs=("a", "b")):
     a: float | None
@@ -50,7 +57,7 @@ class ComparedImagePage(PageOf[Moved]):
     metric: str = Field(description="The one whose scores are shown.", examples=["bleu_4"])
 
 
-class Comparison(Run, needs=("a", "b")):
+class Comparison(Tabular, Run, needs=("a", "b")):
     """A comparison of two evaluations, image by image; metrics appear as they are computed."""
 
     PLACE: ClassVar[str] = "/v1/comparisons"
@@ -68,3 +75,6 @@ class Comparison(Run, needs=("a", "b")):
     error: RunProblem | None
     created_at: Timestamp
     finished_at: Timestamp | None
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        return [{"metric": name, **score.to_row()} for name, score in self.scores.items()]
