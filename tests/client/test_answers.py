@@ -162,9 +162,7 @@ def test_a_notebook_shows_a_table_in_which_all_text_is_escaped(name):
     common = {} if model is SignalCard else {"id": "xx_1", "status": HARSH}
     shown = model.model_validate({**common, "dataset": pinned, **fields})._repr_html_()
     tree = ET.fromstring(shown)  # noqa: S314  our own
-    assert {each.tag for each in tree.iter()} <= set(
-        ["table", "caption", "thead", "tbody", "tr", "th", "td"]
-    )
+    assert {each.tag for each in tree.iter()} <= TAGS
     assert tree.find("tbody/tr/td").text == quoted(HARSH)
     check_plain("".join(tree.itertext()))
 
