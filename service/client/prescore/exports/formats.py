@@ -24,24 +24,29 @@ def write_runs(
 ) -> None:
     """Write runs to `out`: a new folder; of csv a file, or stdout for None."""
     match name:
-        case "csv" if out is None:
-            table = io.StringIO(newline="")
-            write_score_table(table, runs)
-            sys.stdout.write(table.getvalue())
         case "csv":
-            with open_new_file(out) as stream:
-                write_score_table(stream, runs)
+            _write_table(runs, out)
         case "mlflow":
             write_mlflow_runs(runs, out)
         case "every-eval-ever":
-            write_every_eval_ever(runs, require_folder(out), organization)
+            write_every_eval_ever(runs, _require_folder(out), organization)
         case "inspect":
-            write_inspect_logs(runs, require_folder(out))
+            write_inspect_logs(runs, _require_folder(out))
         case "wandb":
-            write_wandb_runs(runs, require_folder(out))
+            write_wandb_runs(runs, _require_folder(out))
 
 
-def require_folder(out: Path | None) -> Path:
+def _write_table(runs: Iterable[FinishedRun], out: Path | None) -> None:
+    if out is not None:
+        with open_new_file(out) as stream:
+            write_score_table(stream, runs)
+        return
+    table = io.StringIO(newline="")
+    write_score_table(table, runs)
+    sys.stdout.write(table.getvalue())
+
+
+def _require_folder(out: Path | None) -> Path:
     if out is None:
         raise InvalidArgument("--out: expected a new or empty folder to write, found none")
     return out
