@@ -319,6 +319,7 @@ def _list_expected(run):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the tool's own
 def test_mlflow_finds_metrics_by_step_parameters_and_tags(service, runs, tmp_path):
     mlflow = pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
@@ -346,6 +347,7 @@ def test_mlflow_finds_metrics_by_step_parameters_and_tags(service, runs, tmp_pat
     assert training.data.tags["prescore.evaluation.10"] == runs[3]["id"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the tool's own
 def test_mlflows_own_settings_name_a_store_and_an_interrupted_run_is_deleted(
     service, runs, tmp_path, monkeypatch
@@ -412,6 +414,7 @@ def _name_item(item):
     return item.key or "/".join(item.nested_key)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the tool's own
 def test_wandb_finds_config_history_and_summary_in_its_offline_files(service, runs, tmp_path):
     pytest.importorskip("wandb", reason="wandb is not installed")
@@ -524,6 +527,7 @@ def test_hostile_text_is_read_back_by_inspect(harsh, tmp_path):
     assert log.eval.metadata["labels"][TAKEN] == TAKEN
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_hostile_text_is_taken_by_trackers(harsh, tmp_path):
     mlflow = pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
