@@ -3,14 +3,19 @@
 import pickle
 import sys
 import types
+from xml.etree import ElementTree as ET
 
 import pytest
 
 import prescore
 from client.scripted_service import score
+from helpers.hostile_text import HOSTILE, check_plain
 from prescore import names
-from prescore.models import Evaluation
+from prescore.client.lists import Scores
+from prescore.models import Comparison, Evaluation, Score, SignalCard
+from prescore.plain_text import quoted
 
+HARSH = "".join(HOSTILE[name] for name in ("page", "marks", "terminal", "formula"))
 HUNDRED = {f"metric_{n}": score(n / 10) for n in range(100)}
 
 
@@ -133,3 +138,83 @@ def test_near_names_are_those_that_look_alike(name, near):
 def test_an_argument_that_is_misspelt_is_told_with_the_near_one(client):
     with pytest.raises(prescore.InvalidArgument, match="unknown argument postgem: did you mean"):
         client.submit("shapes/test", captions=[], postgem=["cider_d"])
+
+
+TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+BOTH = {"a": 0.5, "b": 0.25}
+TABLED = {
+    "evaluation": (
+        {"scores": {HARSH: score(0.123456789, interval=[0.1, 0.2], signature=HARSH)}},
+        Evaluation,
+    ),
+    "comparison": (
+        {"a": "ev_1", "b": "ev_2", "scores": {HARSH: {"a": 0.5, "b": 0.25}}},
+        Comparison,
+    ),
+    "signal": ({"target": HARSH, "metrics": [{"metric": HARSH, "snr": 2.5}]}, SignalCard),
+}
+
+
+@pytest.mark.parametrize("name", TABLED)
+def test_a_notebook_shows_a_table_in_which_all_text_is_escaped(name):
+    fields, model = TABLED[name]
+    pinned = {"name": HARSH, "version": "v1", "digest": "d", "split": HARSH}
+    common = {} if model is SignalCard else {"id": "xx_1", "status": HARSH}
+    shown = model.model_validate({**common, "dataset": pinned, **fields})._repr_html_()
+    tree = ET.fromstring(shown)  # noqa: S314  our own
+    assert {each.tag for each in tree.iter()} <= TAGS
+    assert tree.find("tbody/tr/td").text == quoted(HARSH)
+    check_plain("".join(tree.itertext()))
+
+
+def test_a_leaderboard_in_a_notebook_loses_no_row(service, client):
+    rows = [
+        {
+            "rank": at,
+            "tied": at == 1,
+            "evaluation": f"ev_{at}",
+            "value": at / 8,
+            "labels": {"a": "<b>"},
+        }
+        for at in (1, 2)
+    ]
+    pinned = {"name": "shapes", "version": "v1", "digest": "d", "split": "test"}
+    page = {"items": rows, "next": None, "dataset": pinned, "metric": "cider_d"}
+    service.fault("GET", "/leaderboard", status=200, body=page, times=1)
+    board = client.leaderboard("shapes/test")
+    tree = ET.fromstring(board._repr_html_())  # noqa: S314  our own
+    cells = [[cell.text for cell in row] for row in tree.findall("tbody/tr")]
+    assert cells == [
+        ["=1", "ev_1", "0.125", None, None, "a=<b>"],
+        ["2", "ev_2", "0.25", None, None, "a=<b>"],
+    ]
+    assert [each.evaluation for each in board] == ["ev_1", "ev_2"]
+    assert client.leaderboard("none/test")._repr_html_() is None  # the service refuses it
+
+
+def test_many_rows_are_not_all_shown():
+    shown = Scores({f"m{at}": Score(**score(0.5)) for at in range(130)})._repr_html_()
+    assert shown.count("<tr>") == 101
+    assert "30 more rows" in shown
+
+
+def test_evaluations_and_comparisons_become_frames(tables, service, client):
+    service.start(scores={"cider_d": score(0.4, interval=[0.3, 0.5])})
+    frame = client.evaluation("ev_1").to_frame()
+    assert frame.index == "metric"
+    found = {"metric": "cider_d", "value": 0.4, "low": 0.3, "high": 0.5, "family": "postgen"}
+    assert frame == [{**found, "higher_is_better": True, "signature": "s"}]
+    compared = {"a": 0.5, "b": 0.4, "difference": 0.1, "interval": [0.05, 0.2], "p": 0.01}
+    pinned = {"name": "shapes", "version": "v1", "digest": "d", "split": "test"}
+    fields = {"id": "cp_1", "status": "succeeded", "dataset": pinned, "a": "ev_1", "b": "ev_2"}
+    (row,) = Comparison(**fields, scores={"spice": compared}).to_frame()
+    compared.pop("interval")
+    wanted = {"metric": "spice", **compared, "low": 0.05, "high": 0.2, "minimum_detectable": None}
+    assert row == wanted
+
+
+def test_without_pandas_an_answer_says_what_to_do(service, client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    service.start(scores={"cider_d": score(0.4)})
+    with pytest.raises(ImportError, match="pip install pandas"):
+        client.evaluation("ev_1").to_frame()

@@ -1,7 +1,9 @@
 import inspect
 import tomllib
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -13,6 +15,7 @@ from prescore.cli import options
 from prescore.commands import PANELS
 
 ROOT = Path(__file__).parents[2]
+EXPORT = import_module("prescore.cli.export")
 
 
 def test_a_group_of_options_stands_spread_out_where_it_stood_and_reaches_the_command_whole():
@@ -63,10 +66,24 @@ def test_the_client_alone_says_how_to_install_the_other_commands(monkeypatch):
     assert "janitor" not in shown
 
 
+def test_export_without_a_format_calls_the_command_of_the_other_distribution(monkeypatch, tmp_path):
+    calls = []
+    other = SimpleNamespace(load=lambda: lambda *given: calls.append(given))
+    monkeypatch.setattr(EXPORT, "entry_points", lambda group, name: [other])
+    app = commands.build()
+    given = ["export", "mine:captioner", "--out", str(tmp_path / "out"), "--dataset", "data"]
+    assert CliRunner().invoke(app, given).exit_code == 0
+    assert calls == [("mine:captioner", tmp_path / "out", Path("data"))]
+    monkeypatch.setattr(EXPORT, "entry_points", lambda group, name: [])
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    assert "prescore export MODULE:FUNCTION needs packages that are not installed" in result.stderr
+
+
 def test_the_client_knows_the_commands_of_the_other_distribution():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     others = project["entry-points"][commands.GROUP]
-    assert {*commands.OTHER_COMMANDS} == set(others)
+    assert {*commands.OTHER_COMMANDS, "export"} == set(others)  # the client's own calls the other
 
 
 def test_the_version_is_the_distributions():

@@ -2,6 +2,7 @@
 
 import _thread
 import logging
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -320,3 +321,60 @@ def test_training_stops_when_scores_no_longer_improve(service, watch, saved, sil
 def test_what_cannot_be_watched_is_told_at_once(watch, options, message):
     with pytest.raises(prescore.InvalidArgument, match=message):
         watch(**options)
+
+
+def _read_scalars(folder):
+    """Scalars of event files by tag, by TensorBoard's own reader."""
+    name = "tensorboard.backend.event_processing.event_accumulator"
+    reader = pytest.importorskip(name, reason="tensorboard is not installed")
+    events = reader.EventAccumulator(str(folder)).Reload()
+    return {
+        tag: [(one.step, one.value) for one in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def _watch_two_steps(service, watch, saved, **options):
+    with watch(**options) as run:
+        for number, (step, value) in enumerate(((10, 0.25), (20, 0.3)), 1):
+            run.checkpoint(saved(step), step=step)
+            ppl = score(12.5 / number, family="pregen", higher_is_better=False)
+            _succeed(service, number, value, perplexity=ppl)
+            until(lambda at=number: len(run.results()[at - 1].numbers) == 2, 10, "its scores")
+
+
+SCALARS = {  # TensorBoard keeps 32 bits
+    "prescore/cider_d": [(10, 0.25), (20, pytest.approx(0.3, rel=2**-24))],
+    "prescore/perplexity": [(10, 12.5), (20, 6.25)],
+}
+
+
+@pytest.mark.filterwarnings("default")  # tensorboard's own
+def test_scores_are_scalars_of_tensorboard_at_their_steps(service, watch, saved, tmp_path):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    heard = []
+    options = {"on_scores": lambda *given: heard.append(given), "tensorboard": tmp_path / "log"}
+    _watch_two_steps(service, watch, saved, **options)
+    assert _read_scalars(tmp_path / "log") == SCALARS
+    assert heard[0] == (10, {"cider_d": 0.25, "perplexity": 12.5})
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_writer_of_the_training_is_written_to_and_stays_open(service, watch, saved, tmp_path):
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(str(tmp_path / "log"))
+    _watch_two_steps(service, watch, saved, tensorboard=writer)
+    writer.add_scalar("loss", 1.5, 30)
+    writer.close()
+    assert _read_scalars(tmp_path / "log") == {**SCALARS, "loss": [(30, 1.5)]}
+
+
+def test_without_tensorboard_a_sentence_says_what_to_install(watch, tmp_path, monkeypatch):
+    for name in ("torch.utils.tensorboard", "tensorboardX"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(prescore.InvalidArgument, match="pip install tensorboard"):
+        watch(tensorboard=tmp_path / "log")
+    with pytest.raises(prescore.InvalidArgument, match="a log directory or a SummaryWriter, found"):
+        watch(tensorboard=5)

@@ -4,7 +4,6 @@ What others wrote is plain text in all output, and makes no line of its own.
 """
 
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from rich.progress import Progress as Bar
 
 from prescore import PrescoreClientError, ServiceError, exit_codes, plain_text
 from prescore.cli import console, request_errors
-from prescore.cli.options import file_to_write
+from prescore.cli.options import check_folder_to_write, file_to_write
 from service.contract.errors import PrescoreError, RequestRefused, RunCanceled
 from service.contract.metrics import families, tokenizers
 from workers.progress import Progress, ignore_progress, watch_step
@@ -45,17 +44,7 @@ def folder_to_write(help: str, more: str = "", *, of: Callable[..., Any] = typer
     """An argument, or an option, that names a folder to write. A wrong one is refused as soon as it
     is named; `more` is said then.
     """
-
-    def check(path: Path) -> Path:
-        there = next(each for each in (path, *path.absolute().parents) if each.exists())
-        with report_errors():
-            if not there.is_dir():
-                raise RequestRefused(f"expected a folder to write, found the file {there}{more}")
-            if not os.access(there, os.W_OK):
-                raise RequestRefused(f"expected a folder that may be written, found {there}{more}")
-        return path
-
-    return of(help=help, callback=check)
+    return of(help=help, callback=lambda path: check_folder_to_write(path, more))
 
 
 _BUNDLE = "The bundle to write: a folder, created if it does not exist."

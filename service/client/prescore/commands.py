@@ -18,6 +18,7 @@ from prescore.cli.changes import audit, delete, label
 from prescore.cli.compare import compare
 from prescore.cli.correlations import correlations
 from prescore.cli.datasets import datasets
+from prescore.cli.export import export
 from prescore.cli.gate import gate
 from prescore.cli.health import health
 from prescore.cli.leaderboard import leaderboard
@@ -35,22 +36,22 @@ from prescore.client.local_service import INSTALL
 GROUP = "prescore.commands"
 COMMANDS = (
     *(submit, score, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
-    *(correlations, signal, health, probe, probes, label, delete, audit),
+    *(correlations, signal, health, probe, probes, export, label, delete, audit),
 )
 OTHER_COMMANDS: Sequence[str] = (  # of the other distribution
-    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "export", "janitor", "keys"),
+    *("api", "assets", "backup", "check", "convert", "demo", "doctor", "janitor", "keys"),
     *("judge", "lab", "migrate", "record", "restore", "serve", "verify", "worker"),
 )
 PANELS = {
     "Runs": (
         *("submit", "watch", "gate", "list", "compare", "leaderboard"),
-        *("status", "scores", "captions", "tokens", "cancel", "label", "delete"),
+        *("status", "scores", "captions", "tokens", "export", "cancel", "label", "delete"),
     ),
     "Datasets, and what metrics are worth on them": (
         *("datasets", "health", "probes", "correlations", "signal", "learned"),
     ),
     "On this machine, with no service": (
-        *("check", "convert", "export", "record", "score", "verify", "judge", "probe", "lab"),
+        *("check", "convert", "record", "score", "verify", "judge", "probe", "lab"),
         "assets",
     ),
     "The service": (
@@ -127,7 +128,9 @@ def build() -> typer.Typer:
     app.add_typer(datasets, name="datasets")
     app.add_typer(learned, name="learned")
     app.add_typer(webhooks, name="webhooks")
-    entries = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    own = {command.__name__ for command in COMMANDS}  # `export` calls the other one itself
+    others = [entry for entry in entry_points(group=GROUP) if entry.name not in own]
+    entries = sorted(others, key=lambda entry: entry.name)
     for entry in entries:
         _add_command(app, entry)
     installed = {entry.name for entry in entries}

@@ -19,22 +19,45 @@ def file_to_write(help: str, *flags: str, metavar: str | None = "F") -> Any:  # 
     """Build an option that names a file to write: a wrong place is refused as soon as it is named,
     and so before minutes of work.
     """
-    return typer.Option(*flags, help=help, metavar=metavar, callback=_check_writable)
+    return typer.Option(*flags, help=help, metavar=metavar, callback=check_file_to_write)
 
 
-def _check_writable(path: Path | None) -> Path | None:
+def check_file_to_write(path: Path | None) -> Path | None:
     """Refuse a place where no file can be written."""
-    try:
-        refusal = _find_obstacle(path) if path is not None else ""
-    except OSError as error:  # such as a name that is too long
-        refusal = f"{path} cannot be written: {error.strerror}"
-    if refusal:
-        typer.echo(plain_text.line(refusal), err=True)
-        raise typer.Exit(exit_codes.REFUSED)
+    _refuse("" if path is None else _find_obstacle(path, _find_file_obstacle))
     return path
 
 
-def _find_obstacle(path: Path) -> str:
+def check_folder_to_write(path: Path, advice: str = "") -> Path:
+    """Refuse a place where no folder can be written; the `advice` stands after the reason."""
+    refusal = _find_obstacle(path, _find_folder_obstacle)
+    _refuse(f"refused: {refusal}{advice}" if refusal else "")
+    return path
+
+
+def _refuse(refusal: str) -> None:
+    if refusal:
+        typer.echo(plain_text.line(refusal), err=True)
+        raise typer.Exit(exit_codes.REFUSED)
+
+
+def _find_obstacle(path: Path, find: Callable[[Path], str]) -> str:
+    try:
+        return find(path)
+    except OSError as error:  # such as a name that is too long
+        return f"{path} cannot be written: {error.strerror}"
+
+
+def _find_folder_obstacle(path: Path) -> str:
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    if not there.is_dir():
+        return f"expected a folder to write, found the file {there}"
+    if not os.access(there, os.W_OK):
+        return f"expected a folder that may be written, found {there}"
+    return ""
+
+
+def _find_file_obstacle(path: Path) -> str:
     if path.is_dir():
         return f"expected a file to write, found the folder {path}: add a name to it"
     if not path.parent.is_dir():

@@ -1,7 +1,6 @@
 """Lists of any length, fetched page by page during the iteration, and answers as tables."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +9,7 @@ from prescore.errors import PrescoreClientError
 from prescore.http.answers import build_foreign_error, translate_invalid
 from prescore.http.transport import HttpRequest, Transport
 from prescore.models import Answer, BoardHead, Score, Scored
+from prescore.models.tables import build_frame, format_html
 from prescore.plain_text import format_count
 
 PAGE_ITEMS = 10_000
@@ -42,11 +42,14 @@ class Scores(dict[str, Score]):
         return f"<Scores of {format_count(len(self), 'metric')}>"
 
     def to_rows(self) -> list[dict[str, Any]]:
-        return [{"metric": name, **_build_row(score)} for name, score in self.items()]
+        return [{"metric": name, **score.to_row()} for name, score in self.items()]
 
     def to_frame(self) -> Any:
         """A pandas.DataFrame with a row for each metric."""
         return _build_frame(self.to_rows(), index="metric")
+
+    def _repr_html_(self) -> str:
+        return format_html(repr(self).strip("<>"), self.to_rows())
 
 
 class Listing(Iterator[M], Generic[M]):
@@ -101,6 +104,16 @@ class Board(Listing[S], Generic[S]):
             self.turn()
         assert self._page is not None
         return BoardHead.model_validate(self._page.model_extra)
+
+    def _repr_html_(self) -> str | None:
+        """The page under way, the first one before the iteration; none takes a row away."""
+        try:
+            head = self.head
+        except PrescoreClientError:
+            return None
+        assert self._page is not None
+        facts = head.metric, f"on {head.dataset}", head.signature or head.none_because or ""
+        return format_html(" ".join(facts), [each.to_row() for each in self._page.items])
 
 
 class AsyncListing(Generic[M]):
@@ -193,10 +206,6 @@ def _flatten(prefix: str, fields: Mapping[str, Any]) -> Iterable[tuple[str, Any]
 def _build_frame(rows: Iterable[Mapping[str, Any]], index: str | None = None) -> Any:
     """A pandas.DataFrame; raises `NoPandas` where pandas is not installed."""
     try:
-        pandas = import_module("pandas")
-    except ModuleNotFoundError:
-        raise NoPandas(
-            "to_frame() expected pandas, found none: pip install pandas, or take to_rows()"
-        ) from None
-    frame = pandas.DataFrame(list(rows))
-    return frame if index is None or index not in frame else frame.set_index(index)
+        return build_frame(rows, index)
+    except ImportError as error:
+        raise NoPandas(str(error)) from None

@@ -1,6 +1,6 @@
 """Comparisons of two evaluations."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
 
 from pydantic import Field
@@ -8,6 +8,7 @@ from pydantic import Field
 from prescore.models.base import Answer, PageOf, RunProblem, TupleOf
 from prescore.models.identifiers import SAFE_ID, ComparisonId, EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned, Run, RunTask
+from prescore.models.tables import Tabular, split_interval
 
 MOST_DROPS = 3
 
@@ -32,6 +33,12 @@ class Compared(Answer, needs=("a", "b")):
         description="The smallest difference that these images would show (p < .05) in 80 of 100 "
         "cases."
     )
+
+    def to_row(self) -> dict[str, Any]:
+        """The comparison as a row of plain values."""
+        bounds = split_interval(self.interval)
+        values = {"a": self.a, "b": self.b, "difference": self.difference, **bounds}
+        return {**values, "p": self.p, "minimum_detectable": self.minimum_detectable}
 
 
 class ImageCompared(Answer, needs=("a", "b")):
@@ -77,7 +84,7 @@ class CaptionDrops(Answer):
         return f"{page}/images/{name}?with={quote(self.baseline or '', safe='')}"
 
 
-class Comparison(Run, needs=("a", "b")):
+class Comparison(Tabular, Run, needs=("a", "b")):
     """A comparison of two evaluations, image by image; metrics appear as they are computed."""
 
     PLACE: ClassVar[str] = "/v1/comparisons"
@@ -95,3 +102,6 @@ class Comparison(Run, needs=("a", "b")):
     error: RunProblem | None
     created_at: Timestamp
     finished_at: Timestamp | None
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        return [{"metric": name, **score.to_row()} for name, score in self.scores.items()]

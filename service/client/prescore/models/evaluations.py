@@ -1,6 +1,6 @@
 """Evaluations, with their gates, forecasts and estimates; and the labels that they have."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -8,6 +8,7 @@ from prescore.models.base import OR_NONE, Answer, Brief, OpenEnum, RunProblem, T
 from prescore.models.identifiers import SAFE_ID, Digest, EvaluationId, Timestamp
 from prescore.models.metrics import MetricHealth, Score
 from prescore.models.runs import DatasetPinned, Oddity, Run, RunTask
+from prescore.models.tables import Tabular
 
 SCORES_SHOWN = 4  # in a short form
 MOST_LABELS = 100  # names, and values of each
@@ -139,7 +140,7 @@ class Estimate(Answer):
     of: int
 
 
-class Evaluation(Run):
+class Evaluation(Tabular, Run):
     """An evaluation: its tasks, and their results so far."""
 
     PLACE: ClassVar[str] = "/v1/evaluations"
@@ -185,6 +186,9 @@ class Evaluation(Run):
     def url(self) -> str:
         """The URL at which the page shows it to people."""
         return f"{self._origin.pages or self._origin.service}/ui/evaluations/{self.id}"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        return [{"metric": name, **score.to_row()} for name, score in self.scores.items()]
 
     def below(self) -> tuple[str, ...]:
         return "pregen", "captions", "events"

@@ -1,12 +1,13 @@
 """A leaderboard and a history: one metric of a split's evaluations."""
 
-from typing import Annotated, Generic, Literal
+from typing import Annotated, Any, Generic, Literal
 
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, Item, OpenEnum, PageOf
 from prescore.models.identifiers import Digest, EvaluationId, Timestamp
 from prescore.models.runs import DatasetPinned
+from prescore.models.tables import split_interval
 
 
 class ScoreBeside(Answer, needs=("evaluation", "value")):
@@ -32,6 +33,12 @@ class Scored(Brief, needs=("evaluation", "value")):
     )
     created_at: Timestamp
 
+    def to_row(self) -> dict[str, Any]:
+        """The score as a row of plain values, with the other metrics by their names."""
+        facts = {"evaluation": self.evaluation, "value": self.value}
+        others = {name: one.value for name, one in self.scores.items()}
+        return {**facts, **split_interval(self.interval), **others, "labels": self.labels}
+
     def facts(self) -> tuple[object, ...]:
         return self.evaluation, f"{self.value:.4g}"
 
@@ -48,6 +55,9 @@ class Standing(Scored, needs=("rank",)):
         "no draws: it was computed before there were any, the metric is no sum over images, or "
         "1,000 or more are above it."
     )
+
+    def to_row(self) -> dict[str, Any]:
+        return {"rank": f"{'=' if self.tied else ''}{self.rank}", **super().to_row()}
 
     def facts(self) -> tuple[object, ...]:
         return f"{'=' if self.tied else ''}{self.rank}", *super().facts()

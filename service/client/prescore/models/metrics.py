@@ -1,10 +1,11 @@
 """Metrics: the catalogue, scores, and the reliability of scores on a split."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, OpenEnum, PageOf, TupleOf
+from prescore.models.tables import split_interval
 
 Stage = Literal["pregen", "postgen"]
 _Stage = Annotated[Stage, OpenEnum()]
@@ -41,6 +42,12 @@ class Score(Brief, needs=("value",)):
         description="95 %, by bootstrap over images; null where none is known."
     )
     signature: str = Field(description="Recipe by which it was computed.")
+
+    def to_row(self) -> dict[str, Any]:
+        """The score as a row of plain values."""
+        bounds = split_interval(self.interval)
+        facts = self.model_dump(exclude={"value", "interval"})
+        return {"value": self.value, **bounds, **facts}
 
     def facts(self) -> tuple[object, ...]:
         low, high = self.interval or (None, None)

@@ -1,12 +1,13 @@
 """The card of a split: signal and noise of each metric, and how often early scores decide right."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from prescore.models.base import Answer, Brief, OpenEnum, TupleOf
 from prescore.models.runs import DatasetPinned
+from prescore.models.tables import Tabular
 from prescore.plain_text import format_count
 
 NoiseSource = Literal["checkpoints", "seeds", "sampling"]
@@ -84,7 +85,7 @@ class MetricSignal(Answer, needs=("metric",)):
             yield from (one.accuracy, *(one.interval or (None, None)), one.pairs)
 
 
-class SignalCard(Brief, needs=("dataset", "target")):
+class SignalCard(Tabular, Brief, needs=("dataset", "target")):
     """Metrics of a split, by what they can decide there."""
 
     dataset: DatasetPinned
@@ -109,6 +110,9 @@ class SignalCard(Brief, needs=("dataset", "target")):
         description="Why there is no signal; null where there is one.",
         examples=["no evaluation of coco@v1/val has the labels run and step"],
     )
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        return [dict(zip(SIGNAL_COLUMNS, each.cells(), strict=True)) for each in self.metrics]
 
     def facts(self) -> tuple[object, ...]:
         return self.dataset, self.none_because or format_count(len(self.trainings), "training")

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from prescore.client import PATIENCE_SECONDS, Client
 from prescore.client.requests import EvaluationChoices
 from prescore.errors import InvalidArgument
 from prescore.names import check_known
+from prescore.training.event_files import EventWriter
 from prescore.training.follower import Follower, OnScores, WatchLimits
 from prescore.training.results import Journal, Result, find_best, find_without, has_plateaued
 
@@ -25,6 +26,7 @@ def watch(
     waiting: int = WAITING,
     timeout: float = TIMEOUT_SECONDS,
     strict: bool = False,
+    tensorboard: Any = None,
     url: str | None = None,
     key: str | None = None,
     patience: float = PATIENCE_SECONDS,
@@ -46,6 +48,9 @@ def watch(
     `with` waits at most `timeout` seconds for evaluations under way; after an exception, or
     Ctrl-C, it does not wait.
 
+    With `tensorboard`, a log directory or a SummaryWriter of torch or tensorboardX, the numbers are
+    also scalars at their steps, such as `prescore/cider_d`. A writer that you give is not closed.
+
     Errors are logged once and training goes on; while the service cannot be reached, sending is
     repeated. With `strict`, the next call raises the error, a lost network after `patience`
     seconds. The labels `run` and `step` are added. Of several processes, only one may watch.
@@ -56,18 +61,27 @@ def watch(
     request = {**choices, "dataset": dataset, "labels": {**(labels or {}), "run": run}}
     journal = Journal()
     limits = WatchLimits(waiting, patience, strict)
+    events = None if tensorboard is None else EventWriter(tensorboard)
+    report = _combine_reports(on_scores or _ignore_scores, events)
     client = Client(url, key, patience=0)
-    follower = Follower(client, request, journal, on_scores or _ignore_scores, limits)
-    return Watch(follower, journal, timeout, strict=strict)
+    follower = Follower(client, request, journal, report, limits)
+    return Watch(follower, journal, timeout, events, strict=strict)
 
 
 class Watch:
     """A watched training run, which `prescore.watch` returns. Safe to share between threads."""
 
     def __init__(
-        self, follower: Follower, journal: Journal, timeout: float, *, strict: bool
+        self,
+        follower: Follower,
+        journal: Journal,
+        timeout: float,
+        events: EventWriter | None,
+        *,
+        strict: bool,
     ) -> None:
         self._follower = follower
+        self._events = events
         self._journal = journal
         self._timeout = timeout
         self._strict = strict
@@ -123,17 +137,37 @@ class Watch:
 
     def close(self) -> None:
         """Wait for the evaluations under way, as the end of the `with` does."""
-        self._follower.end(self._timeout)
+        self._end(self._timeout)
         self._raise()
 
     def abandon(self) -> None:
         """End without waiting; submitted evaluations go on in the service."""
-        self._follower.end(0)
+        self._end(0)
+
+    def _end(self, timeout: float) -> None:
+        try:
+            self._follower.end(timeout)
+        finally:
+            if self._events is not None:
+                self._events.close()
 
     def _raise(self) -> None:
         error = self._journal.taken_error() if self._strict else None
         if error is not None:
             raise error
+
+
+def _combine_reports(on_scores: OnScores, events: EventWriter | None) -> OnScores:
+    if events is None:
+        return on_scores
+
+    def report(step: int, numbers: dict[str, float]) -> None:
+        try:
+            events.write(step, numbers)
+        finally:
+            on_scores(step, numbers)
+
+    return report
 
 
 def _ignore_scores(step: int, numbers: dict[str, float]) -> None:

@@ -1,0 +1,1 @@
+"""Finished evaluations, written for other tools: a module for each format."""
