@@ -134,12 +134,13 @@ def rank_sweep(parts: ServiceParts, asked: RankingQuery) -> SweepRanking:
     better high nor low.
     """
     leaderboard.check_direction(asked.target, "target")
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     if not asked.labels:
         raise InvalidRequest(
             "expected labels of the sweep's runs, as label.NAME=VALUE, found none",
             [("/query/labels", "expected one label or more")],
         )
-    scores = _read_scores(parts, asked)
+    scores = _read_scores(parts, pinned, asked)
     lacking = _explain_sweep(scores, asked)
     prospects = None
     if lacking is None:
@@ -158,8 +159,7 @@ def build_ranking_table(parts: ServiceParts, asked: RankingQuery) -> Iterator[Se
         yield list(run.cells())
 
 
-def _read_scores(parts: ServiceParts, asked: RankingQuery) -> _SweepScores:
-    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
+def _read_scores(parts: ServiceParts, pinned: PinnedSplit, asked: RankingQuery) -> _SweepScores:
     target = catalogue.find_metric(asked.target)
     names = {target.name, *(catalogue.find_metric(name).name for name in _PREDICTORS)}
     with parts.records.reading() as connection:
