@@ -12,84 +12,15 @@ from prescore.models.sweeps import SWEEP_COLUMNS, SweepRanking, SweepRun
 from prescore.plain_text import format_count
 from service.contract.errors import InvalidRequest
 from service.contract.metrics import catalogue
-from service.contract.metrics.catalogue import MetricSpec
-from service.contract.metrics.draws import ScoreDraws
 from service.engine.service_parts import ServiceParts
-from service.runs import early_forecasts, leaderboard, sweep_trainings, training_scores
+from service.runs import early_forecasts, leaderboard, sweep_scores, training_scores
 from service.runs.early_forecasts import EarlyForecast, EndedTraining, RunOutlook
 from service.runs.signal_noise import DecisionAccuracy
-from service.runs.sweep_trainings import SweepTrainings
+from service.runs.sweep_scores import RankingQuery, SweepScores
 from service.runs.training_scores import MetricCurves
 from service.stored import datasets
-from service.stored.datasets import PinnedSplit
 
-_MOST = 2000  # the latest labelled evaluations, of which ten metrics are read
-_PREDICTORS = (
-    *(*catalogue.HEADLINE, catalogue.CORPUS, catalogue.BITS),
-    *("cider_d", "meteor", "bleu_4", "rouge_l"),
-)
 _FEWEST, _FEWEST_GROUPS = 8, 3  # past trainings
-
-
-@dataclass(frozen=True)
-class RankingQuery:
-    """A request; `steps`: the end of each run, `percent`: the part of it that is looked at."""
-
-    dataset: str
-    split: str | None
-    target: str
-    labels: Mapping[str, str]
-    percent: float | None = None
-    steps: float | None = None
-    sure: float = 0.95
-    average: int = 1
-
-
-@dataclass(frozen=True)
-class _SweepScores:
-    """Trainings and their scores: `early` by metric and run, `finals` of the target by run."""
-
-    pinned: PinnedSplit
-    found: SweepTrainings
-    percent: float
-    early: Mapping[str, Mapping[str, float]]
-    finals: Mapping[str, float]
-    target: MetricSpec
-    curves: MetricCurves | None
-    draws: Mapping[int | None, ScoreDraws]
-
-    @property
-    def open(self) -> list[str]:
-        return [run for run in self.found.sweep if run not in self.finals]
-
-    @property
-    def sign(self) -> int:
-        return 1 if self.target.higher_is_better else -1
-
-    def find_leader(self) -> str | None:
-        """Find the run with the best final score of the sweep, if any has ended."""
-        ended = (run for run in self.found.sweep if run in self.finals)
-        return max(ended, key=lambda run: self.sign * self.finals[run], default=None)
-
-    def list_past(self) -> tuple[list[str], list[EndedTraining]]:
-        """List the metrics that all open runs and the most past trainings have, and these."""
-        runs = {
-            metric: [run for run in self.found.past if run in early and run in self.finals]
-            for metric, early in self.early.items()
-            if all(run in early for run in self.open)
-        }
-        most = max(map(len, runs.values()), default=0)
-        metrics = [metric for metric, having in runs.items() if len(having) == most]
-        shared = [run for run in self.found.past if all(run in runs[each] for each in metrics)]
-        return metrics, [
-            EndedTraining(
-                self.found.name_group(run),
-                self.sign * self.finals[run],
-                {metric: self.early[metric][run] for metric in metrics},
-            )
-            for run in shared
-            if metrics
-        ]
 
 
 @dataclass(frozen=True)
@@ -113,7 +44,7 @@ class _Prospects:
             **self.accuracy._asdict(),
         }
 
-    def describe_run(self, run: str, scores: _SweepScores) -> dict[str, Any]:
+    def describe_run(self, run: str, scores: SweepScores) -> dict[str, Any]:
         """Give the prospects of a run, by the names of `SweepRun`'s fields."""
         early = scores.early[self.forecast.metric].get(run)
         found = {"early": early, "best": self.odds[run], "advice": "ended"}
@@ -140,7 +71,7 @@ def rank_sweep(parts: ServiceParts, asked: RankingQuery) -> SweepRanking:
             "expected labels of the sweep's runs, as label.NAME=VALUE, found none",
             [("/query/labels", "expected one label or more")],
         )
-    scores = _read_scores(parts, pinned, asked)
+    scores = sweep_scores.read_sweep_scores(parts, pinned, asked)
     lacking = _explain_sweep(scores, asked)
     prospects = None
     if lacking is None:
@@ -159,50 +90,8 @@ def build_ranking_table(parts: ServiceParts, asked: RankingQuery) -> Iterator[Se
         yield list(run.cells())
 
 
-def _read_scores(parts: ServiceParts, pinned: PinnedSplit, asked: RankingQuery) -> _SweepScores:
-    target = catalogue.find_metric(asked.target)
-    names = {target.name, *(catalogue.find_metric(name).name for name in _PREDICTORS)}
-    with parts.records.reading() as connection:
-        labelled, _ = training_scores.find_checkpoints(connection, pinned, _MOST)
-        identities = [one.id for one in labelled]
-        shown = training_scores.read_shown_scores(connection, pinned, identities, names)
-        whole = {identity for having in shown.values() for identity in having}
-        checkpoints = [one for one in labelled if one.id in whole]
-        found = sweep_trainings.divide_trainings(checkpoints, asked.labels, asked.steps)
-        curves = {
-            name: training_scores.build_curves(
-                shown[name], checkpoints, found.trainings, found.sweep
-            )
-            for name in sorted(names & shown.keys())
-        }
-        of_target = {target.name: curves[target.name]} if target.name in curves else {}
-        known = training_scores.read_final_draws(connection, of_target)
-    percent = asked.percent or found.find_share() or 100.0
-    finals = _list_finals(found, curves.get(target.name), asked.average)
-    early = {name: _list_early(found, one, percent, asked.average) for name, one in curves.items()}
-    return _SweepScores(
-        *(pinned, found, percent, early, finals, target, curves.get(target.name), known)
-    )
-
-
-def _list_finals(
-    found: SweepTrainings, curves: MetricCurves | None, average: int
-) -> dict[str, float]:
-    pairs = zip(found.trainings, curves.curves if curves else (), strict=False)
-    finals = ((run, curve.average_final(average)) for run, curve in pairs if curve)
-    return {run: final[0] for run, final in finals if final is not None}
-
-
-def _list_early(
-    found: SweepTrainings, curves: MetricCurves, percent: float, average: int
-) -> dict[str, float]:
-    pairs = zip(found.trainings, curves.curves, strict=True)
-    early = ((run, curve.average_early(percent, average)) for run, curve in pairs if curve)
-    return {run: score for run, score in early if score is not None}
-
-
 def _judge_runs(
-    scores: _SweepScores,
+    scores: SweepScores,
     metrics: Sequence[str],
     past: Sequence[EndedTraining],
     asked: RankingQuery,
@@ -239,13 +128,13 @@ def _judge_runs(
     )
 
 
-def _explain_sweep(scores: _SweepScores, asked: RankingQuery) -> str | None:
+def _explain_sweep(scores: SweepScores, asked: RankingQuery) -> str | None:
     """Explain, with numbers, why the sweep itself cannot be ranked yet; None if it can."""
     found, percent = scores.found, scores.percent
     if len(found.sweep) < 2:
         given = ", ".join(f"{name}={value}" for name, value in asked.labels.items())
         return (
-            f"expected two runs or more with the labels {given}, run and step on "
+            f"expected two runs or more with the labels {given:.200}, run and step on "
             f"{scores.pinned}, found {len(found.sweep)}"
         )
     leader = scores.find_leader()
@@ -266,7 +155,7 @@ def _explain_sweep(scores: _SweepScores, asked: RankingQuery) -> str | None:
     return _explain_unscored(scores)
 
 
-def _explain_unscored(scores: _SweepScores) -> str | None:
+def _explain_unscored(scores: SweepScores) -> str | None:
     """Explain which run has no early score of a metric that the others have."""
     if scores.list_past()[0]:
         return None
@@ -279,7 +168,7 @@ def _explain_unscored(scores: _SweepScores) -> str | None:
 
 
 def _explain_past(
-    scores: _SweepScores, metrics: Sequence[str], past: Sequence[EndedTraining]
+    scores: SweepScores, metrics: Sequence[str], past: Sequence[EndedTraining]
 ) -> str | None:
     groups = len({one.group for one in past})
     if len(past) >= _FEWEST and groups >= _FEWEST_GROUPS:
@@ -293,7 +182,7 @@ def _explain_past(
 
 
 def _explain_prospects(
-    scores: _SweepScores, prospects: _Prospects, asked: RankingQuery
+    scores: SweepScores, prospects: _Prospects, asked: RankingQuery
 ) -> str | None:
     """Explain, with numbers, why no run can be stopped; None where some can."""
     accuracy, interval, pairs = prospects.accuracy
@@ -322,7 +211,7 @@ def _explain_prospects(
 
 
 def _build_answer(
-    scores: _SweepScores,
+    scores: SweepScores,
     asked: RankingQuery,
     prospects: _Prospects | None,
     lacking: str | None,
@@ -353,7 +242,7 @@ def _measure_promise(sign: int, run: SweepRun) -> tuple[float, float]:
 
 
 def _build_run(
-    run: str, scores: _SweepScores, prospects: _Prospects | None, lacking: str | None
+    run: str, scores: SweepScores, prospects: _Prospects | None, lacking: str | None
 ) -> SweepRun:
     told = {} if prospects is None else prospects.describe_run(run, scores)
     return SweepRun(

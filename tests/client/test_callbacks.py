@@ -358,7 +358,7 @@ def hopeless(monkeypatch):
     """The sweeps that a training asked about, whose best run is another from the second on."""
     asked = []
 
-    def should_stop_in(watch, sweep, metric):  # noqa: ARG001  the method's
+    def should_stop_in(watch, sweep, metric):
         asked.append((sweep, metric))
         return len(asked) > 1
 

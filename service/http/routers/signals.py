@@ -18,7 +18,7 @@ from service.http.routers.request_parameters import Accept, Digits, Split
 from service.http.service_route import ServiceRoute
 from service.runs import run_lists, signal_cards, sweep_rankings
 from service.runs.signal_cards import SignalQuery
-from service.runs.sweep_rankings import RankingQuery
+from service.runs.sweep_scores import RankingQuery
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ServiceRoute)
 _RESPONSES: openapi.Responses = {

@@ -13,7 +13,7 @@ from helpers.stored_records import enter_run, enter_scores, parts_on
 from prescore.models.sweeps import SWEEP_COLUMNS
 from service.contract.errors import InvalidRequest
 from service.runs import sweep_rankings
-from service.runs.sweep_rankings import RankingQuery
+from service.runs.sweep_scores import RankingQuery
 from service.stored import datasets
 
 SWEEP = {"sweep": "7"}
