@@ -166,7 +166,7 @@ def do_finals_differ(
 
 
 class DecisionAccuracy(NamedTuple):
-    """How often early scores have the order of the end; the fields are those of `EarlyDecision`."""
+    """Share of orders of the end that early scores have, by the fields of `EarlyDecision`."""
 
     accuracy: float | None
     interval: tuple[float, float] | None

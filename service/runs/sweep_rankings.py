@@ -25,7 +25,7 @@ _FEWEST, _FEWEST_GROUPS = 8, 3  # past trainings
 
 @dataclass(frozen=True)
 class _Prospects:
-    """What early scores foretell. `odds`: the probability of each run to be the best."""
+    """Prospects of runs by early scores. `odds`: the probability of each to be the best."""
 
     forecast: EarlyForecast
     past: int

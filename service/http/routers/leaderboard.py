@@ -26,7 +26,7 @@ _RESPONSES: openapi.Responses = {
     200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
     **openapi.describe_refusals(errors.NotFound, errors.InvalidCursor, errors.UnknownMetric),
 }
-_USUAL = "cider_d"
+USUAL_METRIC = "cider_d"
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 
 
@@ -53,12 +53,12 @@ def _narrowed(
     others = _names(metrics)
     check_known_metrics(others, "metrics")
     wanted = run_lists.read_label_filters(request.query_params.multi_items())
-    return BoardQuery(name, split, _USUAL, signature, wanted, others)
+    return BoardQuery(name, split, USUAL_METRIC, signature, wanted, others)
 
 
 def _by(narrowed: BoardQuery, metric: str | None, *, ranks: bool) -> BoardQuery:
     fit = (one for one in narrowed.beside if not ranks or _has_direction(one))
-    by = next(fit, _USUAL) if metric is None else metric
+    by = next(fit, USUAL_METRIC) if metric is None else metric
     check_known_metrics([by], "metric")
     return replace(narrowed, metric=by, beside=[one for one in narrowed.beside if one != by])
 

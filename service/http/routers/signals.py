@@ -13,7 +13,7 @@ from service.contract.api.field_types import RankedName
 from service.http import openapi, responses
 from service.http.dependencies import Service
 from service.http.routers.datasets import DatasetReference
-from service.http.routers.leaderboard import check_known_metrics
+from service.http.routers.leaderboard import USUAL_METRIC, check_known_metrics
 from service.http.routers.request_parameters import Accept, Digits, Split
 from service.http.service_route import ServiceRoute
 from service.runs import run_lists, signal_cards, sweep_rankings
@@ -25,7 +25,6 @@ _RESPONSES: openapi.Responses = {
     200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
     **openapi.describe_refusals(errors.NotFound, errors.UnknownMetric),
 }
-_USUAL = "cider_d"
 _Average = Annotated[
     int,
     Query(
@@ -58,7 +57,7 @@ def get_signal(
             description="A metric that has a direction: early scores should tell the order of its "
             "final ones.",
         ),
-    ] = _USUAL,
+    ] = USUAL_METRIC,
     last: Annotated[
         int,
         Query(ge=2, le=100, description="Last checkpoints of a training that make its noise."),
@@ -109,7 +108,7 @@ def get_ranking(
             max_length=200,
             description="A metric that has a direction: the best final score of it decides.",
         ),
-    ] = _USUAL,
+    ] = USUAL_METRIC,
     at: Annotated[
         float | None,
         Query(
@@ -135,7 +134,7 @@ def get_ranking(
     ] = 0.95,
     average: _Average = 1,
 ) -> Response | SweepRanking:
-    """Which of the runs with these labels can be stopped, and with which probability the best one
+    """Tells which of the runs with these labels can be stopped, and the probability that the best one
     is among the others: by evaluations with the labels `run` and `step`, and by trainings on the
     split that have ended. This computes no scores and stops nothing.
     """
