@@ -134,9 +134,9 @@ def get_ranking(
     ] = 0.95,
     average: _Average = 1,
 ) -> Response | SweepRanking:
-    """Tells which of the runs with these labels can be stopped, and the probability that the best one
-    is among the others: by evaluations with the labels `run` and `step`, and by trainings on the
-    split that have ended. This computes no scores and stops nothing.
+    """Tells which of the runs with these labels can be stopped, and the probability that the best
+    one is among the others: by evaluations with the labels `run` and `step`, and by trainings on
+    the split that have ended. This computes no scores and stops nothing.
     """
     check_known_metrics([target], "target")
     wanted = run_lists.read_label_filters(request.query_params.multi_items())

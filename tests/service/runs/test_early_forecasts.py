@@ -4,6 +4,7 @@ left out; Student's t of scipy; all subsets. Simulations know which run is the b
 
 import math
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -97,21 +98,25 @@ FORECAST = EarlyForecast(
 )
 
 
-def test_odds_and_intervals_are_those_of_students_t():
-    low, high = 2.1, 2.9
-    scale = 0.7 * math.sqrt(2 + (high - low) ** 2 / 4)
-    expected = stats.t.cdf(1.5 * (high - low) / scale, 6)
-    assert FORECAST.compute_odds([low, high], None) == pytest.approx(
-        [1 - expected, expected], abs=0.015
-    )
-    scale = 0.7 * math.sqrt(1 + 1 / 8 + 0.9**2 / 4)
-    alone = stats.t.cdf((5 + 1.5 * 0.9 - 6.0) / scale, 6)
-    assert FORECAST.compute_odds([high], 6.0) == pytest.approx([alone], abs=0.015)
-    reach = stats.t.ppf(0.975, 6) * scale
-    value, low_end, high_end = FORECAST.expect(high)
-    assert (value, high_end - value, value - low_end) == pytest.approx(
-        (6.35, reach, reach), rel=0.01
-    )
+def test_odds_are_those_of_students_t():
+    """The line's slope is common to two runs; its height counts beside one that has ended."""
+    for spread in (4.0, 0.1):
+        forecast = replace(FORECAST, spread=spread)
+        scale = 0.7 * math.sqrt(2 + 0.8**2 / spread)
+        better = stats.t.cdf(1.5 * 0.8 / scale, 6)
+        odds = forecast.compute_odds([2.1, 2.9], None)
+        assert odds == pytest.approx([1 - better, better], abs=0.012)
+    for groups in (3, 8):
+        forecast = replace(FORECAST, groups=groups)
+        scale = 0.7 * math.sqrt(1 + 1 / groups)
+        alone = stats.t.cdf((5 - 6) / scale, groups - 2)
+        assert forecast.compute_odds([2.0], 6.0) == pytest.approx([alone], abs=0.012)
+
+
+def test_intervals_are_those_of_students_t():
+    reach = stats.t.ppf(0.975, 6) * 0.7 * math.sqrt(1 + 1 / 8 + 0.9**2 / 4)
+    value, low, high = FORECAST.expect(2.9)
+    assert (value, high - value, value - low) == pytest.approx((6.35, reach, reach), rel=0.01)
 
 
 def test_equal_early_scores_tell_nothing():
