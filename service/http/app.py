@@ -42,6 +42,7 @@ from service.http.routers import (
     keys,
     leaderboard,
     metrics,
+    signals,
     team_events,
     webhooks,
 )
@@ -153,6 +154,7 @@ def _routes() -> FastAPI:
         dataset_fetches.router,
         routes.router,
         leaderboard.router,
+        signals.router,
         metrics.router,
         health.limits_router,
         keys.router,

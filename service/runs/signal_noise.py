@@ -65,9 +65,9 @@ class ScoreCurve:
         final = self.find_final()
         return None if final is None else (fmean(self.values[-many:]), final)
 
-    def average_early(self, percent: int, many: int) -> float | None:
+    def average_early(self, percent: float, many: int) -> float | None:
         """Average the last scores up to this part of the training's steps."""
-        most = percent * self.training.end
+        most = percent * self.training.end * (1 + 1e-9)  # a percent may be a rounded quotient
         early = sum(100 * step <= most for step in self.scores)
         return fmean(self.values[max(0, early - many) : early]) if early else None
 
@@ -165,6 +165,14 @@ def do_finals_differ(
     return abs(a - b) > _BOUND * math.hypot(first.error or 0.0, second.error or 0.0)
 
 
+class DecisionAccuracy(NamedTuple):
+    """Share of orders of the end that early scores have, by the fields of `EarlyDecision`."""
+
+    accuracy: float | None
+    interval: tuple[float, float] | None
+    pairs: int
+
+
 @dataclass(frozen=True)
 class FinalOrder:
     """The order of trainings at the end, of those pairs that are told apart. `better` and `worse`:
@@ -194,7 +202,7 @@ class FinalOrder:
     def pairs(self) -> int:
         return sum(mask.bit_count() for mask in self.better)
 
-    def measure_accuracy(self, percent: int, early: Sequence[float | None]) -> EarlyDecision:
+    def measure_accuracy(self, early: Sequence[float | None]) -> DecisionAccuracy:
         """Measure how often early scores, the higher the better, have the order of the end."""
         present = sum(1 << at for at, score in enumerate(early) if score is not None)
         agreed, pairs = [0] * len(early), [0] * len(early)
@@ -211,7 +219,7 @@ class FinalOrder:
         many = sum(pairs) // 2
         accuracy = sum(agreed) / sum(pairs) if many else None
         interval = _find_interval(agreed, pairs)
-        return EarlyDecision(percent=percent, accuracy=accuracy, interval=interval, pairs=many)
+        return DecisionAccuracy(accuracy, interval, many)
 
 
 def _find_interval(agreed: Sequence[int], pairs: Sequence[int]) -> tuple[float, float] | None:
@@ -227,13 +235,15 @@ def _find_interval(agreed: Sequence[int], pairs: Sequence[int]) -> tuple[float, 
     variance = fmean((each - mean) ** 2 for each in without) * (len(used) - 1)
     if variance == 0:
         return None
-    reach = _find_bound(len(used) - 1) * math.sqrt(variance)
+    reach = find_bound(len(used) - 1) * math.sqrt(variance)
     return max(0.0, right / many - reach), min(1.0, right / many + reach)
 
 
 @cache
-def _find_bound(freedom: int) -> float:
-    """Find Student's t at 97.5 % by its expansion in 1 / `freedom`: .2 % off at 5, 3 % at 2."""
+def find_bound(freedom: int) -> float:
+    """Find Student's t at 97.5 %, from 3 by its expansion in 1 / `freedom`: 1 % off at 3."""
+    if freedom < 3:
+        return (12.7062, 4.30265)[freedom - 1]
     z = _BOUND
     return (
         z
@@ -251,5 +261,6 @@ def decide_early(
     for percent in PERCENTS:
         early = (curve.average_early(percent, average) if curve else None for curve in curves)
         signed = [None if score is None else sign * score for score in early]
-        found.append(order.measure_accuracy(percent, signed))
+        accuracy = order.measure_accuracy(signed)
+        found.append(EarlyDecision(percent=percent, **accuracy._asdict()))
     return found

@@ -11,6 +11,7 @@ import prescore
 from client.scripted_service import score
 from helpers.waits import until
 from prescore.training import follower
+from prescore.training.watch import Watch
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what trainers say of tiny trainings
 IMPROVES = [0.3, 0.4, 0.5, 0.6]
@@ -350,6 +351,33 @@ def test_lightnings_trainer_logs_scores_of_what_it_saves(
     expected = zip((2, 4, 6, 8), IMPROVES, strict=True)
     assert logged == [(step, {"prescore/cider_d": value}) for step, value in expected]
     assert len(set(service.checkpoints.values())) == 4
+
+
+@pytest.fixture
+def hopeless(monkeypatch):
+    """The sweeps that a training asked about, whose best run is another from the second on."""
+    asked = []
+
+    def should_stop_in(watch, sweep, metric):
+        asked.append((sweep, metric))
+        return len(asked) > 1
+
+    monkeypatch.setattr(Watch, "should_stop_in", should_stop_in)
+    return asked
+
+
+def test_trainers_stop_a_run_that_is_not_the_best_of_its_sweep(
+    scored, lightning_callback, hugging_face, trained, hopeless, tmp_path
+):
+    more = {"export": Canonical(), "stop_in": {"sweep": "7"}}
+    callback = lightning_callback("run-7", **more, **scored(IMPROVES * 2))
+    trainer, _ = _lightning_fit(callback, tmp_path, 8)
+    assert trainer.current_epoch < 8
+    assert hopeless == [({"sweep": "7"}, "cider_d")] * 2
+    hopeless.clear()
+    callback = hugging_face(IMPROVES * 2, stop_in={"sweep": "7"})
+    assert trained(callback, 8).global_step < 16
+    assert len(hopeless) == 2
 
 
 def test_lightnings_trainer_stops(scored, lightning_callback, tmp_path):

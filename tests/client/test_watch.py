@@ -1,6 +1,7 @@
 """A training run that is watched: sent while it goes on, never held up, nothing left behind."""
 
 import _thread
+import json
 import logging
 import sys
 import threading
@@ -14,6 +15,7 @@ from client.scripted_service import score
 from helpers.waits import until
 from prescore.training import follower
 
+DATASET = {"name": "shapes", "version": "v1", "digest": "sha256:a", "split": "val"}
 FORECAST = {"cider_d": {"value": 0.5, "interval": [0.4, 0.6], "none_because": None}}
 
 
@@ -378,3 +380,51 @@ def test_without_tensorboard_a_sentence_says_what_to_install(watch, tmp_path, mo
         watch(tensorboard=tmp_path / "log")
     with pytest.raises(prescore.InvalidArgument, match="a log directory or a SummaryWriter, found"):
         watch(tensorboard=5)
+
+
+SWEEP = {"sweep": "7"}
+
+
+def _answer_ranking(service, advice, not_yet=None):
+    runs = [{"run": run, "step": 1, "percent": 10, "advice": told} for run, told in advice.items()]
+    body = {"dataset": DATASET, "target": "cider_d", "percent": 10, "probability": 0.97}
+    body = json.dumps({**body, "runs": runs, "not_yet": not_yet}).encode()
+    headers = {"Content-Type": "application/json"}
+    service.fault("GET", "/ranking", status=200, body=body, headers=headers)
+
+
+def test_a_training_asks_whether_the_best_of_its_sweep_is_another(service, watch, silenced):
+    with watch() as run:
+        _answer_ranking(service, {"run-7": "stop", "run-8": "keep"})
+        assert run.should_stop_in(SWEEP, at=10, steps=300)
+        _answer_ranking(service, {"run-7": "keep", "run-8": "stop"})
+        assert not run.should_stop_in(SWEEP, "meteor", sure=0.9)
+        assert silenced() == []
+        for _ in range(2):
+            _answer_ranking(service, {"run-7": None}, "expected 8 past trainings, found 2")
+            assert not run.should_stop_in(SWEEP)
+        told = "should_stop_in: not yet: expected 8 past trainings, found 2"
+        assert silenced() == [told]
+    first, second, *_ = (path for _, path, _ in service.seen("GET", "/ranking"))
+    split = "/v1/datasets/shapes/ranking?split=val"
+    assert first == f"{split}&target=cider_d&at=10&steps=300&label.sweep=7"
+    assert second == f"{split}&target=meteor&sure=0.9&label.sweep=7"
+    with pytest.raises(prescore.InvalidArgument, match="this watch has ended"):
+        run.should_stop_in(SWEEP)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_training_goes_on_where_no_ranking_comes(service, watch, silenced, strict):
+    with watch(strict=strict) as run:
+        with _unreachable(service):
+            assert not run.should_stop_in(SWEEP)
+            assert not run.should_stop_in(SWEEP)
+        (told,) = silenced()
+        assert told.startswith("should_stop_in: no answer from")
+        service.fault("GET", "/ranking", status=422, body={"detail": "no such metric"})
+        if strict:
+            with pytest.raises(prescore.Refused, match="no such metric"):
+                run.should_stop_in(SWEEP)
+        else:
+            assert not run.should_stop_in(SWEEP)
+            assert "no such metric" in silenced()[-1]

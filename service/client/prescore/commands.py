@@ -29,6 +29,7 @@ from prescore.cli.runs import cancel, scores, status, watch
 from prescore.cli.score import score
 from prescore.cli.signals import signal
 from prescore.cli.submit import submit
+from prescore.cli.sweeps import rank
 from prescore.cli.tokens import tokens
 from prescore.cli.webhooks import webhooks
 from prescore.client.local_service import INSTALL
@@ -36,7 +37,7 @@ from prescore.client.local_service import INSTALL
 GROUP = "prescore.commands"
 COMMANDS = (
     *(submit, score, status, watch, cancel, scores, captions, tokens, gate, compare, leaderboard),
-    *(correlations, signal, health, probe, probes, export, label, delete, audit),
+    *(correlations, signal, rank, health, probe, probes, export, label, delete, audit),
 )
 OTHER_COMMANDS: Sequence[str] = (  # of the other distribution
     *("api", "assets", "backup", "check", "convert", "demo", "doctor", "janitor", "keys"),
@@ -48,7 +49,7 @@ PANELS = {
         *("status", "scores", "captions", "tokens", "export", "cancel", "label", "delete"),
     ),
     "Datasets, and what metrics are worth on them": (
-        *("datasets", "health", "probes", "correlations", "signal", "learned"),
+        *("datasets", "health", "probes", "correlations", "signal", "rank", "learned"),
     ),
     "On this machine, with no service": (
         *("check", "convert", "record", "score", "verify", "judge", "probe", "lab"),

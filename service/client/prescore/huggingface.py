@@ -1,5 +1,6 @@
 """`Trainer(callbacks=[HuggingFaceCallback("run-7", dataset=…, export=…)])` for Hugging Face."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,9 +33,11 @@ class HuggingFaceCallback(TrainerCallback):
     checkpoint, and to `on_scores(step, numbers)`, called in the training's own thread; after
     `log_to(trainer)` also to what the trainer reports to, such as TensorBoard. With `stop_on`, a
     metric, training stops after `stop_after` checkpoints without an improvement
-    (`Watch.should_stop`). With `keep_best`, a file or a folder, the best checkpoint by `keep_on`
-    (default: `stop_on`, else cider_d) is kept there. Other arguments are those of
-    `prescore.watch`. A trainer does not tell its callbacks of an exception: call `abandon` then.
+    (`Watch.should_stop`). With `stop_in`, the labels of a sweep, it stops where the sweep's best
+    run is among the others (`Watch.should_stop_in`). With `keep_best`, a file or a folder, the best
+    checkpoint by `keep_on` (default: `stop_on`, else cider_d) is kept there. Other arguments are
+    those of `prescore.watch`. A trainer does not tell its callbacks of an exception: call `abandon`
+    then.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class HuggingFaceCallback(TrainerCallback):
         stop_after: int = 3,
         keep_best: str | Path | None = None,
         keep_on: str | None = None,
+        stop_in: Mapping[str, str] | None = None,
         on_scores: OnScores | None = None,
         **watched: Any,
     ) -> None:
@@ -54,10 +58,11 @@ class HuggingFaceCallback(TrainerCallback):
             *(run, export, stop_on, stop_after),
             keep_best=keep_best,
             keep_on=keep_on,
+            stop_in=stop_in,
             dataset=dataset,
             **watched,
         )
-        self._stops = stop_on is not None
+        self._stops = stop_on is not None or stop_in is not None
         self._on_scores = on_scores
         self._trainer: LoggingTrainer | None = None
 

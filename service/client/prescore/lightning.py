@@ -1,5 +1,6 @@
 """`Trainer(callbacks=[LightningCallback("run-7", dataset=…, export=…)])` for Lightning."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,10 @@ class LightningCallback(Callback):
     `export(module, path)` writes the module as a Prescore checkpoint into a temporary file. The
     trainer's loggers get the scores in the training's own thread, as `prescore/cider_d` at the
     step of their checkpoint. With `stop_on`, a metric, training stops after `stop_after`
-    checkpoints without an improvement (`Watch.should_stop`). With `keep_best`, a file or a folder,
-    the best checkpoint by `keep_on` (default: `stop_on`, else cider_d) is kept there. Other
-    arguments are those of `prescore.watch`.
+    checkpoints without an improvement (`Watch.should_stop`). With `stop_in`, the labels of a sweep,
+    it stops where the sweep's best run is among the others (`Watch.should_stop_in`). With
+    `keep_best`, a file or a folder, the best checkpoint by `keep_on` (default: `stop_on`, else
+    cider_d) is kept there. Other arguments are those of `prescore.watch`.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class LightningCallback(Callback):
         stop_after: int = 3,
         keep_best: str | Path | None = None,
         keep_on: str | None = None,
+        stop_in: Mapping[str, str] | None = None,
         **watched: Any,
     ) -> None:
         self._exporter = CheckpointExporter(
             *(run, export, stop_on, stop_after),
             keep_best=keep_best,
             keep_on=keep_on,
+            stop_in=stop_in,
             dataset=dataset,
             **watched,
         )

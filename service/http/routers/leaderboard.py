@@ -1,4 +1,4 @@
-"""/v1/datasets/{name}/leaderboard, …/history, …/correlations, …/signal: the scores of a split."""
+"""/v1/datasets/{name}/leaderboard, …/history, …/correlations: the scores of a split."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from prescore.models.leaderboard import Leaderboard, ScoreHistory
-from prescore.models.signals import SignalCard
 from prescore.models.studies import Correlations, StudyIdf
 from service.contract import errors
 from service.contract.api.field_types import MOST_METRICS, MetricName, MetricNames, RankedName
@@ -18,17 +17,16 @@ from service.http.routers.datasets import DatasetReference
 from service.http.routers.request_parameters import Accept, Cursor, Digits, Split
 from service.http.routers.run_answers import RETRY_AFTER
 from service.http.service_route import ServiceRoute
-from service.runs import correlations, leaderboard, run_lists, signal_cards
+from service.runs import correlations, leaderboard, run_lists
 from service.runs.correlations import CorrelationsQuery
 from service.runs.score_boards import BoardQuery
-from service.runs.signal_cards import SignalQuery
 
 router = APIRouter(prefix="/v1/datasets/{name}", tags=["datasets"], route_class=ServiceRoute)
 _RESPONSES: openapi.Responses = {
     200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
     **openapi.describe_refusals(errors.NotFound, errors.InvalidCursor, errors.UnknownMetric),
 }
-_USUAL = "cider_d"
+USUAL_METRIC = "cider_d"
 _PAGE = "A page; with `Accept: text/csv` the whole list as CSV."
 
 
@@ -53,15 +51,15 @@ def _narrowed(
     ] = None,
 ) -> BoardQuery:
     others = _names(metrics)
-    _check_known(others, "metrics")
+    check_known_metrics(others, "metrics")
     wanted = run_lists.read_label_filters(request.query_params.multi_items())
-    return BoardQuery(name, split, _USUAL, signature, wanted, others)
+    return BoardQuery(name, split, USUAL_METRIC, signature, wanted, others)
 
 
 def _by(narrowed: BoardQuery, metric: str | None, *, ranks: bool) -> BoardQuery:
     fit = (one for one in narrowed.beside if not ranks or _has_direction(one))
-    by = next(fit, _USUAL) if metric is None else metric
-    _check_known([by], "metric")
+    by = next(fit, USUAL_METRIC) if metric is None else metric
+    check_known_metrics([by], "metric")
     return replace(narrowed, metric=by, beside=[one for one in narrowed.beside if one != by])
 
 
@@ -81,7 +79,7 @@ def _names(given: str | None) -> list[str]:
     return found
 
 
-def _check_known(names: Iterable[str], parameter: str) -> None:
+def check_known_metrics(names: Iterable[str], parameter: str) -> None:
     try:
         for name in names:
             catalogue.find_metric(name)
@@ -210,65 +208,3 @@ def get_correlations(
     if found.under_way is not None:
         response.headers["Retry-After"] = RETRY_AFTER
     return found
-
-
-@router.get(
-    "/signal",
-    operation_id="get_signal",
-    summary="Signal and noise of each metric, and what early scores decide",
-    response_model=SignalCard,
-    response_description="The card; with `Accept: text/csv` all its metrics as CSV.",
-    responses={
-        200: {"content": {responses.CSV_TYPE: {"schema": {"type": "string"}}}},
-        **openapi.describe_refusals(errors.NotFound, errors.UnknownMetric),
-    },
-)
-def get_signal(
-    name: DatasetReference,
-    service: Service,
-    accept: Accept = None,
-    split: Split = None,
-    target: Annotated[
-        RankedName,
-        Query(
-            max_length=200,
-            description="A metric that has a direction: early scores should tell the order of its "
-            "final ones.",
-        ),
-    ] = _USUAL,
-    last: Annotated[
-        int,
-        Query(ge=2, le=100, description="Last checkpoints of a training that make its noise."),
-        Digits,
-    ] = 5,
-    average: Annotated[
-        int,
-        Query(
-            ge=1,
-            le=100,
-            description="Checkpoints whose mean is an early, or a final, score: the last ones up "
-            "to there.",
-        ),
-        Digits,
-    ] = 1,
-    limit: Annotated[
-        int,
-        Query(
-            ge=0,
-            le=1000,
-            description="Pre-gen metrics with the highest ratio of signal to noise, besides the "
-            "headline ones.",
-        ),
-        Digits,
-    ] = 20,
-) -> Response | SignalCard:
-    """Each metric by evaluations with the labels `run` and `step`: how far apart it sees trainings,
-    how much it differs between checkpoints, seeds and images of one, and how often the order of
-    two trainings at 5, 10, 25 and 50 % of their steps is their order at the end. This computes no
-    scores.
-    """
-    _check_known([target], "target")
-    asked = SignalQuery(name, split, target, last, average, limit)
-    if responses.wants_csv(accept):
-        return responses.answer_csv(signal_cards.build_signal_table(service, asked))
-    return signal_cards.build_signal_card(service, asked)

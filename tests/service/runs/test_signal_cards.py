@@ -20,7 +20,7 @@ from service.contract.metrics import catalogue
 from service.contract.metrics.draws import DRAWS
 from service.runs import signal_cards
 from service.runs.signal_cards import SignalQuery
-from service.runs.signal_noise import FinalOrder, _find_bound
+from service.runs.signal_noise import FinalOrder, find_bound
 from service.stored import datasets
 
 SHARES = {5: 0.05, 10: 0.1, 25: 0.25, 50: 0.5}
@@ -293,13 +293,13 @@ def test_the_headline_metrics_and_the_first_of_the_others_are_shown(records):
 
 
 def test_intervals_hold_as_often_as_they_say():
-    for freedom in (2, 3, 4, 5, 10, 50):
-        assert _find_bound(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.031)
+    for freedom in (1, 2, 3, 4, 5, 10, 50):
+        assert find_bound(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.031)
     rng, held = random.Random(1), []
     for trainings in (6, 10, 20) * 100:
         finals = [rng.gauss(0, 1) for _ in range(trainings)]
         early = [final + rng.gauss(0, 1) for final in finals]  # .75 of orders are right
-        found = FinalOrder.of(finals, lambda *_: True).measure_accuracy(5, early).interval
+        found = FinalOrder.of(finals, lambda *_: True).measure_accuracy(early).interval
         held += [] if found is None else [found[0] <= 0.75 <= found[1]]
     assert 0.93 < statistics.mean(held) < 0.99
 

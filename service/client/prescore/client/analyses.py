@@ -34,6 +34,7 @@ from prescore.models import (
     SignalCard,
     Standing,
     StudyRun,
+    SweepRanking,
 )
 
 USUAL_PROBES = frozenset({"human", "frequent", "rare", "swap", "random", "single"})
@@ -175,6 +176,30 @@ class AnalysisCalls(Calls):
         path = f"{build_dataset_path(name)}/signal"
         params: dict[str, Parameter] = {"last": last, "average": average, "limit": limit}
         return self._get(SignalCard, path, split=split or None, target=target, **params)
+
+    def rank(
+        self,
+        dataset: str,
+        labels: Mapping[str, str],
+        target: str = "cider_d",
+        *,
+        at: float | None = None,
+        steps: int | None = None,
+        sure: float | None = None,
+        average: int | None = None,
+    ) -> SweepRanking:
+        """Rank the runs with these labels on a split, NAME[@VERSION][/SPLIT], before they have
+        ended: which can be stopped, and with which probability the best one is kept.
+
+        `target`: the metric whose final score decides. `at`: percent of the steps up to which
+        scores count, by default what all runs have reached. `steps`: the end of each run. `sure`:
+        the least probability. `average`: checkpoints whose mean is a score.
+        """
+        name, _, split = dataset.partition("/")
+        path = f"{build_dataset_path(name)}/ranking"
+        params: dict[str, Parameter] = {"at": at, "steps": steps, "sure": sure, "average": average}
+        params |= build_label_params(labels)
+        return self._get(SweepRanking, path, split=split or None, target=target, **params)
 
     # Probes
 

@@ -175,6 +175,7 @@ class AsyncClient:
     compared_images = _make_iterable(AsyncListing, Client.compared_images)
     correlations = _make_awaitable(Client.correlations)
     signal = _make_awaitable(Client.signal)
+    rank = _make_awaitable(Client.rank)
     compute_study = _make_awaitable(Client.compute_study)
     study = _make_awaitable(Client.study)
     studies = _make_iterable(AsyncListing, Client.studies)

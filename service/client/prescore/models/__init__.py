@@ -33,6 +33,7 @@ from prescore.models.studies import (
     StudyRun,
     StudyUnderWay,
 )
+from prescore.models.sweeps import SweepRanking, SweepRun
 from prescore.models.webhooks import Webhook, WebhookError, WebhookSecret
 from prescore.models.workers_and_queues import Queue, TaskHeld, Worker
 
@@ -107,6 +108,8 @@ __all__ = [
     "Study",
     "StudyRun",
     "StudyUnderWay",
+    "SweepRanking",
+    "SweepRun",
     "TaskHeld",
     "Token",
     "TokenizedCaption",

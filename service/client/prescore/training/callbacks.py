@@ -85,7 +85,8 @@ class CheckpointExporter:
     """A watch whose checkpoints `export(model, path)` writes; a file is deleted after sending.
 
     `watched` has the arguments of `prescore.watch`. With `keep_best`, a place, the best checkpoint
-    by `keep_on`, else by `stop_on`, is kept there.
+    by `keep_on`, else by `stop_on`, is kept there. With `stop_in`, the labels of a sweep, training
+    stops where `Watch.should_stop_in` says so, by `stop_on` or BEST_METRIC.
     """
 
     def __init__(
@@ -97,10 +98,12 @@ class CheckpointExporter:
         *,
         keep_best: str | Path | None = None,
         keep_on: str | None = None,
+        stop_in: Mapping[str, str] | None = None,
         **watched: Any,
     ) -> None:
         self._run = run
         self._export = export
+        self._stop_in = stop_in
         self._stop_on = stop_on
         self._stop_after = stop_after
         metric = keep_on or stop_on or BEST_METRIC
@@ -109,6 +112,7 @@ class CheckpointExporter:
         self._news: queue.SimpleQueue[StepNumbers] = queue.SimpleQueue()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._last_step: int | None = None
+        self._scored = 0
         self.watch: Watch | None = None
 
     def begin(self) -> None:
@@ -145,9 +149,17 @@ class CheckpointExporter:
             self._best.update(self.watch)
 
     def should_stop(self) -> bool:
-        if self.watch is None or self._stop_on is None:
+        if self.watch is None:
             return False
-        return self.watch.should_stop(self._stop_on, self._stop_after)
+        if self._stop_on and self.watch.should_stop(self._stop_on, self._stop_after):
+            return True
+        return self._stop_in is not None and self._may_give_up(self.watch, self._stop_in)
+
+    def _may_give_up(self, watch: Watch, sweep: Mapping[str, str]) -> bool:
+        """Ask whether the run can be stopped, once for each number of scored checkpoints."""
+        scored = sum(bool(result.scores) for result in watch.results())
+        is_new, self._scored = scored != self._scored, scored
+        return is_new and watch.should_stop_in(sweep, self._stop_on or BEST_METRIC)
 
     def close(self) -> None:
         """Wait for the evaluations under way; results can still be read."""

@@ -14,7 +14,7 @@ from prescore.errors import InvalidArgument, PrescoreClientError
 from prescore.files.bodies import translate_read_errors
 from prescore.http import retries
 from prescore.http.retries import IN_FLIGHT, PASSING
-from prescore.models import Evaluation
+from prescore.models import Evaluation, SweepRanking
 from prescore.training.results import Journal
 
 MOST_OPEN = 8  # evaluations under way at the same time
@@ -97,6 +97,21 @@ class Follower:
             self._changed.notify_all()
         if late is not None:
             self._leave_out(late)
+
+    def rank(self, sweep: Mapping[str, str], metric: str, **options: Any) -> SweepRanking | None:
+        """Rank the runs of a sweep; None, with a warning, where there is no answer."""
+        if self._closing:
+            raise InvalidArgument("should_stop_in: this watch has ended")
+        try:
+            return self._client.rank(self._request["dataset"], sweep, metric, **options)
+        except PrescoreClientError as error:
+            reason = str(error).partition("\n")[0]
+            line = f"should_stop_in: {reason}"
+            if retries.may_pass(error, PASSING):
+                self._journal.warn(f"{line}; training goes on", "network")
+            else:
+                self._journal.trouble(line, error)
+            return None
 
     def end(self, timeout: float) -> None:
         """Wait at most `timeout` seconds for the evaluations under way; leave the others."""

@@ -65,7 +65,7 @@ def watch(
     report = _combine_reports(on_scores or _ignore_scores, events)
     client = Client(url, key, patience=0)
     follower = Follower(client, request, journal, report, limits)
-    return Watch(follower, journal, timeout, events, strict=strict)
+    return Watch(run, follower, journal, timeout, events, strict=strict)
 
 
 class Watch:
@@ -73,6 +73,7 @@ class Watch:
 
     def __init__(
         self,
+        run: str,
         follower: Follower,
         journal: Journal,
         timeout: float,
@@ -80,6 +81,7 @@ class Watch:
         *,
         strict: bool,
     ) -> None:
+        self._run = run
         self._follower = follower
         self._events = events
         self._journal = journal
@@ -121,6 +123,31 @@ class Watch:
             known = ", ".join(without.scores) or "no scores"
             self._journal.warn(f"should_stop: {metric} is not among the scores: {known}", metric)
         return has_plateaued(results, metric, patience)
+
+    def should_stop_in(
+        self,
+        sweep: Mapping[str, str],
+        metric: str = "cider_d",
+        *,
+        at: float | None = None,
+        steps: int | None = None,
+        sure: float | None = None,
+    ) -> bool:
+        """Check that the best run of a sweep, the runs with these labels, is among the others, so
+        that this one can be stopped; the arguments are those of `Client.rank`.
+
+        This waits for the service's answer. False while the evidence is too thin, of which the
+        first reason is logged, and where there is no answer. Label a run that stops `stopped`, so
+        that it does not count as a past training.
+        """
+        self._raise()
+        ranking = self._follower.rank(sweep, metric, at=at, steps=steps, sure=sure)
+        self._raise()
+        if ranking is None:
+            return False
+        if ranking.not_yet is not None:
+            self._journal.warn(f"should_stop_in: {ranking.sentence()}", "not yet")
+        return self._run in ranking.stopped
 
     def results(self) -> list[Result]:
         """The results of all checkpoints so far, in the order of their steps."""
