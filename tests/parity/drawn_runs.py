@@ -1,4 +1,4 @@
-"""Histories drawn from a known relation of hits and a metric, and a new run of the same relation."""
+"""Histories drawn from a known relation of hits and a metric, and a new run of that relation."""
 
 from collections.abc import Callable, Iterator
 

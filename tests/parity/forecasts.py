@@ -64,8 +64,8 @@ FLICKR8K = [
 
 @dataclass(frozen=True)
 class Answered:
-    """A forecast of one metric, the score that it is of, and the forecast of the same history for an
-    evaluation at the better end of its range.
+    """A forecast of one metric, the score that it is of, and the forecast from the same history
+    for an evaluation at the better end of its range.
     """
 
     forecast: Mapping[str, Any]
@@ -115,6 +115,10 @@ class Outcome:
         share = f"{100 * self.covered / self.given:.0f} %" if self.given else ""
         numbers = (f"{self.half_width:.3f}", f"{self.error:.3f}") if self.given else ("", "")
         return (self.metric, str(self.asked), str(self.given), str(self.covered), share, *numbers)
+
+    @property
+    def times(self) -> str:
+        return f"{self.most_times:.2f}" if self.given else ""
 
 
 def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> list[Answered]:

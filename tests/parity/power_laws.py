@@ -1,7 +1,7 @@
 """Scores over training steps as a power law: the rival of a forecast from pre-gen scores.
 
-score = a - b * step^-c, with an effect of each run, of maximum likelihood. A step is an epoch and 1,
-so that an untrained captioner is at step 1.
+score = a - b * step^-c, with an effect of each run, of maximum likelihood. An untrained
+captioner is at step 1, one of epoch 1 at step 2.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def fit_power_law(
 
 
 def _likelihood(steps, values, runs, rate, share):
-    """Minus twice the logarithm of the likelihood, at the best level and drop; the rate, and these."""
+    """Minus twice the log-likelihood at the best level and drop; the rate; level and drop."""
     counts = np.bincount(runs)[runs]
     pulled = 1 - 1 / np.sqrt(1 + counts * share)  # how much of the mean of its run each one loses
     columns = np.column_stack([np.ones_like(steps), steps**-rate, values])

@@ -152,7 +152,7 @@ _Split = tuple[Ints, NDArray[np.bool_]]  # which evaluations are forecast, from 
 
 
 def leave_one_run_out(fit: Fit, places: Floats, values: Floats, runs: Ints) -> LeftOutErrors:
-    """The errors of evaluations within the range of the other runs, from which they are forecast."""
+    """The errors of evaluations forecast from other runs, within whose range they lie."""
     return _leave_out(fit, places, values, runs, _split_by_run(places, runs))
 
 
