@@ -122,6 +122,14 @@ def _half(found):
     return (high - low) / 2
 
 
+def _with_one_luckier_run(runs, each):
+    history = _drawn(runs, each)
+    for one in history:
+        if one.run == "0":
+            one.scores["cider_d"] += 0.05
+    return history
+
+
 def test_beyond_the_better_end_an_interval_widens_and_says_how_far_it_goes():
     history = _drawn(8, 8)
     end = _cider(history, _new())["card"]["range"][1]
@@ -153,6 +161,7 @@ def test_a_perplexity_is_beyond_where_it_is_below():
         (_drawn(8, 8), 0.75, "too few evaluations tell how wrong"),
         (_drawn(2, 8), 0.6, "too few evaluations tell how wrong"),
         (_drawn(8, 8), 0.62, "wide, within it"),
+        (_with_one_luckier_run(6, 12), 0.5, "% of the intervals hold"),
     ],
 )
 def test_too_far_beyond_the_better_end_there_is_silence(history, hits, said):
