@@ -240,6 +240,10 @@ def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
         [*drop.split(), "meteor", "open"],
     ]
     assert lines[10:] == [f"open: {drop}: cider_d: +0.01"]
+    beyond = {"value": 0.4, "interval": [0.35, 0.45], "beyond": 0.01, "card": {}}
+    service.change("ev_1", forecast={"cider_d": beyond})
+    told = "  cider_d  0.4000  [0.3500, 0.4500]  beyond what other runs have shown"
+    assert told in prescore("status", "ev_1").stdout.splitlines()
     service.change("ev_1", forecast={"none_because": "only 3 evaluations"}, gates=[])
     assert "  none because  only 3 evaluations" in prescore("status", "ev_1").stdout
     service.change("ev_1", scores={"cider_d": score(0.43)})

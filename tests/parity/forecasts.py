@@ -16,6 +16,7 @@ from parity import flickr8k, systems
 from service.contract.formats import bundles
 from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.contract.plan.estimates import PREDICTORS
+from service.contract.results import PastEvaluation
 from workers.analysis.forecasts import forecast_metrics
 from workers.inference import decoding, features, scoring, vocabulary
 from workers.inference.captioners import RecurrentCaptioner
@@ -26,8 +27,9 @@ from workers.metrics import pregen as pregen_metrics
 
 METRICS = ("cider_d", "bleu_1", "bleu_4", "rouge_l")
 PUBLISHED = {"METEOR": "meteor", "CIDEr": "cider_d", "SPICE": "spice", "WMD": "wmd"}
+EPOCH = "epoch"  # beside the scores of an evaluation: 0 for an untrained captioner
 GREEDY = decoding.DecodingOptions(beam=1, min_words=0, max_words=20)
-Evaluation = Mapping[str, Any]
+Evaluation = PastEvaluation
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,43 @@ FLICKR8K = [
 
 
 @dataclass(frozen=True)
+class Answered:
+    """A forecast of one metric, the score that it is of, and the forecast from the same history
+    for an evaluation at the better end of its range.
+    """
+
+    forecast: Mapping[str, Any]
+    truth: float
+    at_end: Mapping[str, Any] | None
+
+    @property
+    def is_beyond(self) -> bool:
+        return self.forecast["beyond"] is not None or "so far beyond" in (self.reason or "")
+
+    @property
+    def reason(self) -> str | None:
+        return self.forecast["none_because"]
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Whether it is covered, half the width, the error, and how many times as wide as at the
+        better end.
+        """
+        low, high = self.forecast["interval"]
+        times = _longer_side(self.forecast) / _longer_side(self.at_end) if self.at_end else 1.0
+        error = abs(self.forecast["value"] - self.truth)
+        return float(low <= self.truth <= high), (high - low) / 2, error, times
+
+
+def _longer_side(forecast: Mapping[str, Any]) -> float:
+    """Of an interval, which the limits of its metric may cut off on one side."""
+    low, high = forecast["interval"]
+    return max(high - forecast["value"], forecast["value"] - low)
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """Of one metric, over all evaluations: each forecast from those of other runs."""
+    """Of one metric, over evaluations: each forecast from those of other runs."""
 
     metric: str
     asked: int
@@ -70,6 +107,7 @@ class Outcome:
     covered: int
     half_width: float
     error: float  # mean absolute
+    most_times: float  # the most that a half width exceeds that at the better end
     reasons: tuple[str, ...]  # of those that were not given
 
     @property
@@ -78,22 +116,57 @@ class Outcome:
         numbers = (f"{self.half_width:.3f}", f"{self.error:.3f}") if self.given else ("", "")
         return (self.metric, str(self.asked), str(self.given), str(self.covered), share, *numbers)
 
+    @property
+    def times(self) -> str:
+        return f"{self.most_times:.2f}" if self.given else ""
 
-def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> Outcome:
-    found = []
+
+def leave_out_runs(evaluations: Sequence[Evaluation], metric: str) -> list[Answered]:
+    return [
+        ask_of([other for other in evaluations if other.run != one.run], one, metric)
+        for one in evaluations
+    ]
+
+
+def hold_out_best(evaluations: Sequence[Evaluation], metric: str) -> list[Answered]:
+    """Every run that is the best so far, by perplexity, from the runs that are worse."""
+    least: dict[str, float] = {}
     for one in evaluations:
-        rest = [other for other in evaluations if other.run != one.run]
-        found.append((forecast_metrics(rest, [metric], pregen(one))[metric], one.scores[metric]))
-    given = [(*each["interval"], each["value"], truth) for each, truth in found if each["interval"]]
-    low, high, value, truth = np.array(given).T if given else np.zeros((4, 0))
+        least[one.run] = min(one.scores["perplexity"], least.get(one.run, np.inf))
+    return [
+        ask_of([other for other in evaluations if least[other.run] > least[one.run]], one, metric)
+        for one in evaluations
+    ]
+
+
+def ask_of(history: Sequence[Evaluation], one: Evaluation, metric: str) -> Answered:
+    found = forecast_metrics(history, [metric], pregen(one))[metric]
+    at_end = None
+    if found["beyond"] is not None:
+        predictor = found["card"]["predictor"]
+        ends = found["card"]["range"]
+        end = ends[0] if predictor == "perplexity" else ends[1]
+        best = replace_score(one, predictor, end)
+        at_end = forecast_metrics(history, [metric], pregen(best))[metric]
+    return Answered(found, one.scores[metric], at_end)
+
+
+def replace_score(one: Evaluation, metric: str, value: float) -> Evaluation:
+    return one.model_copy(update={"scores": {**one.scores, metric: value}})
+
+
+def sum_up(metric: str, asked: Sequence[Answered]) -> Outcome:
+    given = [one.numbers for one in asked if one.reason is None]
+    covered, half, error, times = np.array(given).T if given else np.zeros((4, 1))
     return Outcome(
         metric,
-        len(found),
+        len(asked),
         len(given),
-        int(((low <= truth) & (truth <= high)).sum()),
-        float((high - low).mean() / 2) if given else 0.0,
-        float(np.abs(value - truth).mean()) if given else 0.0,
-        tuple(each["none_because"] for each, _ in found if each["none_because"]),
+        int(covered.sum()),
+        float(half.mean()),
+        float(error.mean()),
+        float(times.max()),
+        tuple(one.reason for one in asked if one.reason),
     )
 
 
@@ -119,11 +192,12 @@ def flickr8k_runs(data: Path, folder: Path) -> list[Evaluation]:
     scorer = _Scorer([item.references for item in bundles.read_split(folder, "test")])
     for architecture in ("init", "merge"):
         run = np.load(data / "runs" / f"{architecture}.npz")
-        for logp, rank, captions in zip(run["logp"], run["rank"], run["greedy"], strict=True):
+        columns = (run[name] for name in ("epoch", "logp", "rank", "greedy"))
+        for epoch, logp, rank, captions in zip(*columns, strict=True):
             shown = pregen_metrics.scores(
                 logp, rank, run["caption_offsets"], run["image_offsets"], PREDICTORS
             )
-            scores = scorer.scores([str(caption) for caption in captions])
+            scores = scorer.scores([str(caption) for caption in captions]) | {EPOCH: float(epoch)}
             found.append(_evaluation(f"{architecture} of data/runs", architecture, shown, scores))
     return found
 
@@ -164,9 +238,10 @@ def train(folder: Path, training: Training) -> Iterator[Evaluation]:
     rows = features.read_features(folder, [item.image for item in items], description.encoder)
     encoded = vocabulary.encode_captions(people, description.vocabulary, description.tokenizer)
     scorer = _Scorer(people)
-    for epoch in run.train(epochs=training.epochs, batch=training.batch, seed=training.seed):
+    epochs = run.train(epochs=training.epochs, batch=training.batch, seed=training.seed)
+    for number, epoch in enumerate(epochs):
         shown, captions = _seen(epoch.model, rows, encoded)
-        scores = scorer.scores(captions)
+        scores = scorer.scores(captions) | {EPOCH: float(number)}
         yield _evaluation(training.name, training.architecture, shown, scores)
 
 

@@ -1,14 +1,14 @@
 """Error of forecasts for a training run that is left out, by history of one metric."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from service.contract.plan.estimates import PREDICTORS
+from service.contract.plan.estimates import PREDICTORS, explain_too_few
 from service.contract.results import PastEvaluation
 
 Floats = NDArray[np.float64]
@@ -80,6 +80,12 @@ def fit_monotone(places: Floats, values: Floats, weights: Floats) -> Curve:
 FITS: Mapping[str, Fit] = {"line": fit_line, "monotone": fit_monotone}
 
 
+def fit_upper_line(places: Floats, values: Floats, weights: Floats) -> Curve:
+    """The line for places beyond all of these: the better a place, the more it weighs."""
+    height = places - places.min()
+    return fit_line(places, values, weights * height**2 if height.any() else weights)
+
+
 LEVEL = 0.95
 _NEAR = 1 / 3  # of the evaluations tested, and at least so many:
 _FEWEST_NEAR = 8
@@ -142,17 +148,47 @@ class LeftOutErrors:
         return LeftOutErrors(*(column[rest] for column in columns))
 
 
+_Split = tuple[Ints, NDArray[np.bool_]]  # which evaluations are forecast, from which others
+
+
 def leave_one_run_out(fit: Fit, places: Floats, values: Floats, runs: Ints) -> LeftOutErrors:
-    weights = weigh_runs(runs)
-    tested, errors, without = [], [], []
+    """The errors of evaluations forecast from other runs, within whose range they lie."""
+    return _leave_out(fit, places, values, runs, _split_by_run(places, runs))
+
+
+def leave_better_out(
+    fit: Fit, places: Floats, values: Floats, runs: Ints, gap: float
+) -> LeftOutErrors:
+    """The errors of evaluations, each forecast as if it were the best so far: from those of other
+    runs that are worse by at least `gap`. Not tested where these are too few.
+    """
+    return _leave_out(fit, places, values, runs, _split_by_gap(places, runs, gap))
+
+
+def _split_by_run(places: Floats, runs: Ints) -> Iterator[_Split]:
     for run in np.unique(runs):
         rest = runs != run
         low, high = places[rest].min(), places[rest].max()
-        out = np.flatnonzero(~rest & (places >= low) & (places <= high))
-        curve = fit(places[rest], values[rest], weights[rest])
+        yield np.flatnonzero(~rest & (places >= low) & (places <= high)), rest
+
+
+def _split_by_gap(places: Floats, runs: Ints, gap: float) -> Iterator[_Split]:
+    for at, place in enumerate(places):
+        rest = (runs != runs[at]) & (places <= place - gap)
+        if not explain_too_few(int(rest.sum()), len(np.unique(runs[rest]))):
+            yield np.array([at]), rest
+
+
+def _leave_out(
+    fit: Fit, places: Floats, values: Floats, runs: Ints, splits: Iterable[_Split]
+) -> LeftOutErrors:
+    tested, errors, without = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
+    for out, rest in splits:
+        weights = weigh_runs(runs[rest])
+        curve = fit(places[rest], values[rest], weights)
         tested.append(out)
         errors.append(values[out] - curve(places[out]))
-        without.append(values[out] - np.average(values[rest], weights=weights[rest]))
+        without.append(values[out] - np.average(values[rest], weights=weights))
     which = np.concatenate(tested)
     return LeftOutErrors(
         which, places[which], np.concatenate(errors), np.concatenate(without), runs[which]

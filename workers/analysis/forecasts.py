@@ -23,6 +23,8 @@ from workers.analysis.forecast_validation import (
     Ints,
     LeftOutErrors,
     MetricHistory,
+    fit_upper_line,
+    leave_better_out,
     leave_one_run_out,
     restore_infinity,
     select_history,
@@ -67,6 +69,8 @@ def _correlation(left: Floats, right: Floats) -> float | None:
 
 LEAST_RANK_AGREEMENT = 0.7
 MOST_ERROR_LEFT = 1 / 2
+LEAST_COVERAGE = 0.9  # of intervals beyond the range, and how much wider they may be than within:
+MOST_TIMES_WIDER = 2
 
 # Scores over a captioner's perplexity are a curve; over its reciprocal (the geometric mean of the
 # words' probabilities) they are nearly a line. On each of these scales, more is better.
@@ -82,11 +86,18 @@ class _ForecastCandidate:
     seen: LeftOutErrors
 
 
+@dataclass(frozen=True)
+class _Expectation:
+    value: float  # more is better
+    half_width: float
+    beyond: float | None  # how far beyond the better end of the range, as the predictor is shown
+
+
 def forecast_metrics(
     evaluations: Sequence[PastEvaluation], metrics: Sequence[str], pregen: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Forecast metrics. By metric: `value`, `interval`, `card`, and `none_because` if there is no
-    value.
+    """Forecast metrics. By metric: `value`, `interval`, `beyond`, `card`, and `none_because` if
+    there is no value.
 
     The scores in `evaluations` are those of metrics and of predictors.
     """
@@ -111,23 +122,27 @@ def _forecast_metric(
         )
     card = _card(history, best, direction)
     own = restore_infinity(pregen[catalogue.find_metric(best.predictor).name])
-    reason = _little_evidence(card) or _outside(own, best.predictor, *_range(history, best))
-    if reason is not None:
-        return _none(reason, card)
-    scale = _SCALES[best.predictor]
-    curve = FITS[best.fit](
-        scale(history.pregen[best.predictor]), direction * history.values, weigh_runs(history.runs)
-    )
-    place = scale(np.array([own]))
-    value = direction * float(curve(place)[0])
-    half = best.seen.half_width(float(place[0]))
+    little = _little_evidence(card)
+    if little is not None:
+        return _none(little, card)
+    expected = _expect(history, best, direction, own)
+    if isinstance(expected, str):
+        return _none(expected, card)
+    value, half = direction * expected.value, expected.half_width
     lowest, highest = catalogue.find_metric(metric).range
     found = [min(max(at, lowest), highest) for at in (value, value - half, value + half)]
-    return {"value": found[0], "interval": found[1:], "none_because": None, "card": card}
+    return {
+        "value": found[0],
+        "interval": found[1:],
+        "beyond": expected.beyond,
+        "none_because": None,
+        "card": card,
+    }
 
 
 def _none(reason: str, card: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"value": None, "interval": None, "none_because": reason, "card": card}
+    nothing = {"value": None, "interval": None, "beyond": None}
+    return {**nothing, "none_because": reason, "card": card}
 
 
 def _direction(history: MetricHistory, metric: str) -> int:
@@ -204,9 +219,48 @@ def _range(history: MetricHistory, best: _ForecastCandidate) -> tuple[float, flo
     return float(shown.min()), float(shown.max())
 
 
-def _outside(own: float, predictor: str, low: float, high: float) -> str | None:
-    if low <= own <= high:
-        return None
+def _expect(
+    history: MetricHistory, best: _ForecastCandidate, direction: int, own: float
+) -> _Expectation | str:
+    """The score that goes with the predictor's value `own`, or why it has no forecast."""
+    scale, (low, high) = _SCALES[best.predictor], _range(history, best)
+    places, values = scale(history.pregen[best.predictor]), direction * history.values
+    place, best_place = float(scale(np.array([own]))[0]), float(best.seen.places.max())
+    fit, half, beyond = FITS[best.fit], best.seen.half_width(place), None
+    if not low <= own <= high:
+        outside = _tell_outside(own, best.predictor, low, high)
+        if place < best_place:
+            return outside
+        fit, beyond = fit_upper_line, max(low - own, own - high)
+        seen = leave_better_out(fit, places, values, history.runs, place - best_place)
+        within = best.seen.half_width(best_place)
+        hindrance = _explain_unknown(seen, place, within)
+        if hindrance is not None:
+            return f"{outside}; so far beyond, {hindrance}"
+        half = max(within, seen.half_width(place))
+    value = float(fit(places, values, weigh_runs(history.runs))(np.array([place]))[0])
+    return _Expectation(value, half, beyond)
+
+
+def _explain_unknown(seen: LeftOutErrors, place: float, within: float) -> str | None:
+    """Why an interval beyond the range would not hold, or would say too little; else None."""
+    if explain_too_few(len(seen.errors), seen.many_runs) or seen.coverage is None:
+        return "too few evaluations tell how wrong a forecast is"
+    if seen.coverage < LEAST_COVERAGE:
+        return (
+            f"{seen.coverage:.0%} of the intervals hold for runs that were left out; at least "
+            f"{LEAST_COVERAGE:.0%} is needed"
+        )
+    half = seen.half_width(place)
+    if half > MOST_TIMES_WIDER * within:
+        return (
+            f"half an interval is {half:.3g} wide, within it {within:.3g}; at most "
+            f"{MOST_TIMES_WIDER} times that is given"
+        )
+    return None
+
+
+def _tell_outside(own: float, predictor: str, low: float, high: float) -> str:
     below = own < low
     return (
         f"outside the fitted range: {predictor} is {own:.4g}, which is "

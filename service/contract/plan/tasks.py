@@ -52,7 +52,7 @@ OTHER_KINDS: dict[str, TaskKind] = {  # kinds that are not families of metrics
         TaskKind("pregen", "inference-now", version=1, seconds=300),
         TaskKind("corpus_perplexity", "inference-now", version=1, seconds=300),
         TaskKind("bits_per_byte", "inference-now", version=1, seconds=300),
-        TaskKind("forecast", "inference-now", version=1, seconds=300),
+        TaskKind("forecast", "inference-now", version=2, seconds=300),
         TaskKind("order", "inference-now", version=1, seconds=300),
         TaskKind("captions", "inference", version=2, seconds=1800),
         TaskKind("look", "metrics", version=1, seconds=900),

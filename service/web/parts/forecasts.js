@@ -1,5 +1,7 @@
 /** An answer's `forecast` is one for each metric, or says why there is none at all. */
 
+import { precise } from "./numbers.js";
+
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["Forecast"]} Forecast */
 /** @typedef {import("../core/api.js").Schemas["NoForecast"]} NoForecast */
@@ -15,3 +17,9 @@ export const toldOf = ({ forecast }) => (isNone(forecast) ? forecast.metrics : (
 
 /** @param {Evaluation} run */
 export const noneBecause = ({ forecast }) => (isNone(forecast) ? forecast.none_because : null);
+
+/** That a forecast goes beyond what other runs have shown, in words; empty where it does not. @param {Forecast | null | undefined} forecast */
+export const beyondOf = (forecast) =>
+  typeof forecast?.beyond === "number"
+    ? ` beyond what other runs have shown (${forecast.card?.predictor} is better by ${precise(forecast.beyond)})`
+    : "";

@@ -107,6 +107,7 @@ function panel(metric, steps) {
     isWorse: isWorse(metric, item, steps),
   }));
   const worse = points.filter((point) => point.isWorse);
+  const beyond = points.filter(({ forecast }) => typeof forecast?.beyond === "number");
   const said = `${metric} over ${steps.length} steps; the best is step ${best.step}: ${number(value, metric)}`;
   return h(
     "figure",
@@ -123,6 +124,12 @@ function panel(metric, steps) {
           "span",
           { class: "bad" },
           `; worse than the step before: ${worse.map(({ step }) => step).join(", ")}`,
+        ),
+      beyond.length > 0 &&
+        h(
+          "span",
+          { class: "quiet" },
+          `; forecast beyond what other runs have shown: ${beyond.map(({ step }) => step).join(", ")}`,
         ),
     ),
     curve(points, { name: metric, best: best.step, said }),

@@ -11,6 +11,8 @@ from workers.analysis.forecast_validation import (
     FITS,
     LeftOutErrors,
     MetricHistory,
+    fit_upper_line,
+    leave_better_out,
     leave_one_run_out,
     weigh_runs,
 )
@@ -31,6 +33,24 @@ def test_a_line_is_the_weighted_least_squares_line(seed):
     assert slope > 0
     at = np.array([0.0, 0.4, 2.0])
     np.testing.assert_allclose(FITS["line"](places, values, weights)(at), level + slope * at)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_upper_line_weighs_places_by_the_square_of_their_height(seed):
+    places, values, weights = _points(seed)
+    heights = np.sqrt(weights) * (places - places.min())
+    slope, level = np.polyfit(places, values, 1, w=heights)
+    assert slope > 0
+    at = np.array([1.0, 2.0])
+    np.testing.assert_allclose(fit_upper_line(places, values, weights)(at), level + slope * at)
+
+
+def test_bad_early_checkpoints_do_not_set_the_slope_of_the_upper_line():
+    places = np.linspace(0.2, 0.5, 31)
+    values = np.where(places < 0.25, places - 0.1, places)
+    far, weights = np.array([0.6]), np.ones(31)
+    assert FITS["line"](places, values, weights)(far)[0] > 0.63
+    assert fit_upper_line(places, values, weights)(far)[0] == pytest.approx(0.6, abs=0.003)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,11 +83,11 @@ def test_a_relation_of_the_wrong_sign_comes_out_flat(fit):
     np.testing.assert_allclose(curve(places), mean)
 
 
-@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("fit", [*FITS.values(), fit_upper_line])
 def test_a_predictor_that_is_constant_says_the_mean(fit):
     values = np.arange(9.0)
     np.testing.assert_allclose(
-        FITS[fit](np.full(9, 3.0), values, np.ones(9))(np.array([3.0])), values.mean()
+        fit(np.full(9, 3.0), values, np.ones(9))(np.array([3.0])), values.mean()
     )
 
 
@@ -89,6 +109,30 @@ def test_what_lies_outside_the_range_of_the_other_runs_is_not_tested():
     runs = np.array([0, 0, 0, 1, 1, 1])
     seen = leave_one_run_out(FITS["line"], places, places, runs)
     assert seen.tested.tolist() == [1, 3, 4, 5]
+
+
+def test_the_best_so_far_is_forecast_from_other_runs_that_are_worse_by_the_gap():
+    rng = np.random.default_rng(0)
+    runs, gap = np.arange(24) % 3, 0.25
+    places = rng.permutation(24) / 24
+    values = places + rng.normal(scale=0.1, size=24)
+    seen = leave_better_out(FITS["line"], places, values, runs, gap)
+    expected = {}
+    for at in range(24):
+        rest = [
+            other
+            for other in range(24)
+            if runs[other] != runs[at] and places[other] <= places[at] - gap
+        ]
+        if len(rest) < 8 or len({runs[other] for other in rest}) < 2:
+            continue
+        weights = np.array([1 / sum(runs[one] == runs[other] for one in rest) for other in rest])
+        said = FITS["line"](places[rest], values[rest], weights)(places[[at]])[0]
+        expected[at] = values[at] - said
+    assert 4 <= len(expected) < 12
+    assert seen.tested.tolist() == list(expected)
+    np.testing.assert_allclose(seen.errors, list(expected.values()))
+    assert len(leave_better_out(FITS["line"], places, values, runs, 1.0).errors) == 0
 
 
 def _seen(errors, runs, places=None):

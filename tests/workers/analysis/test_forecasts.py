@@ -117,6 +117,59 @@ def test_a_metric_that_few_have_is_not_forecast_and_others_are():
     assert found["wmd"]["none_because"].startswith("0 finished")
 
 
+def _half(found):
+    low, high = found["interval"]
+    return (high - low) / 2
+
+
+def _with_one_luckier_run(runs, each):
+    history = _drawn(runs, each)
+    for one in history:
+        if one.run == "0":
+            one.scores["cider_d"] += 0.05
+    return history
+
+
+def test_beyond_the_better_end_an_interval_widens_and_says_how_far_it_goes():
+    history = _drawn(8, 8)
+    end = _cider(history, _new())["card"]["range"][1]
+    assert _cider(history, _new(end))["beyond"] is None
+    widths = [_half(_cider(history, _new(end)))]
+    for further in (0.01, 0.03, 0.05):
+        found = _cider(history, _new(end + further))
+        assert found["beyond"] == pytest.approx(further)
+        assert found["value"] == pytest.approx(end + further, abs=0.02)
+        widths.append(_half(found))
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1] <= 2 * widths[0]
+
+
+def test_a_perplexity_is_beyond_where_it_is_below():
+    history = _drawn(8, 8)
+    for one in history:
+        one.scores["perplexity"], one.scores[HITS] = 1 / one.scores[HITS], 0.1
+    best = _cider(history, _new(0.1, perplexity=3.0))["card"]["range"][0]
+    found = _cider(history, _new(0.1, perplexity=best - 0.05))
+    assert found["card"]["predictor"] == "perplexity"
+    assert found["beyond"] == pytest.approx(0.05)
+    assert found["value"] == pytest.approx(1 / (best - 0.05), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("history", "hits", "said"),
+    [
+        (_drawn(8, 8), 0.75, "too few evaluations tell how wrong"),
+        (_drawn(2, 8), 0.6, "too few evaluations tell how wrong"),
+        (_drawn(8, 8), 0.62, "wide, within it"),
+        (_with_one_luckier_run(6, 12), 0.5, "% of the intervals hold"),
+    ],
+)
+def test_too_far_beyond_the_better_end_there_is_silence(history, hits, said):
+    found = _cider(history, _new(hits))
+    assert (found["value"], found["beyond"]) == (None, None)
+    assert said in found["none_because"].split("; so far beyond, ")[1]
+
+
 @pytest.mark.parametrize(("hits", "side"), [(0.05, "below"), (0.8, "above")])
 def test_outside_the_range_that_two_runs_share_it_says_by_how_much(hits, side):
     history = _drawn(4, 6)

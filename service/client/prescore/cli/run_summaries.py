@@ -154,5 +154,11 @@ def list_expectations(
         yield "none because", expected.none_because, "", ""
         return
     for name, one in expected.items():
-        seen = f"{one.images} of {one.of} images" if isinstance(one, Estimate) else ""
-        yield name, format_number(one.value), format_interval(one.interval), seen
+        yield name, format_number(one.value), format_interval(one.interval), _tell_basis(one)
+
+
+def _tell_basis(expected: Forecast | Estimate) -> str:
+    """Tell from how much an estimate is, or that a forecast goes beyond what other runs show."""
+    if isinstance(expected, Estimate):
+        return f"{expected.images} of {expected.of} images"
+    return "" if expected.beyond is None else "beyond what other runs have shown"

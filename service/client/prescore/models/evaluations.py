@@ -115,6 +115,11 @@ class Forecast(Answer):
     interval: tuple[float, float] | None = Field(
         description="95 %, for a training run that is not in the history."
     )
+    beyond: float | None = Field(
+        description="How much better its own predictor is than the better end of the card's "
+        "`range`, where the forecast goes beyond what two other runs have shown; null where it "
+        "does not."
+    )
     none_because: str | None = Field(description="null where there is a value.")
     card: ForecastCard | None = Field(description="null where the history is too short for one.")
 

@@ -1,7 +1,7 @@
 /** The scores of an evaluation, each beside its forecast and what the metric is worth. */
 
 import { h } from "../../core/dom.js";
-import { forecastsOf, noneBecause } from "../../parts/forecasts.js";
+import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { table } from "../../parts/layout.js";
 import { direction, interval, number } from "../../parts/numbers.js";
 import { extent, finite, isOutside, widened } from "../../plots/scale.js";
@@ -78,6 +78,7 @@ function scoreRow(name, run, forecast) {
         { class: "number" },
         forecast &&
           (forecast.none_because ?? `${number(forecast.value, name)} ${interval(forecast.interval, name)}`),
+        h("span", { class: "quiet" }, beyondOf(forecast)),
       ),
     run.health &&
       h(

@@ -3,7 +3,7 @@
 import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { query } from "../../core/urls.js";
-import { forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
+import { beyondOf, forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
 import { select, table } from "../../parts/layout.js";
 import { evaluationLink } from "../../parts/names.js";
 import { interval, number } from "../../parts/numbers.js";
@@ -139,6 +139,7 @@ function outcome(name, pairs) {
               "td",
               { class: "number" },
               `${number(forecast.value, name)} ${interval(forecast.interval, name)}`,
+              h("span", { class: "quiet" }, beyondOf(forecast)),
             ),
             h("td", { class: "number" }, number(value, name)),
             h("td", { class: "number" }, number(value - expected, name)),
