@@ -9,6 +9,7 @@ that is.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,15 +57,30 @@ class ScoreEstimate:
         return together / 2 - third * (width**2 - 1) / 6
 
 
-def compute_influences(family: str, statistics: Statistics) -> dict[str, Floats]:
-    """Compute by metric what each image adds to the corpus score, to first order; the sum is 0."""
+@dataclass(frozen=True)
+class DrawnImages:
+    """Images that were drawn with unequal chances. Of all images: the `chances`, and what past
+    systems tell of each metric, in `columns` of mean 0.
+    """
+
+    chances: Floats
+    columns: Mapping[str, Floats]
+
+
+def compute_influences(
+    family: str, statistics: Statistics, chances: Floats | None = None
+) -> dict[str, Floats]:
+    """Compute by metric what each image adds to the corpus score, to first order; the sum is 0,
+    weighted by the inverse of `chances`.
+    """
     summed = resamples.sum_statistics(family, statistics)
-    sums = summed.table.sum(axis=0)
+    weighed = summed.table if chances is None else _weigh(chances)[:, None] * summed.table
+    sums = weighed.sum(axis=0)
     up = _STEP * np.maximum(np.abs(sums), _STEP)
     down = np.where(sums >= 0, np.minimum(up, sums), up)  # counts below 0 have no roots
     moved = np.concatenate([sums + np.diag(up), sums - np.diag(down)])
     found = summed.corpus(moved, np.full(len(moved), float(summed.images)))
-    centred = (summed.table - summed.table.mean(axis=0)) * summed.images
+    centred = (summed.table - weighed.mean(axis=0)) * summed.images
     return {
         metric: centred @ ((scores[: len(up)] - scores[len(up) :]) / (up + down))
         for metric, scores in found.items()
@@ -77,46 +93,95 @@ def estimate_scores(
     images: NDArray[np.int64],
     known: Floats,
     past: Statistics | None = None,
+    drawn: DrawnImages | None = None,
 ) -> dict[str, ScoreEstimate]:
-    """Estimates by metric, of these images' statistics; `known` and `past` are of all images."""
-    values = postgen.compute_corpus_scores(family, statistics)
-    beside = {} if past is None else _beside(family, past, images)
+    """Estimates by metric, of these images' statistics; `known` and `past` are of all images.
+    `drawn`: with unequal chances.
+    """
+    is_weighted = drawn is not None and len(images) < len(known)
+    chances = drawn.chances[images] if drawn is not None and is_weighted else None
+    values = _compute_scores(family, statistics, chances)
+    beside = {} if past is None else _beside(family, past, images, chances)
+    difficulty = {} if drawn is None else drawn.columns
     return {
         name: fit_estimate(
             values[name],
             influence,
-            np.column_stack([known[images], *(beside[at] for at in (name,) if at in beside)]),
+            np.column_stack(
+                [
+                    known[images],
+                    *(difficulty[at][images] for at in (name,) if at in difficulty),
+                    *(beside[at] for at in (name,) if at in beside),
+                ]
+            ),
             len(known),
+            chances,
         )
-        for name, influence in compute_influences(family, statistics).items()
+        for name, influence in compute_influences(family, statistics, chances).items()
     }
 
 
-def _beside(family: str, past: Statistics, images: NDArray[np.int64]) -> dict[str, Floats]:
+def _compute_scores(
+    family: str, statistics: Statistics, chances: Floats | None
+) -> Mapping[str, float]:
+    """The score of all images, of a sample's weighted sums."""
+    if chances is None:
+        return postgen.compute_corpus_scores(family, statistics)
+    summed = resamples.sum_statistics(family, statistics)
+    found = summed.drawn(_weigh(chances)[None])
+    return {name: float(values[0]) for name, values in found.items()}
+
+
+def _weigh(chances: Floats) -> Floats:
+    """Weights of a sample's images; their sum is the number of images."""
+    weights = 1 / chances
+    return weights * (len(chances) / weights.sum())
+
+
+def _beside(
+    family: str, past: Statistics, images: NDArray[np.int64], chances: Floats | None
+) -> dict[str, Floats]:
     """Influences on a baseline's score, plus its bend: its score here less that of all images."""
     seen = {name: values[images] for name, values in past.items()}
-    here, whole = (postgen.compute_corpus_scores(family, each) for each in (seen, past))
+    here = _compute_scores(family, seen, chances)
+    whole = postgen.compute_corpus_scores(family, past)
     return {
         name: influence + (here[name] - whole[name])
-        for name, influence in compute_influences(family, seen).items()
+        for name, influence in compute_influences(family, seen, chances).items()
     }
 
 
-def fit_estimate(value: float, influence: Floats, beside: Floats, images: int) -> ScoreEstimate:
-    """Estimate the score of all images from a sample; `beside` has a mean of 0 over all."""
+def fit_estimate(
+    value: float,
+    influence: Floats,
+    beside: Floats,
+    images: int,
+    chances: Floats | None = None,
+) -> ScoreEstimate:
+    """Estimate the score of all images from a sample; `beside` has a mean of 0 over all. With
+    `chances` of these images to be in the sample, it is Särndal's regression estimator.
+    """
     seen = len(influence)
     if seen == images:
         return ScoreEstimate(value, 0.0, images - 1, 0.0, 1.0)
     table = np.column_stack([np.ones(seen), beside])
-    inverse = np.linalg.pinv(table.T @ table, rcond=1e-10, hermitian=True)
-    weights = table @ inverse[0]  # each image's part in the prediction where all columns are 0
-    leverage = np.einsum("ij,jk,ik->i", table, inverse, table)
-    left = (influence - table @ (inverse @ (table.T @ influence))) / np.maximum(1 - leverage, 0.5)
-    unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))
+    weighed = table if chances is None else table / chances[:, None]
+    inverse = np.linalg.pinv(weighed.T @ table, rcond=1e-10, hermitian=True)
+    weights = weighed @ inverse[0]  # each image's part in the prediction where all columns are 0
+    leverage = np.einsum("ij,jk,ik->i", weighed, inverse, table)
+    left = (influence - table @ (inverse @ (weighed.T @ influence))) / np.maximum(1 - leverage, 0.5)
+    if chances is None:
+        mean = influence.mean()
+        unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))
+        moved = weights * left
+    else:
+        mean, unseen = 0.0, 1.0
+        moved = weights * left * np.sqrt(1 - chances)
+        left = weights * left
     spread = float((left**2).mean())
     return ScoreEstimate(
-        value=value + float(weights @ influence - influence.mean()),
-        error=math.sqrt(float((weights * left) @ (weights * left)) * unseen),
+        value=value + float(weights @ influence - mean),
+        error=math.sqrt(float(moved @ moved) * unseen),
         freedom=max(1, seen - table.shape[1]),
         skewness=float((left**3).mean()) / spread**1.5 if spread else 0.0,
         seen=seen / images,

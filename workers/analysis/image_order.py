@@ -54,9 +54,10 @@ def standardise_columns(table: Floats) -> Floats:
     return scaled
 
 
-def draw_image_order(known: Floats, seed: int) -> NDArray[np.int64]:
+def draw_image_order(known: Floats, seed: int, odds: Floats | None = None) -> NDArray[np.int64]:
     """Draw a random order of images. A stratum is a group of images with similar expected scores;
-    any first n images hold the share of every stratum, to within one image.
+    any first n images hold the share of every stratum, to within one image. With `odds`, an image
+    is among the first in proportion to its own (sequential Poisson sampling, Ohlsson 1998).
     """
     rng = np.random.default_rng(seed)
     images = len(known)
@@ -67,6 +68,8 @@ def draw_image_order(known: Floats, seed: int) -> NDArray[np.int64]:
     for stratum in strata:
         mixed = rng.permutation(stratum)
         places[mixed] = (np.arange(len(mixed)) + rng.random(len(mixed))) / len(mixed)
+    if odds is not None:
+        places /= odds
     return np.argsort(places, kind="stable").astype(np.int64)
 
 

@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from workers import tensor_files
-from workers.analysis import estimation
+from workers.analysis import estimation, past_systems
 from workers.metrics.family import FamilyScores, Floats, Statistics
 
 ERROR = 0.05  # of all looks together
@@ -34,10 +34,12 @@ _NEAR = 1e-3  # looks whose information differs by less count as one
 
 
 def compute_critical_values(
-    looks: Sequence[int], images: int, error: float = _NOMINAL
+    looks: Sequence[int], images: int, error: float = _NOMINAL, odds: Floats | None = None
 ) -> list[float]:
-    """Critical values in standard errors, for looks after fewer than all images."""
-    information = [n * images / (images - n) for n in looks]
+    """Critical values in standard errors, for looks after fewer than all images; `odds`: of images
+    in an order that is not uniform.
+    """
+    information = [_measure_information(n, images, odds) for n in looks]
     found: list[float] = []
     spent, last = 0.0, 0.0
     walk: _LookWalk | None = None
@@ -52,6 +54,12 @@ def compute_critical_values(
         walk = walk.after(kept, found[-1]) if walk else _LookWalk.begin(found[-1])
         last = now
     return found
+
+
+def _measure_information(look: int, images: int, odds: Floats | None) -> float:
+    if odds is None:
+        return look * images / (images - look)
+    return past_systems.measure_information(odds, look)
 
 
 @dataclass(frozen=True)
