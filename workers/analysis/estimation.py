@@ -170,19 +170,30 @@ def fit_estimate(
     weights = weighed @ inverse[0]  # each image's part in the prediction where all columns are 0
     leverage = np.einsum("ij,jk,ik->i", weighed, inverse, table)
     left = (influence - table @ (inverse @ (weighed.T @ influence))) / np.maximum(1 - leverage, 0.5)
-    if chances is None:
-        mean = influence.mean()
-        unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))
-        moved = weights * left
-    else:
-        mean, unseen = 0.0, 1.0
-        moved = weights * left * np.sqrt(1 - chances)
-        left = weights * left
+    freedom = max(1, seen - table.shape[1])
+    if chances is not None:
+        shift = float(weights @ influence)
+        return _weigh_error(value + shift, weights * left, chances, freedom)
+    unseen = max(0.0, 1 - 1 / (images * float(inverse[0, 0])))
     spread = float((left**2).mean())
     return ScoreEstimate(
-        value=value + float(weights @ influence - mean),
-        error=math.sqrt(float(moved @ moved) * unseen),
-        freedom=max(1, seen - table.shape[1]),
+        value=value + float(weights @ influence - influence.mean()),
+        error=math.sqrt(float((weights * left) @ (weights * left)) * unseen),
+        freedom=freedom,
         skewness=float((left**3).mean()) / spread**1.5 if spread else 0.0,
         seen=seen / images,
     )
+
+
+def _weigh_error(value: float, moves: Floats, chances: Floats, freedom: int) -> ScoreEstimate:
+    """The estimate of images that were drawn independently, if each moves it by so much. Skewness
+    and share are those of a uniform sample that leans alike.
+    """
+    open_ = 1 - chances
+    variance = float(open_ @ moves**2)
+    if not variance:
+        return ScoreEstimate(value, 0.0, freedom, 0.0, float(chances.mean()))
+    seen = float((chances * open_) @ moves**2) / variance
+    together = float(open_**2 @ moves**3) / variance**1.5
+    skewness = together * math.sqrt(freedom / (1 - seen))
+    return ScoreEstimate(value, math.sqrt(variance), freedom, skewness, seen)

@@ -1,13 +1,15 @@
 """Order in which images are decoded, stratified by their pre-gen scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from workers import tensor_files
+from workers.analysis.past_systems import PastDifficulty, PastSystems
 from workers.inference.columns import ProbabilityColumns
 from workers.metrics import pregen
 from workers.metrics.family import Floats
@@ -17,10 +19,13 @@ STRATA = 16
 
 @dataclass(frozen=True)
 class ImageOrder:
-    """`images` in the order of decoding; `known` of each image, in the split's order."""
+    """`images` in the order of decoding; `known` of each image, in the split's order; `past`: the
+    systems by which images were drawn, too.
+    """
 
     images: NDArray[np.int64]
     known: Floats
+    past: PastSystems | None = None
 
 
 def describe_images(columns: ProbabilityColumns) -> Floats:
@@ -74,12 +79,26 @@ def draw_image_order(known: Floats, seed: int, odds: Floats | None = None) -> ND
 
 
 def write_image_order(path: Path, drawn: ImageOrder) -> None:
-    tensors = {"images": drawn.images, "known": drawn.known}
+    tensors: dict[str, NDArray[Any]] = {"images": drawn.images, "known": drawn.known}
+    if drawn.past is not None:
+        tensors["odds"] = drawn.past.odds
+        for metric, each in drawn.past.difficulty.items():
+            tensors[f"difficulty/{metric}"] = each.column
+            tensors[f"systems/{metric}"] = np.array([each.systems])
     tensor_files.write_tensors(path, tensors, {"prescore_order": "1"})
 
 
 def read_image_order(path: Path) -> ImageOrder:
-    return ImageOrder(**load_file(path))
+    tensors = load_file(path)
+    order = ImageOrder(tensors["images"], tensors["known"])
+    if "odds" not in tensors:
+        return order
+    difficulty = {
+        metric: PastDifficulty(column, int(tensors[f"systems/{metric}"][0]))
+        for part, _, metric, column in ((*key.partition("/"), tensors[key]) for key in tensors)
+        if part == "difficulty"
+    }
+    return replace(order, past=PastSystems(tensors["odds"], difficulty))
 
 
 def _finite(table: Floats) -> Floats:

@@ -24,6 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from workers import tensor_files
 from workers.analysis import estimation, past_systems
+from workers.analysis.past_systems import PastSystems
 from workers.metrics.family import FamilyScores, Floats, Statistics
 
 ERROR = 0.05  # of all looks together
@@ -108,6 +109,7 @@ class LookEstimate(TypedDict):
     interval: tuple[float, float] | None
     images: int
     of: int
+    history: int
 
 
 @dataclass(frozen=True)
@@ -151,10 +153,17 @@ def _joined(parts: Sequence[Statistics]) -> Statistics:
 
 
 def estimate_from_looks(
-    seen: LookRecord, known: Floats, baselines: Mapping[str, Statistics]
+    seen: LookRecord,
+    known: Floats,
+    baselines: Mapping[str, Statistics],
+    systems: PastSystems | None = None,
 ) -> dict[str, LookEstimate]:
-    """Estimate the whole set's scores; `known` and baselines' statistics are of all images."""
-    critical = _critical(seen, len(known))
+    """Estimate the whole set's scores; `known` and baselines' statistics are of all images.
+    `systems`: those by which images were drawn.
+    """
+    critical = _critical(seen, len(known), None if systems is None else systems.odds)
+    drawn = None if systems is None else systems.describe_draw(len(seen.images))
+    difficulty = {} if systems is None else systems.difficulty
     placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit
     images = seen.images[placed]
     said: dict[str, LookEstimate] = {}
@@ -162,23 +171,24 @@ def estimate_from_looks(
         statistics = {name: values[placed] for name, values in unplaced.items()}
         past = baselines.get(family)
         for name, found in estimation.estimate_scores(
-            family, statistics, images, known, past
+            family, statistics, images, known, past, drawn
         ).items():
             said[name] = LookEstimate(
                 value=found.value,
                 interval=None if critical is None else found.interval(critical),
                 images=len(images),
                 of=len(known),
+                history=difficulty[name].systems if name in difficulty else 0,
             )
     return said
 
 
-def _critical(seen: LookRecord, whole: int) -> float | None:
+def _critical(seen: LookRecord, whole: int, odds: Floats | None) -> float | None:
     """The critical value of the last look; None if there are too few images, 0 if there are all."""
     if len(seen.images) == whole:
         return 0.0
     told = [look for look in seen.looks if look >= LEAST]
-    return compute_critical_values(told, whole)[-1] if told else None
+    return compute_critical_values(told, whole, odds=odds)[-1] if told else None
 
 
 def write_looks(path: Path, seen: LookRecord) -> None:

@@ -1,4 +1,4 @@
-"""Past systems' scores of the images of a split: which images are hard, and on which systems differ.
+"""Past systems' scores of a split's images: which are hard, and on which systems differ.
 
 The mean over past systems of an image's influences tells two thirds of a new system's own. A past
 system's distance from the line through the mean of the others tells how much is left over on each
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from service.contract.plan.estimates import FEWEST_SYSTEMS
 from workers.analysis import estimation
-from workers.analysis.image_order import standardise_columns
+from workers.analysis.estimation import DrawnImages
 from workers.metrics.family import Floats, Statistics
 
-FEWEST = 4  # systems: fewer do not show how much systems differ on an image
 _NEIGHBOURS = 20  # the share of images, as a divisor, that are about as hard as one of them
 _PRIOR = 4.0  # systems that the neighbours' spread counts as
+_ROUNDING = 1e-20  # a share of the variance: equal systems leave only this
 _EVEN = 0.2  # the part of the odds that is the same for all images: no weight is above 5
 
 
@@ -43,23 +44,32 @@ class PastSystems:
         found = [each.column for each in self.difficulty.values()]
         return np.mean(found, axis=0)[:, None]
 
+    def describe_draw(self, images: int) -> DrawnImages:
+        """Describe the first `images`."""
+        columns = {metric: each.column for metric, each in self.difficulty.items()}
+        return DrawnImages(compute_chances(self.odds, images), columns)
+
 
 def summarise_systems(scored: Mapping[str, Sequence[Statistics]]) -> PastSystems | None:
     """Summarise past systems' statistics by family; None where every family has too few."""
     spreads: list[Floats] = []
     difficulty: dict[str, PastDifficulty] = {}
     for family, systems in scored.items():
-        if len(systems) < FEWEST:
+        if len(systems) < FEWEST_SYSTEMS:
             continue
         each = [estimation.compute_influences(family, statistics) for statistics in systems]
         tables = {metric: np.array([found[metric] for found in each]) for metric in each[0]}
         spreads.append(np.mean([_measure_spread(table) for table in tables.values()], axis=0))
         for metric, table in tables.items():
-            column = standardise_columns(table.mean(axis=0)[:, None])[:, 0]
-            difficulty[metric] = PastDifficulty(column, len(systems))
+            difficulty[metric] = PastDifficulty(_scale(table.mean(axis=0)), len(systems))
     if not spreads:
         return None
     return PastSystems(_compute_odds(np.mean(spreads, axis=0)), difficulty)
+
+
+def _scale(column: Floats) -> Floats:
+    spread = float(column.std())
+    return column / spread if spread > 0 else column
 
 
 def _measure_spread(table: Floats) -> Floats:
@@ -71,9 +81,10 @@ def _measure_spread(table: Floats) -> Floats:
     others = (systems * mean - table) / (systems - 1)
     slopes = (others * table).sum(axis=1) / np.maximum((others**2).sum(axis=1), 1e-300)
     left = ((table - slopes[:, None] * others) ** 2).mean(axis=0)
+    if left.mean() <= _ROUNDING * (table**2).mean():
+        return np.ones_like(left)
     pooled = (systems - 1) * left + _PRIOR * _smooth(left, mean)
-    whole = pooled.mean()
-    return pooled / whole if whole > 0 else np.ones_like(pooled)
+    return pooled / pooled.mean()
 
 
 def _smooth(values: Floats, places: Floats) -> Floats:
