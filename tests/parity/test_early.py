@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parity import early, tables
+from parity import early, systems, tables
 from workers.analysis import looks as spending
 
 PAGE = Path(__file__).parent / "EARLY.md"
@@ -69,4 +69,42 @@ def test_verdicts_are_as_rarely_wrong_as_promised(data, jvm, capsys):
                 *(f"{100 * share:.0f}" for share in shares),
             ]
         )
+    tables.tell(cells, capsys, PAGE)
+
+
+def _tell_trials(who, metric, way, trials):
+    errors = np.stack([trial.errors for trial in trials])
+    root = np.sqrt((errors**2).mean(axis=(0, 1)))
+    sides = [[getattr(trial, side) for trial in trials] for side in ("above", "below")]
+    right = 1 - np.sum(sides, axis=0)
+    shares = 100 * np.mean([trial.shares for trial in trials], axis=0)
+    return [
+        *(who, metric, way),
+        *(f"{each:.4f}" for each in (*root, np.abs(errors[:, :, 1]).mean())),
+        *(f"{100 * each:.1f}" for each in (np.mean(sides[0]), np.mean(sides[1]), right.mean())),
+        *(f"{share:.0f}" for share in shares),
+    ]
+
+
+@pytest.mark.slow
+def test_past_systems_spare_images(data, jvm, capsys):
+    """Of two dozen orders or more of each captioner; each is left out of its own history."""
+    sets = [(each, "cider_d", 100, 11) for each in systems.DATASETS]
+    sets += [("flickr8k", "cider_d", 100, 4), ("flickr8k", "bleu_4", 50, 11)]
+    sets += [("flickr30k", "bleu_4", 50, 11), ("flickr8k", "meteor", 25, 11)]
+    cells = []
+    for dataset, metric, orders, past in sets:
+        named = (early.published(data, n, metric, jvm, dataset) for n in systems.NAMES)
+        captioners = list(named)
+        usual = None
+        for way in ("random", "baseline", "history") if past == 11 else ("history",):
+            trials = early.left_out(captioners, metric, way, orders, past)
+            label = way if way != "history" else f"history: {past}"
+            cells.append(_tell_trials(dataset, metric, label, trials))
+            right = np.mean([1 - trial.above - trial.below for trial in trials])
+            chance = 2.5 * (spending.ERROR / (orders * len(trials))) ** 0.5
+            assert right > 1 - spending.ERROR - chance, (dataset, metric, way)
+            error = np.sqrt(np.mean([(trial.errors[:, 1] ** 2).mean() for trial in trials]))
+            usual = error if way == "baseline" else usual
+        assert usual is None or error < 0.85 * usual, (dataset, metric)
     tables.tell(cells, capsys, PAGE)

@@ -195,5 +195,5 @@ def _weigh_error(value: float, moves: Floats, chances: Floats, freedom: int) -> 
         return ScoreEstimate(value, 0.0, freedom, 0.0, float(chances.mean()))
     seen = float((chances * open_) @ moves**2) / variance
     together = float(open_**2 @ moves**3) / variance**1.5
-    skewness = together * math.sqrt(freedom / (1 - seen))
+    skewness = together * math.sqrt(len(moves) / (1 - seen))
     return ScoreEstimate(value, math.sqrt(variance), freedom, skewness, seen)

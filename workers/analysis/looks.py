@@ -29,17 +29,23 @@ from workers.metrics.family import FamilyScores, Floats, Statistics
 
 ERROR = 0.05  # of all looks together
 _NOMINAL = 0.04  # spent: real scores have heavy tails, and up to 1.3 times as many are outside
+_UNEVEN = 0.03  # spent where chances are unequal: tails are heavier still
 _GRID = 601  # points inside a look's limits
 _WIDEST = 8.0  # standard errors: no limit is wider
 _NEAR = 1e-3  # looks whose information differs by less count as one
 
 
 def compute_critical_values(
-    looks: Sequence[int], images: int, error: float = _NOMINAL, odds: Floats | None = None
+    looks: Sequence[int],
+    images: int,
+    error: float | None = None,
+    odds: Floats | None = None,
 ) -> list[float]:
     """Critical values in standard errors, for looks after fewer than all images; `odds`: of images
     in an order that is not uniform.
     """
+    if error is None:
+        error = _NOMINAL if odds is None else _UNEVEN
     information = [_measure_information(n, images, odds) for n in looks]
     found: list[float] = []
     spent, last = 0.0, 0.0

@@ -18,7 +18,7 @@ from workers.metrics.family import Floats, Statistics
 _NEIGHBOURS = 20  # the share of images, as a divisor, that are about as hard as one of them
 _PRIOR = 4.0  # systems that the neighbours' spread counts as
 _ROUNDING = 1e-20  # a share of the variance: equal systems leave only this
-_EVEN = 0.2  # the part of the odds that is the same for all images: no weight is above 5
+_EVEN = 0.6  # the part of the odds that is the same for all images: systems have surprises
 
 
 @dataclass(frozen=True)

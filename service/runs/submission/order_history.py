@@ -70,8 +70,8 @@ class _HistorySearch:
         return found if stored else None
 
     def past(self, ours: Task) -> Iterator[str]:
-        """The distinct stored scores of other captions that were computed as `ours`, the latest
-        first.
+        """The distinct stored scores of other captions of the whole split that were computed as
+        `ours`, the latest first.
         """
         ended = task_rows.c.status == "done", runs.c.status == "succeeded"
         query = self._tasks(ours.kind).where(*ended).limit(_READ)
@@ -82,7 +82,7 @@ class _HistorySearch:
     def _tasks(self, kind: str) -> sa.Select[Any]:
         """The tasks of a kind of the split's evaluations, the latest first."""
         return (
-            sa.select(task_rows.c.key, task_rows.c.inputs, task_rows.c.result)
+            sa.select(task_rows.c.key, task_rows.c.inputs, task_rows.c.result, runs.c.request)
             .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)
             .join(runs, runs.c.id == run_tasks.c.run_id)
             .where(
@@ -95,7 +95,9 @@ class _HistorySearch:
 
 
 def _is_computed_as(ours: Task, row: Row[Any]) -> bool:
-    """Tell whether a task differs from `ours` in its captions alone."""
+    """Tell whether a task differs from `ours` in its captions alone, which are of all images."""
+    if json.loads(row.request)["subset"]:
+        return False
     captions = json.loads(row.inputs)["captions"]
     alike = replace(ours, inputs={**ours.inputs, "captions": Blob(captions)})
     return row.key == alike.key != ours.key

@@ -55,8 +55,8 @@ def test_images_on_which_systems_differ_are_drawn_more_often():
     _, systems = _systems(60, noise)
     odds = past_systems.summarise_systems({"cider_d": systems}).odds
     assert odds.mean() == pytest.approx(1)
+    assert odds.min() > past_systems._EVEN
     uneven = odds - past_systems._EVEN
-    assert uneven.min() > -1e-12
     ratio = uneven[noise > 0.5].mean() / uneven[noise < 0.5].mean()
     assert 3 < ratio < 4
 
@@ -67,8 +67,8 @@ def test_a_few_systems_say_less_of_one_image_than_many():
         past_systems.summarise_systems({"cider_d": _systems(count, noise)[1]}).odds.std()
         for count in (4, 12, 60)
     ]
-    assert spread[0] < 0.25
     assert spread[2] < spread[1]
+    assert spread[0] < 1.5 * spread[1], "four are drawn towards their neighbours"
 
 
 def test_too_few_systems_tell_nothing():
@@ -98,7 +98,7 @@ def test_families_count_alike_in_the_odds():
     squares = [((odds - past_systems._EVEN) ** 2) for odds in alone]
     both = past_systems.summarise_systems(dict(_named(bleu, cider))).odds
     expected = np.sqrt(np.mean([square / square.mean() for square in squares], axis=0))
-    expected = 0.8 * expected / expected.mean() + 0.2
+    expected = expected / expected.mean()
     assert np.corrcoef(both, expected)[0, 1] > 0.97
 
 
