@@ -59,11 +59,11 @@ class ScoreEstimate:
 
 @dataclass(frozen=True)
 class DrawnImages:
-    """Images that were drawn with unequal chances. Of all images: the `chances`, and what past
-    systems tell of each metric, in `columns` of mean 0.
+    """What is known of a draw. Of all images: the `chances`, None where they are equal, and what
+    past systems tell of each metric, in `columns` of mean 0.
     """
 
-    chances: Floats
+    chances: Floats | None
     columns: Mapping[str, Floats]
 
 
@@ -98,22 +98,17 @@ def estimate_scores(
     """Estimates by metric, of these images' statistics; `known` and `past` are of all images.
     `drawn`: with unequal chances.
     """
-    is_weighted = drawn is not None and len(images) < len(known)
-    chances = drawn.chances[images] if drawn is not None and is_weighted else None
+    if drawn is None or len(images) == len(known):
+        drawn = DrawnImages(None, {})
+    chances = None if drawn.chances is None else drawn.chances[images]
     values = _compute_scores(family, statistics, chances)
     beside = {} if past is None else _beside(family, past, images, chances)
-    difficulty = {} if drawn is None else drawn.columns
+    columns = {name: column[images] for name, column in drawn.columns.items()}
     return {
         name: fit_estimate(
             values[name],
             influence,
-            np.column_stack(
-                [
-                    known[images],
-                    *(difficulty[at][images] for at in (name,) if at in difficulty),
-                    *(beside[at] for at in (name,) if at in beside),
-                ]
-            ),
+            np.column_stack([known[images], *(at[name] for at in (columns, beside) if name in at)]),
             len(known),
             chances,
         )
@@ -134,8 +129,9 @@ def _compute_scores(
 
 def _weigh(chances: Floats) -> Floats:
     """Weights of a sample's images; their sum is the number of images."""
-    weights = 1 / chances
-    return weights * (len(chances) / weights.sum())
+    weights: Floats = 1 / chances
+    weights *= len(chances) / weights.sum()
+    return weights
 
 
 def _beside(

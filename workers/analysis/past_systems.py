@@ -41,8 +41,8 @@ class PastSystems:
     @property
     def hardness(self) -> Floats:
         """The mean of all metrics' columns, (images, 1)."""
-        found = [each.column for each in self.difficulty.values()]
-        return np.mean(found, axis=0)[:, None]
+        columns = [each.column for each in self.difficulty.values()]
+        return np.column_stack(columns).mean(axis=1, keepdims=True)
 
     def describe_draw(self, images: int) -> DrawnImages:
         """Describe the first `images`."""
@@ -83,8 +83,9 @@ def _measure_spread(table: Floats) -> Floats:
     left = ((table - slopes[:, None] * others) ** 2).mean(axis=0)
     if left.mean() <= _ROUNDING * (table**2).mean():
         return np.ones_like(left)
-    pooled = (systems - 1) * left + _PRIOR * _smooth(left, mean)
-    return pooled / pooled.mean()
+    pooled: Floats = (systems - 1) * left + _PRIOR * _smooth(left, mean)
+    pooled /= pooled.mean()
+    return pooled
 
 
 def _smooth(values: Floats, places: Floats) -> Floats:
@@ -98,8 +99,9 @@ def _smooth(values: Floats, places: Floats) -> Floats:
 
 
 def _compute_odds(spread: Floats) -> Floats:
-    odds = np.sqrt(spread)
-    return (1 - _EVEN) * odds / odds.mean() + _EVEN
+    odds: Floats = np.sqrt(spread)
+    odds *= (1 - _EVEN) / odds.mean()
+    return odds + _EVEN
 
 
 def compute_chances(odds: Floats, images: int) -> Floats:

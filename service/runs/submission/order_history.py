@@ -100,4 +100,4 @@ def _is_computed_as(ours: Task, row: Row[Any]) -> bool:
         return False
     captions = json.loads(row.inputs)["captions"]
     alike = replace(ours, inputs={**ours.inputs, "captions": Blob(captions)})
-    return row.key == alike.key != ours.key
+    return row.key != ours.key and bool(row.key == alike.key)
