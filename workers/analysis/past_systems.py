@@ -42,7 +42,8 @@ class PastSystems:
     def hardness(self) -> Floats:
         """The mean of all metrics' columns, (images, 1)."""
         columns = [each.column for each in self.difficulty.values()]
-        return np.column_stack(columns).mean(axis=1, keepdims=True)
+        found: Floats = np.column_stack(columns).mean(axis=1, keepdims=True)
+        return found
 
     def describe_draw(self, images: int) -> DrawnImages:
         """Describe the first `images`."""
