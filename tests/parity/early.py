@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from parity import systems
 from workers.analysis import estimation, image_order, past_systems
 from workers.analysis import looks as spending
+from workers.analysis.estimation import ScoreEstimate
 from workers.analysis.past_systems import PastSystems
 from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
@@ -98,9 +99,10 @@ def tried(
     orders: int,
     looks: Sequence[int] = SERVICE,
     systems: PastSystems | None = None,
+    first: Sequence[int] = (),
 ) -> Trial:
-    """Each order looked at again and again, until all images are seen. Errors are those after
-    `FIRST` images.
+    """Each order looked at again and again, until all images are seen. Errors are those after the
+    `first` images.
     """
     family = FAMILIES[metric]
     truth = postgen.compute_corpus_scores(family, captioner.statistics)[metric]
@@ -108,22 +110,26 @@ def tried(
     known = captioner.known if regressed else np.zeros((whole, 1))
     odds, strata = (None, known) if systems is None else (systems.odds, systems.hardness)
     past = None if baseline is None else baseline.statistics
-    limits = [*spending.compute_critical_values(looks, whole, odds=odds), *(0.0 for _ in FIRST)]
-    draws = {look: systems and systems.describe_draw(look) for look in (*looks, *FIRST)}
-    bounds = np.empty((orders, len(limits), 2))
+    limits = spending.compute_critical_values(looks, whole, odds=odds)
+    draws = {look: systems and systems.describe_draw(look) for look in (*looks, *first)}
+    bounds, errors = np.empty((orders, len(looks), 2)), np.empty((orders, len(first)))
+
+    def estimate(images: NDArray[np.int64]) -> ScoreEstimate:
+        seen = {name: values[images] for name, values in captioner.statistics.items()}
+        drawn = draws[len(images)]
+        return estimation.estimate_scores(family, seen, images, known, past, drawn)[metric]
+
     for seed in range(orders):
-        drawn = image_order.draw_image_order(strata, seed, odds)
-        for at, look in enumerate((*looks, *FIRST)):
-            images = drawn[:look]
-            seen = {name: values[images] for name, values in captioner.statistics.items()}
-            found = estimation.estimate_scores(family, seen, images, known, past, draws[look])
-            bounds[seed, at] = found[metric].interval(limits[at])
-    bounds, first = bounds[:, : len(looks)], bounds[:, len(looks) :]
+        order = image_order.draw_image_order(strata, seed, odds)
+        for at, look in enumerate(looks):
+            bounds[seed, at] = estimate(order[:look]).interval(limits[at])
+        for at, look in enumerate(first):
+            errors[seed, at] = estimate(order[:look]).value - truth
     return Trial(
         above=float((bounds[:, :, 0] > truth).any(axis=1).mean()),
         below=float((bounds[:, :, 1] < truth).any(axis=1).mean()),
         shares=[_share(bounds, truth - gap, looks, whole) for gap in GAPS[metric]],
-        errors=first.mean(axis=2) - truth,
+        errors=errors,
     )
 
 
@@ -139,7 +145,7 @@ def left_out(
         systems = past_systems.summarise_systems(
             {FAMILIES[metric]: [each.statistics for each in others]}
         )
-        how = {"regressed": False, "orders": orders, "looks": looks}
+        how = {"regressed": False, "orders": orders, "looks": looks, "first": FIRST}
         if way == "history":
             how["systems"] = systems
         trials.append(tried(metric, captioner, others[0] if way == "baseline" else None, **how))
