@@ -100,9 +100,10 @@ def tried(
     looks: Sequence[int] = SERVICE,
     systems: PastSystems | None = None,
     first: Sequence[int] = (),
+    begin: int = 0,
 ) -> Trial:
     """Each order looked at again and again, until all images are seen. Errors are those after the
-    `first` images.
+    `first` images; seeds begin with `begin`.
     """
     family = FAMILIES[metric]
     truth = postgen.compute_corpus_scores(family, captioner.statistics)[metric]
@@ -120,7 +121,7 @@ def tried(
         return estimation.estimate_scores(family, seen, images, known, past, drawn)[metric]
 
     for seed in range(orders):
-        order = image_order.draw_image_order(strata, seed, odds)
+        order = image_order.draw_image_order(strata, begin + seed, odds)
         for at, look in enumerate(looks):
             bounds[seed, at] = estimate(order[:look]).interval(limits[at])
         for at, look in enumerate(first):
@@ -145,7 +146,13 @@ def left_out(
         systems = past_systems.summarise_systems(
             {FAMILIES[metric]: [each.statistics for each in others]}
         )
-        how = {"regressed": False, "orders": orders, "looks": looks, "first": FIRST}
+        how = {
+            "regressed": False,
+            "orders": orders,
+            "looks": looks,
+            "first": FIRST,
+            "begin": at * orders,
+        }
         if way == "history":
             how["systems"] = systems
         trials.append(tried(metric, captioner, others[0] if way == "baseline" else None, **how))
