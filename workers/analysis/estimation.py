@@ -59,8 +59,8 @@ class ScoreEstimate:
 
 @dataclass(frozen=True)
 class DrawnImages:
-    """What is known of a draw. Of all images: the `chances`, None where they are equal, and what
-    past systems tell of each metric, in `columns` of mean 0.
+    """Facts of a draw. Of all images: the `chances`, None where they are equal, and the `columns` of
+    mean 0 by metric that past systems give.
     """
 
     chances: Floats | None

@@ -23,8 +23,8 @@ _EVEN = 0.6  # the part of the odds that is the same for all images: systems hav
 
 @dataclass(frozen=True)
 class PastDifficulty:
-    """What `systems` past systems tell of a metric: the mean of each image's influences (mean 0,
-    deviation 1).
+    """Difficulty of images by a metric: the mean of each image's influences over past `systems`
+    (mean 0, deviation 1).
     """
 
     column: Floats

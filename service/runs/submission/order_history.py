@@ -21,6 +21,7 @@ from service.contract.plan import estimates
 from service.contract.plan.estimates import ORDER, OrderHistory
 from service.contract.plan.planning import CheckpointPlanner
 from service.contract.plan.tasks import Blob, Task
+from service.contract.results import StoredEvaluation
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, runs, task_rows
 from service.runs import evaluations, run_store
@@ -96,7 +97,7 @@ class _HistorySearch:
 
 def _is_computed_as(ours: Task, row: Row[Any]) -> bool:
     """Tell whether a task differs from `ours` in its captions alone, which are of all images."""
-    if json.loads(row.request)["subset"]:
+    if StoredEvaluation.model_validate_json(row.request).subset:
         return False
     captions = json.loads(row.inputs)["captions"]
     alike = replace(ours, inputs={**ours.inputs, "captions": Blob(captions)})
