@@ -59,8 +59,8 @@ class ScoreEstimate:
 
 @dataclass(frozen=True)
 class DrawnImages:
-    """Facts of a draw. Of all images: the `chances`, None where they are equal, and the `columns` of
-    mean 0 by metric that past systems give.
+    """Facts of a draw. Of all images: the `chances`, None where they are equal, and by metric the
+    `columns` of mean 0 that past systems give.
     """
 
     chances: Floats | None
