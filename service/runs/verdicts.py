@@ -111,7 +111,7 @@ def _evidence(
         elif reason := _lost(score, by_name.get(catalogue.find_metric_task(name))):
             lost[name] = f"{name}: {reason}"
         test = by_name.get(kept[name].comparison or "") if name in kept else None
-        against = _compared(spec.name, test)
+        against: BaselineDifference | ExpectedDifference | str | None = _compared(spec.name, test)
         if test is None or test["status"] not in ("done", "failed", "unavailable"):
             against = differing.get(spec.name, against)  # also where a verdict canceled the rest
         if against is not None:

@@ -236,7 +236,7 @@ def test_status_says_what_is_expected_and_what_gates_say(service, prescore):
     ]
     assert [line.split() for line in lines[7:10]] == [
         ["meteor", ">", "0", "passed"],
-        [*drop.split(), "cider_d", "0.4100", "0.4000", "+0.01", "open"],
+        [*drop.split(), "cider_d", "0.4100", "0.4000", "+0.01000", "open"],
         [*drop.split(), "meteor", "open"],
     ]
     assert lines[10:] == [f"open: {drop}: cider_d: +0.01"]

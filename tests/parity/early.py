@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parity import systems
-from workers.analysis import estimation, image_order
+from workers.analysis import estimation, image_order, past_systems
 from workers.analysis import looks as spending
+from workers.analysis.estimation import ScoreEstimate
+from workers.analysis.past_systems import PastSystems
 from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
 from workers.metrics.family import Statistics
@@ -32,6 +34,7 @@ GAPS = {  # of the same weight beside a metric's deviation over images
     "meteor": (0.002, 0.005, 0.01, 0.02),
 }
 SERVICE = tuple(range(128, IMAGES, 128))  # looks as the service takes them
+FIRST = (50, 100, 250)  # images after which errors are told
 OFTEN = tuple(range(128, IMAGES, 8))
 
 
@@ -46,17 +49,19 @@ class Captioner:
 @dataclass(frozen=True)
 class Trial:
     """Of many orders: the share whose intervals left the score of all to either side at any look,
-    and the mean share of images before a threshold so far below it is excluded.
+    and the mean share of images before a threshold so far below it is excluded. `errors` (orders,
+    looks) are those of estimates.
     """
 
     above: float
     below: float
     shares: list[float]
+    errors: NDArray[np.float64]
 
 
 @cache
-def people(data: Path) -> PreparedReferences:
-    return references.index_tokens(systems.references(data, "flickr8k"), "none")
+def people(data: Path, dataset: str = "flickr8k") -> PreparedReferences:
+    return references.index_tokens(systems.references(data, dataset), "none")
 
 
 def checkpoint(data: Path, run: str, place: int, metric: str, jvm: Jvm | None = None) -> Captioner:
@@ -69,13 +74,18 @@ def checkpoint(data: Path, run: str, place: int, metric: str, jvm: Jvm | None = 
     return Captioner(_scored(data, captions, metric, jvm), image_order.describe_images(columns))
 
 
-def published(data: Path, name: str, metric: str, jvm: Jvm | None = None) -> Captioner:
-    captions = systems.system(data, "flickr8k", name).captions
-    return Captioner(_scored(data, captions, metric, jvm), np.zeros((IMAGES, 0)))
+def published(
+    data: Path, name: str, metric: str, jvm: Jvm | None = None, dataset: str = "flickr8k"
+) -> Captioner:
+    captions = systems.system(data, dataset, name).captions
+    found = _scored(data, captions, metric, jvm, dataset)
+    return Captioner(found, np.zeros((len(captions), 0)))
 
 
-def _scored(data: Path, captions: list[str], metric: str, jvm: Jvm | None) -> Statistics:
-    prepared, rows = people(data), np.arange(IMAGES)
+def _scored(
+    data: Path, captions: list[str], metric: str, jvm: Jvm | None, dataset: str = "flickr8k"
+) -> Statistics:
+    prepared, rows = people(data, dataset), np.arange(len(captions))
     tokens = tokenize(captions, prepared.tokenizer, jvm)
     return postgen.score_tokens(FAMILIES[metric], tokens, prepared, rows, jvm).statistics
 
@@ -88,30 +98,71 @@ def tried(
     regressed: bool,
     orders: int,
     looks: Sequence[int] = SERVICE,
+    systems: PastSystems | None = None,
+    first: Sequence[int] = (),
+    begin: int = 0,
 ) -> Trial:
-    """Each order looked at again and again, until all images are seen."""
+    """Each order looked at again and again, until all images are seen. Errors are those after the
+    `first` images; seeds begin with `begin`.
+    """
     family = FAMILIES[metric]
     truth = postgen.compute_corpus_scores(family, captioner.statistics)[metric]
-    known = captioner.known if regressed else np.zeros((IMAGES, 1))
+    whole = len(captioner.known)
+    known = captioner.known if regressed else np.zeros((whole, 1))
+    odds, strata = (None, known) if systems is None else (systems.odds, systems.hardness)
     past = None if baseline is None else baseline.statistics
-    limits = spending.compute_critical_values(looks, IMAGES)
-    bounds = np.empty((orders, len(looks), 2))
+    limits = spending.compute_critical_values(looks, whole, odds=odds)
+    draws = {look: systems and systems.describe_draw(look) for look in (*looks, *first)}
+    bounds, errors = np.empty((orders, len(looks), 2)), np.empty((orders, len(first)))
+
+    def estimate(images: NDArray[np.int64]) -> ScoreEstimate:
+        seen = {name: values[images] for name, values in captioner.statistics.items()}
+        drawn = draws[len(images)]
+        return estimation.estimate_scores(family, seen, images, known, past, drawn)[metric]
+
     for seed in range(orders):
-        drawn = image_order.draw_image_order(known, seed)
+        order = image_order.draw_image_order(strata, begin + seed, odds)
         for at, look in enumerate(looks):
-            images = drawn[:look]
-            seen = {name: values[images] for name, values in captioner.statistics.items()}
-            found = estimation.estimate_scores(family, seen, images, known, past)[metric]
-            bounds[seed, at] = found.interval(limits[at])
+            bounds[seed, at] = estimate(order[:look]).interval(limits[at])
+        for at, look in enumerate(first):
+            errors[seed, at] = estimate(order[:look]).value - truth
     return Trial(
         above=float((bounds[:, :, 0] > truth).any(axis=1).mean()),
         below=float((bounds[:, :, 1] < truth).any(axis=1).mean()),
-        shares=[_share(bounds, truth - gap, looks) for gap in GAPS[metric]],
+        shares=[_share(bounds, truth - gap, looks, whole) for gap in GAPS[metric]],
+        errors=errors,
     )
 
 
-def _share(bounds: NDArray[np.float64], threshold: float, looks: Sequence[int]) -> float:
+def left_out(
+    captioners: Sequence[Captioner], metric: str, way: str, orders: int, past: int = 11
+) -> list[Trial]:
+    """Each of the captioners with others as its history, or with one as its baseline."""
+    whole = len(captioners[0].known)
+    looks = tuple(range(128, whole, 128 if whole == IMAGES else whole // 8))
+    trials = []
+    for at, captioner in enumerate(captioners):
+        others = [*captioners[at + 1 :], *captioners[:at]][:past]
+        systems = past_systems.summarise_systems(
+            {FAMILIES[metric]: [each.statistics for each in others]}
+        )
+        how = {
+            "regressed": False,
+            "orders": orders,
+            "looks": looks,
+            "first": FIRST,
+            "begin": at * orders,
+        }
+        if way == "history":
+            how["systems"] = systems
+        trials.append(tried(metric, captioner, others[0] if way == "baseline" else None, **how))
+    return trials
+
+
+def _share(
+    bounds: NDArray[np.float64], threshold: float, looks: Sequence[int], whole: int
+) -> float:
     decided = (bounds[:, :, 0] > threshold) | (bounds[:, :, 1] < threshold)
-    ends = np.array([*looks, IMAGES])
+    ends = np.array([*looks, whole])
     first = np.where(decided.any(axis=1), decided.argmax(axis=1), len(looks))
-    return float(ends[first].mean() / IMAGES)
+    return float(ends[first].mean() / whole)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parity import early, tables
+from parity import early, systems, tables
 from workers.analysis import looks as spending
 
 PAGE = Path(__file__).parent / "EARLY.md"
@@ -70,3 +70,86 @@ def test_verdicts_are_as_rarely_wrong_as_promised(data, jvm, capsys):
             ]
         )
     tables.tell(cells, capsys, PAGE)
+
+
+def _tell_trials(who, metric, way, trials):
+    errors = np.stack([trial.errors for trial in trials])
+    root = np.sqrt((errors**2).mean(axis=(0, 1)))
+    sides = [[getattr(trial, side) for trial in trials] for side in ("above", "below")]
+    right = 1 - np.sum(sides, axis=0)
+    shares = 100 * np.mean([trial.shares for trial in trials], axis=0)
+    return [
+        *(who, metric, way),
+        *(f"{each:.4f}" for each in (*root, np.abs(errors[:, :, 1]).mean())),
+        *(f"{100 * each:.1f}" for each in (np.mean(sides[0]), np.mean(sides[1]), right.mean())),
+        *(f"{share:.0f}" for share in shares),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dataset", "metric", "orders", "past"),
+    [
+        ("flickr8k", "cider_d", 40, 11),
+        ("flickr30k", "cider_d", 40, 11),
+        ("mscoco", "cider_d", 15, 11),
+        ("flickr8k", "cider_d", 40, 4),
+        ("flickr8k", "bleu_4", 15, 11),
+        ("flickr8k", "meteor", 8, 11),
+    ],
+)
+def test_past_systems_spare_images(data, jvm, capsys, dataset, metric, orders, past):
+    """Each of twelve captioners with others as its history, beside one of them as its baseline."""
+    captioners = [early.published(data, name, metric, jvm, dataset) for name in systems.NAMES]
+    random = ["random"] if metric == "cider_d" else []
+    found = {
+        way: early.left_out(captioners, metric, way, orders, past)
+        for way in (*random, "baseline", "history")
+    }
+    labels = {"history": f"{past} systems"}
+    cells = [_row_of(dataset, metric, labels.get(way, way), each) for way, each in found.items()]
+    right = np.mean([1 - trial.above - trial.below for trial in found["history"]])
+    chance = 2.5 * (spending.ERROR / (orders * len(captioners))) ** 0.5
+    assert right > 1 - spending.ERROR - chance
+    usual, ours = (_root(found[way])[1] for way in ("baseline", "history"))
+    assert ours < 0.85 * usual
+    tables.tell(cells, capsys, PAGE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", systems.DATASETS)
+def test_a_third_of_the_variance_is_left_over(data, capsys, dataset):
+    """Of CIDEr-D, whose influences are the images' scores; with slopes of all images."""
+    found = [early.published(data, name, "cider_d", None, dataset) for name in systems.NAMES]
+    scores = np.array([each.statistics["cider_d"] for each in found])
+    scores -= scores.mean(axis=1, keepdims=True)
+    left = []
+    for at, own in enumerate(scores):
+        others = np.delete(scores, at, axis=0).T
+        one, every = others.mean(axis=1, keepdims=True), others
+        fits = [table @ np.linalg.lstsq(table, own)[0] for table in (one, every)]
+        freedom = np.sqrt(len(own) / (len(own) - 12))
+        left.append([own.std(), (own - fits[0]).std(), (own - fits[1]).std() * freedom])
+    deviations = np.sqrt(np.mean(np.square(left), axis=0))
+    assert 0.25 < (deviations[2] / deviations[0]) ** 2 < 0.35
+    error = deviations[2] * np.sqrt(1 / 100 - 1 / scores.shape[1])
+    told = [f"{each:.3f}" for each in (*deviations, error)]
+    tables.tell([[dataset, *told]], capsys, PAGE)
+
+
+def _root(trials):
+    """The root mean square of errors after so many images."""
+    return np.sqrt(np.mean([trial.errors**2 for trial in trials], axis=(0, 1)))
+
+
+def _row_of(dataset, metric, way, trials):
+    sides = [[getattr(trial, side) for trial in trials] for side in ("above", "below")]
+    right = 1 - np.sum(sides, axis=0)
+    shares = np.mean([trial.shares for trial in trials], axis=0)
+    absolute = np.mean([np.abs(trial.errors[:, 1]) for trial in trials])
+    return [
+        *(dataset, metric, way),
+        *(f"{each:.4f}" for each in (*_root(trials), absolute)),
+        *(f"{100 * each:.1f}" for each in (*np.mean(sides, axis=1), right.mean(), right.min())),
+        *(f"{100 * share:.0f}" for share in shares),
+    ]

@@ -1,13 +1,15 @@
 """Order in which images are decoded, stratified by their pre-gen scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from workers import tensor_files
+from workers.analysis.past_systems import PastDifficulty, PastSystems
 from workers.inference.columns import ProbabilityColumns
 from workers.metrics import pregen
 from workers.metrics.family import Floats
@@ -17,10 +19,13 @@ STRATA = 16
 
 @dataclass(frozen=True)
 class ImageOrder:
-    """`images` in the order of decoding; `known` of each image, in the split's order."""
+    """`images` in the order of decoding; `known` of each image, in the split's order; `past`: the
+    systems by which images were drawn, too.
+    """
 
     images: NDArray[np.int64]
     known: Floats
+    past: PastSystems | None = None
 
 
 def describe_images(columns: ProbabilityColumns) -> Floats:
@@ -54,9 +59,10 @@ def standardise_columns(table: Floats) -> Floats:
     return scaled
 
 
-def draw_image_order(known: Floats, seed: int) -> NDArray[np.int64]:
+def draw_image_order(known: Floats, seed: int, odds: Floats | None = None) -> NDArray[np.int64]:
     """Draw a random order of images. A stratum is a group of images with similar expected scores;
-    any first n images hold the share of every stratum, to within one image.
+    any first n images hold the share of every stratum, to within one image. With `odds`, an image
+    is among the first in proportion to its own (sequential Poisson sampling, Ohlsson 1998).
     """
     rng = np.random.default_rng(seed)
     images = len(known)
@@ -67,16 +73,32 @@ def draw_image_order(known: Floats, seed: int) -> NDArray[np.int64]:
     for stratum in strata:
         mixed = rng.permutation(stratum)
         places[mixed] = (np.arange(len(mixed)) + rng.random(len(mixed))) / len(mixed)
+    if odds is not None:
+        places /= odds
     return np.argsort(places, kind="stable").astype(np.int64)
 
 
 def write_image_order(path: Path, drawn: ImageOrder) -> None:
-    tensors = {"images": drawn.images, "known": drawn.known}
+    tensors: dict[str, NDArray[Any]] = {"images": drawn.images, "known": drawn.known}
+    if drawn.past is not None:
+        tensors["odds"] = drawn.past.odds
+        for metric, each in drawn.past.difficulty.items():
+            tensors[f"difficulty/{metric}"] = each.column
+            tensors[f"systems/{metric}"] = np.array([each.systems])
     tensor_files.write_tensors(path, tensors, {"prescore_order": "1"})
 
 
 def read_image_order(path: Path) -> ImageOrder:
-    return ImageOrder(**load_file(path))
+    tensors = load_file(path)
+    order = ImageOrder(tensors["images"], tensors["known"])
+    if "odds" not in tensors:
+        return order
+    difficulty = {
+        metric: PastDifficulty(column, int(tensors[f"systems/{metric}"][0]))
+        for part, _, metric, column in ((*key.partition("/"), tensors[key]) for key in tensors)
+        if part == "difficulty"
+    }
+    return replace(order, past=PastSystems(tensors["odds"], difficulty))
 
 
 def _finite(table: Floats) -> Floats:

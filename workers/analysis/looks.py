@@ -24,22 +24,32 @@ from scipy.special import ndtr, ndtri
 
 from service.contract.results import DifferenceBounds
 from workers import tensor_files
-from workers.analysis import estimation
+from workers.analysis import estimation, past_systems
 from workers.analysis.estimation import ScoreEstimate
+from workers.analysis.past_systems import PastSystems
 from workers.metrics.family import FamilyScores, Floats, Statistics
 
 ERROR = 0.05  # of all looks together
 _NOMINAL = 0.04  # spent: real scores have heavy tails, and up to 1.3 times as many are outside
+_UNEVEN = 0.03  # spent where chances are unequal: tails are heavier still
 _GRID = 601  # points inside a look's limits
 _WIDEST = 8.0  # standard errors: no limit is wider
 _NEAR = 1e-3  # looks whose information differs by less count as one
 
 
 def compute_critical_values(
-    looks: Sequence[int], images: int, error: float = _NOMINAL
+    looks: Sequence[int],
+    images: int,
+    error: float | None = None,
+    odds: Floats | None = None,
+    tests: int = 1,
 ) -> list[float]:
-    """Critical values in standard errors, for looks after fewer than all images."""
-    information = [n * images / (images - n) for n in looks]
+    """Critical values in standard errors, for looks after fewer than all images; `odds`: of images
+    in an order that is not uniform; `tests`: that are to be right together.
+    """
+    if error is None:
+        error = (_NOMINAL if odds is None else _UNEVEN) / tests
+    information = [_measure_information(n, images, odds) for n in looks]
     found: list[float] = []
     spent, last = 0.0, 0.0
     walk: _LookWalk | None = None
@@ -54,6 +64,12 @@ def compute_critical_values(
         walk = walk.after(kept, found[-1]) if walk else _LookWalk.begin(found[-1])
         last = now
     return found
+
+
+def _measure_information(look: int, images: int, odds: Floats | None) -> float:
+    if odds is None:
+        return look * images / (images - look)
+    return past_systems.measure_information(odds, look)
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,7 @@ class LookEstimate(TypedDict):
     interval: tuple[float, float] | None
     images: int
     of: int
+    history: int
 
 
 class EstimatedMetric(NamedTuple):
@@ -152,12 +169,20 @@ def _joined(parts: Sequence[Statistics]) -> Statistics:
 
 
 def estimate_from_looks(
-    seen: LookRecord, known: Floats, baselines: Mapping[str, Statistics], tests: int = 1
+    seen: LookRecord,
+    known: Floats,
+    baselines: Mapping[str, Statistics],
+    systems: PastSystems | None = None,
+    tests: int = 1,
 ) -> dict[str, EstimatedMetric]:
-    """Estimate the whole set's scores; `known` and baselines' statistics are of all images. Bounds
-    of differences are valid for so many `tests` together.
+    """Estimate the whole set's scores; `known` and baselines' statistics are of all images.
+    `systems`: those by which images were drawn. Bounds of differences are valid for so many `tests`
+    together.
     """
-    critical, strict = (_critical(seen, len(known), _NOMINAL / many) for many in (1, tests))
+    odds = None if systems is None else systems.odds
+    critical, strict = (_critical(seen, len(known), odds, many) for many in (1, tests))
+    drawn = None if systems is None else systems.describe_draw(len(seen.images))
+    difficulty = {} if systems is None else systems.difficulty
     placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit
     images = seen.images[placed]
     said: dict[str, EstimatedMetric] = {}
@@ -165,13 +190,14 @@ def estimate_from_looks(
         statistics = {name: values[placed] for name, values in unplaced.items()}
         past = baselines.get(family)
         for name, found in estimation.estimate_scores(
-            family, statistics, images, known, past
+            family, statistics, images, known, past, drawn
         ).items():
             score = LookEstimate(
                 value=found.value,
                 interval=None if critical is None else found.interval(critical),
                 images=len(images),
                 of=len(known),
+                history=difficulty[name].systems if name in difficulty else 0,
             )
             said[name] = EstimatedMetric(score, _bound_difference(found, strict))
     return said
@@ -185,12 +211,12 @@ def _bound_difference(found: ScoreEstimate, critical: float | None) -> Differenc
     return DifferenceBounds(low=low, high=high, error=found.baseline.error)
 
 
-def _critical(seen: LookRecord, whole: int, error: float) -> float | None:
+def _critical(seen: LookRecord, whole: int, odds: Floats | None, tests: int) -> float | None:
     """The critical value of the last look; None if there are too few images, 0 if there are all."""
     if len(seen.images) == whole:
         return 0.0
     told = [look for look in seen.looks if look >= LEAST]
-    return compute_critical_values(told, whole, error)[-1] if told else None
+    return compute_critical_values(told, whole, odds=odds, tests=tests)[-1] if told else None
 
 
 def write_looks(path: Path, seen: LookRecord) -> None:

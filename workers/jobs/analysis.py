@@ -8,6 +8,7 @@ from prescore.models.comparisons import Compared
 from prescore.models.evaluations import Estimate, Forecast
 from service.contract import results
 from service.contract.errors import MetricFailed
+from service.contract.plan.estimates import read_history
 from service.contract.results import ForecastHistory, ForecastSummary, ScoreSummary
 from workers.jobs.request import JobRequest, JobResult, make_summary_result, read_references
 from workers.jobs.toolbox import Toolbox
@@ -15,6 +16,7 @@ from workers.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from workers.analysis.comparison import PairedDifference
     from workers.analysis.looks import LookBatch
@@ -55,13 +57,20 @@ def _result(found: "Mapping[str, PairedDifference]", images: int) -> JobResult:
 
 
 def draw_order(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001
-    """Draw an order of images, seeded by the columns: each checkpoint has its own order."""
-    from workers.analysis import image_order
+    """Draw an order of images, seeded by the columns: each checkpoint has its own order. With past
+    systems' scores, images on which these differ come earlier.
+    """
+    from workers.analysis import image_order, past_systems
     from workers.inference import columns as columns_file
 
     known = image_order.describe_images(columns_file.read_columns(request.inputs["columns"])[0])
     seed = int(request.digests["columns"].removeprefix("sha256:"), 16)
-    found = image_order.ImageOrder(image_order.draw_image_order(known, seed), known)
+    past = past_systems.summarise_systems(_read_history(request, len(known)))
+    if past is None:
+        images = image_order.draw_image_order(known, seed)
+    else:
+        images = image_order.draw_image_order(past.hardness, seed, past.odds)
+    found = image_order.ImageOrder(images, known, past)
     return JobResult(lambda path: image_order.write_image_order(path, found))
 
 
@@ -82,11 +91,10 @@ def take_look(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobR
             batches.append(_scored(request, toolbox, name))
             progress(len(batches), len(names))
         seen = looks.add_look(looks.read_looks(before) if before else None, batches)
-    known = image_order.read_image_order(request.inputs["order"]).known
-    parameters = request.parameters
-    estimates = looks.estimate_from_looks(
-        seen, known, _baselines(request, len(known)), parameters.get("tests", 1)
-    )
+    order = image_order.read_image_order(request.inputs["order"])
+    baselines, parameters = _read_baselines(request, len(order.known)), request.parameters
+    tests = parameters.get("tests", 1)
+    estimates = looks.estimate_from_looks(seen, order.known, baselines, order.past, tests)
     summary = results.EstimateSummary(
         estimate={name: Estimate.model_validate(each.score) for name, each in estimates.items()},
         signature={name: seen.signatures[name] for name in estimates},
@@ -117,20 +125,31 @@ def _scored(request: JobRequest, toolbox: Toolbox, name: str) -> "LookBatch":
     return LookBatch(images, found)
 
 
-def _baselines(request: JobRequest, images: int) -> "dict[str, Statistics]":
+def _read_baselines(request: JobRequest, images: int) -> "dict[str, Statistics]":
     """The baseline's statistics by family, if they are of all images in the split's order."""
-    from workers.metrics import postgen
-
     found = {
-        name.removeprefix("baseline."): postgen.read_scores(path).statistics
+        name.removeprefix("baseline."): _read_statistics(path, images)
         for name, path in request.inputs.items()
         if name.startswith("baseline.")
     }
-    return {
-        family: statistics
-        for family, statistics in found.items()
-        if {len(values) for values in statistics.values()} == {images}
-    }
+    return {family: statistics for family, statistics in found.items() if statistics is not None}
+
+
+def _read_history(request: JobRequest, images: int) -> "dict[str, list[Statistics]]":
+    """Past systems' statistics by family, of those that are of all images."""
+    found: dict[str, list[Statistics]] = {}
+    for family, paths in read_history(request.inputs).items():
+        each = (_read_statistics(path, images) for path in paths)
+        found[family] = [statistics for statistics in each if statistics is not None]
+    return found
+
+
+def _read_statistics(path: "Path", images: int) -> "Statistics | None":
+    """The statistics of a file of scores; None unless they are of so many images."""
+    from workers.metrics import postgen
+
+    statistics = postgen.read_scores(path).statistics
+    return statistics if {len(values) for values in statistics.values()} == {images} else None
 
 
 def forecast_scores(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobResult:  # noqa: ARG001

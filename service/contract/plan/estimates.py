@@ -1,8 +1,10 @@
-"""Estimates and forecasts of final scores: the task `estimate`, evaluations for a forecast."""
+"""Estimates and forecasts of final scores: the task `estimate`, evaluations for a forecast, past
+systems' scores for an order of images.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from service.contract.metrics import families
 from service.contract.plan.tasks import Blob, Task
@@ -10,6 +12,31 @@ from service.contract.wording import count_noun
 
 ESTIMATE = "estimate"
 MOST_LOOKS = 40
+ORDER = "order"  # a task: the order of images
+FEWEST_SYSTEMS = 4  # fewer do not show how much systems differ on an image
+MOST_SYSTEMS = 20
+_PAST = "past"
+
+Value = TypeVar("Value")
+OrderHistory = Mapping[str, Sequence[str]]  # digests of past systems' scores, by family
+
+
+def name_history(history: OrderHistory) -> dict[str, Blob]:
+    """The inputs of an order by which it has past systems' scores."""
+    return {
+        f"{_PAST}.{family}.{place}": Blob(digest)
+        for family, digests in history.items()
+        for place, digest in enumerate(digests)
+    }
+
+
+def read_history(inputs: Mapping[str, Value]) -> dict[str, list[Value]]:
+    """The values of those of an order's inputs that have past systems' scores, by family."""
+    found: dict[str, list[Value]] = {}
+    for name, value in inputs.items():
+        if name.startswith(f"{_PAST}."):
+            found.setdefault(name.split(".")[1], []).append(value)
+    return found
 
 
 def plan_estimate(
@@ -26,13 +53,11 @@ def plan_estimate(
     order get no estimates, since some of them do not represent all.
     """
     captions = named.get("captions")
-    looked_at = [
-        name for name in families.list_estimated_families() if _on_the_whole(named.get(name))
-    ]
-    if captions is None or "order" not in captions.inputs or not looked_at:
+    looked_at = list_estimated(named)
+    if captions is None or ORDER not in captions.inputs or not looked_at:
         return None
     inputs: dict[str, Blob | Task] = {
-        "order": captions.inputs["order"],
+        ORDER: captions.inputs[ORDER],
         "references": named["references"],
         **{f"baseline.{name}": Blob(past[name]) for name in looked_at if name in past},
     }
@@ -50,6 +75,11 @@ def plan_estimate(
         looks.append(Task("look", {**inputs, **since}, {**shared, "images": span}))
     whole = {**inputs, "captions": captions}
     return Task("look", whole, shared, tuple(looks))
+
+
+def list_estimated(named: Mapping[str, Task]) -> list[str]:
+    """The families whose scores the plan's captions can estimate."""
+    return [name for name in families.list_estimated_families() if _on_the_whole(named.get(name))]
 
 
 def _on_the_whole(task: Task | None) -> bool:

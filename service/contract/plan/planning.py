@@ -13,7 +13,8 @@ from service.contract.metrics import catalogue, families
 from service.contract.metrics.catalogue import find_metric_task
 from service.contract.metrics.derived_tables import DerivedTable
 from service.contract.metrics.families import FAMILIES, MetricFamily, find_family_name
-from service.contract.plan import prices
+from service.contract.plan import estimates, prices
+from service.contract.plan.estimates import ORDER, OrderHistory
 from service.contract.plan.postgen import PostgenPlanner, PostgenRequest
 from service.contract.plan.prices import TaskSizes
 from service.contract.plan.tasks import (
@@ -97,7 +98,8 @@ class CheckpointPlanner:
     Parts are smaller where `sizes` say that they would take long. `verified`: the task that
     verifies a checkpoint which is evaluated as it came. `searches`: whether it does so in its own
     way. `token_metrics`: those of all tokens together that are asked for. `history`: the digest of
-    evaluations from which scores are forecast.
+    evaluations from which scores are forecast. `order_history`: past systems' scores, by which
+    images are ordered, too.
     """
 
     checkpoint: str | Task
@@ -116,6 +118,7 @@ class CheckpointPlanner:
     searches: bool = False
     token_metrics: Sequence[str] = ()
     history: str | None = None
+    order_history: OrderHistory = field(default_factory=dict)
 
     def plan(self) -> Plan:
         prepared = self.verified if isinstance(self.checkpoint, str) else self.checkpoint
@@ -135,7 +138,7 @@ class CheckpointPlanner:
                 named["tokens"] = detailed
         if self.captions is not None:
             if self._order is not None:
-                named["order"] = self._order
+                named[ORDER] = self._order
             named["captions"] = self.captions
             people = Blob(self._people.captions)
             scored = PostgenPlanner(self.captions, people, self.split, self.images, self.wanted)
@@ -152,7 +155,7 @@ class CheckpointPlanner:
         block = OWN_BLOCK if self.searches else size_decoding_block(*search)
         size = max(block, min(CAPTIONS_IMAGES, CAPTIONS_IMAGES * USUAL_SEARCH // math.prod(search)))
         if self._order is not None:
-            inputs = {**inputs, "order": self._order}
+            inputs = {**inputs, ORDER: self._order}
             size = min(size, self.images // LOOKS)
         seconds = prices.price_search(self.sizes, block, block, *search)
         size = prices.limit_part_images(size, block, seconds)
@@ -165,7 +168,8 @@ class CheckpointPlanner:
         """The task that orders the images of captions; None where they are few."""
         if not self.pregen or self.images <= CAPTIONS_IMAGES:
             return None
-        return Task("order", {"columns": self._columns}, {})
+        past = estimates.name_history(self.order_history)
+        return Task(ORDER, {"columns": self._columns, **past}, {})
 
     @cached_property
     def _columns(self) -> Task:

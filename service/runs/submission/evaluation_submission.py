@@ -24,6 +24,7 @@ from service.runs.submission import (
     forecast_history,
     gate_requirements,
     image_features,
+    order_history,
 )
 from service.runs.submission.baselines import BaselineRequest
 from service.runs.submission.evaluation_plan import KnownFacts
@@ -61,7 +62,9 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
     if isinstance(history, str):
         known = replace(known, history=history)
     if model is not None:
-        known = replace(known, model=_build_planner(request, known, model, encoder))
+        planner = _build_planner(request, known, model, encoder)
+        past_systems = order_history.find_order_history(parts, request, pinned, planner)
+        known = replace(known, model=replace(planner, order_history=past_systems))
     known, past = _find_baselines(parts, request, known)
     if request.gates:
         known = replace(known, is_decoded=_is_decoded(parts, known.model))

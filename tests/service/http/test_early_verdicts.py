@@ -7,13 +7,15 @@ decoded when it comes, however quick the decoding is.
 
 import json
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from helpers.fleet import bundle, checkpoint, upload
 from helpers.submissions import evaluate, serve_datasets
 from service.engine import summaries
-from service.engine.tables import task_rows
+from service.engine.tables import run_tasks, task_rows
+from service.runs import run_store
 
 IMAGES = 260
 QUICK = {"beam": 1, "min_words": 1, "max_words": 12}
@@ -21,7 +23,8 @@ QUICK = {"beam": 1, "min_words": 1, "max_words": 12}
 
 @pytest.fixture(scope="module")
 def service(serve_here, tmp_path_factory):
-    yield from serve_datasets(serve_here, tmp_path_factory, many=bundle(IMAGES))
+    content = bundle(IMAGES)
+    yield from serve_datasets(serve_here, tmp_path_factory, many=content, scored=content)
 
 
 def _evaluated(service, seed, **more):
@@ -63,6 +66,7 @@ def test_estimates_end_as_the_scores(service):
     for name in names:
         value = found["scores"][name]["value"]
         said = {"value": value, "interval": [value, value], "images": IMAGES, "of": IMAGES}
+        said["history"] = 0
         assert found["estimate"][name] == said
     looks = _looks(service)
     assert [said["cider_d"]["images"] for said in looks] == [128, 256, IMAGES, IMAGES]
@@ -116,3 +120,62 @@ def test_a_margin_that_is_clear_spares_the_rest(service):
     assert 100 <= images < IMAGES
     (gate,) = found["gates"]
     assert f"from {images} of {IMAGES} images" in gate["detail"]
+
+
+def _score_captions(client, seed, images=IMAGES, **more):
+    """An evaluation of captions that somebody brought, as a past system."""
+    rng = np.random.default_rng(seed)
+    said = {
+        f"{at}.jpg": " ".join(f"w{word}" for word in rng.integers(2, 50, 6)) for at in range(images)
+    }
+    asked = {"dataset": "scored/test", "postgen": ["bleu", "cider_d"], "tokenizer": "none"}
+    lines = [{"image": image, "caption": caption} for image, caption in said.items()]
+    return evaluate(client, captions=lines, **{**asked, **more})
+
+
+def _inputs_of_order(service, evaluation):
+    query = (
+        sa.select(task_rows.c.inputs)
+        .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)
+        .where(run_tasks.c.run_id == evaluation["id"], task_rows.c.kind == "order")
+    )
+    with service.records.reading() as connection:
+        return json.loads(connection.execute(query).scalar_one())
+
+
+@pytest.mark.long
+def test_past_systems_are_used_and_told_where_there_are_enough(service):
+    """A part of the split, another tokenizer and the same captions again are no further systems."""
+    asked = {"dataset": "scored/test", "decoding": QUICK, "gates": ["cider_d >= 5"]}
+    early = {**asked, "until": "verdict"}
+    with service.client() as client:
+        for seed in range(3):
+            _score_captions(client, seed)
+        _score_captions(client, 2)
+        _score_captions(client, 7, tokenizer="ptb")
+        _score_captions(client, 8, images=200, subset=True)
+    few = _evaluated(service, 10, **early)
+    assert few["estimate"]["cider_d"]["history"] == 0
+    assert set(_inputs_of_order(service, few)) == {"columns"}
+    with service.client() as client:
+        _score_captions(client, 3)
+        last = _score_captions(client, 4)
+    found = _evaluated(service, 11, **early)
+    assert (found["status"], found["verdict"]) == ("succeeded", "failed")
+    said = found["estimate"]
+    assert said["cider_d"]["history"] == 5
+    assert said["bleu_4"]["history"] == 0, "no gate asks for it"
+    assert said["cider_d"]["images"] < IMAGES
+    inputs = _inputs_of_order(service, found)
+    latest = run_store.find_result(service.records, last["id"], "cider_d")
+    assert inputs["past.cider_d.0"] == latest
+    assert _inputs_of_order(service, _evaluated(service, 10, **asked)).keys() == {"columns"}
+    with service.client() as client:
+        _score_captions(client, 5)
+    again = _evaluated(service, 11, **asked)
+    assert _inputs_of_order(service, again) == inputs, "captions keep their order"
+    value = again["scores"]["cider_d"]["value"]
+    whole = {"value": value, "interval": [value, value], "images": IMAGES, "of": IMAGES}
+    assert again["estimate"]["cider_d"] == {**whole, "history": 5}
+    fresh = _evaluated(service, 12, **asked)
+    assert _inputs_of_order(service, fresh).keys() == {"columns"}, "no early verdict"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from workers.analysis import looks as spending
+from workers.analysis import past_systems
 
 
 def _walks(looks, images, count, rng):
@@ -27,6 +28,33 @@ def test_as_many_walks_leave_their_limits_as_is_allowed(looks):
     left = np.cumsum(np.abs(walks) > limits, axis=1) > 0
     for look, share in zip(looks, left.mean(axis=0), strict=True):
         assert share == pytest.approx(error * look / images, abs=0.008), look
+
+
+@pytest.mark.long
+def test_as_many_uneven_draws_leave_their_limits_as_is_allowed():
+    """Images whose values spread as their odds say, drawn by Poisson's rule: each image has a
+    number, and is seen once its chance has passed it. Sums are weighted by chances (Horvitz and
+    Thompson 1952).
+    """
+    looks, images, error = [100, 200, 300, 380], 400, 0.2
+    rng = np.random.default_rng(2)
+    odds = rng.lognormal(sigma=0.6, size=images)
+    limits = spending.compute_critical_values(looks, images, error, odds)
+    values, numbers = odds * rng.normal(size=(20_000, images)), rng.random((20_000, images))
+    left = np.zeros(20_000, bool)
+    for look, limit in zip(looks, limits, strict=True):
+        chances = past_systems.compute_chances(odds, look)
+        drawn = (values * (numbers < chances) / chances).sum(axis=1) - values.sum(axis=1)
+        spread = np.sqrt((odds**2 * (1 / chances - 1)).sum())
+        left |= np.abs(drawn) / spread > limit
+        assert left.mean() == pytest.approx(error * look / images, abs=0.008), look
+
+
+def test_even_odds_are_a_uniform_order():
+    looks = [128, 256, 384, 900]
+    uniform = spending.compute_critical_values(looks, 1000, 0.05)
+    even = spending.compute_critical_values(looks, 1000, 0.05, np.ones(1000))
+    assert even == pytest.approx(uniform)
 
 
 def test_two_looks_are_those_of_pococks_table():

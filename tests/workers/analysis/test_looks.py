@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.builders import captions_with_references
-from workers.analysis import image_order, looks
+from workers.analysis import image_order, looks, past_systems
 from workers.analysis.looks import LookBatch
 from workers.metrics import postgen, references
 
@@ -59,6 +59,30 @@ def test_the_last_look_is_the_score_of_all(scored, known, seed):
             assert (said[name].score["images"], said[name].score["of"]) == (IMAGES, IMAGES)
 
 
+@pytest.fixture(scope="module")
+def past():
+    captions = [captions_with_references(WORDS, IMAGES, seed)[0] for seed in range(1, 6)]
+    refs = references.index_tokens(captions_with_references(WORDS, IMAGES, 0)[1], "none")
+    everywhere = np.arange(IMAGES)
+    systems = [postgen.score_tokens("cider_d", c, refs, everywhere, None) for c in captions]
+    return past_systems.summarise_systems({"cider_d": [each.statistics for each in systems]})
+
+
+def test_past_systems_are_told_and_the_last_look_is_still_the_score_of_all(scored, known, past):
+    order = image_order.draw_image_order(past.hardness, 1, past.odds)
+    seen = _looks(order, scored, [128, 256])
+    said = looks.estimate_from_looks(seen, known, {}, past)
+    assert (said["cider_d"].score["history"], said["bleu_4"].score["history"]) == (5, 0)
+    assert said["cider_d"].score["interval"][0] < said["cider_d"].score["value"]
+    whole = looks.estimate_from_looks(_looks(order, scored, [128, IMAGES]), known, {}, past)
+    for each in scored(np.arange(IMAGES)):
+        for name, value in each.corpus.items():
+            assert whole[name].score["value"] == value
+            assert whole[name].score["interval"] == (value, value)
+            low, high = said[name].score["interval"]
+            assert low < value < high
+
+
 def test_signatures_are_those_of_the_whole(drawn, scored):
     whole = {name: at for each in scored(np.arange(IMAGES)) for name, at in each.signatures.items()}
     assert _looks(drawn, scored, [128, 256]).signatures == whole
@@ -93,7 +117,7 @@ def test_a_difference_is_bounded_with_its_error_until_all_images_are_seen(drawn,
     past = {each.family: each.statistics for each in scored(np.arange(IMAGES))}
     past["cider_d"] = {"cider_d": past["cider_d"]["cider_d"][others]}
     seen = _looks(drawn, scored, [128, 256])
-    one, five = (looks.estimate_from_looks(seen, known, past, tests) for tests in (1, 5))
+    one, five = (looks.estimate_from_looks(seen, known, past, tests=tests) for tests in (1, 5))
     mine = {each.family: each.statistics["cider_d"] for each in scored(np.arange(IMAGES))[1:]}
     differences = mine["cider_d"] - past["cider_d"]["cider_d"]
     truth, error = differences.mean(), differences.std(ddof=1) / np.sqrt(IMAGES)

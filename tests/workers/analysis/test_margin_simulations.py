@@ -214,7 +214,7 @@ def _decide_early(texts, pairs, rng, tests):
             for family, (mine, _) in pairs.items()
         }
         seen = looks.LookRecord(drawn[:end], ends[:at], statistics, {})
-        found = looks.estimate_from_looks(seen, np.zeros((images, 1)), past, tests)
+        found = looks.estimate_from_looks(seen, np.zeros((images, 1)), past, tests=tests)
         expected = {
             name: ExpectedDifference(**found[name].difference.model_dump(), images=end, of=images)
             for name in names

@@ -83,7 +83,7 @@ def export(
     """Write finished runs for another tool; or, without --format, a captioner as a bundle.
 
         prescore export --format csv flickr8k/test --out scores.csv
-        prescore export --format every-eval-ever ev_2f9c --organization ours --out eee/
+        prescore export --format every-eval-ever ev_2f9c --organization us --out eee/
         prescore export --format inspect ev_2f9c ev_81d0 --out logs/
         prescore export --format mlflow flickr8k/val --label run=7 --out store/
         prescore export --format wandb flickr8k/val --label run=7 --out runs/

@@ -143,6 +143,9 @@ class Estimate(Answer):
     )
     images: int = Field(description="Images whose captions are decoded.")
     of: int
+    history: int = Field(
+        0, description="Past systems whose scores of single images the estimate uses; 0: none."
+    )
 
 
 class Evaluation(Tabular, Run):

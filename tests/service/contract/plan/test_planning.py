@@ -2,7 +2,7 @@ import pytest
 
 from helpers.estimated_plans import checkpoint_plan
 from service.contract.column_options import ColumnOptions
-from service.contract.plan import planning
+from service.contract.plan import estimates, planning
 from service.contract.plan import tasks as sharding
 from service.contract.plan.planning import (
     ReferenceSource,
@@ -118,6 +118,18 @@ def test_many_images_are_decoded_in_an_order_that_pregen_scores_give():
     assert all(part.inputs["order"] is large["order"] for part in large["captions"].parts)
     assert "order" not in small["captions"].inputs
     assert "order" not in _plan(pregen=False).named["captions"].inputs
+
+
+def test_past_systems_are_inputs_of_the_order_and_of_nothing_before_it():
+    past = {"cider_d": ["sha256:1", "sha256:0"], "bleu": ["sha256:2"]}
+    usual, drawn = _plan(), _plan(order_history=past)
+    inputs = drawn.named["order"].inputs
+    digests = {name: str(value) for name, value in inputs.items() if name != "columns"}
+    assert list(digests.values()) == ["sha256:1", "sha256:0", "sha256:2"]
+    assert estimates.read_history(digests) == past
+    alike = {name for name in _keys(usual) if _keys(usual)[name] == _keys(drawn)[name]}
+    assert alike == {"prefix", "columns", "pregen", "references"}
+    assert _keys(_plan(order_history={})) == _keys(usual)
 
 
 @pytest.mark.parametrize(("images", "size"), [(300, 128), (1000, 128), (2047, 128), (2048, 256)])
