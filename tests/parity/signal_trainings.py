@@ -92,17 +92,17 @@ def flickr8k_set(data: Path) -> TrialSet:
         "flickr8k",
         lambda folder: flickr8k.make_bundle(data, folder),
         (
-            LabRecipe("merge 64", "merge", 64, 2000),
-            LabRecipe("merge 64 slow", "merge", 64, 2000, rate=5e-4),
-            LabRecipe("merge 64 few", "merge", 64, 400, said=5),
-            LabRecipe("par 64", "par", 64, 2000),
-            LabRecipe("par 48", "par", 48, 2000),
-            LabRecipe("pre 64", "pre", 64, 2000),
-            LabRecipe("init 64", "init", 64, 2000),
+            LabRecipe("merge 64", "merge", 64, 800, rate=3e-3),
+            LabRecipe("merge 64 slow", "merge", 64, 800, rate=1e-3),
+            LabRecipe("merge 64 few", "merge", 64, 160, said=5, rate=3e-3),
+            LabRecipe("par 64", "par", 64, 800, rate=3e-3),
+            LabRecipe("par 48", "par", 48, 800, rate=3e-3),
+            LabRecipe("pre 64", "pre", 64, 800, rate=3e-3),
+            LabRecipe("init 64", "init", 64, 800, rate=3e-3),
         ),
         seeds=3,
         tested=500,
-        at_least=20,
+        at_least=25,
     )
 
 
