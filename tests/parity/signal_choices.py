@@ -1,0 +1,117 @@
+"""Decision accuracy of a metric that was chosen on other trainings, for `SIGNAL.md`.
+
+The best of hundreds of metrics is better on the trainings on which it was chosen than on others.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CRITICAL = 1.96  # standard errors of a paired test at 5 %
+_EQUAL = 1e-12
+
+
+@dataclass(frozen=True)
+class TrainingScores:
+    """Scores (metrics, trainings, steps), the higher the better, of trainings that have the same
+    steps; `order` (trainings, trainings) of final scores: 1 where the second is better, -1 where the
+    first is, 0 where a paired test does not tell.
+    """
+
+    metrics: Sequence[str]
+    recipes: Sequence[str]
+    steps: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    order: NDArray[np.float64]
+
+    def agree(self, percent: int) -> NDArray[np.bool_]:
+        """Tell for each metric and pair whether the early order is that of the end; equal scores
+        have none.
+        """
+        (column,) = np.flatnonzero(self.steps * 100 == percent * self.steps[-1])
+        early = self.scores[:, :, column]
+        later = early[:, None, :] - early[:, :, None]
+        return (np.sign(later) == self.order) & (self.order != 0)
+
+    def measure(self, percent: int, recipes: Collection[str] | None = None) -> NDArray[np.float64]:
+        """Measure decision accuracy of each metric, of the trainings of these recipes or of all;
+        not a number where no pair is told apart.
+        """
+        kept = [recipes is None or recipe in recipes for recipe in self.recipes]
+        pairs = np.count_nonzero(self.order[np.ix_(kept, kept)])
+        right = self.agree(percent)[:, kept][:, :, kept].sum((1, 2))
+        return right / pairs if pairs else np.full(len(self.metrics), np.nan)
+
+
+def build_scores(
+    rows: Sequence[Mapping[str, Any]],
+    signs: Mapping[str, int],
+    images: Mapping[str, NDArray[np.float64]],
+) -> TrainingScores:
+    """Build the scores of metrics with a sign from rows of evaluations. `images`: each training's
+    final score of each image by the target.
+    """
+    runs = sorted(images)
+    steps = sorted({row["step"] for row in rows})
+    by_place = {(row["run"], row["step"]): row["scores"] for row in rows}
+    metrics = [name for name in signs if all(name in scores for scores in by_place.values())]
+    scores = [
+        [[signs[name] * by_place[run, step][name] for step in steps] for run in runs]
+        for name in metrics
+    ]
+    recipes = {row["run"]: row["recipe"] for row in rows}
+    return TrainingScores(
+        metrics,
+        [recipes[run] for run in runs],
+        np.array(steps),
+        np.array(scores),
+        order_finals([images[run] for run in runs]),
+    )
+
+
+def order_finals(images: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Order trainings by the mean of their images' scores, where a paired test tells them apart."""
+    differences = np.array([[other - one for other in images] for one in images])
+    means = differences.mean(-1)
+    errors = differences.std(-1, ddof=1) / np.sqrt(differences.shape[-1])
+    return np.sign(means) * (np.abs(means) > CRITICAL * errors)
+
+
+def judge_choices(found: TrainingScores, percent: int) -> float:
+    """Judge metrics that were chosen on half of the recipes on the other half: the mean over all
+    halves, weighted by pairs.
+    """
+    recipes = sorted(set(found.recipes))
+    judged, weights = [], []
+    for chosen_on, judged_on in _halve(recipes):
+        chosen, others = found.measure(percent, chosen_on), found.measure(percent, judged_on)
+        if not (np.isnan(chosen).any() or np.isnan(others).any()):
+            judged.append(others[find_best(chosen)].mean())
+            kept = np.isin(found.recipes, judged_on)
+            weights.append(np.count_nonzero(found.order[np.ix_(kept, kept)]))
+    return float(np.average(judged, weights=weights))
+
+
+def find_best(accuracies: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Find the metrics that are best, all of them where several are."""
+    return accuracies >= np.nanmax(accuracies) - _EQUAL
+
+
+def _halve(recipes: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    for half in combinations(recipes, len(recipes) // 2):
+        other = [recipe for recipe in recipes if recipe not in half]
+        yield half, other
+        yield other, half
+
+
+def judge_transfer(chosen_on: TrainingScores, judged_on: TrainingScores, percent: int) -> float:
+    """Judge the metrics that are best of one set on another set."""
+    best = find_best(chosen_on.measure(percent))
+    names = {name for name, is_best in zip(chosen_on.metrics, best, strict=True) if is_best}
+    accuracies = judged_on.measure(percent)
+    shared = [name in names for name in judged_on.metrics]
+    return float(accuracies[shared].mean())
