@@ -17,9 +17,9 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class TrainingScores:
-    """Scores (metrics, trainings, steps), the higher the better, of trainings that have the same
-    steps; `order` (trainings, trainings) of final scores: 1 where the second is better, -1 where the
-    first is, 0 where a paired test does not tell.
+    """Scores (metrics, trainings, steps), the higher the better, of trainings with the same steps.
+    `order` (trainings, trainings) of final scores: 1 where the second is better, -1 where the first
+    is, 0 where a paired test does not tell.
     """
 
     metrics: Sequence[str]
@@ -83,7 +83,7 @@ def order_finals(images: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 def judge_choices(found: TrainingScores, percent: int) -> float:
     """Judge metrics that were chosen on half of the recipes on the other half: the mean over all
-    halves, weighted by pairs.
+    halves, weighted by pairs; not a number where no half has pairs that are told apart.
     """
     recipes = sorted(set(found.recipes))
     judged, weights = [], []
@@ -93,7 +93,7 @@ def judge_choices(found: TrainingScores, percent: int) -> float:
             judged.append(others[find_best(chosen)].mean())
             kept = np.isin(found.recipes, judged_on)
             weights.append(np.count_nonzero(found.order[np.ix_(kept, kept)]))
-    return float(np.average(judged, weights=weights))
+    return float(np.average(judged, weights=weights)) if judged else float("nan")
 
 
 def find_best(accuracies: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -3,7 +3,8 @@
     PYTHONPATH=tests:service/client:. python -m parity.signal_page --out FOLDER
 
 Trainings, evaluations and scores stay in FOLDER: a second call trains nothing again.
-`--set shapes` needs no data; `flickr8k` reads PRESCORE_DATA, or ../shared/data.
+`--set shapes` needs no data; `flickr8k` reads PRESCORE_DATA, or ../shared/data; `few` is a small set,
+which shows in a minute that the command works.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import torch
 
 from parity import signal_choices, signal_trainings
 from parity.signal_choices import TrainingScores
-from parity.signal_trainings import SHAPES, TrialSet
+from parity.signal_trainings import FEW, SHAPES, TrialSet
 from prescore import Client
 from prescore.models import Evaluation, MetricSignal, SignalCard
 from prescore.models.signals import PERCENTS
@@ -82,13 +83,12 @@ def measure_set(client: Client, tried: TrialSet, out: Path) -> MeasuredSet:
 
 
 def _build_row(client: Client, tried: TrialSet, one: Evaluation) -> dict[str, Any]:
-    shown = {name: score.value for name, score in one.scores.items()}
-    scores = {**shown, **client.pregen(one.id)}
+    scores = {**one.scores, **client.pregen(one.id)}
     return {
         "set": tried.name,
         **{name: one.labels[name] for name in ("run", "recipe", "seed")},
         "step": int(one.labels["step"]),
-        "scores": {name: value for name, value in scores.items() if value is not None},
+        "scores": {name: score.value for name, score in scores.items() if score.value is not None},
     }
 
 
@@ -112,11 +112,14 @@ def list_metrics(found: MeasuredSet) -> Iterator[Sequence[str]]:
 
 
 def select_metrics(card: SignalCard) -> list[MetricSignal]:
+    """Select the metrics that are shown; of best ones that measure the same, one is enough."""
     known = {one.metric: one for one in card.metrics}
     others = [one for one in _list_pregen(card) if one.metric not in HEADLINE]
-    best = sorted(others, key=lambda one: _find_accuracy(one, 25) or 0.0, reverse=True)[:BEST]
+    best = sorted(others, key=lambda one: _find_accuracy(one, 25) or 0.0, reverse=True)
+    distinct = {(_format_ratio(one.snr), one.decisions): one for one in reversed(best)}
+    chosen = [one for one in best if one in distinct.values()][:BEST]
     last = [one for one in card.metrics if one.metric in catalogue.POSTGEN]
-    return [*(known[name] for name in HEADLINE), *best, *last]
+    return [*(known[name] for name in HEADLINE), *chosen, *last]
 
 
 def _list_pregen(card: SignalCard) -> list[MetricSignal]:
@@ -221,14 +224,14 @@ def _format_ratio(value: float | None) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="parity.signal_page", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="a folder for all results")
-    parser.add_argument("--set", action="append", choices=("shapes", "flickr8k"))
+    parser.add_argument("--set", action="append", choices=("few", "shapes", "flickr8k"))
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
     data = Path(os.environ.get("PRESCORE_DATA", _BACK / "shared" / "data"))
-    sets = {"shapes": SHAPES, "flickr8k": signal_trainings.flickr8k_set(data)}
+    sets = {"few": FEW, "shapes": SHAPES, "flickr8k": signal_trainings.flickr8k_set(data)}
     with Client(here=options.out) as client:
-        chosen = options.set or list(sets)
+        chosen = options.set or ("shapes", "flickr8k")
         found = [measure_set(client, sets[name], options.out) for name in chosen]
     print("\n".join(print_tables(found)))
 

@@ -85,6 +85,18 @@ SHAPES = TrialSet(
     tested=256,
 )
 
+FEW = replace(
+    SHAPES,
+    name="few",
+    recipes=(
+        LabRecipe("merge 16", "merge", 16, 320),
+        LabRecipe("merge 12", "merge", 12, 320),
+        LabRecipe("init 16", "init", 16, 320),
+    ),
+    seeds=2,
+    tested=64,
+)
+
 
 def flickr8k_set(data: Path) -> TrialSet:
     """Flickr8k's image features."""
