@@ -3,8 +3,8 @@
     PYTHONPATH=tests:service/client:. python -m parity.signal_page --out FOLDER
 
 Trainings, evaluations and scores stay in FOLDER: a second call trains nothing again.
-`--set shapes` needs no data; `flickr8k` reads PRESCORE_DATA, or ../shared/data; `few` is a small set,
-which shows in a minute that the command works.
+`--set shapes` needs no data; `flickr8k` reads PRESCORE_DATA, or ../shared/data; `few` is a small
+set, which shows in a minute that the command works.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def list_sets(found: MeasuredSet) -> Iterator[Sequence[str]]:
 
 def list_metrics(found: MeasuredSet) -> Iterator[Sequence[str]]:
     """Headline metrics, the best pre-gen metrics at 25 % of the steps, post-gen metrics."""
-    for one in select_metrics(found.card):
+    for one in select_metrics(found):
         form = _format_share if one.relative else _format_number
         yield (
             *(found.tried.name, one.metric, form(one.signal), form(one.noise)),
@@ -111,10 +111,13 @@ def list_metrics(found: MeasuredSet) -> Iterator[Sequence[str]]:
         )
 
 
-def select_metrics(card: SignalCard) -> list[MetricSignal]:
-    """Select the metrics that are shown; of best ones that measure the same, one is enough."""
+def select_metrics(found: MeasuredSet) -> list[MetricSignal]:
+    """Select the metrics that are shown: the best of those with a score at every checkpoint; of
+    best ones that measure the same, one is enough.
+    """
+    card = found.card
     known = {one.metric: one for one in card.metrics}
-    others = [one for one in _list_pregen(card) if one.metric not in HEADLINE]
+    others = [known[name] for name in found.scores.metrics if name in known.keys() - {*HEADLINE}]
     best = sorted(others, key=lambda one: _find_accuracy(one, 25) or 0.0, reverse=True)
     distinct = {(_format_ratio(one.snr), one.decisions): one for one in reversed(best)}
     chosen = [one for one in best if one in distinct.values()][:BEST]

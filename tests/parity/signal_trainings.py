@@ -22,7 +22,7 @@ from workers.lab.training_runs import RecipeRun
 
 SPLIT = "test"
 PERCENTS = (5, 10, 25, 50, 80, 85, 90, 95, 100)  # of a training's steps
-POSTGEN = ("bleu", "rouge_l", "cider_d", "meteor")
+_POSTGEN = ("bleu", "rouge_l", "cider_d")
 DECODING = {"beam": 1, "max_words": 20}
 _USUAL = TrainingRecipe(
     32,
@@ -57,6 +57,7 @@ class TrialSet:
     recipes: Sequence[LabRecipe]
     seeds: int
     tested: int  # images
+    postgen: Sequence[str] = _POSTGEN
     at_least: int = 5
     epochs: int = 20
 
@@ -83,6 +84,7 @@ SHAPES = TrialSet(
     ),
     seeds=3,
     tested=256,
+    postgen=(*_POSTGEN, "meteor"),
 )
 
 FEW = replace(
@@ -131,7 +133,7 @@ def evaluate_trainings(
     for seed in range(tried.seeds):
         for recipe in tried.recipes:
             labels = {"run": f"{recipe.name}, {seed}", "recipe": recipe.name, "seed": str(seed)}
-            known = [*client.evaluations(dataset=tried.split, labels={"run": labels["run"]})]
+            known = _find_evaluations(client, tried, labels["run"])
             if len(known) < len(PERCENTS):
                 known = [*_evaluate_training(client, tried, bundle, recipe, labels)]
             found += known
@@ -149,6 +151,12 @@ def _keep_tested(bundle: Path, many: int) -> None:
         bundles.write_bundle_folder(bundle, [*others, *tested[:many]])
 
 
+def _find_evaluations(client: Client, tried: TrialSet, run: str) -> list[Evaluation]:
+    """Find one evaluation of each step."""
+    known = client.evaluations(dataset=tried.split, status="succeeded", labels={"run": run})
+    return list({one.labels["step"]: one for one in known}.values())
+
+
 def _evaluate_training(
     client: Client, tried: TrialSet, bundle: Path, recipe: LabRecipe, labels: Mapping[str, str]
 ) -> Iterator[Evaluation]:
@@ -164,7 +172,7 @@ def _evaluate_training(
             evaluation = client.submit(
                 tried.split,
                 checkpoint=client.upload_checkpoint(path),
-                postgen=POSTGEN,
+                postgen=tried.postgen,
                 decoding=DECODING,
                 labels={**labels, "step": str(epoch.number)},
             )

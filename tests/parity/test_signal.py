@@ -46,7 +46,7 @@ def measured(tmp_path_factory):
         signal_page.main(["--out", str(out), "--set", "few"])
     curves = {}
     for row in json.loads((out / "few.json").read_text("utf-8")):
-        recipe, scores = curves.setdefault(row["run"], (row["recipe"], {}))
+        _, scores = curves.setdefault(row["run"], (row["recipe"], {}))
         scores[row["step"]] = row["scores"]
     with Client(here=out) as client:
         better = {one.name: one.higher_is_better for one in client.metrics()}
@@ -84,8 +84,8 @@ def _oracle_signal(curves, metric, average=1):
 
 
 def _find_pairs_apart(images, many):
-    """The `many` pairs of which Student's t is the largest; it says itself which ones differ, but for
-    the error of resampled standard errors.
+    """The `many` pairs of which Student's t is the largest; by itself it tells the same pairs
+    apart, but for the error of resampled standard errors.
     """
     found = {
         pair: abs(stats.ttest_rel(*(images[run] for run in pair)).statistic)
