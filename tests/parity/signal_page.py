@@ -10,7 +10,7 @@ set, which shows in a minute that the command works.
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -28,10 +28,9 @@ from prescore.models.signals import PERCENTS
 from service.contract.metrics import catalogue
 
 TARGET = "cider_d"
-TARGETS = (TARGET, "meteor")
+TARGETS = (TARGET, "rouge_l")
 AVERAGES = (1, 3)
 BEST = 8  # pre-gen metrics that are shown besides the headline ones
-GOALS = {25: 0.9, 10: 0.8}  # decision accuracy, by percent of the steps
 HEADLINE = tuple(catalogue.find_shown_name(name) for name in catalogue.HEADLINE)
 SHORT = tuple(f"at {percent} %" for percent in PERCENTS)
 SETS = ("set", "images", "recipes", "trainings", "target", "average", "pairs", "too close")
@@ -40,7 +39,7 @@ METRICS = (
     *SHORT,
 )
 AVERAGED = ("set", "metrics", "average", "SNR", *SHORT)
-CHOICES = ("set", "metric", *SHORT)
+CHOICES = ("set", "target", "metric", *SHORT)
 _BACK = Path(__file__).resolve().parents[3]
 
 
@@ -121,14 +120,19 @@ def select_metrics(found: MeasuredSet) -> list[MetricSignal]:
     best = sorted(others, key=lambda one: _find_accuracy(one, 25) or 0.0, reverse=True)
     distinct = {(_format_ratio(one.snr), one.decisions): one for one in reversed(best)}
     chosen = [one for one in best if one in distinct.values()][:BEST]
-    last = [one for one in card.metrics if one.metric in catalogue.POSTGEN]
-    return [*(known[name] for name in HEADLINE), *chosen, *last]
+    return [*(known[name] for name in HEADLINE), *chosen, *_list_postgen(card)]
 
 
 def _list_pregen(card: SignalCard) -> list[MetricSignal]:
     return [
         one for one in card.metrics if catalogue.find_metric(one.metric).name in catalogue.PREGEN
     ]
+
+
+def _list_postgen(card: SignalCard) -> list[MetricSignal]:
+    """List post-gen metrics of which all trainings have final scores."""
+    shown = (one for one in card.metrics if one.metric in catalogue.POSTGEN)
+    return [one for one in shown if one.trainings == len(card.trainings)]
 
 
 def _find_accuracy(one: MetricSignal, percent: int) -> float | None:
@@ -142,7 +146,7 @@ def list_averages(found: MeasuredSet) -> Iterator[Sequence[str]]:
         groups = {
             "headline, pre-gen": [one for one in card.metrics if one.metric in HEADLINE],
             "all pre-gen": _list_pregen(card),
-            "post-gen": [one for one in card.metrics if one.metric in catalogue.POSTGEN],
+            "post-gen": _list_postgen(card),
         }
         for name, group in groups.items():
             ratios = [one.snr for one in group if one.snr is not None]
@@ -160,24 +164,29 @@ def list_averages(found: MeasuredSet) -> Iterator[Sequence[str]]:
 
 
 def list_choices(found: MeasuredSet, others: Sequence[MeasuredSet]) -> Iterator[Sequence[str]]:
-    """Decision accuracy of metrics by how they were chosen."""
-    scores, name = found.scores, found.tried.name
-    known = {one.metric: one for one in found.card.metrics}
-    choices: dict[str, Callable[[int], float | None]] = {
-        "best pre-gen of these pairs": lambda percent: float(np.max(scores.measure(percent))),
-        "chosen on half of the recipes": lambda percent: signal_choices.judge_choices(
-            scores, percent
-        ),
-    }
+    """Decision accuracy of metrics by how they were chosen: with these pairs at hand, on other
+    trainings, and beforehand.
+    """
+    own, judge = found.scores, signal_choices.judge_choices
+    choices = {"chosen on half of the recipes": [judge(own, percent) for percent in PERCENTS]}
     for other in others:
-        choices[f"chosen on {other.tried.name}"] = lambda percent, other=other: (
-            signal_choices.judge_transfer(other.scores, scores, percent)
+        choices[f"chosen on {other.tried.name}"] = [
+            signal_choices.judge_transfer(other.scores, own, percent) for percent in PERCENTS
+        ]
+    for target in TARGETS:
+        head = found.tried.name, target
+        known = {one.metric: one for one in found.cards[target, 1].metrics}
+        candidates = [known[name] for name in own.metrics if name in known]
+        best = (
+            max(_find_accuracy(one, percent) or 0.0 for one in candidates) for percent in PERCENTS
         )
-    for label, measure in choices.items():
-        yield name, label, *(_format_accuracy(measure(percent)) for percent in PERCENTS)
-    for metric in (*HEADLINE, TARGET):
-        accuracies = (_find_accuracy(known[metric], percent) for percent in PERCENTS)
-        yield name, metric, *map(_format_accuracy, accuracies)
+        yield *head, "best pre-gen of these pairs", *map(_format_accuracy, best)
+        if target == TARGET:
+            for label, accuracies in choices.items():
+                yield *head, label, *map(_format_accuracy, accuracies)
+        for metric in (*HEADLINE, target):
+            decided = (_find_accuracy(known[metric], percent) for percent in PERCENTS)
+            yield *head, metric, *map(_format_accuracy, decided)
 
 
 def print_tables(found: Sequence[MeasuredSet]) -> Iterator[str]:
