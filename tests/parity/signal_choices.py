@@ -3,7 +3,7 @@
 The best of hundreds of metrics is better on the trainings on which it was chosen than on others.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Pairs = NDArray[np.bool_]  # (trainings, trainings)
 CRITICAL = 1.96  # standard errors of a paired test at 5 %
 _EQUAL = 1e-12
 
@@ -37,14 +38,26 @@ class TrainingScores:
         later = early[:, None, :] - early[:, :, None]
         return (np.sign(later) == self.order) & (self.order != 0)
 
-    def measure(self, percent: int, recipes: Collection[str] | None = None) -> NDArray[np.float64]:
-        """Measure decision accuracy of each metric, of the trainings of these recipes or of all;
-        not a number where no pair is told apart.
+    def measure(self, percent: int, kept: Pairs | bool = True) -> NDArray[np.float64]:
+        """Measure decision accuracy of each metric, of the pairs that are kept; not a number where
+        none of them is told apart.
         """
-        kept = [recipes is None or recipe in recipes for recipe in self.recipes]
-        pairs = np.count_nonzero(self.order[np.ix_(kept, kept)])
-        right = self.agree(percent)[:, kept][:, :, kept].sum((1, 2))
-        return right / pairs if pairs else np.full(len(self.metrics), np.nan)
+        right, pairs = (self.agree(percent) & kept).sum((1, 2)), self.count_pairs(kept)
+        return right / (2 * pairs) if pairs else np.full(len(self.metrics), np.nan)
+
+    def count_pairs(self, kept: Pairs | bool = True) -> int:
+        """Count pairs that are told apart."""
+        return np.count_nonzero((self.order != 0) & kept) // 2
+
+    def select_recipes(self, recipes: Sequence[str]) -> Pairs:
+        """Select pairs of trainings that both have one of these recipes."""
+        kept = np.isin(self.recipes, recipes)
+        return np.logical_and.outer(kept, kept)
+
+    def select_architecture(self, *, same: bool) -> Pairs:
+        """Select pairs of one architecture, the first word of a recipe, or of two."""
+        words = np.array([recipe.split()[0] for recipe in self.recipes])
+        return np.equal.outer(words, words) == same
 
 
 def build_scores(
@@ -88,11 +101,12 @@ def judge_choices(found: TrainingScores, percent: int) -> float:
     recipes = sorted(set(found.recipes))
     judged, weights = [], []
     for chosen_on, judged_on in _halve(recipes):
-        chosen, others = found.measure(percent, chosen_on), found.measure(percent, judged_on)
+        chosen = found.measure(percent, found.select_recipes(chosen_on))
+        kept = found.select_recipes(judged_on)
+        others = found.measure(percent, kept)
         if not (np.isnan(chosen).any() or np.isnan(others).any()):
             judged.append(others[find_best(chosen)].mean())
-            kept = np.isin(found.recipes, judged_on)
-            weights.append(np.count_nonzero(found.order[np.ix_(kept, kept)]))
+            weights.append(found.count_pairs(kept))
     return float(np.average(judged, weights=weights)) if judged else float("nan")
 
 

@@ -39,17 +39,21 @@ METRICS = (
     *SHORT,
 )
 AVERAGED = ("set", "metrics", "average", "SNR", *SHORT)
+ALIKE = ("set", "architectures", "pairs", "metric", *SHORT)
 CHOICES = ("set", "target", "metric", *SHORT)
 _BACK = Path(__file__).resolve().parents[3]
 
 
 @dataclass(frozen=True)
 class MeasuredSet:
-    """Cards of a set by target and average, and the raw scores."""
+    """Cards of a set by target and average, and the raw scores: of pre-gen metrics, and of the
+    target.
+    """
 
     tried: TrialSet
     cards: Mapping[tuple[str, int], SignalCard]
     scores: TrainingScores
+    own: TrainingScores
 
     @property
     def card(self) -> SignalCard:
@@ -78,7 +82,8 @@ def measure_set(client: Client, tried: TrialSet, out: Path) -> MeasuredSet:
         for one in evaluations
         if one.labels["step"] == str(tried.epochs)
     }
-    return MeasuredSet(tried, cards, signal_choices.build_scores(rows, signs, images))
+    scores, own = (signal_choices.build_scores(rows, each, images) for each in (signs, {TARGET: 1}))
+    return MeasuredSet(tried, cards, scores, own)
 
 
 def _build_row(client: Client, tried: TrialSet, one: Evaluation) -> dict[str, Any]:
@@ -163,6 +168,21 @@ def list_averages(found: MeasuredSet) -> Iterator[Sequence[str]]:
             yield found.tried.name, label, str(average), _format_ratio(median(ratios)), *medians
 
 
+def list_alike(found: MeasuredSet) -> Iterator[Sequence[str]]:
+    """Decision accuracy of pairs of one architecture, and of two."""
+    names = [catalogue.find_metric(name).name for name in HEADLINE]
+    for same, label in ((True, "one"), (False, "two")):
+        kept = found.scores.select_architecture(same=same)
+        measured = [found.scores.measure(percent, kept) for percent in PERCENTS]
+        rows = {"best pre-gen of these pairs": [each.max() for each in measured]}
+        for shown, name in zip(HEADLINE, names, strict=True):
+            rows[shown] = [each[found.scores.metrics.index(name)] for each in measured]
+        rows[TARGET] = [found.own.measure(percent, kept)[0] for percent in PERCENTS]
+        for metric, accuracies in rows.items():
+            head = found.tried.name, label, str(found.scores.count_pairs(kept)), metric
+            yield *head, *map(_format_accuracy, accuracies)
+
+
 def list_choices(found: MeasuredSet, others: Sequence[MeasuredSet]) -> Iterator[Sequence[str]]:
     """Decision accuracy of metrics by how they were chosen: with these pairs at hand, on other
     trainings, and beforehand.
@@ -194,6 +214,7 @@ def print_tables(found: Sequence[MeasuredSet]) -> Iterator[str]:
     for one in found:
         yield from _format_table(METRICS, list_metrics(one))
     yield from _format_table(AVERAGED, (row for one in found for row in list_averages(one)))
+    yield from _format_table(ALIKE, (row for one in found for row in list_alike(one)))
     chosen = (
         row
         for one in found

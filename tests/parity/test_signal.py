@@ -157,6 +157,24 @@ def test_the_best_of_these_pairs_and_metrics_chosen_beforehand_are_told(measured
         assert rows["cider_d"][at] == f"{accuracy:.2f}"
 
 
+@pytest.mark.slow
+def test_pairs_of_one_architecture_and_of_two_are_told_apart(measured):
+    tables, curves, better, images = measured
+    pairs = _find_pairs_apart(images, int(tables[signal_page.SETS][0][6]))
+    for _, label, many, metric, *told in tables[signal_page.ALIKE]:
+        kept = [
+            pair
+            for pair in pairs
+            if (len({curves[run][0].split()[0] for run in pair}) == 1) == (label == "one")
+        ]
+        assert int(many) == len(kept)
+        if metric in curves[pairs[0][0]][1][1]:
+            assert told == [
+                f"{_oracle_accuracy(curves, kept, metric, percent, higher=better[metric]):.2f}"
+                for percent in PERCENTS
+            ]
+
+
 def test_the_page_has_the_tables_that_the_command_prints():
     tables = _read_tables(PAGE.read_text("utf-8"))
     sets = ("shapes", "flickr8k")
@@ -167,11 +185,11 @@ def test_the_page_has_the_tables_that_the_command_prints():
             heading: [row for row in tables[heading] if row[0] == tried.name]
             for heading in (
                 *(signal_page.SETS, signal_page.METRICS),
-                *(signal_page.AVERAGED, signal_page.CHOICES),
+                *(signal_page.AVERAGED, signal_page.ALIKE, signal_page.CHOICES),
             )
         }
         postgen = 6 + ("meteor" in tried.postgen)
-        many = [4, 3 + signal_page.BEST + postgen, 6, 7 + 5]
+        many = [4, 3 + signal_page.BEST + postgen, 6, 10, 7 + 5]
         assert [len(rows) for rows in own.values()] == many
         facts = (str(tried.tested), str(len(tried.recipes)), str(tried.trainings))
         pairs = math.comb(tried.trainings, 2)
