@@ -108,10 +108,11 @@ def flickr8k_set(data: Path) -> TrialSet:
         (
             LabRecipe("merge 64", "merge", 64, 800, rate=3e-3),
             LabRecipe("merge 64 slow", "merge", 64, 800, rate=1e-3),
-            LabRecipe("merge 64 few", "merge", 64, 160, said=5, rate=3e-3, seeds=1),
-            LabRecipe("par 64", "par", 64, 800, rate=3e-3, seeds=1),
+            LabRecipe("merge 64 few", "merge", 64, 160, said=5, rate=3e-3),
+            LabRecipe("par 64", "par", 64, 800, rate=3e-3),
             LabRecipe("pre 64", "pre", 64, 800, rate=3e-3),
             LabRecipe("init 64", "init", 64, 800, rate=3e-3),
+            LabRecipe("merge 48", "merge", 48, 800, rate=3e-3),
         ),
         tested=500,
         at_least=25,
