@@ -29,6 +29,7 @@ from service.http.dependencies import AppParts
 from service.http.middleware.connections import BoundedConnection
 from service.operate import janitor
 from service.retention.retention_policy import RetentionPolicy
+from service.runs import evaluation_listener
 from service.stored import judge_process, judges
 from workers.jobs.toolbox import Toolbox
 from workers.runtime.in_process import open_background_queue
@@ -52,6 +53,7 @@ def run_local_service(home: Path | None = None, folder: Path | None = None) -> I
         engine = database.open_database(f"sqlite:///{folder / 'record.sqlite'}")
         stack.callback(engine.dispose)
         records, blobs = Records(engine), open_blobs(None, folder)
+        evaluation_listener.listen_to_engine()
         stack.enter_context(_shared(folder, records))
         stack.enter_context(judges.get_judges().staying_here(judge_process.answer_question))
         toolbox = Toolbox.of(chosen)

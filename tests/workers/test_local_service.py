@@ -27,6 +27,7 @@ from workers.inference import checkpoints, features
 IMAGES = [f"{at}.jpg" for at in range(6)]
 SAID = [{"image": image, "caption": f"w{at} w2"} for at, image in enumerate(IMAGES)]
 USUAL = {"tokenizer": "none", "postgen": ["bleu", "cider_d"]}
+COMMAND = [sys.executable, "-m", "prescore_command"]
 
 
 @pytest.fixture(scope="module")
@@ -93,17 +94,19 @@ def test_two_clients_share_a_home(folder, tmp_path):
     assert [run.status for run in ended] == ["succeeded", "succeeded"]
 
 
+def _environment(home):
+    """Of a command that works in this home."""
+    modules = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
+    return {**os.environ, "PRESCORE_HOME": str(home), "PYTHONPATH": modules}
+
+
 @pytest.fixture
 def long_command(folder, tmp_path):
     """`prescore submit --here --wait` of a search that takes minutes, and its home."""
     arguments = ["model.safetensors", "--dataset", "tiny/test", "--bundle", "data", "--here"]
     search = ["--beam", "60", "--min-words", "900", "--max-words", "1000", "--tokenizer", "none"]
-    command = [sys.executable, "-m", "prescore_command", "submit", *arguments, *search, "--wait"]
-    environment = {
-        **os.environ,
-        "PRESCORE_HOME": str(tmp_path),
-        "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path),
-    }
+    command = [*COMMAND, "submit", *arguments, *search, "--wait"]
+    environment = _environment(tmp_path)
     process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE)
     record = tmp_path / local_service.FOLDER / "record.sqlite"
     until(record.exists, 60, "a record")
@@ -130,6 +133,8 @@ def test_what_a_killed_command_left_is_canceled_by_the_next_one(long_command):
     process, home = long_command
     process.kill()
     process.wait()
+    command = [*COMMAND, "list", "--here"]  # in a process where nothing was served before
+    subprocess.run(command, env=_environment(home), check=True, capture_output=True)
     with prescore.Client(here=home) as client:
         (left,) = client.evaluations()
         assert left.status == "canceled"

@@ -30,6 +30,7 @@ class TrainingRecipe:
     learning_rate: float = 1e-3
     epochs: int = 100
     seed: int = 0
+    early_stop: bool = True  # else all epochs
 
 
 PAPER: Mapping[Architecture, TrainingRecipe] = {
@@ -77,7 +78,8 @@ def train_captioner(
     device: torch.device = torch.device("cpu"),
     progress: Progress = ignore_progress,
 ) -> Iterator[TrainingEpoch]:
-    """Yields the untrained model, then one model an epoch; ends at the first that is worse.
+    """Yields the untrained model, then one model an epoch; with `early_stop`, ends at the first
+    that is worse.
 
     The last model yielded is then the worse one; the best is the one before. `progress` counts
     the captions of an epoch.
@@ -101,7 +103,7 @@ def train_captioner(
         perplexity = _perplexity(model, first_captions)
         seconds = time.perf_counter() - began
         yield TrainingEpoch(number, model, loss, perplexity, seconds)
-        if number and perplexity > best:
+        if recipe.early_stop and number and perplexity > best:
             return
         best = min(best, perplexity) if number else best
 

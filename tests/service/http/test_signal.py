@@ -3,12 +3,15 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from helpers.fleet import bundle
 from helpers.stored_records import enter_trainings
 from helpers.submissions import run_command
-from prescore.models.signals import SIGNAL_COLUMNS
+from prescore.cli import signals, text
+from prescore.models.signals import PERCENTS, SIGNAL_COLUMNS, MetricSignal
+from service.contract.metrics import catalogue
 from service.stored import datasets
 
 PLACE = "/v1/datasets/tiny/signal"
@@ -58,8 +61,11 @@ def test_the_command_prints_a_table_and_writes_csv(service, trained, tmp_path):
         "target     cider_d orders 3 pairs; 0 are too close",
     ]
     (row,) = (line.split() for line in lines if line.startswith("cider_d"))
-    assert row[1] == "3"
-    assert row[-3:] == ["-", "1.00", "1.00"]
+    signal, noise = 0.2 / 0.36, np.std([0.02, 0.03, 0.04, 0.05, 0.06], ddof=1)
+    assert float(row[1]) == pytest.approx(
+        signal / np.mean([noise / (0.24 + at / 10) for at in range(3)]), abs=0.05
+    )
+    assert row[2:] == ["-", "checkpoints", "-", "-", "-", "1.00", "1.00"]
     assert tuple(next(csv.reader(sheet.read_text().splitlines()))) == SIGNAL_COLUMNS
     one = run_command(service, "signal", "tiny/test", "--metrics", "meteor", "--json").stdout
     assert [each["metric"] for each in json.loads(one)["metrics"]] == ["meteor"]
@@ -67,6 +73,21 @@ def test_the_command_prints_a_table_and_writes_csv(service, trained, tmp_path):
     assert "did you mean cider_d or" in wrong.stderr
     absent = run_command(service, "signal", "tiny/test", "--metrics", "spice", code=2)
     assert "no 'spice' at a training's end; there is" in absent.stderr
+
+
+def test_the_table_fits_a_terminal():
+    """Of the longest names and numbers."""
+    decisions = [
+        {"percent": percent, "accuracy": 0.5, "interval": [0.1, 0.8], "pairs": 9}
+        for percent in PERCENTS
+    ]
+    numbers = dict.fromkeys(MetricSignal.model_fields, 123.45678)
+    numbers |= {"largest_noise": "checkpoints", "signature": "x", "trainings": 3, "relative": True}
+    longest = max(catalogue.METRICS, key=len)
+    row = MetricSignal.model_validate({**numbers, "metric": longest, "decisions": decisions})
+    lines = text.align_rows([signals._HEADING, signals._format_row(row)])
+    assert max(map(len, lines)) <= 120
+    assert lines[1].endswith("0.50 ±0.40")
 
 
 def test_a_split_without_trainings_says_which_labels_it_needs(service, client):

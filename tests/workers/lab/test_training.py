@@ -77,6 +77,9 @@ def test_training_ends_at_the_first_epoch_that_is_worse():
     assert len(epochs) < 1 + RECIPE.epochs
     assert perplexities[-1] > perplexities[-2]
     assert perplexities[:-1] == sorted(perplexities[:-1], reverse=True)
+    to_the_end = training.replace(RECIPE, epochs=len(epochs) + 1, early_stop=False)
+    further = list(training.train_captioner(_description(), examples, nonsense, to_the_end))
+    assert [epoch.number for epoch in further] == list(range(len(epochs) + 2))
 
 
 def test_a_seed_gives_the_same_model_again():
