@@ -20,7 +20,7 @@ from workers.analysis.estimation import ScoreEstimate
 from workers.analysis.past_systems import PastSystems
 from workers.inference.columns import ProbabilityColumns
 from workers.metrics import postgen, references
-from workers.metrics.family import Statistics
+from workers.metrics.family import Floats, Statistics
 from workers.metrics.java.jvm import Jvm
 from workers.metrics.references import PreparedReferences
 from workers.metrics.tokens import tokenize
@@ -35,6 +35,7 @@ GAPS = {  # of the same weight beside a metric's deviation over images
 }
 SERVICE = tuple(range(128, IMAGES, 128))  # looks as the service takes them
 FIRST = (50, 100, 250)  # images after which errors are told
+SINGLE = 1.96  # the critical value of one look
 OFTEN = tuple(range(128, IMAGES, 8))
 
 
@@ -50,13 +51,14 @@ class Captioner:
 class Trial:
     """Of many orders: the share whose intervals left the score of all to either side at any look,
     and the mean share of images before a threshold so far below it is excluded. `errors` (orders,
-    looks) are those of estimates.
+    looks) are those of estimates, and `held` tells whose interval held the truth.
     """
 
     above: float
     below: float
     shares: list[float]
     errors: NDArray[np.float64]
+    held: NDArray[np.bool_]
 
 
 @cache
@@ -99,21 +101,25 @@ def tried(
     orders: int,
     looks: Sequence[int] = SERVICE,
     systems: PastSystems | None = None,
+    strata: Floats | None = None,
     first: Sequence[int] = (),
     begin: int = 0,
 ) -> Trial:
-    """Each order looked at again and again, until all images are seen. Errors are those after the
-    `first` images; seeds begin with `begin`.
+    """Each order looked at again and again, until all images are seen. Errors, and whether a single
+    95 % interval holds the truth, are those after the `first` images; seeds begin with `begin`.
     """
     family = FAMILIES[metric]
     truth = postgen.compute_corpus_scores(family, captioner.statistics)[metric]
     whole = len(captioner.known)
     known = captioner.known if regressed else np.zeros((whole, 1))
-    odds, strata = (None, known) if systems is None else (systems.odds, systems.hardness)
+    odds = None if systems is None else systems.odds
+    if strata is None:
+        strata = known if systems is None else systems.hardness
     past = None if baseline is None else baseline.statistics
     limits = spending.compute_critical_values(looks, whole, odds=odds)
     draws = {look: systems and systems.describe_draw(look) for look in (*looks, *first)}
     bounds, errors = np.empty((orders, len(looks), 2)), np.empty((orders, len(first)))
+    held = np.empty((orders, len(first)), bool)
 
     def estimate(images: NDArray[np.int64]) -> ScoreEstimate:
         seen = {name: values[images] for name, values in captioner.statistics.items()}
@@ -125,19 +131,24 @@ def tried(
         for at, look in enumerate(looks):
             bounds[seed, at] = estimate(order[:look]).interval(limits[at])
         for at, look in enumerate(first):
-            errors[seed, at] = estimate(order[:look]).value - truth
+            found = estimate(order[:look])
+            low, high = found.interval(SINGLE)
+            errors[seed, at], held[seed, at] = found.value - truth, low <= truth <= high
     return Trial(
         above=float((bounds[:, :, 0] > truth).any(axis=1).mean()),
         below=float((bounds[:, :, 1] < truth).any(axis=1).mean()),
         shares=[_share(bounds, truth - gap, looks, whole) for gap in GAPS[metric]],
         errors=errors,
+        held=held,
     )
 
 
 def left_out(
     captioners: Sequence[Captioner], metric: str, way: str, orders: int, past: int = 11
 ) -> list[Trial]:
-    """Each of the captioners with others as its history, or with one as its baseline."""
+    """Each of the captioners with others as its history, with one as its baseline, or in an order
+    that is stratified by the others' scores.
+    """
     whole = len(captioners[0].known)
     looks = tuple(range(128, whole, 128 if whole == IMAGES else whole // 8))
     trials = []
@@ -153,8 +164,8 @@ def left_out(
             "first": FIRST,
             "begin": at * orders,
         }
-        if way == "history":
-            how["systems"] = systems
+        how["systems"] = systems if way == "history" else None
+        how["strata"] = systems.hardness if way == "stratified" else None
         trials.append(tried(metric, captioner, others[0] if way == "baseline" else None, **how))
     return trials
 

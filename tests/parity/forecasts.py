@@ -2,8 +2,14 @@
 
 Captioners trained here on shapes and on Flickr8k's features, the two runs of `data/runs`, and the
 twelve tuned captioners of each published dataset. Greedy captions, Karpathy's tokens.
+
+    PYTHONPATH=tests:service/client:. python -m parity.forecasts FOLDER/*.json
+
+tells forecasts beyond the range of the trainings of `SIGNAL.md`, whose command wrote these files.
 """
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,6 +143,14 @@ def hold_out_best(evaluations: Sequence[Evaluation], metric: str) -> list[Answer
         ask_of([other for other in evaluations if least[other.run] > least[one.run]], one, metric)
         for one in evaluations
     ]
+
+
+def list_beyond(name: str, evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, ...]]:
+    """A row for each metric: forecasts beyond the range of those held out as best so far."""
+    for metric in METRICS:
+        found = hold_out_best(evaluations, metric)
+        outcome = sum_up(metric, [one for one in found if one.is_beyond])
+        yield (name, *outcome.row, outcome.times)
 
 
 def ask_of(history: Sequence[Evaluation], one: Evaluation, metric: str) -> Answered:
@@ -282,3 +296,17 @@ def _evaluation(
         perplexity=shown["perplexity"],
         prefix=shown[PREFIX],
     )
+
+
+def read_trainings(path: Path) -> list[Evaluation]:
+    """Read the scores that the command of `SIGNAL.md` writes."""
+    return [
+        _evaluation(row["run"], row["recipe"].split()[0], row["scores"], row["scores"])
+        for row in json.loads(path.read_text("utf-8"))
+    ]
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        for row in list_beyond(f"{path.stem} of SIGNAL.md", read_trainings(path)):
+            print(f"| {' | '.join(row)} |")
