@@ -87,7 +87,7 @@ def test_verdicts_are_as_rarely_wrong_as_promised(data, jvm, capsys):
 def test_past_systems_spare_images(data, jvm, capsys, dataset, metric, orders, past):
     """Each of twelve captioners with others as its history, beside one of them as its baseline."""
     captioners = [early.published(data, name, metric, jvm, dataset) for name in systems.NAMES]
-    others = ["random", "stratified"] if metric == "cider_d" else []
+    others = ["random", "stratified"] if (metric, past) == ("cider_d", 11) else []
     found = {
         way: early.left_out(captioners, metric, way, orders, past)
         for way in (*others, "baseline", "history")

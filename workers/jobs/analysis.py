@@ -100,7 +100,7 @@ def take_look(request: JobRequest, toolbox: Toolbox, progress: Progress) -> JobR
         signature={name: seen.signatures[name] for name in estimates},
         differences={
             name: found
-            for name in parameters.get("differences", ())
+            for name in parameters.get("margins", ())
             if name in estimates and (found := estimates[name].difference)
         },
     )

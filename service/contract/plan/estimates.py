@@ -63,7 +63,7 @@ def plan_estimate(
     }
     shared: dict[str, Any] = {"families": looked_at}
     if differences:
-        shared |= {"differences": list(differences), "tests": tests}
+        shared |= {"margins": list(differences), "tests": tests}
     each = math.ceil(len(captions.parts) / MOST_LOOKS)
     looks: list[Task] = []
     for start in range(0, len(captions.parts), each):

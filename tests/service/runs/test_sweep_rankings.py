@@ -20,10 +20,9 @@ SWEEP = {"sweep": "7"}
 STEPS = (100, 200, 1000)
 
 
-@pytest.fixture
-def records(on_either):
-    stored_records.add_version(on_either, "coco", "a")
-    return on_either
+@pytest.fixture(autouse=True)
+def _coco(records):
+    stored_records.add_version(records, "coco", "a")
 
 
 def _rank(records, labels=SWEEP, **asked):
@@ -68,7 +67,9 @@ def _enter_sweep(records, qualities, reached=(100,), signature="x|v:1", **labels
         _enter(records, f"s{number}", scores, SWEEP | labels, signature, at=2.0)
 
 
-def test_runs_far_behind_can_be_stopped_and_the_best_is_kept(records):
+def test_runs_far_behind_can_be_stopped_and_the_best_is_kept(on_either):
+    records = on_either
+    stored_records.add_version(records, "coco", "a")
     _enter_past(records)
     _enter_sweep(records, (0.3, 0.6, 0.35, 0.59, 0.4))
     found = _rank(records)
@@ -254,7 +255,6 @@ def test_the_table_has_a_row_for_each_run(records):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_200_evaluations_take_under_two_seconds(records):
     rng = random.Random(1)
     names = ("bleu_4", "rouge_l", "bits_per_byte", "corpus_perplexity", "spice")

@@ -39,7 +39,7 @@ def test_differences_of_margins_are_estimated_from_the_baseline_that_is_known():
     pair = ComparedPair("cider_d", "sha256:past", ("cider_d",))
     given = {"gates": gates, "comparisons": {"comparison_cider_d": pair}}
     look = _plan(**given, past_scores={"cider_d": "sha256:past"})[ESTIMATE]
-    assert look.parameters == {"families": ["cider_d"], "differences": ["cider_d"], "tests": 2}
+    assert look.parameters == {"families": ["cider_d"], "margins": ["cider_d"], "tests": 2}
     assert look.parts[0].parameters["tests"] == 2
     another = _plan(**given, past_scores={"cider_d": "sha256:another"})[ESTIMATE]
     assert another.parameters == _plan()[ESTIMATE].parameters == {"families": ["cider_d"]}
