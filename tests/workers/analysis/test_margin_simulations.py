@@ -17,7 +17,7 @@ from service.contract.gates.evidence import (
     GateEvidence,
     ScoreBounds,
 )
-from workers.analysis import comparison, looks, resamples
+from workers.analysis import comparison, image_order, looks, past_systems, resamples
 from workers.analysis.resamples import ImageSums
 from workers.metrics import postgen, references
 
@@ -187,12 +187,16 @@ def test_corpus_metrics_with_a_drop_of_the_margin_pass_in_at_most_5_of_100(
     assert verdicts.count("failed") / EXPERIMENTS <= 0.05
 
 
-def _decide_early(texts, pairs, rng, tests):
+def _decide_early(texts, pairs, rng, tests, systems=None):
     """The verdict of the first look that decides the gates, else that of the comparison; and the
     share of images that were seen. `pairs`: by family, the statistics of both systems.
     """
     images = len(next(iter(next(iter(pairs.values()))[0].values())))
-    drawn, asked = rng.permutation(images), [gates.parse_gate(text) for text in texts]
+    asked = [gates.parse_gate(text) for text in texts]
+    strata, odds = (
+        (np.zeros((images, 1)), None) if systems is None else (systems.hardness, systems.odds)
+    )
+    drawn = image_order.draw_image_order(strata, int(rng.integers(1 << 30)), odds)
     names = [name for gate in asked for name in gate.metrics]
     past = {family: theirs for family, (_, theirs) in pairs.items()}
     whole = {
@@ -214,7 +218,7 @@ def _decide_early(texts, pairs, rng, tests):
             for family, (mine, _) in pairs.items()
         }
         seen = looks.LookRecord(drawn[:end], ends[:at], statistics, {})
-        found = looks.estimate_from_looks(seen, np.zeros((images, 1)), past, tests=tests)
+        found = looks.estimate_from_looks(seen, np.zeros((images, 1)), past, systems, tests)
         expected = {
             name: ExpectedDifference(**found[name].difference.model_dump(), images=end, of=images)
             for name in names
@@ -232,9 +236,16 @@ def _decide_early(texts, pairs, rng, tests):
 @pytest.fixture
 def _quick(monkeypatch):
     """Critical values are computed once for looks that are alike."""
-    computed = cache(looks.compute_critical_values)
+    compute = looks.compute_critical_values
+    computed = cache(compute)
     monkeypatch.setattr(
-        looks, "compute_critical_values", lambda told, *rest: computed(tuple(told), *rest)
+        looks,
+        "compute_critical_values",
+        lambda told, *rest, odds, **more: (
+            computed(tuple(told), *rest, **more)
+            if odds is None
+            else compute(told, *rest, odds=odds, **more)
+        ),
     )
 
 
@@ -257,6 +268,25 @@ def test_early_a_drop_of_the_margin_passes_in_at_most_5_of_100_over_all_looks(im
         f"{np.mean(shares):.0%} of the images"
     )
     assert max(wrong, failed) <= 0.05
+
+
+@pytest.mark.parametrize("drop", [0.05, 0.0])
+def test_early_with_past_systems_a_drop_of_the_margin_passes_in_at_most_5_of_100(drop):
+    """Six past systems differ from the baseline as the new one does, but for its drop."""
+    rng, verdicts, shares = np.random.default_rng(0), [], []
+    for _ in range(EXPERIMENTS):
+        tables = [each.table[:, 0] for each in _draw_means(rng, 600, drop)]
+        others = [tables[1] + 0.1 * (rng.exponential(1.0, 600) - 1) for _ in range(6)]
+        systems = past_systems.summarise_systems({"cider_d": [{"cider_d": one} for one in others]})
+        pair = [{"cider_d": one} for one in tables]
+        given = ["not_worse(cider_d, 0.05)"], {"cider_d": pair}
+        (verdict,), share = _decide_early(*given, rng, 1, systems)
+        verdicts.append(verdict)
+        shares.append(share)
+    passed, failed = (verdicts.count(each) / EXPERIMENTS for each in ("passed", "failed"))
+    print(f"drop {drop}: {passed:.1%} pass, {failed:.1%} fail, {np.mean(shares):.0%} of the images")
+    assert failed <= 0.05
+    assert passed <= 0.05 if drop else passed >= 0.95
 
 
 @pytest.mark.usefixtures("_quick")
