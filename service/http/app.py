@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -67,6 +68,11 @@ address of the page for people, each answer has it as `Link: <…/ui/>; rel="alt
 """
 
 
+_PACKED = 1024  # bytes of an answer, from which it is compressed
+_LEVEL = 4  # of zlib: a fifth larger than with 9, five times as fast
+_AS_IT_IS = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/x-tar")
+
+
 def create_app(
     parts: AppParts, hosts: Collection[str] = (), proxies: str = "", tracer: Tracer = OFF
 ) -> FastAPI:
@@ -81,6 +87,9 @@ def create_app(
     app.state.teams = TeamWatcher()
     problems.install_handlers(app)
     app.add_middleware(FinalNewline)
+    app.add_middleware(
+        GZipMiddleware, minimum_size=_PACKED, compresslevel=_LEVEL, exclude_content_types=_AS_IT_IS
+    )
     app.add_middleware(TusRequests)
     app.add_middleware(
         Authentication, records=parts.records, allowed=parts.allowed, rates=app.state.rates

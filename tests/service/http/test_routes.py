@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 import time
+import zlib
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -430,8 +431,13 @@ def test_a_kept_answer_is_the_same_each_time_and_so_is_its_tag(client, evaluatio
 
 
 def test_head_tells_the_length_of_what_get_sends(service):
-    asked, sent = (httpx.request(by, f"{service.url}/openapi.json") for by in ("HEAD", "GET"))
-    assert (asked.content, asked.headers["content-length"]) == (b"", str(len(sent.content)))
+    for coding in ("identity", "gzip"):
+        asked, sent = (
+            httpx.request(by, f"{service.url}/openapi.json", headers={"Accept-Encoding": coding})
+            for by in ("HEAD", "GET")
+        )
+        assert asked.content == b""
+        assert asked.headers["content-length"] == sent.headers["content-length"]
 
 
 @pytest.mark.parametrize(
@@ -483,3 +489,30 @@ def test_prefer_wait(header, seconds):
 )
 def test_if_none_match(header, same):
     assert matches_etag(header, '"a"') is same
+
+
+def _read_raw(client, place, **headers):
+    """The answer, and its bytes as they were sent."""
+    with httpx.stream("GET", client.base_url.join(place), headers=headers) as answer:
+        return answer, b"".join(answer.iter_raw())
+
+
+def test_long_answers_are_compressed_for_those_that_ask(client):
+    packed, sent = _read_raw(client, "/v1/metrics", **{"Accept-Encoding": "gzip"})
+    plain, whole = _read_raw(client, "/v1/metrics", **{"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert plain.headers["vary"].lower() == packed.headers["vary"].lower() == "accept-encoding"
+    assert int(packed.headers["content-length"]) == len(sent) < len(whole) / 5
+    assert zlib.decompress(sent, wbits=31) == whole
+
+
+def test_short_answers_files_and_events_are_sent_as_they_are(client):
+    run = submit(client, **_request(_fresh(client), postgen=["bleu"]))
+    until_ended(client, run, 60)
+    place = f"/v1/evaluations/{run}"
+    for each in ("/livez", f"{place}/captions?format=columns", f"{place}/events"):
+        answer, sent = _read_raw(client, each, **{"Accept-Encoding": "gzip"})
+        assert answer.status_code == 200, each
+        assert "content-encoding" not in answer.headers, each
+        assert sent
