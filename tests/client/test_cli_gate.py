@@ -152,7 +152,7 @@ def test_an_undecided_gate_counts_as_it_is_told(service, gate, verdicts, code, c
     with service.ending(**end):
         assert gate("--undecided", counted).exit_code == code[counted]
     if "failed" not in verdicts:
-        with service.ending(**{**end, "status": "failed"}):
+        with service.ending("ev_2", **{**end, "status": "failed"}):
             assert gate("--undecided", counted).exit_code == 3
 
 

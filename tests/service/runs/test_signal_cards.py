@@ -31,10 +31,9 @@ NEITHER = "mean_mean_count_none"
 ERROR = 0.004
 
 
-@pytest.fixture
-def records(on_either):
-    stored_records.add_version(on_either, "coco", "a")
-    return on_either
+@pytest.fixture(autouse=True)
+def _coco(records):
+    stored_records.add_version(records, "coco", "a")
 
 
 def _card(records, target="cider_d", **asked):
@@ -176,7 +175,9 @@ def test_signal_noise_and_decisions_are_their_definitions(records, last, average
     assert {one.accuracy for one in found[NEITHER].decisions} == {None}
 
 
-def test_the_largest_noise_is_named_and_the_one_of_images_is_that_of_intervals(records):
+def test_the_largest_noise_is_named_and_the_one_of_images_is_that_of_intervals(on_either):
+    records = on_either
+    stored_records.add_version(records, "coco", "a")
     for number, value in enumerate((0.4, 0.5)):
         for step in (1, 2):
             scores = {
@@ -304,8 +305,7 @@ def test_intervals_hold_as_often_as_they_say():
     assert 0.93 < statistics.mean(held) < 0.99
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+@pytest.mark.slow
 def test_200_evaluations_of_700_metrics_take_under_two_seconds(records):
     rng = random.Random(1)
     shown = [*list(catalogue.POSTGEN)[:20], *catalogue.HEADLINE, "bits_per_byte"]
