@@ -265,8 +265,9 @@ def test_a_file_that_is_not_there_is_told(watch, tmp_path, silenced):
 def test_a_file_is_removed_once_it_was_sent_or_left_out(service, watch, saved):
     with watch(waiting=1, timeout=0.1) as run:
         run.checkpoint(saved(1), step=1, remove=True)
-        _begun(service, 1)
-        until(lambda: not run.results()[0].path.exists(), 10, "its removal")
+        _succeed(service, 1, 0.4)
+        until(lambda: run.results()[0].numbers, 10, "its scores: it is asked for no more")
+        assert not run.results()[0].path.exists()
         with _unreachable(service):
             sent = len(service.seen("HEAD"))
             run.checkpoint(saved(2), step=2, remove=True)
