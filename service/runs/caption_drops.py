@@ -43,22 +43,17 @@ def _list_candidates(gates: Sequence[Gate]) -> Mapping[tuple[str, str], Gate]:
 
 def _measure_rise(metric: str, score: GateScore) -> float:
     """Measure by which share of the baseline's value a metric is better; infinite: not known."""
-    sign = _find_sign(metric)
+    sign = catalogue.find_metric(metric).sign
     if not sign or score.difference is None or score.baseline is None:
         return math.inf
     return sign * score.difference / (abs(score.baseline) or 1.0)
-
-
-def _find_sign(metric: str) -> int:
-    """Find 1 where higher is better, -1 where lower is, 0 where neither is."""
-    return {True: 1, False: -1, None: 0}[catalogue.find_metric(metric).higher_is_better]
 
 
 def _list_images(parts: ServiceParts, identity: str, baseline: str, metric: str) -> list[Moved]:
     a, b = (scored_captions.find_scored_captions(parts, side) for side in (identity, baseline))
     if metric not in a.scores or metric not in b.scores or a.index.places != b.index.places:
         return []
-    sign = _find_sign(metric)
+    sign = catalogue.find_metric(metric).sign
     scores = zip(a.column(metric), b.column(metric), strict=True)
     falls = {place: sign * (one - other) for place, (one, other) in enumerate(scores)}
     fell = (place for place, fall in falls.items() if -math.inf < fall < 0)

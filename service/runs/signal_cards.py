@@ -128,14 +128,14 @@ def _measure_metric(
     curves = [one for one in found.curves if one is not None]
     if not any(one.find_final() for one in curves):
         return None
-    higher = catalogue.find_metric(name).higher_is_better
-    decided = [] if higher is None or not order.pairs else found.curves
+    sign = catalogue.find_metric(name).sign
+    decided = found.curves if sign and order.pairs else []
     return MetricSignal(
         metric=catalogue.find_shown_name(name),
         signature=found.signature,
         **signal_noise.measure_signal(curves, asked.last, asked.average),
         detectable=signal_noise.find_detectable(curves, known),
-        decisions=signal_noise.decide_early(order, decided, 1 if higher else -1, asked.average),
+        decisions=signal_noise.decide_early(order, decided, sign, asked.average),
     )
 
 

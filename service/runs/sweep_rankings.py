@@ -50,7 +50,7 @@ class _Prospects:
         found = {"early": early, "best": self.odds[run], "advice": "ended"}
         if early is None or run in scores.finals:
             return found
-        value, *bounds = (scores.sign * one for one in self.forecast.expect(early))
+        value, *bounds = (scores.target.sign * one for one in self.forecast.expect(early))
         return {
             **found,
             "is_covered": self.forecast.covers(early),
@@ -104,10 +104,10 @@ def _judge_runs(
     order = training_scores.order_finals(
         MetricCurves("", ended), scores.draws, scores.target, asked.average
     )
-    sign = 1 if catalogue.find_metric(forecast.metric).higher_is_better else -1
+    sign = catalogue.find_metric(forecast.metric).sign
     signed = [sign * early[run] if run in early else None for run in scores.found.past]
     leader = scores.find_leader()
-    best = None if leader is None else scores.sign * scores.finals[leader]
+    best = None if leader is None else scores.target.sign * scores.finals[leader]
     odds = forecast.compute_odds([early[run] for run in scores.open], best)
     outlooks = [
         RunOutlook(chance, forecast.expect(early[run]).value, forecast.covers(early[run]))
@@ -218,7 +218,7 @@ def _build_answer(
 ) -> SweepRanking:
     found = scores.found
     runs = [_build_run(run, scores, prospects, lacking) for run in found.sweep]
-    runs.sort(key=partial(_measure_promise, scores.sign), reverse=True)
+    runs.sort(key=partial(_measure_promise, scores.target.sign), reverse=True)
     past = {"past": len(found.past), "groups": len(set(map(found.name_group, found.past)))}
     return SweepRanking(
         dataset=scores.pinned.out,

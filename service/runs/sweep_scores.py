@@ -52,14 +52,10 @@ class SweepScores:
     def open(self) -> list[str]:
         return [run for run in self.found.sweep if run not in self.finals]
 
-    @property
-    def sign(self) -> int:
-        return 1 if self.target.higher_is_better else -1
-
     def find_leader(self) -> str | None:
         """Find the run with the best final score of the sweep, if any has ended."""
         ended = (run for run in self.found.sweep if run in self.finals)
-        return max(ended, key=lambda run: self.sign * self.finals[run], default=None)
+        return max(ended, key=lambda run: self.target.sign * self.finals[run], default=None)
 
     def list_past(self) -> tuple[list[str], list[EndedTraining]]:
         """List the metrics that all open runs and the most past trainings have, and these."""
@@ -74,7 +70,7 @@ class SweepScores:
         return metrics, [
             EndedTraining(
                 self.found.name_group(run),
-                self.sign * self.finals[run],
+                self.target.sign * self.finals[run],
                 {metric: self.early[metric][run] for metric in metrics},
             )
             for run in shared[:_MOST_PAST]

@@ -162,11 +162,10 @@ def order_finals(
     """Order trainings by their final scores of the target."""
     if target is None:
         return FinalOrder((), (), 0)
-    sign = 1 if metric.higher_is_better else -1
     finals = [one.average_final(average) if one else None for one in target.curves]
 
     def differ(one: int, other: int) -> bool:
         a, b = finals[one], finals[other]
         return a is not None and b is not None and signal_noise.do_finals_differ(a, b, known)
 
-    return FinalOrder.of([None if one is None else sign * one[0] for one in finals], differ)
+    return FinalOrder.of([None if one is None else metric.sign * one[0] for one in finals], differ)

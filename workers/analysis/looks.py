@@ -180,7 +180,8 @@ def estimate_from_looks(
     together.
     """
     odds = None if systems is None else systems.odds
-    critical, strict = (_critical(seen, len(known), odds, many) for many in (1, tests))
+    critical = _critical(seen, len(known), odds, 1)
+    strict = critical if tests == 1 else _critical(seen, len(known), odds, tests)
     drawn = None if systems is None else systems.describe_draw(len(seen.images))
     difficulty = {} if systems is None else systems.difficulty
     placed = np.argsort(seen.images)  # sums of all images then equal the whole's, to the last bit

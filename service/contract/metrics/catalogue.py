@@ -61,6 +61,11 @@ class MetricSpec:
     definition: str
     needs: tuple[str, ...]
 
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, -1 where lower is, 0 where neither is."""
+        return {True: 1, False: -1, None: 0}[self.higher_is_better]
+
 
 def find_metric(name: str) -> MetricSpec:
     """The row of a metric or an alias; UnknownMetric suggests the nearest names."""

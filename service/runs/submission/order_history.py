@@ -33,13 +33,13 @@ _READ = 200  # the latest evaluations of a split: older ones are not searched
 def find_order_history(
     parts: ServiceParts, request: EvaluationRequest, pinned: PinnedSplit, model: CheckpointPlanner
 ) -> OrderHistory:
-    """The digests of past systems' scores by family, for an early verdict on these families."""
+    """Find the digests of past systems' scores by family, for an early verdict on them."""
     named = model.plan().named
     if ORDER not in named:
         return {}
     with parts.records.reading() as connection:
         search = _HistorySearch(connection, parts, pinned)
-        kept = search.kept(request.checkpoint)
+        kept = search.find_kept(request.checkpoint)
         if kept is not None:
             return kept
         if request.until != "verdict":
@@ -47,7 +47,8 @@ def find_order_history(
         gated = set(map(catalogue.find_metric_task, gates.list_gate_metrics(request.gates)))
         sought = [name for name in estimates.list_estimated(named) if name in gated]
         past = {
-            name: [*islice(search.past(named[name]), estimates.MOST_SYSTEMS)] for name in sought
+            name: [*islice(search.list_past(named[name]), estimates.MOST_SYSTEMS)]
+            for name in sought
         }
     return {name: each for name, each in past.items() if len(each) >= estimates.FEWEST_SYSTEMS}
 
@@ -58,11 +59,11 @@ class _HistorySearch:
     parts: ServiceParts
     pinned: PinnedSplit
 
-    def kept(self, checkpoint: str | None) -> OrderHistory | None:
-        """The history of the latest order that was drawn for a checkpoint; None if there is none,
-        or if a file of it is stored no more.
+    def find_kept(self, checkpoint: str | None) -> OrderHistory | None:
+        """Find the history of the latest order that was drawn for a checkpoint; None if there is
+        none, or if a file of it is stored no more.
         """
-        query = self._tasks(ORDER).where(runs.c.checkpoint == checkpoint).limit(1)
+        query = self._select_tasks(ORDER).where(runs.c.checkpoint == checkpoint).limit(1)
         row = self.connection.execute(query).first()
         if row is None:
             return None
@@ -70,18 +71,18 @@ class _HistorySearch:
         stored = all(self.parts.blobs.has(digest) for each in found.values() for digest in each)
         return found if stored else None
 
-    def past(self, ours: Task) -> Iterator[str]:
-        """The distinct stored scores of other captions of the whole split that were computed as
-        `ours`, the latest first.
+    def list_past(self, ours: Task) -> Iterator[str]:
+        """List the distinct stored scores of other captions of the whole split that were computed
+        as `ours`, the latest first.
         """
         ended = task_rows.c.status == "done", runs.c.status == "succeeded"
-        query = self._tasks(ours.kind).where(*ended).limit(_READ)
+        query = self._select_tasks(ours.kind).where(*ended).limit(_READ)
         rows = self.connection.execute(query).all()
         digests = dict.fromkeys(row.result for row in rows if _is_computed_as(ours, row))
         return (digest for digest in digests if self.parts.blobs.has(digest))
 
-    def _tasks(self, kind: str) -> sa.Select[Any]:
-        """The tasks of a kind of the split's evaluations, the latest first."""
+    def _select_tasks(self, kind: str) -> sa.Select[Any]:
+        """Select the tasks of a kind of the split's evaluations, the latest first."""
         return (
             sa.select(task_rows.c.key, task_rows.c.inputs, task_rows.c.result, runs.c.request)
             .join(run_tasks, run_tasks.c.task_key == task_rows.c.key)

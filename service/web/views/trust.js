@@ -26,9 +26,8 @@ export function trust(name, split) {
   onChange((told) => {
     if (!told || told.kind === "study") study.refresh();
     if (!told || told.kind === "probes") probes.refresh();
-    if (told && (told.kind !== "evaluation" || told.status !== "succeeded")) return;
-    past.refresh();
-    card.refresh();
+    if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
+    if (!told) card.refresh(); // a second of the service's time, for what one evaluation hardly changes
   });
   return {
     title: `Trust in ${dataset}`,

@@ -236,16 +236,11 @@ def _decide_early(texts, pairs, rng, tests, systems=None):
 @pytest.fixture
 def _quick(monkeypatch):
     """Critical values are computed once for looks that are alike."""
-    compute = looks.compute_critical_values
-    computed = cache(compute)
+    computed = cache(looks.compute_critical_values)
     monkeypatch.setattr(
         looks,
         "compute_critical_values",
-        lambda told, *rest, odds, **more: (
-            computed(tuple(told), *rest, **more)
-            if odds is None
-            else compute(told, *rest, odds=odds, **more)
-        ),
+        lambda told, *rest, **more: computed(tuple(told), *rest, **more),
     )
 
 

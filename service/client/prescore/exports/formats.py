@@ -1,7 +1,5 @@
 """Formats of exports, by name."""
 
-import io
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -11,8 +9,7 @@ from prescore.exports.every_eval_ever import write_every_eval_ever
 from prescore.exports.finished_runs import FinishedRun
 from prescore.exports.inspect_logs import write_inspect_logs
 from prescore.exports.mlflow_runs import write_mlflow_runs
-from prescore.exports.new_files import open_new_file
-from prescore.exports.score_tables import write_score_table
+from prescore.exports.score_tables import write_score_file
 from prescore.exports.wandb_runs import write_wandb_runs
 
 FormatName = Literal["csv", "every-eval-ever", "inspect", "mlflow", "wandb"]
@@ -25,7 +22,7 @@ def write_runs(
     """Write runs to `out`: a new folder; of csv a file, or stdout for None."""
     match name:
         case "csv":
-            _write_table(runs, out)
+            write_score_file(runs, out)
         case "mlflow":
             write_mlflow_runs(runs, out)
         case "every-eval-ever":
@@ -34,16 +31,6 @@ def write_runs(
             write_inspect_logs(runs, _require_folder(out))
         case "wandb":
             write_wandb_runs(runs, _require_folder(out))
-
-
-def _write_table(runs: Iterable[FinishedRun], out: Path | None) -> None:
-    if out is not None:
-        with open_new_file(out) as stream:
-            write_score_table(stream, runs)
-        return
-    table = io.StringIO(newline="")
-    write_score_table(table, runs)
-    sys.stdout.write(table.getvalue())
 
 
 def _require_folder(out: Path | None) -> Path:

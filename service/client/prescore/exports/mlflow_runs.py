@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from prescore.errors import InvalidArgument
 from prescore.exports.finished_runs import FinishedRun
 from prescore.exports.new_files import open_new_folder
-from prescore.exports.peers import import_peer
-from prescore.exports.trainings import Training, group_trainings, list_numbers
+from prescore.exports.trainings import Training, group_trainings, import_peer, list_numbers
 from prescore.plain_text import quoted
 
 EXTRA = "mlflow"

@@ -1,10 +1,15 @@
-"""Runs of experiment trackers: evaluations of one training are one run with a history by step."""
+"""Runs of experiment trackers: evaluations of one training are one run with a history by step. A
+tracker's package is imported only where its format is written.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
+from prescore.errors import InvalidArgument
 from prescore.exports.finished_runs import FinishedRun
 
 RUN, STEP = "run", "step"  # labels, as prescore.watch sets them
@@ -94,3 +99,15 @@ def _list_facts(run: FinishedRun) -> dict[str, str]:
 def replace_halves(text: str) -> str:
     """Replace halves of characters, which cannot be written as UTF-8, by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def import_peer(module: str, extra: str) -> Any:
+    """Import a module of a tracker. Raise InvalidArgument, which names the extra, without it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise InvalidArgument(
+            f"expected the package {error.name}, found none: pip install 'prescore-client[{extra}]'"
+        ) from None

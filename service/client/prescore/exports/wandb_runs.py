@@ -6,8 +6,7 @@ from typing import Any
 
 from prescore.exports.finished_runs import FinishedRun
 from prescore.exports.new_files import open_new_folder
-from prescore.exports.peers import import_peer
-from prescore.exports.trainings import Training, group_trainings, list_numbers
+from prescore.exports.trainings import Training, group_trainings, import_peer, list_numbers
 
 EXTRA = "wandb"
 PROJECT = "prescore"
