@@ -5,9 +5,9 @@ import { heedKeys } from "./core/keyboard.js";
 import { listen } from "./core/live.js";
 import { effect, scope } from "./core/signals.js";
 import { followLinks, path } from "./core/urls.js";
-import { frame } from "./parts/frame.js";
+import { crumbs, frame } from "./parts/frame.js";
 
-/** @typedef {{ title: string, content: Node }} View */
+/** @typedef {{ title: string, content: Node, crumbs?: () => import("./parts/frame.js").Crumb[] }} View `crumbs`: the way to it. */
 
 /** @typedef {(...names: string[]) => View} Make */
 
@@ -75,9 +75,8 @@ function notLoaded() {
     title: "Not loaded",
     content: h(
       "div",
-      {},
-      h("h1", {}, "This view could not be loaded"),
-      h("p", {}, "The service does not answer, or has a newer version of this page. ", again),
+      h("h1", "This view could not be loaded"),
+      h("p", "The service does not answer, or has a newer version of this page. ", again),
     ),
   };
 }
@@ -85,7 +84,13 @@ function notLoaded() {
 /** @param {() => View} make */
 function show(make) {
   end();
-  const [view, over] = scope(make);
+  const [view, over] = scope(() => {
+    const made = make();
+    effect(() => {
+      crumbs.value = made.crumbs?.() ?? [];
+    });
+    return made;
+  });
   end = over;
   document.title = `${view.title} · Prescore`;
   replace(main, view.content);

@@ -15,29 +15,28 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Attributes} [attributes] `on…` are listeners, `class` may be a list, `style` an object of
- *   custom properties and styles, `.name` a property.
- * @param {...Child} children
+ * @param {...(Attributes | Child)} content Attributes first, if there are any: `on…` are listeners, `class` may
+ *   be a list, `style` an object of custom properties and styles, `.name` a property. Then children.
  * @returns {HTMLElementTagNameMap[Tag]}
  */
-export function h(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) setLive(made, name, value);
-  append(made, children);
-  return made;
-}
+export const h = (tag, ...content) => filled(document.createElement(tag), content);
 
 /**
  * @template {keyof SVGElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Attributes} [attributes]
- * @param {...Child} children
+ * @param {...(Attributes | Child)} content As of `h`.
  * @returns {SVGElementTagNameMap[Tag]}
  */
-export function s(tag, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) setLive(made, name, value);
-  append(made, children);
+export const s = (tag, ...content) => filled(document.createElementNS(SVG, tag), content);
+
+/**
+ * @template {Element} Made
+ * @param {Made} made @param {(Attributes | Child)[]} content
+ */
+function filled(made, [first, ...rest]) {
+  const isAttributes = first && Object.getPrototypeOf(first) === Object.prototype;
+  if (isAttributes) for (const [name, value] of Object.entries(first)) setLive(made, name, value);
+  append(made, /** @type {Child[]} */ (isAttributes ? rest : [first, ...rest]));
   return made;
 }
 

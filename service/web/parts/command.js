@@ -13,7 +13,7 @@ export function command(text, what) {
   return h(
     "div",
     { class: "command" },
-    h("pre", { tabindex: "0", role: "region", "aria-label": what }, h("code", {}, text)),
+    h("pre", { tabindex: "0", role: "region", "aria-label": what }, h("code", text)),
     h("button", { type: "button", onclick: copy }, () => (isCopied.value ? "Copied" : "Copy")),
   );
 }

@@ -1,4 +1,4 @@
-/** What surrounds every view: the way to the others, whether the service is there, keys, theme. */
+/** The frame that surrounds every view: the way to the others, the finder, whether the service is there, keys, theme. */
 
 import { ask, isKeyNeeded, isReached } from "../core/api.js";
 import { h } from "../core/dom.js";
@@ -8,32 +8,46 @@ import { effect, signal } from "../core/signals.js";
 import { path } from "../core/urls.js";
 import { signIn, signOut } from "./sign_in.js";
 
+/** @typedef {[string, string?]} Crumb A name, and its address unless it is the view itself. */
+
 const PLACES = [
   ["/", "Home"],
-  ["/ui/now", "Now"],
+  ["/ui/now", "Jobs"],
   ["/docs", "API"],
 ];
 const THEMES = ["auto", "light", "dark"];
 
+/** The way to the view that is shown. */
+export const crumbs = signal(/** @type {Crumb[]} */ ([]));
+
 /** @param {HTMLElement} main */
 export function frame(main) {
   const help = keyList();
-  onKey("?", "what keys do", () => help.showModal());
+  onKey("?", "shortcuts", () => help.showModal());
   return [
     h("a", { class: "skip", href: "#content" }, "Skip to the content"),
     h(
       "header",
       { class: "frame" },
       h("a", { class: "brand", href: "/" }, "Prescore"),
+      h("nav", { "aria-label": "Places" }, PLACES.map(placeLink)),
+      h("nav", { class: "crumbs", "aria-label": "Way to this view" }, () => crumbs.value.map(crumb)),
       h(
-        "nav",
-        { "aria-label": "Places" },
-        PLACES.map(([url, name]) => link(url, name)),
+        "button",
+        { type: "button", class: "find", "aria-keyshortcuts": "Control+K", onclick: find },
+        "Find",
+        h("kbd", "Ctrl K"),
       ),
-      who(),
-      state(),
+      team(),
+      h("span", { class: "live", "data-live": () => String(isLive.value) }, () =>
+        isLive.value ? "live" : "not live",
+      ),
       theme(),
-      h("button", { type: "button", onclick: () => help.showModal(), "aria-label": "What keys do" }, "?"),
+      h(
+        "button",
+        { type: "button", class: "wide", "aria-label": "Shortcuts", onclick: () => help.showModal() },
+        "?",
+      ),
     ),
     h("div", { role: "status", class: "notices" }, notices),
     main,
@@ -41,39 +55,47 @@ export function frame(main) {
   ];
 }
 
-/** @param {string} url @param {string} name */
-function link(url, name) {
-  return h("a", { href: url, "aria-current": () => (path.value === url ? "page" : null) }, name);
+/** Finds runs, images, metrics and splits. */
+async function find() {
+  const { openFinder } = await import("./finder.js");
+  openFinder();
 }
 
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  find();
+});
+
+/** @param {string[]} place */
+const placeLink = ([url, name]) =>
+  h("a", { href: url, "aria-current": () => (path.value === url ? "page" : null) }, name);
+
+/** @param {Crumb} crumb */
+const crumb = ([name, url]) => (url ? h("a", { href: url }, name) : h("span", name));
+
 /** The team whose key is used, and a way out. */
-function who() {
-  const team = signal("");
+function team() {
+  const name = signal("");
   ask("/v1/me").then(
     (me) => {
-      if (me.key) team.value = me.team;
+      if (me.key) name.value = me.team;
     },
     () => {},
   );
   return () =>
-    team.value &&
+    name.value &&
     h(
       "span",
       { class: "quiet" },
-      `team ${team.value} `,
+      `team ${name.value} `,
       h("button", { type: "button", onclick: signOut }, "Sign out"),
     );
 }
 
-function state() {
-  return h("span", { class: "live", "data-live": () => String(isLive.value) }, () =>
-    isLive.value ? "live" : "not live",
-  );
-}
-
 function notices() {
   if (!isReached.value)
-    return h("p", { class: "notice bad" }, "The service does not answer; it is asked again by and by.");
+    return h("p", { class: "notice bad" }, "The service does not answer. The page asks it again by itself.");
   if (isKeyNeeded.value) return signIn();
   return null;
 }
@@ -85,18 +107,15 @@ function theme() {
     localStorage.setItem("theme", chosen.value);
   });
   return h(
-    "label",
-    { class: "theme" },
-    h("span", {}, "Colours "),
-    h(
-      "select",
-      {
-        onchange: (/** @type {Event} */ event) => {
-          chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
-        },
+    "select",
+    {
+      class: "theme",
+      "aria-label": "Colours",
+      onchange: (/** @type {Event} */ event) => {
+        chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
       },
-      THEMES.map((name) => h("option", { value: name, selected: name === chosen.peek() }, name)),
-    ),
+    },
+    THEMES.map((name) => h("option", { value: name, selected: name === chosen.peek() }, name)),
   );
 }
 
@@ -106,14 +125,15 @@ function stored() {
 }
 
 function keyList() {
-  const made = h(
+  return h(
     "dialog",
-    { "aria-label": "What keys do" },
-    h("h2", {}, "What keys do"),
+    { "aria-label": "Shortcuts" },
+    h("h2", "Shortcuts"),
     h("dl", { class: "keys" }, () =>
-      shortcuts.value.map(({ key, text }) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)]),
+      [...shortcuts.value, { key: "Ctrl K", text: "find a run, an image, a metric, a split" }].map(
+        ({ key, text }) => [h("dt", h("kbd", key)), h("dd", text)],
+      ),
     ),
-    h("form", { method: "dialog" }, h("button", {}, "Close")),
+    h("form", { method: "dialog" }, h("button", "Close")),
   );
-  return made;
 }

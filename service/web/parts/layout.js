@@ -1,35 +1,42 @@
-/** What views are laid out with: sections, heads of tables, frames that scroll. */
+/** The head that all views have, and the parts that they are laid out with. */
 
 import { h } from "../core/dom.js";
+import { path } from "../core/urls.js";
 
 /** @typedef {import("../core/dom.js").Child} Child */
+/** @typedef {import("./sentences.js").Sentence} Sentence */
 
-/** @param {string} title @param {...Child} content */
-export const section = (title, ...content) =>
-  h("section", { "aria-label": title }, h("h2", {}, title), ...content);
+/**
+ * The name of what is shown, one sentence on it, and the way to the views beside it.
+ *
+ * @param {{ name: Child, sentence?: () => Sentence | null, tabs?: Child }} of
+ */
+export const viewHead = ({ name, sentence, tabs }) => [
+  h("h1", name),
+  sentence &&
+    h("p", { class: "lead" }, () => {
+      const found = sentence();
+      return found && [h("strong", found.claim), " ", h("span", { class: "quiet" }, found.detail)];
+    }),
+  tabs,
+];
 
-/** @param {(string | Node)[]} names */
-export const head = (names) =>
+/** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
+export const tabs = (name, places) =>
   h(
-    "thead",
-    {},
-    h(
-      "tr",
-      {},
-      names.map((name) => h("th", { scope: "col" }, name)),
+    "nav",
+    { class: "tabs", "aria-label": name },
+    places.map(([text, url]) =>
+      h("a", { href: url, "aria-current": () => (path.value === url.split("?")[0] ? "page" : null) }, text),
     ),
   );
 
-/** What may be wider than the page, and scrolls by itself. @param {string} name @param {...Child} content */
-export const scrolled = (name, ...content) =>
-  h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": name }, ...content);
-
-/** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
-export const table = (name, columns, rows) =>
-  scrolled(name, h("table", {}, head(columns), h("tbody", {}, rows)));
+/** @param {string} title @param {...Child} content */
+export const section = (title, ...content) =>
+  h("section", { "aria-label": title }, h("h2", title), ...content);
 
 /** One of a few facts, in a list of the class `facts`. @param {string} name @param {...Child} content */
-export const fact = (name, ...content) => h("div", {}, h("dt", {}, name), h("dd", {}, ...content));
+export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
 
 /** One of several values. @param {() => string[][]} options Values and their texts. @param {{ value: string }} chosen */
 export function select(options, chosen) {
@@ -40,3 +47,20 @@ export function select(options, chosen) {
     options().map(([value, text]) => h("option", { value, selected: value === chosen.value }, text)),
   );
 }
+
+/** @param {(string | Node)[]} names */
+export const head = (names) =>
+  h(
+    "thead",
+    h(
+      "tr",
+      names.map((name) => h("th", { scope: "col" }, name)),
+    ),
+  );
+
+/** What may be wider than the page, and scrolls by itself. @param {string} name @param {...Child} content */
+export const scrolled = (name, ...content) =>
+  h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": name }, ...content);
+
+/** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
+export const table = (name, columns, rows) => scrolled(name, h("table", head(columns), h("tbody", rows)));

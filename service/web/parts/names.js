@@ -1,25 +1,26 @@
-/** The name of an evaluation, from the label that tells most: of a training with its step. */
+/** The name of an evaluation, from its labels: `run` and `step`, else `name`, `file`, or `branch` and `commit`. */
 
 import { h } from "../core/dom.js";
 import { evaluationPlace } from "./places.js";
 import { stepOf } from "./steps.js";
 
-const NAMING = ["name", "file", "branch"]; // labels, in the order in which they are looked for after `run`
+/** @typedef {Record<string, string> | null | undefined} Labels */
 
-/** Empty where no label names it. @param {Record<string, string> | null | undefined} labels */
+const COMMIT = 7; // digits of a commit that are shown
+
+/** Empty where no label names it. @param {Labels} labels */
 export function nameOf(labels) {
   if (!labels) return "";
+  const { run, name, file, branch, commit } = labels;
   const step = stepOf(labels);
-  if (labels.run) return step === null ? labels.run : `${labels.run}, step ${step}`;
-  return NAMING.map((label) => labels[label]).find(Boolean) ?? "";
+  if (run) return step === null ? run : `${run}, step ${step.toLocaleString("en")}`;
+  if (name || file || !branch) return name || file || "";
+  return commit ? `${branch}, ${commit.slice(0, COMMIT)}` : branch;
 }
 
-/** @param {Record<string, string> | null | undefined} labels @param {string} id */
+/** @param {Labels} labels @param {string} id */
 export const nameOrId = (labels, id) => nameOf(labels) || id;
 
-/** Its name as a link, and its id. @param {string} id @param {Record<string, string> | null | undefined} labels */
-export function evaluationLink(id, labels) {
-  const name = nameOf(labels);
-  const link = h("a", { class: "main", href: evaluationPlace(id) }, name || id);
-  return name ? [link, h("span", { class: "quiet id" }, ` ${id}`)] : link;
-}
+/** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels */
+export const evaluationLink = (id, labels) =>
+  h("a", { class: "main", href: evaluationPlace(id), title: id }, nameOrId(labels, id));

@@ -1,55 +1,65 @@
-/** Numbers, times and names as they are shown. */
+/** Numbers as they are shown: one form for each metric, everywhere. */
 
-const PRODUCT = /_prob_/; // metrics that are products of probabilities: the only scores that are small by nature
-const SHOWN = 0.0005; // what is nearer to 0 is 0 to three digits
+const PRODUCT = /_prob_/; // products of probabilities: the only scores that are small by nature
+const PERPLEXITY = /perplexity|_pplx_/;
+const LARGE = 100_000;
 
-/** Whether three digits tell it from 0. @param {number | null | undefined} value */
-export const isShown = (value) => typeof value === "number" && Math.abs(value) >= SHOWN;
+/** Digits behind the point. @param {string} metric @param {number} size */
+const digitsOf = (metric, size) =>
+  PERPLEXITY.test(metric) || size >= 100 ? (size >= 1000 ? 0 : size >= 100 ? 1 : 2) : 3;
 
-/**
- * Three digits, as tables of scores have them. What they cannot show is 0, but for scores that are small
- * by nature.
- *
- * @param {number | null | undefined} value @param {string} [metric] Of which it is a score or a difference.
- */
-export const number = (value, metric = "") =>
-  value && !isShown(value) && !PRODUCT.test(metric) ? "0.000" : precise(value);
-
-/** Three digits, however small. @param {number | null | undefined} value */
-export function precise(value) {
+/** @param {number | null | undefined} value @param {string} [metric] Of which it is a score or a difference. */
+export function number(value, metric = "") {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size < SHOWN || size >= 100_000)) return value.toExponential(2);
-  if (Number.isInteger(value)) return value.toLocaleString("en");
-  const digits = size < 10 ? 3 : size < 1000 ? 1 : 0;
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const isSmall = PRODUCT.test(metric) && size < 0.0005;
+  if (size !== 0 && (isSmall || size >= LARGE)) return value.toExponential(2);
+  const digits = digitsOf(metric, size);
+  const text = size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return value < 0 && /[1-9]/.test(text) ? `−${text}` : text;
 }
 
-/** A probability that chance alone does it. @param {number | null | undefined} value */
-export const chance = (value) => (typeof value === "number" && value < 0.001 ? "< 0.001" : number(value));
-
-/** @param {[number | null, number | null] | null | undefined} interval @param {string} [metric] */
-export const interval = (interval, metric) =>
-  interval ? `[${number(interval[0], metric)}, ${number(interval[1], metric)}]` : "";
-
-/** @param {string | null | undefined} text RFC 3339. */
-export function time(text) {
-  if (!text) return "";
-  const at = new Date(text);
-  return Number.isNaN(at.valueOf()) ? text : `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+/** With its sign, as differences are shown. @param {number | null | undefined} value @param {string} [metric] */
+export function signed(value, metric) {
+  const text = number(value, metric);
+  return typeof value === "number" && value > 0 && /[1-9]/.test(text) ? `+${text}` : text;
 }
+
+/** @param {number | null | undefined} value */
+export const count = (value) => (typeof value === "number" ? value.toLocaleString("en") : "–");
+
+/** Whether its digits tell it from 0. @param {number | null | undefined} value */
+export const isShown = (value) => typeof value === "number" && Math.abs(value) >= 0.0005;
+
+/** A p-value. @param {number | null | undefined} value */
+export const chance = (value) =>
+  typeof value !== "number"
+    ? "–"
+    : value < 0.001
+      ? "< .001"
+      : value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
+
+/** @param {[number | null, number | null] | null | undefined} ends @param {string} [metric] */
+export const interval = (ends, metric) =>
+  ends ? `[${number(ends[0], metric)}, ${number(ends[1], metric)}]` : "";
 
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  return seconds < 100
-    ? `${seconds.toFixed(1)} s`
-    : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 100) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
 }
 
 /** @param {string | null | undefined} digest */
 export const short = (digest) => (digest ?? "").replace(/^sha256:/, "").slice(0, 8);
+
+/** Three digits, however small. @param {number | null | undefined} value */
+export const precise = (value) =>
+  typeof value === "number" && value !== 0 && Math.abs(value) < 0.0005
+    ? value.toExponential(2)
+    : number(value);
 
 /** @param {boolean | null | undefined} higher */
 export const direction = (higher) =>

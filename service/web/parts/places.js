@@ -1,32 +1,38 @@
-/** The way between the views of one split of a dataset. */
+/** Addresses of views, and the tabs of one split and of one evaluation. */
 
 import { h } from "../core/dom.js";
-import { path, place } from "../core/urls.js";
+import { place } from "../core/urls.js";
+import { tabs } from "./layout.js";
 
 /** @param {string} name @param {string} split @param {string} [part] */
 export const splitPlace = (name, split, part) =>
   place("/ui/datasets", ...[name, split, part].filter((each) => each !== undefined));
 
 /** @param {string} name @param {string} split */
-export function splitPlaces(name, split) {
-  const places = [
+export const splitTabs = (name, split) =>
+  tabs(`Views of ${name}/${split}`, [
     ["Leaderboard", splitPlace(name, split)],
-    ["Trust", splitPlace(name, split, "trust")],
-    ["Pre-gen scores", splitPlace(name, split, "pregen")],
-  ];
-  return h(
-    "nav",
-    { class: "places", "aria-label": `Views of ${name}/${split}` },
-    places.map(([text, url]) =>
-      h("a", { href: url, "aria-current": () => (path.value === url ? "page" : null) }, text),
-    ),
-  );
-}
+    ["Training runs", splitPlace(name, split, "runs")],
+    ["Which metric to trust", splitPlace(name, split, "trust")],
+    ["Pre-gen metrics", splitPlace(name, split, "pregen")],
+    ["Dataset", splitPlace(name, split, "dataset")],
+  ]);
+
+/** @param {string} id */
+export const evaluationTabs = (id) =>
+  tabs("Views of this evaluation", [
+    ["Scores", evaluationPlace(id)],
+    ["Captions", captionsPlace(id)],
+    ["Compare with…", place("/ui/compare", { a: id })],
+  ]);
 
 /** @param {{ name: string, split: string }} dataset */
 export const splitLink = ({ name, split }) => h("a", { href: splitPlace(name, split) }, `${name}/${split}`);
 
-/** Where one evaluation is shown. @param {string} id */
+/** The way to a split, for the frame. @param {{ name: string, split: string }} dataset @returns {import("./frame.js").Crumb[]} */
+export const splitCrumbs = ({ name, split }) => [[`${name}/${split}`, splitPlace(name, split)]];
+
+/** @param {string} id */
 export const evaluationPlace = (id) => place("/ui/evaluations", id);
 
 /** @param {string} id @param {string} image @param {Record<string, string | null>} [query] */
@@ -38,3 +44,6 @@ export const captionsPlace = (id, query = {}) => `${evaluationPlace(id)}${place(
 
 /** @param {string} name @param {string} split @param {string} run */
 export const runPlace = (name, split, run) => splitPlace(name, split, "runs") + place("", run);
+
+/** @param {string} a @param {string} b */
+export const comparePlace = (a, b) => place("/ui/compare", { a, b });

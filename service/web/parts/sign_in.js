@@ -23,7 +23,6 @@ export function signIn() {
     { class: "notice sign-in", onsubmit: submit },
     h(
       "label",
-      {},
       "This service needs a key: ",
       h("input", {
         name: "key",
@@ -33,7 +32,7 @@ export function signIn() {
         spellcheck: "false",
       }),
     ),
-    h("button", {}, "Sign in"),
+    h("button", "Sign in"),
     h("span", { role: "alert" }, () => said.value),
   );
 }

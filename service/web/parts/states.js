@@ -42,19 +42,20 @@ export function refusal(refused) {
   return h(
     "div",
     { class: "notice bad", role: "alert" },
-    h("p", {}, refused.message),
+    h("p", refused.message),
     refused.fields.length > 0 &&
       h(
         "ul",
-        {},
-        refused.fields.map((text) => h("li", {}, text)),
+        refused.fields.map((text) => h("li", text)),
       ),
   );
 }
 
 const WORDS = {
-  queued: "waits",
-  running: "runs",
+  queued: "queued",
+  running: "running",
+  waiting: "waiting",
+  ready: "queued",
   succeeded: "done",
   failed: "failed",
   canceled: "canceled",
@@ -75,4 +76,4 @@ export const labels = (labels) =>
 
 /** Why a run or a task failed. @param {{ code: string, detail: string } | null} error */
 export const failure = (error) =>
-  error && h("p", { class: "notice bad", role: "alert" }, h("strong", {}, error.code), " ", error.detail);
+  error && h("p", { class: "notice bad", role: "alert" }, h("strong", error.code), " ", error.detail);

@@ -32,7 +32,6 @@ export function windowed(
   );
   const rows = h(
     "tbody",
-    {},
     space(() => first.value * ROW),
     each(
       () => shown.value,
@@ -51,7 +50,6 @@ export function windowed(
     { "aria-rowcount": () => (hasMore() ? -1 : items.value.length + 1) },
     h(
       "thead",
-      {},
       h("tr", { "aria-rowindex": 1 }, () => columns().map((column) => h("th", { scope: "col" }, column))),
     ),
     rows,

@@ -11,9 +11,7 @@ const wordsOf = (caption) => caption.toLowerCase().match(/[\p{L}\p{N}'’-]+/gu)
 export function marked(caption, other) {
   const known = new Set(wordsOf(other));
   const pieces = caption.split(/([\p{L}\p{N}'’-]+)/u);
-  return pieces.map((piece, at) =>
-    at % 2 && !known.has(piece.toLowerCase()) ? h("mark", {}, piece) : piece,
-  );
+  return pieces.map((piece, at) => (at % 2 && !known.has(piece.toLowerCase()) ? h("mark", piece) : piece));
 }
 
 /**

@@ -75,13 +75,12 @@ export function curve(points, { name, best, said }) {
           cy: y(Number(point.value)),
           r: point.step === best ? 6 : 4,
         },
-        s("title", {}, `step ${point.step}: ${number(point.value, name)} ${interval(point.interval, name)}`),
+        s("title", `step ${point.step}: ${number(point.value, name)} ${interval(point.interval, name)}`),
       ),
     ]),
   );
   return h(
     "div",
-    {},
     plot,
     outside(known.filter(({ value }) => isOutside(range, Number(value))).length, known.length),
   );

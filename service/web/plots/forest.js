@@ -38,13 +38,11 @@ export function forest(rows, nameOf) {
     { class: "forest" },
     h(
       "caption",
-      {},
       "Differences with intervals of 95 %. On the right, A is better. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases.",
     ),
     head(["Metric", "A", "B", "Difference", "Plot", "p", "Detectable from"]),
     h(
       "tbody",
-      {},
       rows.map((row, place) =>
         h(
           "tr",
@@ -53,7 +51,7 @@ export function forest(rows, nameOf) {
           h("td", { class: "number" }, number(row.a, row.metric)),
           h("td", { class: "number" }, number(row.b, row.metric)),
           h("td", { class: "number" }, differenceOf(row)),
-          h("td", {}, drawn(row, units[place], at)),
+          h("td", drawn(row, units[place], at)),
           h("td", { class: "number" }, chance(row.p)),
           h("td", { class: "number" }, number(row.detectable, row.metric)),
         ),

@@ -13,21 +13,17 @@ export function heat({ rows, columns, at, share, told, chosen, choose, name }) {
     { class: "heat", role: "grid", "aria-label": name },
     h(
       "thead",
-      {},
       h(
         "tr",
-        {},
-        h("td", {}),
-        columns.map((column) => h("th", { scope: "col" }, h("span", {}, column))),
+        h("td"),
+        columns.map((column) => h("th", { scope: "col" }, h("span", column))),
       ),
     ),
     h(
       "tbody",
-      {},
       rows.map((row) =>
         h(
           "tr",
-          {},
           h("th", { scope: "row" }, row),
           columns.map((column) => cell(at(row, column))),
         ),

@@ -41,7 +41,7 @@ export function histogram({ edges, counts }, { name, chosen, choose }) {
       return s(
         "rect",
         { class: ["bar", !isChosen && "faint"], ...side, y: y(count), height: BOX.bottom - y(count) },
-        s("title", {}, `${count}`),
+        s("title", `${count}`),
       );
     }),
   );

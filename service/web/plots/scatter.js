@@ -48,7 +48,7 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
             r: 3.5,
             onclick: () => open?.(point.name ?? ""),
           },
-          s("title", {}, `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
+          s("title", `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
         ),
       ),
     chosen &&

@@ -40,7 +40,6 @@ export function strip(tokens, name) {
   group.addEventListener("keydown", (event) => walk(event, marks));
   return h(
     "div",
-    {},
     group,
     h("p", { class: "quiet spoken" }, () =>
       shown.value
@@ -81,7 +80,7 @@ function mark(token, at, many, shown) {
       },
     },
     h("span", { class: "bar", style: { "--cost": (cost / TALLEST).toFixed(3) } }),
-    h("bdi", {}, token.word ?? "·"),
+    h("bdi", token.word ?? "·"),
   );
 }
 
@@ -118,7 +117,6 @@ export function legend() {
     RANKS.map(([, text], at) =>
       h(
         "li",
-        {},
         h(
           "span",
           { class: ["token", "sample", `rank-${at}`] },
@@ -129,7 +127,6 @@ export function legend() {
     ),
     h(
       "li",
-      {},
       "a tall bar is a word that the model did not expect (−log p); the bracket holds the words that prefix0 counts; a green line stands under each that filter0 counts",
     ),
   );

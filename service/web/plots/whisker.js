@@ -37,7 +37,7 @@ export function whisker(score, range, { metric = "", forecast = null, marks = {}
     forecast && band(forecast, at, middle),
     known.map(([name, value]) => {
       const x = at(Number(value));
-      const title = s("title", {}, `${name} ${number(value, metric)}`);
+      const title = s("title", `${name} ${number(value, metric)}`);
       return isOutside(range, Number(value))
         ? s("circle", { class: "away", cx: x, cy: middle, r: 3 }, title)
         : s("line", { class: "mark", x1: x, x2: x, y1: 1, y2: HEIGHT - 1 }, title);

@@ -101,10 +101,8 @@ export function captions(id) {
     title: `Captions of ${id}`,
     content: h(
       "div",
-      {},
       h(
         "h1",
-        {},
         "Captions of ",
         h("a", { href: evaluationPlace(id) }, () => nameOrId(run.answer.value?.labels, id)),
       ),
@@ -119,7 +117,6 @@ export function captions(id) {
         },
         h(
           "label",
-          {},
           "By ",
           h(
             "select",
@@ -133,9 +130,9 @@ export function captions(id) {
               ),
           ),
         ),
-        h("label", {}, "Order ", select(orders, by)),
-        h("label", {}, "Search ", field),
-        h("button", {}, "Search"),
+        h("label", "Order ", select(orders, by)),
+        h("label", "Search ", field),
+        h("button", "Search"),
         h(
           "a",
           { href: place("/v1/evaluations", id, "captions", { format: "coco" }), download: `${id}.json` },
@@ -189,7 +186,6 @@ function distribution(answer, metric, chosen) {
 const span = (list, metric, chosen) =>
   h(
     "p",
-    {},
     bounds(
       () => metric.value,
       () => ends(list.answer.value),

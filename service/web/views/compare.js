@@ -7,7 +7,7 @@ import { computed, effect, onEnd, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
 import { fact, scrolled, section } from "../parts/layout.js";
 import { nameOrId } from "../parts/names.js";
-import { time } from "../parts/numbers.js";
+import { time } from "../parts/dates.js";
 import { evaluationPlace, splitLink } from "../parts/places.js";
 import { answered, badge, failure, following, labels, refusal } from "../parts/states.js";
 import { forest } from "../plots/forest.js";
@@ -53,10 +53,9 @@ export function compare() {
     title: "Compare",
     content: h(
       "div",
-      {},
-      h("h1", {}, "Compare two evaluations"),
+      h("h1", "Compare two evaluations"),
       h("dl", { class: "facts" }, side("A", first), () => b.value && side("B", second)),
-      () => a.value && b.value && h("p", {}, h("a", { href: swapped() }, "Swap A and B")),
+      () => a.value && b.value && h("p", h("a", { href: swapped() }, "Swap A and B")),
       () =>
         !a.value &&
         h(
@@ -96,9 +95,9 @@ const side = (name, found) =>
       h("a", { href: evaluationPlace(run.id) }, nameOrId(run.labels, run.id)),
       " ",
       badge(run.status),
-      h("br", {}),
+      h("br"),
       labels(run.labels),
-      h("br", {}),
+      h("br"),
       splitLink(run.dataset),
     ]),
   );
@@ -114,13 +113,11 @@ function others(run) {
     answered(latest, ({ items }) =>
       h(
         "ul",
-        {},
         items
           .filter((/** @type {Evaluation} */ each) => each.id !== run.id)
           .map((/** @type {Evaluation} */ each) =>
             h(
               "li",
-              {},
               h(
                 "a",
                 { href: place("/ui/compare", { a: run.id, b: each.id }) },

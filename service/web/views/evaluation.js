@@ -8,7 +8,8 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { fact, section } from "../parts/layout.js";
 import { nameOf, nameOrId } from "../parts/names.js";
-import { short, time } from "../parts/numbers.js";
+import { time } from "../parts/dates.js";
+import { short } from "../parts/numbers.js";
 import { captionsPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { badge, failure, following, labels, refusal } from "../parts/states.js";
 import { gates } from "./evaluated/gates.js";
@@ -25,8 +26,7 @@ export function evaluation(id) {
     title: id,
     content: h(
       "div",
-      {},
-      h("h1", {}, () => nameOf(found.answer.value?.labels) || "Evaluation", " ", h("code", {}, id)),
+      h("h1", () => nameOf(found.answer.value?.labels) || "Evaluation", " ", h("code", id)),
       following(found, () => parts(found)),
     ),
   };
@@ -47,9 +47,8 @@ function parts(found) {
       section("Warnings", () =>
         h(
           "ul",
-          {},
           run().warnings.map((each) =>
-            h("li", {}, h("strong", {}, each.code), ` ${each.image ?? ""} ${each.detail}`),
+            h("li", h("strong", each.code), ` ${each.image ?? ""} ${each.detail}`),
           ),
         ),
       ),

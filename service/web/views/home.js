@@ -8,7 +8,8 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { head, scrolled } from "../parts/layout.js";
 import { evaluationLink } from "../parts/names.js";
-import { number, time } from "../parts/numbers.js";
+import { time } from "../parts/dates.js";
+import { number } from "../parts/numbers.js";
 import { runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { answered, badge, following, labels } from "../parts/states.js";
 
@@ -23,7 +24,6 @@ export function home() {
   });
   const rows = h(
     "tbody",
-    {},
     each(
       () => latest.items.value,
       (run) => run.id,
@@ -35,8 +35,7 @@ export function home() {
     title: "Home",
     content: h(
       "div",
-      {},
-      h("h1", {}, "Prescore"),
+      h("h1", "Prescore"),
       h(
         "p",
         { class: "lead" },
@@ -80,16 +79,13 @@ function shown({ items }) {
     items.map((dataset) =>
       h(
         "li",
-        {},
-        h("strong", {}, dataset.name),
+        h("strong", dataset.name),
         h("span", { class: "quiet" }, ` ${dataset.version}`),
         h(
           "ul",
-          {},
           Object.entries(dataset.splits).map(([split, { images }]) =>
             h(
               "li",
-              {},
               h("a", { href: splitPlace(dataset.name, split) }, split),
               ` ${images.toLocaleString("en")} images`,
             ),
@@ -104,7 +100,7 @@ function shown({ items }) {
 function table(rows) {
   return scrolled(
     "Table of the latest evaluations",
-    h("table", {}, head(["Evaluation", "Dataset", "State", "Score", "Labels", "Submitted"]), rows),
+    h("table", head(["Evaluation", "Dataset", "State", "Score", "Labels", "Submitted"]), rows),
   );
 }
 
@@ -113,17 +109,16 @@ function row(run) {
   const { id, dataset, created_at } = run();
   return h(
     "tr",
-    {},
     h("th", { scope: "row" }, () => evaluationLink(id, run().labels)),
-    h("td", {}, splitLink(dataset), ` ${dataset.version}`),
-    h("td", {}, () => [badge(run().status), run().verdict && badge(run().verdict)]),
+    h("td", splitLink(dataset), ` ${dataset.version}`),
+    h("td", () => [badge(run().status), run().verdict && badge(run().verdict)]),
     h("td", { class: "number" }, () => score(run())),
-    h("td", {}, () => [
+    h("td", () => [
       labels(run().labels),
       run().labels.run &&
         h("a", { href: runPlace(dataset.name, dataset.split, run().labels.run) }, "training"),
     ]),
-    h("td", {}, time(created_at)),
+    h("td", time(created_at)),
   );
 }
 
@@ -138,21 +133,21 @@ function score({ scores }) {
 function firstSteps() {
   const here = location.origin;
   return [
-    h("p", {}, "Captions of any system, without a checkpoint:"),
+    h("p", "Captions of any system, without a checkpoint:"),
     command(
       `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
       "Score captions by a command",
     ),
-    h("p", {}, "A checkpoint, which the service decodes and scores:"),
+    h("p", "A checkpoint, which the service decodes and scores:"),
     command(
       `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
       "Submit a checkpoint by a command",
     ),
-    h("p", {}, "By curl alone:"),
+    h("p", "By curl alone:"),
     command(
       `curl ${here}/v1/evaluations -H 'Content-Type: application/json' \\\n  -d '{"dataset": "NAME/SPLIT", "captions": [{"image": "1.jpg", "caption": "a dog runs"}], "postgen": ["cider_d"]}'`,
       "Submit captions by curl",
     ),
-    h("p", {}, h("a", { href: "/docs" }, "The whole API")),
+    h("p", h("a", { href: "/docs" }, "The whole API")),
   ];
 }

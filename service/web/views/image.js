@@ -25,11 +25,9 @@ export function imageView(id, image) {
     title: image,
     content: h(
       "div",
-      {},
-      h("h1", {}, image),
+      h("h1", image),
       h(
         "p",
-        {},
         "In ",
         h("a", { href: evaluationPlace(id) }, () => nameOrId(run.answer.value?.labels, id)),
         " · ",
@@ -49,7 +47,7 @@ function parts(id, image, run) {
     h(
       "div",
       { class: "beside" },
-      h("div", {}, captionsOf(id, image, run)),
+      h("div", captionsOf(id, image, run)),
       () => found.answer.value?.has_picture && picture(dataset, image),
     ),
     run.checkpoint || run.columns
@@ -57,12 +55,11 @@ function parts(id, image, run) {
       : h(
           "section",
           { "aria-label": "References" },
-          h("h2", {}, "References"),
+          h("h2", "References"),
           answered(found, ({ references }) =>
             h(
               "ul",
-              {},
-              references.map((/** @type {string} */ text) => h("li", {}, h("bdi", {}, text))),
+              references.map((/** @type {string} */ text) => h("li", h("bdi", text))),
             ),
           ),
         ),
@@ -98,7 +95,7 @@ function neighbours(id, told) {
   onKey("k", "the image before", step("before"));
   const link = (/** @type {"before" | "after"} */ side, /** @type {string} */ text) => () =>
     place(side) && h("a", { href: place(side) }, text);
-  return h("p", {}, link("before", "← the image before"), " ", link("after", "the next image →"));
+  return h("p", link("before", "← the image before"), " ", link("after", "the next image →"));
 }
 
 /** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run */
@@ -129,21 +126,21 @@ function captionsOf(id, image, run) {
   return h(
     "section",
     { "aria-label": "Captions" },
-    h("h2", {}, "Captions"),
+    h("h2", "Captions"),
     () =>
       h(
         "ul",
         { class: "said" },
-        ids.value.map((each) => h("li", {}, said(each, image, each === id ? null : first))),
+        ids.value.map((each) => h("li", said(each, image, each === id ? null : first))),
       ),
     () =>
       ids.value.length < MOST &&
       h(
         "form",
         { class: "asked", onsubmit: add },
-        h("label", {}, "Also show ", field),
+        h("label", "Also show ", field),
         h("datalist", { id: "evaluations" }, () => offered(latest.answer.value?.items ?? [], ids.value)),
-        h("button", {}, "Add"),
+        h("button", "Add"),
       ),
   );
 }
@@ -170,7 +167,7 @@ function said(id, image, first) {
             h(
               "p",
               { class: "caption" },
-              h("bdi", {}, () => caption(item.caption)),
+              h("bdi", () => caption(item.caption)),
             ),
             h(
               "p",
@@ -193,12 +190,12 @@ function words(id, image, run) {
   return h(
     "section",
     { "aria-label": "References" },
-    h("h2", {}, "References, as the model sees them"),
+    h("h2", "References, as the model sees them"),
     () => steps.value.length > 1 && scrubber(steps.value, at, run),
     legend(),
     answered(found, ({ captions }) =>
       captions.map((/** @type {Reference} */ each, /** @type {number} */ place) => [
-        h("h3", { class: "reference" }, h("bdi", {}, each.text)),
+        h("h3", { class: "reference" }, h("bdi", each.text)),
         strip(each.tokens, `Reference ${place + 1}`),
       ]),
     ),
@@ -229,7 +226,6 @@ function scrubber(steps, at, run) {
     { class: "scrubber" },
     h(
       "label",
-      {},
       "Step ",
       h("input", {
         type: "range",
@@ -241,7 +237,7 @@ function scrubber(steps, at, run) {
           at.value = steps[Number(target.value)].id;
         },
       }),
-      h("output", {}, () => ` ${steps[place.value]?.step ?? ""} of `),
+      h("output", () => ` ${steps[place.value]?.step ?? ""} of `),
     ),
     h(
       "a",

@@ -7,8 +7,9 @@ import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
-import { direction, interval, number, time } from "../parts/numbers.js";
-import { runPlace, splitPlaces } from "../parts/places.js";
+import { time } from "../parts/dates.js";
+import { direction, interval, number } from "../parts/numbers.js";
+import { runPlace, splitTabs } from "../parts/places.js";
 import { answered, labels } from "../parts/states.js";
 import { windowed } from "../parts/windowed.js";
 import { finite, isOutside, outside } from "../plots/scale.js";
@@ -95,9 +96,8 @@ export function leaderboard(name, split) {
     title: `${name}/${split}`,
     content: h(
       "div",
-      {},
-      h("h1", {}, `${name}/${split}`),
-      splitPlaces(name, split),
+      h("h1", `${name}/${split}`),
+      splitTabs(name, split),
       h(
         "form",
         {
@@ -109,7 +109,6 @@ export function leaderboard(name, split) {
         },
         h(
           "label",
-          {},
           "Ranked by ",
           h(
             "select",
@@ -124,7 +123,6 @@ export function leaderboard(name, split) {
         ),
         h(
           "label",
-          {},
           "Also show ",
           h("input", {
             value: beside.value,
@@ -135,9 +133,9 @@ export function leaderboard(name, split) {
             },
           }),
         ),
-        h("label", {}, "Label ", field),
+        h("label", "Label ", field),
         h("datalist", { id: "labels" }, () => options(marks)),
-        h("button", {}, "Filter"),
+        h("button", "Filter"),
       ),
       () => trainings(marks, name, split),
       () => selected.value.length > 0 && comparing(selected.value, chosen, board.items.value),
@@ -186,7 +184,6 @@ function trainings(marks, name, split) {
     runs.length > 0 &&
     h(
       "p",
-      {},
       "Trainings: ",
       runs.map(({ value, evaluations }) => [
         h("a", { href: runPlace(name, split, value) }, value),
@@ -231,7 +228,7 @@ function about(board) {
     "p",
     { class: "quiet" },
     `${direction(found?.higher_is_better)}; `,
-    h("code", {}, found?.signature ?? "no signature"),
+    h("code", found?.signature ?? "no signature"),
     others.length > 0 && [
       "; computed otherwise and not comparable: ",
       others.map(([signature, many]) =>
@@ -254,7 +251,6 @@ function cells(item, { metric, range, columns, selected, choose }) {
     h("td", { class: "number" }, () => `${item().rank}${item().tied ? "=" : ""}`),
     h(
       "td",
-      {},
       h("input", {
         type: "checkbox",
         ".checked": () => selected.value.includes(item().evaluation),
@@ -265,9 +261,9 @@ function cells(item, { metric, range, columns, selected, choose }) {
     h("th", { scope: "row" }, () => evaluationLink(item().evaluation, item().labels)),
     h("td", { class: "number" }, () => number(item().value, metric.value)),
     h("td", { class: "number" }, () => interval(item().interval, metric.value)),
-    h("td", {}, () => whisker(item(), range.value, { metric: metric.value })),
+    h("td", () => whisker(item(), range.value, { metric: metric.value })),
     () => columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value, name))),
-    h("td", {}, () => labels(item().labels)),
-    h("td", {}, () => time(item().created_at)),
+    h("td", () => labels(item().labels)),
+    h("td", () => time(item().created_at)),
   ];
 }

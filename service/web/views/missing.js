@@ -5,9 +5,8 @@ export const missing = (pathname) => ({
   title: "Nothing here",
   content: h(
     "section",
-    {},
-    h("h1", {}, "Nothing is at this place"),
-    h("p", {}, h("code", {}, pathname)),
-    h("p", {}, h("a", { href: "/" }, "Home")),
+    h("h1", "Nothing is at this place"),
+    h("p", h("code", pathname)),
+    h("p", h("a", { href: "/" }, "Home")),
   ),
 });

@@ -7,7 +7,8 @@ import { onEnd } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { section, table } from "../parts/layout.js";
 import { evaluationLink } from "../parts/names.js";
-import { duration, number, time } from "../parts/numbers.js";
+import { time } from "../parts/dates.js";
+import { duration, number } from "../parts/numbers.js";
 import { splitLink } from "../parts/places.js";
 import { answered, badge, labels } from "../parts/states.js";
 
@@ -50,8 +51,7 @@ export function now() {
     title: "Now",
     content: h(
       "div",
-      {},
-      h("h1", {}, "Now"),
+      h("h1", "Now"),
       section(
         "Runs",
         answered(running, ({ items }) => list(items, "No evaluation runs.", "Table of what runs")),
@@ -86,17 +86,15 @@ function list(items, none, name) {
     items.map((run) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
-        h("td", {}, splitLink(run.dataset)),
-        h("td", {}, badge(run.status)),
+        h("td", splitLink(run.dataset)),
+        h("td", badge(run.status)),
         h(
           "td",
-          {},
           run.error ? h("span", { class: "bad" }, `${run.error.code}: ${run.error.detail}`) : done(run.tasks),
         ),
-        h("td", {}, labels(run.labels)),
-        h("td", {}, time(run.created_at)),
+        h("td", labels(run.labels)),
+        h("td", time(run.created_at)),
       ),
     ),
   );
@@ -108,12 +106,11 @@ function otherRuns(lists) {
     items.map((run) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, OTHERS[at][1]),
-        h("td", {}, h("code", {}, run.id)),
-        h("td", {}, badge(run.status)),
-        h("td", {}, done(run.tasks)),
-        h("td", {}, time(run.created_at)),
+        h("td", h("code", run.id)),
+        h("td", badge(run.status)),
+        h("td", done(run.tasks)),
+        h("td", time(run.created_at)),
       ),
     ),
   );
@@ -143,13 +140,11 @@ function workersTable({ items }, running) {
     items.map((each) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, each.name),
-        h("td", {}, each.role),
-        h("td", {}, each.state),
+        h("td", each.role),
+        h("td", each.state),
         h(
           "td",
-          {},
           each.task && [
             each.task.name,
             each.task.evaluation && [
@@ -158,7 +153,7 @@ function workersTable({ items }, running) {
             ],
           ],
         ),
-        h("td", {}, each.since && time(each.since)),
+        h("td", each.since && time(each.since)),
       ),
     ),
   );
@@ -172,7 +167,6 @@ function queuesTable({ items }) {
     items.map((each) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, each.name),
         [each.waiting, each.running, each.yours].map((value) => h("td", { class: "number" }, value)),
         h("td", { class: "number" }, duration(each.oldest_seconds)),
@@ -186,7 +180,6 @@ function about({ team, scope, key, name, expires_at, limits }) {
   return [
     h(
       "p",
-      {},
       `Team ${team}, scope ${scope}`,
       name && `, key “${name}”`,
       expires_at && `, until ${time(expires_at)}`,
@@ -199,7 +192,6 @@ function about({ team, scope, key, name, expires_at, limits }) {
         limits.map((each) =>
           h(
             "tr",
-            {},
             h("th", { scope: "row" }, each.name),
             h("td", { class: "number" }, number(each.used)),
             h("td", { class: "number" }, number(each.limit)),
@@ -219,21 +211,16 @@ function keys() {
       items.map((each) =>
         h(
           "tr",
-          {},
           h(
             "th",
             { scope: "row" },
             each.name || each.id,
             each.subject && h("span", { class: "quiet" }, ` ${each.subject}`),
           ),
-          h("td", {}, each.scope),
-          h("td", {}, time(each.created_at)),
-          h("td", {}, time(each.used_at) || "never"),
-          h(
-            "td",
-            {},
-            each.revoked_at ? `revoked ${time(each.revoked_at)}` : time(each.expires_at) || "never",
-          ),
+          h("td", each.scope),
+          h("td", time(each.created_at)),
+          h("td", time(each.used_at) || "never"),
+          h("td", each.revoked_at ? `revoked ${time(each.revoked_at)}` : time(each.expires_at) || "never"),
         ),
       ),
     ),

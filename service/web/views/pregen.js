@@ -6,7 +6,7 @@ import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { scrolled, select } from "../parts/layout.js";
 import { number } from "../parts/numbers.js";
-import { splitPlace, splitPlaces } from "../parts/places.js";
+import { splitPlace, splitTabs } from "../parts/places.js";
 import { answered, following } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
 
@@ -60,18 +60,16 @@ export function pregen(name, split) {
     title: `Pre-gen scores on ${name}/${split}`,
     content: h(
       "div",
-      {},
-      h("h1", {}, `Pre-gen scores on ${name}/${split}`),
-      splitPlaces(name, split),
+      h("h1", `Pre-gen scores on ${name}/${split}`),
+      splitTabs(name, split),
       h(
         "p",
-        {},
         "A name is read from tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
       ),
       h(
         "dl",
         { class: "facts" },
-        TIERS.map(([tier, text]) => h("div", {}, h("dt", {}, `Tier ${tier}`), h("dd", {}, text))),
+        TIERS.map(([tier, text]) => h("div", h("dt", `Tier ${tier}`), h("dd", text))),
       ),
       answered(
         study,
@@ -89,13 +87,11 @@ export function pregen(name, split) {
         { class: "asked", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
         h(
           "label",
-          {},
           "Correlated with ",
           select(() => [...new Set([target.value, ...targets.value])].map((each) => [each, each]), target),
         ),
         h(
           "label",
-          {},
           "Shown ",
           select(() => SHOWN, shown),
         ),
@@ -115,7 +111,7 @@ function told(spec, correlation, target) {
   const how = correlation
     ? ` With ${target}: Spearman ${number(correlation.spearman)} over ${correlation.models} models; R² ${number(correlation.r2)} over strata of images.`
     : "";
-  return [h("strong", {}, spec.name), `: ${spec.definition}${how}`];
+  return [h("strong", spec.name), `: ${spec.definition}${how}`];
 }
 
 /** Columns are tiers 1 and 2, rows tiers 3 and 4. @param {Map<string, any>} found @param {string} shown @param {{ value: string }} chosen */

@@ -8,7 +8,7 @@ import { place, query } from "../core/urls.js";
 import { forecastsOf } from "../parts/forecasts.js";
 import { table } from "../parts/layout.js";
 import { direction, interval, number } from "../parts/numbers.js";
-import { evaluationPlace, splitPlaces } from "../parts/places.js";
+import { evaluationPlace, splitTabs } from "../parts/places.js";
 import { badge, following } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { curve } from "../plots/curve.js";
@@ -40,15 +40,13 @@ export function run(name, split, training) {
     title: training,
     content: h(
       "div",
-      {},
-      h("h1", {}, `Training ${training}`),
-      splitPlaces(name, split),
+      h("h1", `Training ${training}`),
+      splitTabs(name, split),
       h(
         "form",
         { class: "asked", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
         h(
           "label",
-          {},
           "Metrics ",
           h("input", {
             size: 50,
@@ -111,11 +109,9 @@ function panel(metric, steps) {
   const said = `${metric} over ${steps.length} steps; the best is step ${best.step}: ${number(value, metric)}`;
   return h(
     "figure",
-    {},
     h(
       "figcaption",
-      {},
-      h("strong", {}, metric),
+      h("strong", metric),
       h("span", { class: "quiet" }, ` ${direction(higher_is_better)}; best: `),
       h("a", { href: evaluationPlace(best.id) }, `step ${best.step}`),
       ` ${number(value, metric)} ${interval(ends, metric)}`,
@@ -161,14 +157,13 @@ function stepsTable(metrics, steps) {
     steps.map((item, at) =>
       h(
         "tr",
-        {},
         h("td", { class: "number" }, item.step.toLocaleString("en")),
         h(
           "th",
           { scope: "row", class: "id" },
           h("a", { class: "main", href: evaluationPlace(item.id) }, item.id),
         ),
-        h("td", {}, badge(item.status), item.verdict && badge(item.verdict)),
+        h("td", badge(item.status), item.verdict && badge(item.verdict)),
         h(
           "td",
           { class: "link" },

@@ -6,7 +6,7 @@ import { onChange, onChangeOf } from "../core/live.js";
 import { signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { section } from "../parts/layout.js";
-import { splitPlaces } from "../parts/places.js";
+import { splitTabs } from "../parts/places.js";
 import { answered, badge, failure, refusal } from "../parts/states.js";
 import { correlations } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
@@ -33,9 +33,8 @@ export function trust(name, split) {
     title: `Trust in ${dataset}`,
     content: h(
       "div",
-      {},
-      h("h1", {}, `How far metrics can be trusted on ${dataset}`),
-      splitPlaces(name, split),
+      h("h1", `How far metrics can be trusted on ${dataset}`),
+      splitTabs(name, split),
       section(
         "Do pre-gen scores predict post-gen scores?",
         answered(study, (found) => correlations(found)),
@@ -76,7 +75,6 @@ function asking(text, url, json) {
   };
   return h(
     "p",
-    {},
     h("button", { type: "button", onclick: begin }, text),
     h("span", { role: "status" }, () => told(made.answer.value)),
     () => refused.value && refusal(refused.value),

@@ -92,7 +92,7 @@ export function images(run, a, b, specs) {
   return h(
     "section",
     { "aria-label": "Images" },
-    h("h2", {}, "Images by ", () => metric.value),
+    h("h2", "Images by ", () => metric.value),
     following(found, () => [
       h(
         "div",
@@ -100,7 +100,6 @@ export function images(run, a, b, specs) {
         () => plot(rows.value, metric.value, chosen.value, a.value, b.value),
         h(
           "div",
-          {},
           choices("Group", GROUPS, group, (key) =>
             key ? inside.value.filter((row) => groupOf(row) === key).length : inside.value.length,
           ),
@@ -114,10 +113,9 @@ export function images(run, a, b, specs) {
             ORDERS.map(([key, text]) => [key, text]),
             order,
           ),
-          h("fieldset", {}, h("legend", {}, "Scores"), fields(extents, chosen)),
+          h("fieldset", h("legend", "Scores"), fields(extents, chosen)),
           h(
             "label",
-            {},
             "Search ",
             h("input", {
               type: "search",
@@ -181,7 +179,6 @@ function fields(range, chosen) {
   return sides.map(([name, first]) =>
     h(
       "div",
-      {},
       bounds(
         () => name,
         () => range.value,
@@ -205,10 +202,9 @@ function words(rows) {
   if (!found.length) return null;
   return h(
     "p",
-    {},
     "Words of A in the place of words of B: ",
     found.map(([a, b, count]) => [
-      h("span", { class: "label" }, h("bdi", {}, a), " for ", h("bdi", {}, b), `: ${count}`),
+      h("span", { class: "label" }, h("bdi", a), " for ", h("bdi", b), `: ${count}`),
       " ",
     ]),
   );
@@ -239,12 +235,10 @@ function rowOf({ image, a, b, scores }, metric) {
 function choices(title, values, chosen, count) {
   return h(
     "fieldset",
-    {},
-    h("legend", {}, title),
+    h("legend", title),
     values.map(([key, text]) =>
       h(
         "label",
-        {},
         h("input", {
           type: "radio",
           name: title,

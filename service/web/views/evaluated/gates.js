@@ -14,8 +14,8 @@ export function gates(run) {
     h(
       "article",
       { class: "gate" },
-      h("h3", {}, h("code", {}, gate.gate), " ", badge(gate.verdict)),
-      gate.detail && h("p", {}, gate.detail),
+      h("h3", h("code", gate.gate), " ", badge(gate.verdict)),
+      gate.detail && h("p", gate.detail),
       gate.no_baseline && h("p", { class: "quiet" }, "There was no baseline to compare with."),
       gate.baseline_failed && h("p", { class: "quiet" }, "The baseline failed its own gates."),
       table(
@@ -24,7 +24,6 @@ export function gates(run) {
         Object.entries(/** @type {Record<string, any>} */ (gate.scores)).map(([name, each]) =>
           h(
             "tr",
-            {},
             h("th", { scope: "row" }, name),
             h("td", { class: "number" }, `${number(each.value, name)} ${interval(each.interval, name)}`),
             h(

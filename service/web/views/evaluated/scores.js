@@ -52,7 +52,6 @@ function scoreRow(name, run, forecast) {
   const hasForecasts = Object.keys(forecastsOf(run)).length > 0;
   return h(
     "tr",
-    {},
     h(
       "th",
       { scope: "row" },
@@ -68,7 +67,6 @@ function scoreRow(name, run, forecast) {
     h("td", { class: "number" }, interval(shown.interval, name)),
     h(
       "td",
-      {},
       plot(name, shown, forecast, health),
       score && forecast?.interval && landed(score.value, forecast.interval),
     ),
@@ -83,7 +81,6 @@ function scoreRow(name, run, forecast) {
     run.health &&
       h(
         "td",
-        {},
         health &&
           SHARES.flatMap(([key, told]) =>
             health[key] === null
@@ -91,7 +88,7 @@ function scoreRow(name, run, forecast) {
               : [h("span", { class: "label", title: told }, `${key} ${number(health[key])}`)],
           ),
       ),
-    h("td", {}, score && h("code", {}, score.signature)),
+    h("td", score && h("code", score.signature)),
   );
 }
 

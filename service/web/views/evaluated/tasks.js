@@ -11,7 +11,7 @@ import { badge } from "../../parts/states.js";
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
 export function allTasks({ tasks: list, status }) {
   if (status !== "succeeded") return tasks(list);
-  return h("details", {}, h("summary", {}, `${list.length} tasks, all done`), tasks(list));
+  return h("details", h("summary", `${list.length} tasks, all done`), tasks(list));
 }
 
 /** @param {Task[]} list */
@@ -22,12 +22,10 @@ function tasks(list) {
     list.map((task) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, task.name),
-        h("td", {}, badge(task.status), task.cached && h("span", { class: "label" }, "from cache")),
+        h("td", badge(task.status), task.cached && h("span", { class: "label" }, "from cache")),
         h(
           "td",
-          {},
           progress(task),
           task.error && h("span", { class: "bad" }, ` ${task.error.code}: ${task.error.detail}`),
         ),

@@ -2,7 +2,8 @@
 
 import { h } from "../../core/dom.js";
 import { head, scrolled } from "../../parts/layout.js";
-import { chance, number, time } from "../../parts/numbers.js";
+import { time } from "../../parts/dates.js";
+import { chance, number } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Correlations"]} Correlations */
@@ -15,7 +16,6 @@ export function correlations({ study, under_way, none_because }) {
     under_way &&
       h(
         "p",
-        {},
         "A study is under way: ",
         badge(under_way.status),
         under_way.error && ` ${under_way.error.detail}`,
@@ -34,7 +34,6 @@ export function correlations({ study, under_way, none_because }) {
         "Table of correlations",
         h(
           "table",
-          {},
           head([
             "Post-gen",
             "Share that is of images",
@@ -58,16 +57,14 @@ function correlated(metric, { of_images, reason, correlations }) {
     h("td", { class: "number", rowspan: rows }, number(of_images)),
   ];
   if (!correlations.length)
-    return h("tbody", {}, h("tr", {}, about(1), h("td", { colspan: 5 }, reason ?? "no correlation")));
+    return h("tbody", h("tr", about(1), h("td", { colspan: 5 }, reason ?? "no correlation")));
   return h(
     "tbody",
-    {},
     correlations.map((each, at) =>
       h(
         "tr",
-        {},
         at === 0 && about(correlations.length),
-        h("td", {}, each.metric),
+        h("td", each.metric),
         h("td", { class: "number" }, number(each.r2)),
         h("td", { class: "number" }, number(each.spearman)),
         h("td", { class: "number" }, chance(each.spearman_p)),

@@ -52,7 +52,6 @@ export function forecasts(items) {
     ),
     h(
       "label",
-      {},
       "Forecast against measured: ",
       select(() => names.map((name) => [name, name]), {
         get value() {
@@ -88,15 +87,13 @@ function card(name, forecast, pairs) {
   const inside = pairs.filter(isInside).length;
   return h(
     "tr",
-    {},
     h("th", { scope: "row" }, name),
     h(
       "td",
-      {},
       of ? `${of.predictor} (${of.fit})` : "",
       forecast?.none_because && h("span", { class: "quiet" }, ` ${forecast.none_because}`),
     ),
-    h("td", {}, of ? `${of.evaluations} evaluations of ${of.runs} runs` : ""),
+    h("td", of ? `${of.evaluations} evaluations of ${of.runs} runs` : ""),
     [of?.error, of?.error_without, of?.rank_agreement, of?.rank_agreement_within, of?.coverage].map((value) =>
       h("td", { class: "number" }, number(value)),
     ),
@@ -125,15 +122,13 @@ function outcome(name, pairs) {
     ),
     h(
       "details",
-      {},
-      h("summary", {}, "As a table"),
+      h("summary", "As a table"),
       table(
         "Table of forecasts",
         ["Evaluation", "Forecast", "Measured", "Error"],
         pairs.map(({ run, forecast, expected, value }) =>
           h(
             "tr",
-            {},
             h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
             h(
               "td",

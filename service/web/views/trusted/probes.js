@@ -4,7 +4,8 @@ import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
 import { table } from "../../parts/layout.js";
-import { isShown, number, time } from "../../parts/numbers.js";
+import { time } from "../../parts/dates.js";
+import { isShown, number } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ProbeRow"]} Row */
@@ -17,7 +18,7 @@ export function probed(id) {
     h("p", { class: "quiet" }, `Run at ${time(finished_at)}.`),
     health && healthTable(health),
     Object.entries(probes).map(([probe, rows]) =>
-      h("details", {}, h("summary", {}, `Probe ${probe}`), probeTable(probe, rows)),
+      h("details", h("summary", `Probe ${probe}`), probeTable(probe, rows)),
     ),
   ]);
 }
@@ -38,7 +39,6 @@ function healthTable(health) {
     Object.entries(health).map(([metric, each]) =>
       h(
         "tr",
-        {},
         h("th", { scope: "row" }, metric),
         HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
       ),
@@ -55,7 +55,6 @@ function probeTable(probe, rows) {
     rows.map((row) =>
       h(
         "tr",
-        {},
         h(
           "th",
           { scope: "row" },

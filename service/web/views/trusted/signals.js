@@ -27,10 +27,9 @@ export function signals(card, target) {
   if (card.none_because) return h("p", { class: "quiet" }, `There is no card: ${card.none_because}.`);
   const targets = card.metrics.filter((each) => each.detectable !== null).map(({ metric }) => metric);
   return [
-    h("p", {}, summary(card)),
+    h("p", summary(card)),
     h(
       "label",
-      {},
       "Decides which training ends with the better ",
       select(() => [...new Set([card.target, ...targets])].map((each) => [each, each]), target),
     ),
@@ -56,10 +55,9 @@ export function summary({ trainings, pairs, too_close, target, metrics }) {
 const row = (found) =>
   h(
     "tr",
-    {},
     h("th", { scope: "row" }, found.metric),
     [found.signal, found.noise, found.snr].map((each) => h("td", { class: "number" }, number(each))),
-    h("td", {}, found.largest_noise ?? "–"),
+    h("td", found.largest_noise ?? "–"),
     h("td", { class: "number" }, number(found.detectable, found.metric)),
     PERCENTS.map((percent) => h("td", { class: "number" }, share(decided(found, percent)))),
   );

@@ -1,0 +1,93 @@
+/** Metrics: their titles, and a popover on each name that tells its meaning, direction, signature and trust. */
+
+import { ask } from "../core/api.js";
+import { h, replace } from "../core/dom.js";
+import { place } from "../core/urls.js";
+import { number } from "./numbers.js";
+import { splitPlace } from "./places.js";
+
+/** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
+/** @typedef {import("../core/api.js").Schemas["MetricHealth"]} Health */
+/** @typedef {{ signature?: string | null, higher?: boolean | null, dataset?: { name: string, split: string } | null, health?: Health | null }} About */
+
+const TITLES = /** @type {Record<string, string>} */ ({
+  cider_d: "CIDEr-D",
+  cider: "CIDEr",
+  meteor: "METEOR",
+  spice: "SPICE",
+  rouge_l: "ROUGE-L",
+  clip_score: "CLIPScore",
+  ref_clip_score: "RefCLIPScore",
+  bert_score: "BERTScore",
+  wmd: "WMD",
+  chrf: "chrF",
+  bits_per_byte: "bits per byte",
+  corpus_perplexity: "corpus perplexity",
+});
+
+/** @param {string} metric */
+export const titleOf = (metric) => TITLES[metric] ?? metric.replace(/^bleu_(\d)$/, "BLEU-$1");
+
+/** ↑ or ↓; empty where neither is better. @param {boolean | null | undefined} higher */
+export const arrow = (higher) => (higher === true ? "↑" : higher === false ? "↓" : "");
+
+/** @param {boolean | null | undefined} higher */
+const direction = (higher) =>
+  higher === true
+    ? "Higher is better."
+    : higher === false
+      ? "Lower is better."
+      : "Neither direction is better.";
+
+/** The metric's title as a button that opens its popover. @param {string} metric @param {About} [about] */
+export function metricName(metric, about = {}) {
+  const popover = h("div", { popover: "auto", role: "dialog", "aria-label": titleOf(metric) });
+  popover.addEventListener("toggle", (event) => {
+    if (/** @type {ToggleEvent} */ (event).newState !== "open") return;
+    putNear(popover, button);
+    if (!popover.hasChildNodes()) fill(popover, metric, about);
+  });
+  const button = h(
+    "button",
+    { type: "button", class: "metric", title: metric, ".popoverTargetElement": popover },
+    titleOf(metric),
+  );
+  return [button, popover];
+}
+
+/** @param {HTMLElement} popover @param {HTMLElement} button */
+function putNear(popover, button) {
+  const { left, bottom } = button.getBoundingClientRect();
+  const width = Math.min(416, 0.92 * innerWidth);
+  popover.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  popover.style.top = `${Math.min(bottom + 6, innerHeight - 160)}px`;
+}
+
+/** @param {HTMLElement} popover @param {string} metric @param {About} about */
+async function fill(popover, metric, { signature, higher, dataset, health }) {
+  const found = await ask(place("/v1/metrics", { names: metric })).catch(() => null);
+  const known = /** @type {Metric | undefined} */ (
+    found?.items.find((/** @type {Metric} */ each) => each.name === metric)
+  );
+  replace(
+    popover,
+    h("p", h("strong", titleOf(metric)), h("span", { class: "quiet" }, ` ${metric}`)),
+    h("p", known?.definition ?? "The service has no definition of this metric."),
+    h("p", direction(known?.higher_is_better ?? higher)),
+    health &&
+      h(
+        "p",
+        `On this split people's captions have ${number(health.human, metric)}, one caption for all images ${number(health.constant, metric)}.`,
+      ),
+    signature && h("p", { class: "quiet" }, "Signature: ", h("code", signature)),
+    dataset &&
+      h(
+        "p",
+        h(
+          "a",
+          { href: splitPlace(dataset.name, dataset.split, "trust") },
+          "How far it can be trusted on this split",
+        ),
+      ),
+  );
+}

@@ -1,0 +1,189 @@
+/**
+ * Tables, told by their columns. With `window` only the rows that are seen exist, however many there are: all
+ * are equally high then, `j` and `k` go through them, and the next page is asked for before its end is seen.
+ */
+
+import { each, h } from "../core/dom.js";
+import { onKey, onSteps } from "../core/keyboard.js";
+import { computed, effect, onEnd, signal } from "../core/signals.js";
+
+/** @typedef {import("../core/dom.js").Child} Child */
+/** @typedef {"ascending" | "descending" | "none"} Direction */
+/**
+ * @template T
+ * @typedef {object} Column
+ * @property {Child} head
+ * @property {(row: T) => Child} cell
+ * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
+ * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
+ * @property {(row: T) => string | null} [tone] More classes of the cell.
+ * @property {(row: T) => number | null} [shade] From 0 to 1.
+ * @property {{ direction: () => Direction, choose: () => void }} [sort]
+ */
+/**
+ * @template T
+ * @typedef {object} Window
+ * @property {string} what What the rows are, in the plural.
+ * @property {() => void} [more]
+ * @property {() => boolean} [hasMore]
+ * @property {Record<string, [string, (row: T) => void]>} [keys] What other keys do with the row that has the focus.
+ */
+
+const ROW = { wide: 52, narrow: 76 }; // pixels, as the style sheet has them
+const AROUND = 8; // rows above and below those that are seen
+const AHEAD = 60; // rows before the end at which more are asked for
+
+const phone = matchMedia("(max-width: 640px)");
+const isPhone = signal(phone.matches);
+phone.addEventListener("change", () => (isPhone.value = phone.matches));
+
+/**
+ * @template T
+ * @param {readonly T[] | { value: readonly T[] }} items A signal's rows are followed.
+ * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T> }} how
+ */
+export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
+  const rows = () => ("value" in items ? items.value : items);
+  const columnsOf = () => (typeof columns === "function" ? columns() : columns);
+  const keys = new Map();
+  const key = keyOf ?? ((/** @type {T} */ row) => keys.get(row) ?? keys.set(row, keys.size).get(row));
+  const hasPhone = columnsOf().some((column) => column.phone);
+  const frame = h("div", {
+    class: windowOf ? "windowed" : "scrolled",
+    tabindex: "0",
+    role: "region",
+    "aria-label": name,
+  });
+  const seen = windowOf ? windowed(frame, rows, windowOf) : null;
+  const first = () => seen?.first.value ?? 0;
+  const shown = computed(() =>
+    rows()
+      .slice(first(), seen?.last.value)
+      .map((item, at) => ({ item, place: first() + at })),
+  );
+  const body = h(
+    "tbody",
+    seen && space(() => first() * seen.row.value),
+    each(
+      () => shown.value,
+      ({ item }) => key(item),
+      (row) =>
+        h(
+          "tr",
+          {
+            class: () => tone?.(row().item),
+            "data-place": () => row().place,
+            "aria-rowindex": () => (seen ? row().place + 2 : null),
+          },
+          () => columnsOf().map((column) => cellOf(column, () => row().item)),
+        ),
+    ),
+    seen && space(() => (rows().length - seen.last.value) * seen.row.value),
+  );
+  frame.append(
+    h(
+      "table",
+      {
+        class: hasPhone && "cards-on-phone",
+        "aria-rowcount": () => seen && (windowOf?.hasMore?.() ? -1 : rows().length + 1),
+      },
+      h(
+        "thead",
+        h("tr", () => columnsOf().map(headOf)),
+      ),
+      body,
+    ),
+  );
+  if (windowOf && seen) goThrough(frame, body, rows, seen, windowOf);
+  return frame;
+}
+
+/** @template T @param {Column<T>} column */
+const headOf = ({ head, kind, sort }) =>
+  h(
+    "th",
+    { scope: "col", class: kind, "aria-sort": () => sort?.direction() },
+    sort
+      ? h(
+          "button",
+          { type: "button", class: "sort", onclick: sort.choose },
+          head,
+          () => SORTED[sort.direction()],
+        )
+      : head,
+  );
+
+const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
+
+/** @template T @param {Column<T>} column @param {() => T} row */
+function cellOf({ kind = "", cell, phone, tone, shade }, row) {
+  const isName = kind.split(" ").includes("name");
+  return h(
+    isName ? "th" : "td",
+    {
+      scope: isName && "row",
+      class: () => [
+        kind,
+        phone && `phone-${phone}`,
+        tone?.(row()),
+        typeof shade?.(row()) === "number" && "shaded",
+      ],
+      style: () => ({ "--shade": shade?.(row()) ?? 0 }),
+    },
+    () => cell(row()),
+  );
+}
+
+/** Which rows are seen. @template T @param {HTMLElement} frame @param {() => readonly T[]} rows @param {Window<T>} of */
+function windowed(frame, rows, { more, hasMore }) {
+  const top = signal(0);
+  const height = signal(600);
+  const row = computed(() => (isPhone.value ? ROW.narrow : ROW.wide));
+  const first = computed(() => Math.max(0, Math.floor(top.value / row.value) - AROUND));
+  const last = computed(() =>
+    Math.min(rows().length, Math.ceil((top.value + height.value) / row.value) + AROUND),
+  );
+  frame.addEventListener("scroll", () => (top.value = frame.scrollTop), { passive: true });
+  const watcher = new ResizeObserver(() => (height.value = frame.clientHeight));
+  watcher.observe(frame);
+  onEnd(() => watcher.disconnect());
+  effect(() => {
+    if (top.value <= rows().length * row.value) return;
+    frame.scrollTop = 0; // another, shorter list
+    top.value = 0;
+  });
+  effect(() => {
+    if (last.value > rows().length - AHEAD && rows().length && hasMore?.()) more?.();
+  });
+  return { top, row, first, last };
+}
+
+/**
+ * `j`, `k` and the keys of the table's own.
+ *
+ * @template T
+ * @param {HTMLElement} frame @param {HTMLElement} body @param {() => readonly T[]} rows
+ * @param {{ top: { value: number }, row: { value: number } }} seen @param {Window<T>} of
+ */
+function goThrough(frame, body, rows, { top, row }, { what, keys = {} }) {
+  const placeOf = () => Number(document.activeElement?.closest("tr")?.getAttribute("data-place") ?? -1);
+  onSteps(what, (step) => () => {
+    const now = body.contains(document.activeElement) ? placeOf() : -1;
+    const next = Math.max(0, Math.min(rows().length - 1, now < 0 ? 0 : now + step));
+    const [above, below] = [next * row.value, (next + 2) * row.value - frame.clientHeight];
+    if (frame.scrollTop > above) frame.scrollTop = above;
+    if (frame.scrollTop < below) frame.scrollTop = below;
+    top.value = frame.scrollTop;
+    /** @type {HTMLElement | null} */ (body.querySelector(`tr[data-place="${next}"] a.main`))?.focus();
+  });
+  for (const [key, [text, action]] of Object.entries(keys)) {
+    onKey(key, text, () => {
+      const item = rows()[placeOf()];
+      if (item) action(item);
+    });
+  }
+}
+
+/** @param {() => number} height */
+const space = (height) =>
+  h("tr", { "aria-hidden": "true", class: "space" }, h("td", { style: () => ({ height: `${height()}px` }) }));
