@@ -7,6 +7,7 @@ measured rates stand in the guide.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
@@ -59,14 +60,13 @@ class _Training:
         self.values = [one.value for one in self.scores.values()]
         self.first = self.values[0] if self.values else 0.0
         self.way = max(self.values, default=0.0) - self.first
-        self._bends = [self._measure_bend(at) for at in range(1, len(self.steps) - 1)]
 
     def is_past_half(self, value: float) -> bool:
         return self.way > 0 and value >= self.first + _HALF * self.way
 
     def find_errors(self, at: int) -> list[float]:
         """Find the errors of the scores around a step: of images, or of this training's jitter."""
-        jitter = self._measure_jitter(at)
+        jitter = self._jitters[at]
         around = (max(0, at - 1), at, min(at + 1, len(self.steps) - 1))
         return [max(self.scores[self.steps[each]].error or 0.0, jitter) for each in around]
 
@@ -121,16 +121,22 @@ class _Training:
         gain = self.values[at - 1] - self.values[at - 2]
         return gain * (here - before) / (before - first)
 
-    def _measure_jitter(self, at: int) -> float:
-        """Measure how scores scatter about the lines of their neighbours past half of the way,
-        without the lines that this step is part of.
+    @cached_property
+    def _jitters(self) -> list[float]:
+        """How scores scatter about the lines of their neighbours past half of the way: of each
+        step, without the lines that it is part of.
         """
         bends = [
-            abs(bend)
-            for place, bend in enumerate(self._bends, start=1)
-            if abs(place - at) > 1 and self.is_past_half(self.values[place - 1])
+            (at, abs(self._measure_bend(at)))
+            for at in range(1, len(self.steps) - 1)
+            if self.is_past_half(self.values[at - 1])
         ]
-        return _DEVIATION / _BEND * median(bends) if len(bends) >= _FEWEST else 0.0
+        jitters = []
+        for at in range(len(self.steps)):
+            others = [bend for place, bend in bends if not -1 <= place - at <= 1]
+            enough = len(others) >= _FEWEST
+            jitters.append(_DEVIATION / _BEND * median(others) if enough else 0.0)
+        return jitters
 
 
 def _find_run_falls(own: _Training, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
