@@ -28,7 +28,6 @@ from service.runs.run_store import RunView
 from service.runs.training_falls import read_falls
 from service.runs.training_labels import EPOCH, RUN, STEP
 
-USUAL_METRIC = "cider_d"
 _UNFINISHED = ("queued", "running")
 _COLUMNS = tuple(
     runs.c[name]
@@ -42,10 +41,13 @@ _Scores = Mapping[str, Mapping[str, Any]]  # rows of scores by full name and eva
 
 @dataclass(frozen=True)
 class TrainingQuery:
-    """A request; `dataset` is `name[@version][/split]`; `metric` as it was asked for, if it was."""
+    """A request; `dataset` is `name[@version][/split]`. Trainings without the metric `usual` show
+    another one, unless `metric` is asked for.
+    """
 
     dataset: str | None
     metric: str | None
+    usual: str
     limit: int
 
 
@@ -128,7 +130,7 @@ def list_trainings(parts: ServiceParts, asked: TrainingQuery) -> CaptionerTraini
         identities = [one.row.id for checkpoints in found.values() for one in checkpoints]
         scores = _read_scores(connection, identities)
         trainings = [
-            _choose_scores(run, checkpoints, scores, asked.metric)
+            _choose_scores(run, checkpoints, scores, asked)
             for (run, *_), checkpoints in found.items()
         ]
         forecasts = _read_forecasts(connection, trainings)
@@ -195,14 +197,14 @@ def _read_scores(connection: Connection, identities: Sequence[str]) -> _Scores:
 
 
 def _choose_scores(
-    run: str, checkpoints: Sequence[_Checkpoint], scores: _Scores, asked: str | None
+    run: str, checkpoints: Sequence[_Checkpoint], scores: _Scores, asked: TrainingQuery
 ) -> _Training:
     """Choose a training's metric, and its scores with the signature of the latest."""
     own = {one.row.id for one in checkpoints}
-    metric = catalogue.find_metric(asked or USUAL_METRIC)
-    if asked is None and not own & scores.get(metric.name, {}).keys():
+    metric = catalogue.find_metric(asked.metric or asked.usual)
+    if asked.metric is None and not own & scores.get(metric.name, {}).keys():
         having = (name for name in catalogue.POSTGEN if own & scores.get(name, {}).keys())
-        metric = catalogue.find_metric(next(having, USUAL_METRIC))
+        metric = catalogue.find_metric(next(having, asked.usual))
     of_metric = scores.get(metric.name, {})
     rows = [of_metric[one.row.id] for one in checkpoints if one.row.id in of_metric]
     alike = {row.run_id: row for row in rows if row.signature == rows[0].signature}

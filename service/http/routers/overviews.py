@@ -16,7 +16,7 @@ from service.contract import errors
 from service.contract.api.field_types import DatasetFilter, MetricName
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.routers.leaderboard import check_known_metrics
+from service.http.routers.leaderboard import USUAL_METRIC, check_known_metrics
 from service.http.routers.request_parameters import Digits
 from service.http.service_route import ServiceRoute
 from service.runs import attention, training_lists
@@ -43,7 +43,7 @@ def list_attention(service: Service, limit: _Limit = 20) -> AttentionList:
     operation_id="list_captioner_trainings",
     summary="List trainings of captioners",
     description="Checkpoints on a split with one label `run`, and a number as the label `step` or "
-    f"`epoch`: of the latest {LATEST_CHECKPOINTS:,} evaluations with a label `run`.",
+    f"`epoch`; of the latest {LATEST_CHECKPOINTS:,} evaluations with a label `run`.",
     responses=openapi.describe_refusals(errors.UnknownMetric),
 )
 def list_captioner_trainings(
@@ -64,4 +64,6 @@ def list_captioner_trainings(
 ) -> CaptionerTrainingList:
     if metric is not None:
         check_known_metrics([metric], "metric")
-    return training_lists.list_trainings(service, TrainingQuery(dataset, metric, limit))
+    return training_lists.list_trainings(
+        service, TrainingQuery(dataset, metric, USUAL_METRIC, limit)
+    )
