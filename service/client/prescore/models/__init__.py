@@ -59,11 +59,8 @@ __all__ = [
     "Cached",
     "Caption",
     "CaptionDrops",
-<<<<<<< HEAD
-    "CaptionerTraining",
-=======
     "CaptionInspection",
->>>>>>> s-search
+    "CaptionerTraining",
     "Change",
     "Checkpoint",
     "CocoResults",
