@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from playwright.sync_api import BrowserContext, Page
 
-# From a page's beginning: its layout shifts, and the last moment at which something was missing.
+# From a page's beginning: its layout shifts, and since when nothing is missing.
 _WATCH = """
 performance.setResourceTimingBufferSize(1000);
 window.shifts = 0;
-window.missing = 0;
+window.complete = null;
 new PerformanceObserver((list) => {
   for (const each of list.getEntries()) if (!each.hadRecentInput) window.shifts += each.value;
 }).observe({ type: "layout-shift", buffered: true });
@@ -16,19 +16,19 @@ const look = () => {
   const isThere = document.querySelector("h1, h2") && !document.querySelector("[aria-busy=true]")
     && [...document.images].every((each) => each.complete || each.loading === "lazy")
     && document.fonts.status === "loaded";
-  if (!isThere) window.missing = performance.now();
+  window.complete = isThere ? (window.complete ?? performance.now()) : null;
   requestAnimationFrame(look);
 };
 look();
 """
-_QUIET = 500  # milliseconds with nothing missing, after which the content is there
-_IS_QUIET = f"() => performance.now() - window.missing > {_QUIET}"
+_QUIET = 500  # milliseconds: what is complete for so long stays so
+_IS_QUIET = f"() => window.complete && performance.now() - window.complete > {_QUIET}"
 _FIGURES = """() => {
   const entries = [...performance.getEntriesByType("navigation"),
                    ...performance.getEntriesByType("resource")];
   const bytes = entries.reduce((sum, each) => sum + each.transferSize, 0);
   const height = document.documentElement.scrollHeight;
-  return [window.missing, window.shifts, bytes, entries.length, height];
+  return [window.complete, window.shifts, bytes, entries.length, height];
 }"""
 
 

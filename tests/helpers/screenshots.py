@@ -103,3 +103,7 @@ def _take_view(browser: Browser, url: str, folder: Path, name: str, size: str) -
             page.emulate_media(color_scheme=scheme)
             path = folder / f"{name}-{size}-{scheme}.png"
             page.screenshot(path=path, full_page=True, clip=clip, animations="disabled")
+
+
+if __name__ == "__main__":
+    main()
