@@ -3,7 +3,15 @@
 from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
 from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
-from prescore.models.comparisons import CaptionDrops, Compared, Comparison, ImageCompared, Moved
+from prescore.models.comparisons import (
+    CaptionDrops,
+    Compared,
+    Comparison,
+    ImageCompared,
+    Moved,
+    WordExchange,
+    WordExchanges,
+)
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
     Estimate,
@@ -118,5 +126,7 @@ __all__ = [
     "Webhook",
     "WebhookError",
     "WebhookSecret",
+    "WordExchange",
+    "WordExchanges",
     "Worker",
 ]
