@@ -42,8 +42,7 @@ export function following(resource, render) {
 export function allAnswered(resources, render) {
   let was = false;
   const isThere = computed(() => (was ||= resources.every(isSettled)));
-  return () =>
-    isThere.value ? unread(render) : h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
+  return () => (isThere.value ? unread(render) : h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"));
 }
 
 /** @param {Resource} resource */

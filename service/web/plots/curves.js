@@ -26,6 +26,8 @@ const KEYS = /** @type {Record<string, number>} */ ({
   End: Infinity,
 });
 
+const ALONE = 6; // pixels at both sides of a ribbon that has one step
+
 /** A cursor that no plot has. @returns {Cursor} */
 export const newCursor = () => ({ step: signal(null), metric: signal(null) });
 
@@ -53,8 +55,7 @@ export function curves(series, { metric, isBounded, height, cursor, chosen, choo
     const now = steps.indexOf(cursor.step.value ?? NaN);
     if (event.key === "Enter" && now >= 0) choose(steps[now]);
     else if (event.key === "Escape") point(null);
-    else if (event.key in KEYS)
-      point(steps[Math.max(0, Math.min(steps.length - 1, now + KEYS[event.key]))]);
+    else if (event.key in KEYS) point(steps[Math.max(0, Math.min(steps.length - 1, now + KEYS[event.key]))]);
     else return;
     event.preventDefault();
   };
@@ -78,13 +79,23 @@ export function curves(series, { metric, isBounded, height, cursor, chosen, choo
       onblur: () => point(null),
       onkeydown,
     },
-    () => width.value > 0 && draw(series, { metric, range, steps, width: width.value, height, cursor, chosen, scales }),
-    () => isHere() && h("div", { class: "tooltip", style: () => side(cursor.step.value, scales.value, width.value) }, () => cursor.step.value !== null && tooltip(cursor.step.value)),
+    () =>
+      width.value > 0 &&
+      draw(series, { metric, range, steps, width: width.value, height, cursor, chosen, scales }),
+    () =>
+      isHere() &&
+      h(
+        "div",
+        { class: "tooltip", style: () => side(cursor.step.value, scales.value, width.value) },
+        () => cursor.step.value !== null && tooltip(cursor.step.value),
+      ),
   );
   const watcher = new ResizeObserver(() => (width.value = Math.round(frame.clientWidth)));
   watcher.observe(frame);
   onEnd(() => watcher.disconnect());
-  const values = series.flatMap(({ points }) => points.flatMap(({ value }) => (value === null ? [] : [value])));
+  const values = series.flatMap(({ points }) =>
+    points.flatMap(({ value }) => (value === null ? [] : [value])),
+  );
   return [frame, outside(values.filter((value) => isOutside(range, value)).length, values.length)];
 }
 
@@ -150,14 +161,15 @@ const ribbons = ({ kind, points }, scales) => [
 /** @param {string} name @param {{ step: number, interval: Ends }[]} points @param {Scales} scales */
 function ribbon(name, points, { x, y }) {
   const known = points.flatMap(({ step, interval }) =>
-    interval && interval[0] !== null && interval[1] !== null ? [{ step, low: interval[0], high: interval[1] }] : [],
+    interval && interval[0] !== null && interval[1] !== null
+      ? [{ step, low: interval[0], high: interval[1] }]
+      : [],
   );
   if (!known.length) return null;
-  const [first] = known;
-  const ends = known.length > 1 ? known : [{ ...first, step: first.step - 0.1 }, { ...first, step: first.step + 0.1 }];
-  const upper = ends.map(({ step, high }) => `${x(step)} ${y(high)}`);
-  const lower = ends.map(({ step, low }) => `${x(step)} ${y(low)}`).reverse();
-  return s("path", { class: name, d: `M${[...upper, ...lower].join("L")}Z` });
+  const half = known.length > 1 ? 0 : ALONE;
+  const edge = (/** @type {"low" | "high"} */ side) =>
+    known.flatMap((each) => [-half, half].map((away) => `${x(each.step) + away} ${y(each[side])}`));
+  return s("path", { class: name, d: `M${[...edge("high"), ...edge("low").reverse()].join("L")}Z` });
 }
 
 /** @param {Series} series @param {Scales} scales */
@@ -177,13 +189,7 @@ const points = ({ name, kind, points }, { x, y }, range) =>
       s(
         "circle",
         {
-          class: [
-            "point",
-            kind,
-            isFallen && "fallen",
-            isBest && "best",
-            isOutside(range, value) && "away",
-          ],
+          class: ["point", kind, isFallen && "fallen", isBest && "best", isOutside(range, value) && "away"],
           cx: x(step),
           cy: y(value),
           r: isFallen || isBest ? 6 : 4,

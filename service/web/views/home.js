@@ -44,7 +44,10 @@ export function home() {
   const all = [attention, trainings, latest, datasets, queues];
   const items = () => attention.answer.value?.items ?? [];
   const jobs = (/** @type {"running" | "waiting"} */ state) =>
-    (queues.answer.value?.items ?? []).reduce((/** @type {number} */ sum, /** @type {Queue} */ each) => sum + each[state], 0);
+    (queues.answer.value?.items ?? []).reduce(
+      (/** @type {number} */ sum, /** @type {Queue} */ each) => sum + each[state],
+      0,
+    );
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   return {
     title: "Home",
@@ -54,7 +57,10 @@ export function home() {
         name: "Home",
         sentence: () =>
           isEmpty.value
-            ? { claim: "How good are an image captioner's captions?", detail: "Nothing has been scored here yet. A command scores the first." }
+            ? {
+                claim: "How good are an image captioner's captions?",
+                detail: "Nothing has been scored here yet. A command scores the first.",
+              }
             : attention.answer.value && queues.answer.value
               ? homeSentence({ attention: items(), running: jobs("running"), queued: jobs("waiting") })
               : null,
@@ -88,7 +94,10 @@ function attentionTable(attention) {
         {
           head: "Evaluation",
           kind: "name",
-          cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span", { class: "sub" }, reason(item))],
+          cell: (item) => [
+            evaluationLink(item.evaluation, item.labels),
+            h("span", { class: "sub" }, reason(item)),
+          ],
         },
         { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
         { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
@@ -105,9 +114,21 @@ const sign = (tone, text) => () => h("span", { class: ["badge", tone] }, text);
  * @type {Record<Attention["kind"], { badge: () => Node, cause: string, place: (item: Attention) => string }>} */
 const KINDS = {
   fall: { badge: sign("bad", "▼ worse"), cause: "Why →", place: fallPlace },
-  collapsed: { badge: sign("wait", "collapsed"), cause: "Captions →", place: ({ evaluation }) => captionsPlace(evaluation) },
-  gate: { badge: sign("bad", "gate failed"), cause: "Verdict →", place: ({ evaluation }) => evaluationPlace(evaluation) },
-  failed: { badge: sign("bad", "failed"), cause: "Evaluation →", place: ({ evaluation }) => evaluationPlace(evaluation) },
+  collapsed: {
+    badge: sign("wait", "collapsed"),
+    cause: "Captions →",
+    place: ({ evaluation }) => captionsPlace(evaluation),
+  },
+  gate: {
+    badge: sign("bad", "gate failed"),
+    cause: "Verdict →",
+    place: ({ evaluation }) => evaluationPlace(evaluation),
+  },
+  failed: {
+    badge: sign("bad", "failed"),
+    cause: "Evaluation →",
+    place: ({ evaluation }) => evaluationPlace(evaluation),
+  },
 };
 
 /** The training's view with the step's details open. @param {Attention} item */
@@ -120,7 +141,10 @@ function fallPlace({ dataset, labels, fall }) {
 const cause = (item) =>
   h(
     "a",
-    { href: KINDS[item.kind].place(item), "aria-label": `${KINDS[item.kind].cause} of ${item.labels.run ?? item.evaluation}` },
+    {
+      href: KINDS[item.kind].place(item),
+      "aria-label": `${KINDS[item.kind].cause} of ${item.labels.run ?? item.evaluation}`,
+    },
     KINDS[item.kind].cause,
   );
 
@@ -128,11 +152,17 @@ const cause = (item) =>
 function reason({ fall, gate, caption, error }) {
   if (fall) return fallReason(fall);
   if (gate) {
-    const told = gate.difference === null ? gate.detail : `${signed(gate.difference, gate.metric ?? "")} ${interval(gate.interval, gate.metric ?? "")}`;
+    const told =
+      gate.difference === null
+        ? gate.detail
+        : `${signed(gate.difference, gate.metric ?? "")} ${interval(gate.interval, gate.metric ?? "")}`;
     return [gate.gate, told].filter(Boolean).join(": ");
   }
   if (caption) {
-    const of = caption.images === caption.of ? `all ${count(caption.of)}` : `${count(caption.images)} of ${count(caption.of)}`;
+    const of =
+      caption.images === caption.of
+        ? `all ${count(caption.of)}`
+        : `${count(caption.images)} of ${count(caption.of)}`;
     return [`one caption for ${of} images: `, h("bdi", caption.text)];
   }
   return error?.detail;
@@ -168,7 +198,11 @@ function latestTable(latest) {
     shown,
     () =>
       latest.next.value &&
-      h("button", { type: "button", class: "more", onclick: latest.more, disabled: () => latest.isMore.value }, "More"),
+      h(
+        "button",
+        { type: "button", class: "more", onclick: latest.more, disabled: () => latest.isMore.value },
+        "More",
+      ),
   ];
 }
 
@@ -190,7 +224,10 @@ function score(run, metric) {
   const forecast = forecastsOf(run)[metric];
   if (typeof found?.value === "number") {
     const half = found.interval && (found.interval[1] - found.interval[0]) / 2;
-    return [number(found.value, metric), half !== null && h("span", { class: "quiet" }, ` ±${number(half, metric)}`)];
+    return [
+      number(found.value, metric),
+      half !== null && h("span", { class: "quiet" }, ` ±${number(half, metric)}`),
+    ];
   }
   return typeof forecast?.value === "number"
     ? h("i", { class: "quiet" }, `${number(forecast.value, metric)} forecast`)

@@ -47,7 +47,9 @@ export function training(name, split, run) {
   const newest = resource(() => place("/v1/evaluations", { dataset, "label.run": run, limit: 1 }));
   const trainings = resource(() => place("/v1/trainings", { dataset, limit: 100 }));
   const steps = computed(() => bySteps(own.answer.value?.items ?? []));
-  const chosen = computed(() => (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS));
+  const chosen = computed(() =>
+    (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS),
+  );
   const beside = Array.from({ length: MOST_OVERLAYS }, (_, at) =>
     resource(() => (chosen.value[at] ? evaluations(chosen.value[at]) : null)),
   );
@@ -61,24 +63,42 @@ export function training(name, split, run) {
       steps: bySteps((beside[at].answer.value?.items ?? []).filter(({ labels }) => labels.run === each)),
     })),
   );
-  const metrics = computed(() => (wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value))));
+  const metrics = computed(() =>
+    wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value)),
+  );
   const open = computed(() => steps.value.find((each) => String(each.step) === step.value) ?? null);
-  const choose = (/** @type {number} */ at) => change({ step: String(at) });
+  const choose = (/** @type {number} */ at) => {
+    change({ step: String(at), against: null });
+    if (panel.offsetTop > scrollY + innerHeight) panel.scrollIntoView(); // on a phone it is below the plots
+  };
   const of = { run, steps, overlays, metrics, open, choose };
+  const panel = stepPanel(of);
   return {
     title: run,
-    crumbs: () => [...splitCrumbs({ name, split }), ["training runs", splitPlace(name, split, "runs")], [run]],
+    crumbs: () =>
+      /** @type {import("../parts/frame.js").Crumb[]} */ ([
+        ...splitCrumbs({ name, split }),
+        ["training runs", splitPlace(name, split, "runs")],
+        [run],
+      ]),
     content: h(
       "div",
       viewHead({
         name: run,
         sentence: () =>
-          steps.value.length > 0 ? trainingSentence({ run, metric: metrics.value[0] ?? USUAL[0], steps: steps.value }) : null,
+          steps.value.length > 0
+            ? trainingSentence({ run, metric: metrics.value[0] ?? USUAL[0], steps: steps.value })
+            : null,
       }),
       allAnswered([own], () => [
         () => refusalOf(own),
-        () => !steps.value.length && own.answer.value && h("p", { class: "quiet" }, `No evaluation on ${dataset} has the label run=${run}.`),
-        () => own.answer.value?.next && h("p", { class: "notice" }, `Only the latest ${MOST} evaluations are shown.`),
+        () =>
+          !steps.value.length &&
+          own.answer.value &&
+          h("p", { class: "quiet" }, `No evaluation on ${dataset} has the label run=${run}.`),
+        () =>
+          own.answer.value?.next &&
+          h("p", { class: "notice" }, `Only the latest ${MOST} evaluations are shown.`),
         h(
           "div",
           { class: "bar" },
@@ -89,7 +109,7 @@ export function training(name, split, run) {
           }),
           overlayChips(run, chosen, trainings),
         ),
-        () => steps.value.length > 0 && h("div", { class: "training" }, plots(of), stepPanel(of), stepsTable(of)),
+        () => steps.value.length > 0 && h("div", { class: "training" }, plots(of), panel, stepsTable(of)),
       ]),
     ),
   };
@@ -98,7 +118,11 @@ export function training(name, split, run) {
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
 
 /** @param {string} text */
-const listed = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
+const listed = (text) =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean);
 
 /** @param {string} metric @param {Step[]} steps */
 const hasScore = (metric, steps) => steps.some(({ scores }) => typeof scores[metric]?.value === "number");
@@ -116,7 +140,9 @@ const overlayChips = (run, chosen, trainings) => [
   h("span", { class: "quiet" }, "beside"),
   () =>
     chosen.value.map((each) =>
-      filterChip(each, () => change({ over: chosen.value.filter((other) => other !== each).join(",") || NONE })),
+      filterChip(each, () =>
+        change({ over: chosen.value.filter((other) => other !== each).join(",") || NONE }),
+      ),
     ),
   () =>
     chosen.value.length < MOST_OVERLAYS &&
@@ -137,7 +163,8 @@ function plots(of) {
   const { run, steps, overlays, metrics, open, choose } = of;
   const figure = (/** @type {string} */ metric, /** @type {number} */ at) => {
     const scores = steps.value.flatMap((item) => item.scores[metric] ?? []);
-    if (!scores.length) return h("p", { class: "quiet" }, `No evaluation of this training has a ${titleOf(metric)}.`);
+    if (!scores.length)
+      return h("p", { class: "quiet" }, `No evaluation of this training has a ${titleOf(metric)}.`);
     const [{ signature, higher_is_better: higher, family }] = scores;
     const best = bestStep(metric, steps.value);
     const series = [
@@ -151,7 +178,12 @@ function plots(of) {
     return h(
       "figure",
       { class: ["panel card", at > 0 && "small"] },
-      h("figcaption", { class: "row" }, h("span", metricName(metric, { signature, higher })), at === 0 && legend(series)),
+      h(
+        "figcaption",
+        { class: "row" },
+        h("span", metricName(metric, { signature, higher })),
+        at === 0 && legend(series),
+      ),
       curves(series, {
         metric,
         isBounded: family === "postgen",
@@ -189,7 +221,8 @@ const legend = (series) =>
     { class: "legend" },
     series.map(({ name, kind }) => h("li", h("span", { class: ["swatch", kind] }), h("bdi", name))),
     h("li", "ribbons: 95 % intervals"),
-    series[0].points.some(({ forecast }) => forecast) && h("li", h("span", { class: "swatch forecast" }), "forecast before decoding"),
+    series[0].points.some(({ forecast }) => forecast) &&
+      h("li", h("span", { class: "swatch forecast" }), "forecast before decoding"),
   );
 
 /** Why the latest step has no forecast. @param {string} metric @param {Step[]} steps */
@@ -217,9 +250,19 @@ const tooltip = (of, step) => [
   of.metrics.value.map((metric) => {
     const { score, others } = scoresAt(of, metric, step);
     return [
-      h("div", { class: "row" }, h("span", titleOf(metric)), h("span", `${number(score?.value, metric)} ${interval(score?.interval, metric)}`)),
+      h(
+        "div",
+        { class: "row" },
+        h("span", titleOf(metric)),
+        h("span", `${number(score?.value, metric)} ${interval(score?.interval, metric)}`),
+      ),
       others.map(({ run, kind, value, difference }) =>
-        h("div", { class: "row quiet" }, h("span", h("span", { class: ["swatch", kind] }), run), h("span", `${number(value, metric)}, difference ${signed(difference, metric)}`)),
+        h(
+          "div",
+          { class: "row quiet" },
+          h("span", h("span", { class: ["swatch", kind] }), run),
+          h("span", `${number(value, metric)}, difference ${signed(difference, metric)}`),
+        ),
       ),
     ];
   }),
@@ -237,7 +280,12 @@ const said = (of, step) =>
   ].join("; ");
 
 /** @param {Shown} of */
-function stepsTable({ steps, metrics }) {
+function stepsTable({ steps, metrics, choose }) {
+  const open = (/** @type {number} */ step) => (/** @type {MouseEvent} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    choose(step);
+  };
   return h(
     "div",
     { class: "steps" },
@@ -248,9 +296,18 @@ function stepsTable({ steps, metrics }) {
         {
           head: "Step",
           kind: "name",
-          cell: ({ step }) => h("a", { class: "main", href: changed({ step: String(step) }) }, `Step ${count(step)}`),
+          cell: ({ step }) =>
+            h(
+              "a",
+              { class: "main", href: changed({ step: String(step), against: null }), onclick: open(step) },
+              `Step ${count(step)}`,
+            ),
         },
-        { head: "State", phone: "below", cell: ({ status, verdict }) => [badge(status), " ", verdict && badge(verdict)] },
+        {
+          head: "State",
+          phone: "below",
+          cell: ({ status, verdict }) => [badge(status), " ", verdict && badge(verdict)],
+        },
         ...metrics.value.map((metric, at) => ({
           head: titleOf(metric),
           kind: "number",
@@ -263,7 +320,10 @@ function stepsTable({ steps, metrics }) {
           kind: "narrow",
           cell: (item) => [
             h("a", { href: evaluationPlace(item.id), title: item.id }, "evaluation"),
-            steps.value.indexOf(item) > 0 && [" · ", compareLink(item, steps.value[steps.value.indexOf(item) - 1])],
+            steps.value.indexOf(item) > 0 && [
+              " · ",
+              compareLink(item, steps.value[steps.value.indexOf(item) - 1]),
+            ],
           ],
         },
       ],
@@ -275,7 +335,10 @@ function stepsTable({ steps, metrics }) {
 const compareLink = (item, before) =>
   h(
     "a",
-    { href: comparePlace(item.id, before.id), "aria-label": `Compare step ${count(item.step)} with the step before` },
+    {
+      href: comparePlace(item.id, before.id),
+      "aria-label": `Compare step ${count(item.step)} with the step before`,
+    },
     "compare",
   );
 

@@ -26,7 +26,11 @@ export function trainings(name, split) {
   const items = () => found.answer.value?.items ?? [];
   return {
     title: `Training runs of ${dataset}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
+    crumbs: () =>
+      /** @type {import("../parts/frame.js").Crumb[]} */ ([
+        ...splitCrumbs({ name, split }),
+        ["training runs"],
+      ]),
     content: h(
       "div",
       viewHead({
@@ -56,7 +60,9 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
   const known = steps.filter(({ value }) => value !== null);
   const [before, latest] = [known[known.length - 2], known[known.length - 1]];
   const fallen = steps.filter(({ is_fallen }) => is_fallen).map(({ step }) => step);
-  const change = before && `${signed(Number(latest.value) - Number(before.value), metric)} since step ${count(before.step)}`;
+  const change =
+    before &&
+    `${signed(Number(latest.value) - Number(before.value), metric)} since step ${count(before.step)}`;
   const said = `${titleOf(metric)} over ${known.length} steps${fallen.length ? `; fallen: ${fallen.join(", ")}` : ""}`;
   return h(
     "li",
@@ -66,14 +72,19 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
       h("h3", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
       h(
         "span",
-        fallen.length > 0 && h("span", { class: "badge bad" }, `step ${count(fallen[fallen.length - 1])} fell`),
+        fallen.length > 0 &&
+          h("span", { class: "badge bad" }, `step ${count(fallen[fallen.length - 1])} fell`),
         " ",
         running
           ? h("span", { class: "badge wait" }, "running")
           : !fallen.length && best && progress(best.step, latest.step),
       ),
     ),
-    h("span", { class: "sub" }, `${dataset.name}/${dataset.split} · ${count(checkpoints)} checkpoint${checkpoints === 1 ? "" : "s"}`),
+    h(
+      "span",
+      { class: "sub" },
+      `${dataset.name}/${dataset.split} · ${count(checkpoints)} checkpoint${checkpoints === 1 ? "" : "s"}`,
+    ),
     h(
       "div",
       { class: "row value" },
@@ -81,7 +92,14 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
       h(
         "span",
         { class: "quiet" },
-        [titleOf(metric), forecast ? `forecast ${number(forecast.value, metric)} ${interval(forecast.interval, metric)}` : change].filter(Boolean).join(", "),
+        [
+          titleOf(metric),
+          forecast
+            ? `forecast ${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`
+            : change,
+        ]
+          .filter(Boolean)
+          .join(", "),
       ),
     ),
     spark(steps, said),

@@ -46,13 +46,22 @@ function hint({ steps, metrics }) {
       "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
     ),
     best &&
-      h("p", "The best: ", stepLink(best), ` with ${titleOf(metric)} ${number(best.scores[metric].value, metric)}.`),
+      h(
+        "p",
+        "The best: ",
+        stepLink(best),
+        ` with ${titleOf(metric)} ${number(best.scores[metric].value, metric)}.`,
+      ),
   ];
 }
 
 /** @param {Step} item */
 const stepLink = (item) =>
-  h("button", { type: "button", class: "link", onclick: () => change({ step: String(item.step) }) }, `step ${count(item.step)}`);
+  h(
+    "button",
+    { type: "button", class: "link", onclick: () => change({ step: String(item.step) }) },
+    `step ${count(item.step)}`,
+  );
 
 /** @param {Shown} of @returns {Rival[]} */
 function rivals({ steps, overlays, open }) {
@@ -70,31 +79,62 @@ function rivals({ steps, overlays, open }) {
 
 /** @param {Shown} of @param {Step} item */
 function details(of, item) {
-  const all = rivals(of).map((rival) => ({ ...rival, found: comparison(() => item.id, () => rival.item.id) }));
+  const all = rivals(of).map((rival) => ({
+    ...rival,
+    found: comparison(
+      () => item.id,
+      () => rival.item.id,
+    ),
+  }));
   const metric = () => comparable(of.metrics.value, item);
   const against = query("against");
   const usual = usualRival(item, metric());
-  const chosen = computed(
-    () => all.find(({ key }) => key === (against.value || usual)) ?? all[0] ?? null,
-  );
+  const chosen = computed(() => all.find(({ key }) => key === (against.value || usual)) ?? all[0] ?? null);
   return [
     h(
       "div",
       { class: "row" },
       h("h2", `Step ${count(item.step)} `, badge(item.status), " ", item.verdict && badge(item.verdict)),
-      h("button", { type: "button", "aria-label": "Close the details", onclick: () => change({ step: null, against: null }) }, "×"),
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Close the details",
+          onclick: () => change({ step: null, against: null }),
+        },
+        "×",
+      ),
     ),
     h(
       "p",
       h("a", { href: evaluationPlace(item.id), title: item.id }, "Its evaluation"),
       " · ",
       h("a", { href: captionsPlace(item.id) }, "its captions"),
-      () => chosen.value && [" · ", h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "the full comparison")],
+      () =>
+        chosen.value && [
+          " · ",
+          h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "the full comparison"),
+        ],
     ),
     all.length === 0
-      ? h("p", { class: "quiet" }, "There is no step before it to compare with. Overlay a run that has this step, too.")
+      ? h(
+          "p",
+          { class: "quiet" },
+          "There is no step before it to compare with. Overlay a run that has this step, too.",
+        )
       : [
-          h("div", { class: "rivals", role: "group", "aria-label": "Compared with" }, all.map((rival) => difference(rival, metric, () => chosen.value?.key === rival.key, () => change({ against: rival.key })))),
+          h(
+            "div",
+            { class: "rivals", role: "group", "aria-label": "Compared with" },
+            all.map((rival) =>
+              difference(
+                rival,
+                metric,
+                () => chosen.value?.key === rival.key,
+                () => change({ against: rival.key }),
+              ),
+            ),
+          ),
           () => chosen.value && evidence(item, chosen.value, metric()),
         ],
   ];
@@ -119,7 +159,12 @@ const difference = ({ name, found }, metric, isOn, press) =>
     h("span", { class: "number" }, () => {
       const score = found.answer.value?.scores[metric()];
       if (found.refused.value) return h("span", { class: "quiet" }, "not compared");
-      if (!score) return h("span", { class: "quiet", "aria-busy": String(!found.answer.value?.finished_at) }, "comparing…");
+      if (!score)
+        return h(
+          "span",
+          { class: "quiet", "aria-busy": String(!found.answer.value?.finished_at) },
+          "comparing…",
+        );
       return [
         h("strong", signed(score.difference, metric())),
         ` ${interval(score.interval, metric())} `,
@@ -133,7 +178,9 @@ function evidence(item, { found, item: other, name }, metric) {
   const isDone = computed(() => found.answer.value?.status === "succeeded");
   const sort = item.scores[metric]?.higher_is_better === false ? "-difference" : "difference";
   const part = (/** @type {string} */ name, /** @type {Record<string, string | number>} */ asked) =>
-    resource(() => (isDone.value ? place("/v1/comparisons", String(found.id.value), name, { metric, ...asked }) : null));
+    resource(() =>
+      isDone.value ? place("/v1/comparisons", String(found.id.value), name, { metric, ...asked }) : null,
+    );
   const words = part("words", { limit: MOST_WORDS });
   const images = part("images", { limit: MOST_IMAGES, sort });
   const dataset = `${item.dataset.name}@${item.dataset.version}`;
@@ -144,7 +191,11 @@ function evidence(item, { found, item: other, name }, metric) {
     () => refusalOf(found),
     section(
       "Words exchanged",
-      h("div", { class: "words" }, answered(words, ({ items }) => wordList(items, name))),
+      h(
+        "div",
+        { class: "words" },
+        answered(words, ({ items }) => wordList(items, name)),
+      ),
     ),
     section(
       `Images that fell most in ${titleOf(metric)}`,
@@ -156,7 +207,14 @@ function evidence(item, { found, item: other, name }, metric) {
           images.answer.value &&
           kept.answer.value &&
           images.answer.value.items.map((/** @type {Moved} */ each) =>
-            fallenImage(each, { item, other, metric, src: hasPictures() ? place("/v1/datasets", dataset, "images", each.image, { size: "320" }) : null }),
+            fallenImage(each, {
+              item,
+              other,
+              metric,
+              src: hasPictures()
+                ? place("/v1/datasets", dataset, "images", each.image, { size: "320" })
+                : null,
+            }),
           ),
       ),
     ),
@@ -174,11 +232,19 @@ const wordList = (items, name) =>
             h("strong", h("bdi", a)),
             " for ",
             h("strong", h("bdi", b)),
-            h("span", { class: "quiet" }, ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`),
+            h(
+              "span",
+              { class: "quiet" },
+              ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`,
+            ),
           ),
         ),
       )
-    : h("p", { class: "quiet" }, `No word stands in the place of a word of ${name} more often than the reverse.`);
+    : h(
+        "p",
+        { class: "quiet" },
+        `No word stands in the place of a word of ${name} more often than the reverse.`,
+      );
 
 /** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, src: string | null }} of */
 const fallenImage = ({ image, a, b, scores }, { item, other, metric, src }) =>
