@@ -8,6 +8,7 @@ from prescore.models.datasets import Dataset, Encoder, Features, References, Spl
 from prescore.models.evaluations import (
     Estimate,
     Evaluation,
+    Fall,
     Forecast,
     Gate,
     GateScore,
@@ -20,6 +21,7 @@ from prescore.models.keys import Change, Key, Limit, Me
 from prescore.models.leaderboard import BoardHead, Scored, Standing
 from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
+from prescore.models.overviews import AttentionItem, CaptionerTraining
 from prescore.models.probes import ProbeRow, Probes
 from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, RunTask
 from prescore.models.signals import EarlyDecision, MetricSignal, SignalCard
@@ -43,11 +45,13 @@ __all__ = [
     "ENDED",
     "AccordCard",
     "Answer",
+    "AttentionItem",
     "BoardHead",
     "Brief",
     "Cached",
     "Caption",
     "CaptionDrops",
+    "CaptionerTraining",
     "Change",
     "Checkpoint",
     "CocoResults",
@@ -65,6 +69,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Event",
+    "Fall",
     "Features",
     "FieldError",
     "Forecast",
