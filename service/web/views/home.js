@@ -21,7 +21,7 @@ import { table } from "../parts/table.js";
 import { dropZone } from "./submit.js";
 import { trainingCards } from "./trainings.js";
 
-/** @typedef {import("../core/api.js").Schemas["Attention"]} Attention */
+/** @typedef {import("../core/api.js").Schemas["AttentionItem"]} Attention */
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
 /** @typedef {import("../core/api.js").Schemas["Queue"]} Queue */
@@ -131,10 +131,11 @@ const KINDS = {
   },
 };
 
-/** The training's view with the step's details open. @param {Attention} item */
+/** The training's view with the step's details open, by the metric that fell. @param {Attention} item */
 function fallPlace({ dataset, labels, fall }) {
   const step = fall?.step ?? stepOf(labels);
-  return runPlace(dataset.name, dataset.split, labels.run, { step });
+  const metrics = fall && fall.metric !== METRICS[0] ? [fall.metric, METRICS[0]].join(",") : null;
+  return runPlace(dataset.name, dataset.split, labels.run, { metrics, step });
 }
 
 /** @param {Attention} item */

@@ -60,7 +60,11 @@ export function training(name, split, run) {
     chosen.value.map((each, at) => ({
       run: each,
       kind: `series-${at + 1}`,
-      steps: bySteps((beside[at].answer.value?.items ?? []).filter(({ labels }) => labels.run === each)),
+      steps: bySteps(
+        (beside[at].answer.value?.items ?? []).filter(
+          (/** @type {Step} */ { labels }) => labels.run === each,
+        ),
+      ),
     })),
   );
   const metrics = computed(() =>
@@ -349,6 +353,6 @@ function scoreCell(item, metric, steps) {
     isFallen(item, metric) && [h("span", { class: "badge bad" }, "▼ fell"), " "],
     bestStep(metric, steps)?.id === item.id && "★ ",
     number(value, metric),
-    h("span", { class: "quiet" }, ` ${interval(ends, metric)}`),
+    h("span", { class: "sub" }, interval(ends, metric)),
   ];
 }

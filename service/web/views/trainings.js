@@ -12,7 +12,7 @@ import { trainingsSentence } from "../parts/sentences.js";
 import { following } from "../parts/states.js";
 import { spark } from "../plots/spark.js";
 
-/** @typedef {import("../core/api.js").Schemas["TrainingRun"]} TrainingRun */
+/** @typedef {import("../core/api.js").Schemas["CaptionerTraining"]} TrainingRun */
 
 const MOST = 100;
 

@@ -22,7 +22,7 @@ import { comparison } from "../compared/comparison.js";
 
 const BEFORE = "before";
 const MOST_IMAGES = 6;
-const MOST_WORDS = 8;
+const MOST_WORDS = 6;
 const TRIES = 8; // to load a picture that is being made
 
 /** @param {Shown} of */
