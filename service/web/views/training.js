@@ -2,6 +2,7 @@
 
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
+import { onKey, onSteps } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
@@ -53,6 +54,13 @@ export function training(name, split, run) {
   const beside = Array.from({ length: MOST_OVERLAYS }, (_, at) =>
     resource(() => (chosen.value[at] ? evaluations(chosen.value[at]) : null)),
   );
+  onSteps("steps", (away) => () => {
+    const list = steps.value;
+    const now = list.findIndex((each) => String(each.step) === step.value);
+    const next = list[Math.max(0, Math.min(list.length - 1, now < 0 ? list.length - 1 : now + away))];
+    if (next) choose(next.step);
+  });
+  onKey("Escape", "close the details of a step", () => change({ step: null, against: null }));
   onChange((change) => {
     if (!change || change.kind === "evaluation") [own, ...beside].forEach((each) => each.refresh());
   });
@@ -265,7 +273,7 @@ const tooltip = (of, step) => [
           "div",
           { class: "row quiet" },
           h("span", h("span", { class: ["swatch", kind] }), run),
-          h("span", `${number(value, metric)}, difference ${signed(difference, metric)}`),
+          h("span", `${number(value, metric)} (${signed(difference, metric)})`),
         ),
       ),
     ];

@@ -7,9 +7,9 @@ import { change, place, query } from "../../core/urls.js";
 import { chip } from "../../parts/chips.js";
 import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
-import { chance, count, interval, number, signed } from "../../parts/numbers.js";
+import { chance, count, interval, signed } from "../../parts/numbers.js";
 import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
-import { bestStep, worstFalls } from "../../parts/sentences.js";
+import { fallOf, worstFalls } from "../../parts/sentences.js";
 import { answered, badge, refusalOf } from "../../parts/states.js";
 import { marked } from "../../parts/words.js";
 import { comparison } from "../compared/comparison.js";
@@ -21,6 +21,7 @@ import { comparison } from "../compared/comparison.js";
 /** @typedef {ReturnType<typeof comparison>} Found */
 
 const BEFORE = "before";
+const MOST_FALLS = 3;
 const MOST_IMAGES = 6;
 const MOST_WORDS = 6;
 const TRIES = 8; // to load a picture that is being made
@@ -35,33 +36,24 @@ export function stepPanel(of) {
 }
 
 /** @param {Shown} of */
-function hint({ steps, metrics }) {
-  const metric = metrics.value[0];
-  const best = metric ? bestStep(metric, steps.value) : null;
-  return [
-    h("h2", "Choose a step"),
-    h(
-      "p",
-      { class: "quiet" },
-      "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
-    ),
-    best &&
-      h(
-        "p",
-        "The best: ",
-        stepLink(best),
-        ` with ${titleOf(metric)} ${number(best.scores[metric].value, metric)}.`,
-      ),
-  ];
-}
-
-/** @param {Step} item */
-const stepLink = (item) =>
+const hint = ({ steps, choose }) => [
+  h("h2", "Choose a step"),
   h(
-    "button",
-    { type: "button", class: "link", onclick: () => change({ step: String(item.step) }) },
-    `step ${count(item.step)}`,
-  );
+    "p",
+    { class: "quiet" },
+    "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
+  ),
+  () =>
+    worstFalls(steps.value.flatMap(({ falls }) => falls))
+      .slice(0, MOST_FALLS)
+      .map((fall) =>
+        h(
+          "p",
+          `${fallOf(fall)}. `,
+          h("button", { type: "button", class: "link", onclick: () => choose(fall.step) }, "Why →"),
+        ),
+      ),
+];
 
 /** @param {Shown} of @returns {Rival[]} */
 function rivals({ steps, overlays, open }) {
