@@ -39,6 +39,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
         "/body/wording",
         *(f"/body/items/*/{field}" for field in ("nearest", "invented", "missed", "matched")),
     ),
+    # Boards have tests against the first, the best by each metric, and scores to hold them against.
+    "leaderboard *": (
+        *(f"/body/{field}" for field in ("detectable", "firsts", "references", "constant_caption")),
+        *(f"/body/items/*/{field}" for field in ("tied_with_first", "against_first")),
+    ),
     "unknown-field": ("/body/detail", "/body/errors"),
     # NNEval has one learner, the network: its model card no longer names it.
     "run trained*": ("/body/model/learner",),

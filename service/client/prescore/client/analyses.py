@@ -59,14 +59,17 @@ class AnalysisCalls(Calls):
         split: str | None = None,
         signature: str | None = None,
         labels: Mapping[str, str] | None = None,
+        order: str | None = None,
         page_size: int | None = None,
     ) -> Board[Standing]:
         """A dataset's evaluations, the best first, fetched page by page during the iteration.
 
-        By default of the latest score's `signature`; `head.others` has the other ones.
+        By default of the latest score's `signature`; `head.others` has the other ones. `order`:
+        "newest", "oldest" or "name" instead of "rank".
         """
         params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
         params |= {"metrics": ",".join(metrics) or None, **build_label_params(labels)}
+        params |= {"order": order}
         return self._board(Standing, "leaderboard", (dataset, metric, *unnamed), params)
 
     def history(
