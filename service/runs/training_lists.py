@@ -52,17 +52,17 @@ class TrainingQuery:
 
 
 @dataclass(frozen=True)
-class _Checkpoint:
+class _ListedCheckpoint:
     row: Any  # of `runs`
     step: float
 
 
 @dataclass(frozen=True)
-class _Training:
+class _ListedTraining:
     """A training's checkpoints, the latest first; `scores`: rows by full name and evaluation."""
 
     run: str
-    checkpoints: Sequence[_Checkpoint]
+    checkpoints: Sequence[_ListedCheckpoint]
     metric: MetricSpec
     scores: Mapping[str, Any]
 
@@ -70,16 +70,16 @@ class _Training:
     def shown_metric(self) -> str:
         return catalogue.find_shown_name(self.metric.name)
 
-    def choose_checkpoints(self) -> list[_Checkpoint]:
+    def choose_checkpoints(self) -> list[_ListedCheckpoint]:
         """Choose one checkpoint of each step, in ascending order: the latest with a score."""
-        chosen: dict[float, _Checkpoint] = {}
+        chosen: dict[float, _ListedCheckpoint] = {}
         for one in self.checkpoints:
             known = chosen.setdefault(one.step, one)
             if known.row.id not in self.scores and one.row.id in self.scores:
                 chosen[one.step] = one
         return [chosen[step] for step in sorted(chosen)]
 
-    def find_waiting(self) -> _Checkpoint | None:
+    def find_waiting(self) -> _ListedCheckpoint | None:
         """Find the latest checkpoint that has not ended and has no score."""
         of_step = reversed(self.choose_checkpoints())
         return next((one for one in of_step if one.row.status in _UNFINISHED), None)
@@ -110,7 +110,7 @@ class _Training:
         sign = self.metric.sign
         return max(scored, key=lambda one: sign * one.value, default=None) if sign else None
 
-    def _describe_step(self, one: _Checkpoint) -> TrainingStep:
+    def _describe_step(self, one: _ListedCheckpoint) -> TrainingStep:
         score = self.scores.get(one.row.id)
         fallen = {catalogue.find_metric(fall.metric).name for fall in read_falls(one.row.falls)}
         return TrainingStep(
@@ -154,7 +154,7 @@ def thin_steps(steps: Sequence[TrainingStep], best: BestStep | None) -> list[Tra
 
 def _find_checkpoints(
     connection: Connection, asked: TrainingQuery
-) -> dict[tuple[str, ...], list[_Checkpoint]]:
+) -> dict[tuple[str, ...], list[_ListedCheckpoint]]:
     """Find the checkpoints of the latest trainings by run and split, the latest first."""
     query = (
         sa.select(*_COLUMNS, labels.c.value.label("run"))
@@ -166,11 +166,11 @@ def _find_checkpoints(
     )
     rows = connection.execute(query).all()
     steps = _read_steps(connection, [row.id for row in rows])
-    found: dict[tuple[str, ...], list[_Checkpoint]] = {}
+    found: dict[tuple[str, ...], list[_ListedCheckpoint]] = {}
     for row in rows:
         key = row.run, row.dataset_name, row.dataset_captions, row.split
         if row.id in steps and (key in found or len(found) < asked.limit):
-            found.setdefault(key, []).append(_Checkpoint(row, steps[row.id]))
+            found.setdefault(key, []).append(_ListedCheckpoint(row, steps[row.id]))
     return found
 
 
@@ -197,8 +197,8 @@ def _read_scores(connection: Connection, identities: Sequence[str]) -> _Scores:
 
 
 def _choose_scores(
-    run: str, checkpoints: Sequence[_Checkpoint], scores: _Scores, asked: TrainingQuery
-) -> _Training:
+    run: str, checkpoints: Sequence[_ListedCheckpoint], scores: _Scores, asked: TrainingQuery
+) -> _ListedTraining:
     """Choose a training's metric, and its scores with the signature of the latest."""
     own = {one.row.id for one in checkpoints}
     metric = catalogue.find_metric(asked.metric or asked.usual)
@@ -208,11 +208,11 @@ def _choose_scores(
     of_metric = scores.get(metric.name, {})
     rows = [of_metric[one.row.id] for one in checkpoints if one.row.id in of_metric]
     alike = {row.run_id: row for row in rows if row.signature == rows[0].signature}
-    return _Training(run, checkpoints, metric, alike)
+    return _ListedTraining(run, checkpoints, metric, alike)
 
 
 def _read_forecasts(
-    connection: Connection, trainings: Sequence[_Training]
+    connection: Connection, trainings: Sequence[_ListedTraining]
 ) -> list[TrainingForecast | None]:
     """Read the forecast of each training's latest checkpoint that has no score yet."""
     waiting = [one.find_waiting() for one in trainings]
