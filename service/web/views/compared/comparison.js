@@ -29,5 +29,6 @@ export function comparison(a, b) {
   });
   const found = resource(() => id.value && place("/v1/comparisons", id.value));
   onChangeOf(() => id.peek(), found.refresh);
-  return { ...found, id, refused: computed(() => refused.value ?? found.refused.value) };
+  const why = computed(() => refused.value ?? found.refused.value);
+  return { ...found, id, refused: why };
 }

@@ -2,7 +2,7 @@
 
 import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
-import { computed, onEnd, unread } from "../../core/signals.js";
+import { computed, unread } from "../../core/signals.js";
 import { change, place, query } from "../../core/urls.js";
 import { chip } from "../../parts/chips.js";
 import { section } from "../../parts/layout.js";
@@ -13,6 +13,7 @@ import { fallOf, worstFalls } from "../../parts/sentences.js";
 import { answered, badge, refusalOf } from "../../parts/states.js";
 import { marked } from "../../parts/words.js";
 import { comparison } from "../compared/comparison.js";
+import { hasPictures, thumbnail } from "../pictures.js";
 
 /** @typedef {import("../../parts/steps.js").Step} Step */
 /** @typedef {import("../training.js").Shown} Shown */
@@ -24,7 +25,6 @@ const BEFORE = "before";
 const MOST_FALLS = 3;
 const MOST_IMAGES = 6;
 const MOST_WORDS = 6;
-const TRIES = 8; // to load a picture that is being made
 
 /** @param {Shown} of */
 export function stepPanel(of) {
@@ -177,8 +177,6 @@ function evidence(item, { found, item: other, name }, metric) {
   const images = part("images", { limit: MOST_IMAGES, sort });
   const dataset = `${item.dataset.name}@${item.dataset.version}`;
   const kept = resource(() => place("/v1/datasets", dataset));
-  const hasPictures = () =>
-    kept.answer.value?.pictures_shown && kept.answer.value.splits[item.dataset.split]?.pictures > 0;
   return [
     () => refusalOf(found),
     section(
@@ -203,9 +201,7 @@ function evidence(item, { found, item: other, name }, metric) {
               item,
               other,
               metric,
-              src: hasPictures()
-                ? place("/v1/datasets", dataset, "images", each.image, { size: "320" })
-                : null,
+              dataset: hasPictures(kept.answer.value, item.dataset.split) ? dataset : null,
             }),
           ),
       ),
@@ -238,12 +234,12 @@ const wordList = (items, name) =>
         `No word stands in the place of a word of ${name} more often than the reverse.`,
       );
 
-/** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, src: string | null }} of */
-const fallenImage = ({ image, a, b, scores }, { item, other, metric, src }) =>
+/** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, dataset: string | null }} of `dataset`: of which pictures are shown. */
+const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) =>
   h(
     "li",
-    { class: ["caption", !src && "wordy"] },
-    src && photo(src, image),
+    { class: ["caption", !dataset && "wordy"] },
+    dataset && thumbnail(dataset, image),
     h(
       "div",
       h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
@@ -252,16 +248,3 @@ const fallenImage = ({ image, a, b, scores }, { item, other, metric, src }) =>
     ),
     h("span", { class: "number" }, signed(scores[metric]?.difference, metric)),
   );
-
-/** A picture in a place that is kept for it; one that is just being made is asked for again. @param {string} src @param {string} image */
-function photo(src, image) {
-  let tries = 0;
-  let timer = 0;
-  onEnd(() => clearTimeout(timer));
-  const again = () => {
-    tries += 1;
-    if (tries < TRIES) timer = setTimeout(() => (made.src = src), 500 * 2 ** tries);
-  };
-  const made = h("img", { class: "photo", src, alt: `The image ${image}`, loading: "lazy", onerror: again });
-  return made;
-}
