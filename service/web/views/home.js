@@ -4,21 +4,17 @@ import { pages, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onRows } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
-import { computed } from "../core/signals.js";
+import { computed, onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
-import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
-import { forecastsOf } from "../parts/forecasts.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
-import { evaluationLink } from "../parts/names.js";
+import { evaluationLink, stepOf } from "../parts/names.js";
 import { count, duration, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { homeSentence } from "../parts/sentences.js";
 import { allAnswered, badge, refusalOf } from "../parts/states.js";
-import { stepOf } from "../parts/steps.js";
 import { table } from "../parts/table.js";
-import { dropZone } from "./submit.js";
 import { trainingCards } from "./trainings.js";
 
 /** @typedef {import("../core/api.js").Schemas["AttentionItem"]} Attention */
@@ -30,6 +26,7 @@ const METRICS = ["cider_d", "meteor"];
 const MOST = 20; // evaluations of a page
 const MOST_ATTENTION = 10;
 const MOST_TRAININGS = 6;
+const NEAR = "200px"; // below what is seen
 
 export function home() {
   const attention = resource(() => place("/v1/attention", { limit: MOST_ATTENTION }));
@@ -67,14 +64,14 @@ export function home() {
       }),
       allAnswered(all, () => [
         () => all.map(refusalOf),
-        () => isEmpty.value && begin(),
+        () => isEmpty.value && firstSteps(),
         () => items().length > 0 && section("Needs attention", attentionTable(attention)),
         () =>
           trainings.answer.value?.items.length > 0 &&
           section("Training runs", trainingCards(trainings.answer.value.items)),
         () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
         section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
-        () => !isEmpty.value && section("Score something", dropZone()),
+        () => !isEmpty.value && section("Score something", dropPlace()),
       ]),
     ),
   };
@@ -222,7 +219,7 @@ function state({ status, verdict, tasks }) {
 /** With half of its interval; until it is there, its forecast. @param {Evaluation} run @param {string} metric */
 function score(run, metric) {
   const found = run.scores[metric];
-  const forecast = forecastsOf(run)[metric];
+  const forecast = /** @type {Record<string, any>} */ (run.forecast ?? {})[metric];
   if (typeof found?.value === "number") {
     const half = found.interval && (found.interval[1] - found.interval[0]) / 2;
     return [
@@ -258,22 +255,43 @@ const datasetCards = (items) =>
       )
     : h("p", { class: "quiet" }, "None yet.");
 
+/** A place for files, whose script is loaded when it is nearly seen. */
+function dropPlace() {
+  const dropZone = signal(/** @type {typeof import("./submit.js").dropZone | null} */ (null));
+  const frame = h("div", { class: "drop-place" }, () => dropZone.value?.());
+  const watcher = new IntersectionObserver(
+    async (entries) => {
+      if (!entries.some((each) => each.isIntersecting)) return;
+      watcher.disconnect();
+      dropZone.value = (await import("./submit.js")).dropZone;
+    },
+    { rootMargin: NEAR },
+  );
+  watcher.observe(frame);
+  onEnd(() => watcher.disconnect());
+  return frame;
+}
+
 /** How to begin with this very service. */
-function begin() {
+function firstSteps() {
+  const command = signal(/** @type {typeof import("../parts/command.js").command | null} */ (null));
+  import("../parts/command.js").then((found) => (command.value = found.command));
   const here = location.origin;
   return section(
     "Begin",
     h("p", "Captions of any system, without a checkpoint:"),
-    command(
-      `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
-      "Score captions by a command",
-    ),
+    () =>
+      command.value?.(
+        `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
+        "Score captions by a command",
+      ),
     h("p", "A checkpoint, which the service decodes and scores:"),
-    command(
-      `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
-      "Submit a checkpoint by a command",
-    ),
+    () =>
+      command.value?.(
+        `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
+        "Submit a checkpoint by a command",
+      ),
     h("p", "Or a file, here. ", h("a", { href: "/docs" }, "The whole API"), " takes captions too."),
-    dropZone(),
+    dropPlace(),
   );
 }

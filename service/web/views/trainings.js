@@ -1,7 +1,7 @@
 /** The trainings of one split: the curve of each, its latest checkpoint, and the steps that fell. */
 
 import { resource } from "../core/api.js";
-import { h } from "../core/dom.js";
+import { h, s } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
 import { viewHead } from "../parts/layout.js";
@@ -10,11 +10,11 @@ import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
 import { trainingsSentence } from "../parts/sentences.js";
 import { following } from "../parts/states.js";
-import { spark } from "../plots/spark.js";
 
 /** @typedef {import("../core/api.js").Schemas["CaptionerTraining"]} TrainingRun */
 
 const MOST = 100;
+const SPARK = { width: 298, height: 56, room: 6 }; // pixels
 
 /** @param {string} name @param {string} split */
 export function trainings(name, split) {
@@ -69,7 +69,7 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
     h(
       "div",
       { class: "row" },
-      h("h3", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
+      h("strong", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
       h(
         "span",
         fallen.length > 0 &&
@@ -111,3 +111,36 @@ const progress = (best, latest) =>
   best === latest
     ? h("span", { class: "badge good" }, "improving")
     : h("span", { class: "badge" }, `best: step ${count(best)}`);
+
+/** A small curve without axes: its last point is marked, and the steps that fell. @param {TrainingRun["steps"]} steps @param {string} said */
+function spark(steps, said) {
+  const { width, height, room } = SPARK;
+  const known = steps.filter(({ value }) => value !== null);
+  const x = along(
+    known.map(({ step }) => step),
+    room,
+    width - room,
+  );
+  const y = along(
+    known.map(({ value }) => Number(value)),
+    height - room,
+    room,
+  );
+  const places = known.map(({ step, value }) => [x(step), y(Number(value))]);
+  return s(
+    "svg",
+    { class: "plot spark", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
+    s("path", { class: "line", d: places.map((place, at) => `${at ? "L" : "M"}${place}`).join("") }),
+    known.map(({ is_fallen }, at) => {
+      if (!is_fallen && at < known.length - 1) return null;
+      const [cx, cy] = places[at];
+      return s("circle", { class: ["point", is_fallen && "fallen"], cx, cy, r: is_fallen ? 5 : 4 });
+    }),
+  );
+}
+
+/** A scale over all of the values. @param {number[]} values @param {number} start @param {number} end */
+function along(values, start, end) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return (/** @type {number} */ value) => start + ((value - low) / (high - low || 1)) * (end - start);
+}

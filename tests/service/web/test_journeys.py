@@ -43,7 +43,7 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
 def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, training):
     page = window.open("/ui/datasets/tiny/test")
     _follow(page, "Training runs")
-    page.wait_for_selector(".cards h3")
+    page.wait_for_selector(".cards strong")
     _follow(page, "warm")
     page.wait_for_selector("h1:has-text('warm')")
     page.wait_for_selector("circle.best")

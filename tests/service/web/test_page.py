@@ -164,7 +164,7 @@ def test_without_scripts_the_page_says_what_it_needs(chromium, service):
         assert not page.locator("text=Load the page again").is_visible()
 
 
-def test_it_is_small(chromium, service):
+def test_it_is_small(chromium, service, evaluated, training):
     """At most 60 kB of scripts and styles, packed, in at most 30 requests."""
     with chromium.new_context() as context:
         page, found = context.new_page(), []

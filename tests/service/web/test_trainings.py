@@ -121,7 +121,9 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
     cursor.focus()
     page.keyboard.press("ArrowLeft")  # from the last of five
     assert page.locator(".crosshair").count() == 2
-    places = page.locator(".crosshair").evaluate_all("all => all.map((each) => each.x1.baseVal.value)")
+    places = page.locator(".crosshair").evaluate_all(
+        "all => all.map((each) => each.x1.baseVal.value)"
+    )
     circles = [
         plot.locator("circle.series-0").nth(3).evaluate("each => each.cx.baseVal.value")
         for plot in page.locator("figure").all()
@@ -229,7 +231,7 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
         text = card.inner_text()
         before, latest = (step["value"] for step in item["steps"][-2:])
         sign = "+" if latest > before else "−"
-        assert card.locator("h3").inner_text() == item["run"]
+        assert card.locator("strong").inner_text() == item["run"]
         assert card.locator(".big").inner_text() == f"{latest:.3f}"
         assert f"{sign}{abs(latest - before):.3f} since step 4" in text
         fallen = [step["step"] for step in item["steps"] if step["is_fallen"]]
@@ -248,7 +250,9 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     assert shown.count() == len(items)
     for row, item in zip(shown.all(), items, strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
-        assert row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
+        assert (
+            row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
+        )
         reason = row.locator(".sub").inner_text()
         if item["kind"] == "collapsed":
             assert item["caption"]["text"] in reason
@@ -259,7 +263,9 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
             assert reason.startswith(f"{abs(item['fall']['difference']):.3f} ")
     assert {"fall", "gate", "collapsed"} <= {item["kind"] for item in items}
     many = len(items)
-    assert page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
+    assert (
+        page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
+    )
 
 
 def test_a_bad_checkpoint_is_explained_in_three_clicks(window, service, trainings):
@@ -296,5 +302,5 @@ def test_a_training_with_a_hostile_name_is_text(window, service):
     assert "taken" not in page.title().replace("'taken'", "")
     assert page.locator("main img").count() == 0
     window.open("/ui/datasets/tiny/test/runs")
-    page.wait_for_selector(".cards h3:has-text('<img')")
+    page.wait_for_selector(".cards strong:has-text('<img')")
     assert page.locator("main img").count() == 0

@@ -154,7 +154,7 @@ const difference = ({ name, found }, metric, isOn, press) =>
       if (!score)
         return h(
           "span",
-          { class: "quiet", "aria-busy": String(!found.answer.value?.finished_at) },
+          { class: "quiet", "aria-busy": found.answer.value?.finished_at ? null : "true" },
           "comparing…",
         );
       return [
@@ -191,7 +191,7 @@ function evidence(item, { found, item: other, name }, metric) {
       `Images that fell most in ${titleOf(metric)}`,
       h(
         "ol",
-        { class: "fallen", "aria-busy": () => String(!images.answer.value || !kept.answer.value) },
+        { class: "fallen", "aria-busy": () => (!images.answer.value || !kept.answer.value ? "true" : null) },
         () => refusalOf(images),
         () =>
           images.answer.value &&
