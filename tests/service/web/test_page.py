@@ -1,6 +1,7 @@
 """The page, as one sees and uses it: each view in a real browser, on a real service."""
 
 import re
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -165,7 +166,9 @@ def test_without_scripts_the_page_says_what_it_needs(chromium, service):
 
 
 def test_it_is_small(chromium, service, evaluated, training):
-    """At most 60 kB of scripts and styles, packed, in at most 30 requests."""
+    """At most 60 kB of scripts and styles, packed, in at most 30 requests. What the first view
+    imports is sent for at once, and nothing else.
+    """
     with chromium.new_context() as context:
         page, found = context.new_page(), []
         page.on("response", lambda answer: found.append(answer))  # noqa: PLW0108
@@ -176,6 +179,10 @@ def test_it_is_small(chromium, service, evaluated, training):
     print(f"{len(found)} requests; {len(files)} files of {sum(sizes) / 1000:.1f} kB")
     assert len(found) <= 30
     assert sum(sizes) <= 60_000
+    html = httpx.get(service.url, headers={"Accept": "text/html"}).text
+    scripts = {urlsplit(each.url).path for each in files if each.url.endswith(".js")}
+    later = {name for name in scripts if "/views/" in name or "/plots/" in name}
+    assert set(re.findall(r'rel="modulepreload" href="([^"]+)"', html)) == scripts - later
 
 
 def test_files_are_of_one_version_and_kept(service):
