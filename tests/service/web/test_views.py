@@ -290,18 +290,6 @@ def test_hostile_captions_are_text(window, evaluated, view):
     assert wide <= 0
 
 
-def test_a_training_marks_its_best_checkpoint(window, service, training):
-    page = window.open("/ui/datasets/tiny/test/runs/warm")
-    page.wait_for_selector("circle.best")
-    scores = [
-        _told(service, f"/v1/evaluations/{each}")["scores"]["cider_d"]["value"] for each in training
-    ]
-    best = training[scores.index(max(scores))]
-    panel = page.locator("figure", has_text="cider_d")
-    assert panel.locator("a").get_attribute("href") == f"/ui/evaluations/{best}"
-    assert panel.locator("circle.point").count() == len(training)
-
-
 def test_probes_are_begun_from_the_page_and_followed(window, service):
     with service.client() as client:
         assert client.put("/v1/datasets/fresh", content=bundle(6, seed=3)).status_code == 201
