@@ -58,6 +58,10 @@ export async function ask(url, { json, ...how } = {}) {
   );
 }
 
+/** @param {any} one @param {any} other Answers. */
+const isSame = (one, other) =>
+  one === other || (one !== null && other !== null && JSON.stringify(one) === JSON.stringify(other));
+
 /**
  * What a place answers, asked for again when the place changes, when `refresh` is called, and
  * after a while if the service was away. While it is asked for again the last answer stays.
@@ -65,7 +69,7 @@ export async function ask(url, { json, ...how } = {}) {
  * @param {() => string | null} urlOf Null or empty: nothing is asked.
  */
 export function resource(urlOf) {
-  const answer = signal(/** @type {any} */ (null));
+  const answer = signal(/** @type {any} */ (null), isSame); // the same answer again draws nothing anew
   const refused = signal(/** @type {Refused | null} */ (null));
   const isAsking = signal(false);
   const again = signal(0);
