@@ -136,7 +136,7 @@ def test_of_a_step_that_was_evaluated_twice_the_latest_score_counts(coco):
 
 
 def test_long_trainings_are_thinned_evenly():
-    fallen, best = {3, 500, 777}, 600
+    fallen, best = {3, 500, 777}, 603
     steps = [
         TrainingStep(
             step=at,
@@ -148,7 +148,7 @@ def test_long_trainings_are_thinned_evenly():
         )
         for at in range(1000)
     ]
-    chosen = thin_steps(steps, BestStep(step=best, evaluation="ev_600", value=1.0))
+    chosen = thin_steps(steps, BestStep(step=best, evaluation="ev_603", value=1.0))
     kept = [one.step for one in chosen]
     assert len(kept) == MOST_STEPS
     assert kept == sorted(set(kept))
