@@ -83,10 +83,15 @@ class WebPage:
             whole.update(f"{name} {len(content)} ".encode() + content)
         return whole.hexdigest()[:16]
 
+    @property
+    def place(self) -> str:
+        """The address of the page's files, which changes with them."""
+        return f"/ui/files/{self._digest}"
+
     @cached_property
     def _html(self) -> str:
         """With all that every view needs at its head: of that nothing waits for another file."""
-        files = f"/ui/files/{self._digest}"
+        files = self.place
         links = [
             f'<link rel="stylesheet" href="{files}/{name}">'
             if name.endswith(".css")
