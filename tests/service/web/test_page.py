@@ -120,6 +120,7 @@ PLACES = {
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),
+    "api": ("/docs", "h1"),
 }
 
 
@@ -261,3 +262,15 @@ def test_what_goes_wrong_in_a_window_is_noticed(chromium, service):
     assert "seen" in told
     assert "thrown" in told
     assert "Content Security Policy" in told
+
+
+def test_the_interface_is_described_in_the_same_frame_on_a_telephone_too(chromium, service):
+    telephone = {"width": 390, "height": 800}
+    with chromium.opened(f"{service.url}/docs", viewport=telephone) as page:
+        places = page.eval_on_selector_all("header.frame nav a", "all => all.map(a => a.pathname)")
+        assert places == ["/", "/ui/now", "/docs"]
+        assert page.inner_text("header.frame [aria-current=page]") == "API"
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.click("header.frame nav a[href='/ui/now']")
+        page.wait_for_selector("[aria-label=Queues] tbody")
