@@ -13,24 +13,47 @@ import { computed, unread } from "../core/signals.js";
 export const answered = (resource, render) => [
   () => refusalOf(resource),
   () => resource.answer.value !== null && render(resource.answer.value),
-  () =>
-    resource.answer.value === null &&
-    !resource.refused.value &&
-    h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"),
+  () => isLoading([resource]) && loading(),
+  () => resource.isSlow.value && slow([resource]),
 ];
 
 /**
  * @param {Resource} resource
  * @param {() => Child} render Made once, when there is an answer; it follows the next ones by itself.
  */
-export function following(resource, render) {
-  const isThere = computed(() => resource.answer.value !== null);
-  const there = {
-    get value() {
-      return isThere.value || null;
-    },
-  };
-  return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
+export const following = (resource, render) => allAnswered([resource], render);
+
+/**
+ * Drawn at once when all are answered, so that nothing is moved by an answer that comes later.
+ *
+ * @param {Resource[]} resources
+ * @param {() => Child} render Made once; it follows the next answers by itself.
+ */
+export function allAnswered(resources, render) {
+  const isThere = computed(() => resources.every(({ answer }) => answer.value !== null));
+  return [
+    () => resources.map(refusalOf),
+    () => isThere.value && unread(render),
+    () => isLoading(resources) && loading(),
+    () => resources.some(({ isSlow }) => isSlow.value) && slow(resources),
+  ];
+}
+
+/** Whether one has neither an answer nor a refusal, and none has a refusal. @param {Resource[]} resources */
+const isLoading = (resources) =>
+  resources.some(({ answer }) => answer.value === null) && !resources.some(({ refused }) => refused.value);
+
+const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
+
+/** Below what is drawn already: nothing moves. @param {Resource[]} resources */
+function slow(resources) {
+  const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ refresh }) => refresh());
+  return h(
+    "p",
+    { class: "notice", role: "status" },
+    "The service has not answered for 10 s; the page goes on waiting. ",
+    h("button", { type: "button", onclick: again }, "Retry"),
+  );
 }
 
 /** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
@@ -54,9 +77,11 @@ export function refusal(refused) {
 const WORDS = {
   queued: "queued",
   running: "running",
+  retrying: "retrying",
   waiting: "waiting",
   ready: "queued",
   succeeded: "done",
+  not_answering: "not answering",
   failed: "failed",
   canceled: "canceled",
   passed: "passed",

@@ -30,7 +30,7 @@ const OTHERS = [
   ["learned", "training of a metric"],
 ];
 
-export function now() {
+export function jobs() {
   const running = resource(() => place("/v1/evaluations", { status: "running", limit: 50 }));
   const queued = resource(() => place("/v1/evaluations", { status: "queued", limit: 50 }));
   const failed = resource(() => place("/v1/evaluations", { status: "failed", limit: 10 }));
