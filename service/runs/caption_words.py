@@ -29,7 +29,7 @@ _SIGNS = "'\u2019-"
 
 
 @dataclass(frozen=True, slots=True)
-class CaptionWords:
+class WordComparison:
     """Content words of a caption, held against references. `nearest`: the reference that shares
     most words with it. `shares_pair`: two successive words of it are successive in a reference.
     """
@@ -52,17 +52,17 @@ def list_content_words(words: Iterable[str]) -> list[str]:
     return [word for word in found if word not in FUNCTION_WORDS and word.strip(_SIGNS)]
 
 
-def compare_words(caption: str, references: Sequence[str]) -> CaptionWords:
+def compare_words(caption: str, references: Sequence[str]) -> WordComparison:
     """Hold a caption against the references of its image; nothing is known without references."""
     if not references:
-        return CaptionWords(None, [], [], [], shares_pair=False)
+        return WordComparison(None, [], [], [], shares_pair=False)
     words, others = split_words(caption), [split_words(text) for text in references]
     shares = [_measure_overlap(words, other) for other in others]
     at = shares.index(max(shares))
     content, nearest = list_content_words(words), set(others[at])
     known, own = set().union(*others), set(words)
     pairs = set(pairwise(words))
-    return CaptionWords(
+    return WordComparison(
         nearest=references[at],
         invented=[word for word in content if word not in known][:MOST_LISTED],
         missed=[word for word in list_content_words(others[at]) if word not in own][:MOST_LISTED],

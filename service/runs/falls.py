@@ -7,8 +7,9 @@ measured rates stand in the guide.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import Literal
 
 from service.runs.signal_noise import StepScore
@@ -17,10 +18,12 @@ FallKind = Literal["step", "trend", "run"]
 StepScores = Mapping[float, StepScore]  # by step, in ascending order
 _BOUND = 1.959964
 _SURE = 3.0  # standard errors
-_LEAST = 0.05  # of the way from a training's first to its best score
+# Of the way from a training's first to its best score, the least that is a fall.
+_LEAST: Mapping[FallKind, float] = {"step": 0.05, "trend": 0.075, "run": 0.05}
 _HALF = 0.5  # of the way, before which curves bend upwards
 _FEWEST = 3  # bends, of which jitter is measured
-_NORMAL = 1.4826 / math.sqrt(1.5)  # from the median bend to a score's standard deviation
+_DEVIATION = 1.4826  # standard deviations of a normal distribution's median distance
+_BEND = math.sqrt(1.5)  # a bend's standard deviation, of scores with 1
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,13 @@ class _Training:
         self.values = [one.value for one in self.scores.values()]
         self.first = self.values[0] if self.values else 0.0
         self.way = max(self.values, default=0.0) - self.first
-        self._bends = [self._measure_bend(at) for at in range(1, len(self.steps) - 1)]
 
     def is_past_half(self, value: float) -> bool:
         return self.way > 0 and value >= self.first + _HALF * self.way
 
     def find_errors(self, at: int) -> list[float]:
         """Find the errors of the scores around a step: of images, or of this training's jitter."""
-        jitter = self._measure_jitter(at)
+        jitter = self._jitters[at]
         around = (max(0, at - 1), at, min(at + 1, len(self.steps) - 1))
         return [max(self.scores[self.steps[each]].error or 0.0, jitter) for each in around]
 
@@ -83,7 +85,7 @@ class _Training:
         left, here, right = self.find_errors(at)
         error = math.hypot(here, (1 - share) * left, share * right)
         slowing = self.values[at - 1] + self._extend(at) - self.values[at]
-        if slowing <= self.find_threshold(error):
+        if slowing <= self.find_threshold("trend", error):
             return None
         return self.judge("trend", at, self.values[at] + below, -below, error)
 
@@ -96,13 +98,13 @@ class _Training:
         error: float,
     ) -> FoundFall | None:
         """Judge a difference from what is expected: None where it is no fall."""
-        if expected - self.values[at] <= self.find_threshold(error):
+        if expected - self.values[at] <= self.find_threshold(kind, error):
             return None
         interval = difference - _BOUND * error, difference + _BOUND * error
         return FoundFall(kind, self.steps[at], self.values[at], expected, difference, interval)
 
-    def find_threshold(self, error: float) -> float:
-        return max(_SURE * error, _LEAST * self.way)
+    def find_threshold(self, kind: FallKind, error: float) -> float:
+        return max(_SURE * error, _LEAST[kind] * self.way)
 
     def _share(self, at: int) -> float:
         before, here, after = self.steps[at - 1 : at + 2]
@@ -119,16 +121,22 @@ class _Training:
         gain = self.values[at - 1] - self.values[at - 2]
         return gain * (here - before) / (before - first)
 
-    def _measure_jitter(self, at: int) -> float:
-        """Measure how scores scatter about the lines of their neighbours past half of the way,
-        without the lines that this step is part of.
+    @cached_property
+    def _jitters(self) -> list[float]:
+        """How scores scatter about the lines of their neighbours past half of the way: of each
+        step, without the lines that it is part of.
         """
         bends = [
-            abs(bend)
-            for place, bend in enumerate(self._bends, start=1)
-            if abs(place - at) > 1 and self.is_past_half(self.values[place - 1])
+            (at, abs(self._measure_bend(at)))
+            for at in range(1, len(self.steps) - 1)
+            if self.is_past_half(self.values[at - 1])
         ]
-        return _NORMAL * median(bends) if len(bends) >= _FEWEST else 0.0
+        jitters = []
+        for at in range(len(self.steps)):
+            others = [bend for place, bend in bends if not -1 <= place - at <= 1]
+            enough = len(others) >= _FEWEST
+            jitters.append(_DEVIATION / _BEND * median(others) if enough else 0.0)
+        return jitters
 
 
 def _find_run_falls(own: _Training, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
@@ -143,17 +151,18 @@ def _find_run_falls(own: _Training, others: Mapping[str, StepScores]) -> Iterato
         }
         if not having:
             continue
-        gains = [scores[step].value - scores[before].value for scores in having.values()]
-        behind = median(gains) - (own.values[at] - own.values[at - 1])
-        errors = own.find_errors(at)[:2]
-        noise = _measure_noise(errors, [(one[before], one[step]) for one in having.values()], gains)
+        gains = {run: one[step].value - one[before].value for run, one in having.items()}
+        usual, reached = median(gains.values()), own.values[at - 1]
+        behind = usual - (own.values[at] - reached)
+        pairs = [(one[before], one[step]) for one in having.values()]
+        noise = _measure_noise(own.find_errors(at)[:2], pairs, list(gains.values()))
         noise = math.hypot(noise, math.sqrt(fmean(each**2 for each in past)) if past else 0.0)
-        nearest = min(
-            having, key=lambda run: abs(having[run][before].value - own.scores[before].value)
-        )
-        fall = _judge_run(own, at, behind, noise, trainings[nearest], nearest)
-        if fall is not None and past:
-            yield fall
+        ahead = [run for run, gain in gains.items() if 2 * (usual - gain) < behind]
+        if past and ahead:
+            nearest = min(ahead, key=lambda run: abs(having[run][before].value - reached))
+            fall = _judge_run(own, at, behind, noise, trainings[nearest], nearest)
+            if fall is not None:
+                yield fall
         past.append(behind)
 
 
@@ -162,7 +171,9 @@ def _measure_noise(
 ) -> float:
     """Measure the error of a difference of gains: by images, or by how other gains differ."""
     images = fmean(math.hypot(*(one.error or 0.0 for one in pair)) for pair in scores)
-    return math.hypot(*errors, max(images, pstdev(gains)))
+    middle = median(gains)
+    spread = _DEVIATION * median(abs(gain - middle) for gain in gains)
+    return math.hypot(*errors, max(images, spread))
 
 
 def _judge_run(
@@ -170,7 +181,7 @@ def _judge_run(
 ) -> FoundFall | None:
     before, step = own.steps[at - 1 : at + 1]
     reached = own.values[at - 1], other.scores[before].value
-    if not all(map(other.is_past_half, reached)) or behind <= own.find_threshold(noise):
+    if not all(map(other.is_past_half, reached)) or behind <= own.find_threshold("run", noise):
         return None
     difference = own.values[at] - other.scores[step].value
     error = math.hypot(own.find_errors(at)[1], other.scores[step].error or 0.0)

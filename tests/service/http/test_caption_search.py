@@ -254,7 +254,8 @@ def test_captions_are_found_by_a_word_that_they_invent_or_miss(client, place, ki
 
 
 def test_a_word_of_a_query_is_a_text_and_one_word(client, place, every):
-    for word in (".*", "%", "man big", "<b>", " "):
+    two = next(item["missed"] for item in every if len(item["missed"]) > 1)[:2]
+    for word in (".*", "%", " ".join(two), two[0][:-1], "<b>", " "):
         (none,) = read_pages(client, place, limit=10, missed=word)
         assert none["items"] == []
 
