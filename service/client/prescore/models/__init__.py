@@ -1,7 +1,15 @@
 """Answers of the service, which it builds and a client reads; and choices in requests."""
 
 from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
-from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
+from prescore.models.captions import (
+    Caption,
+    CaptionInspection,
+    CocoResults,
+    Token,
+    TokenizedCaption,
+    Tokens,
+    TopWord,
+)
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
 from prescore.models.comparisons import CaptionDrops, Compared, Comparison, ImageCompared, Moved
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
@@ -48,6 +56,7 @@ __all__ = [
     "Cached",
     "Caption",
     "CaptionDrops",
+    "CaptionInspection",
     "Change",
     "Checkpoint",
     "CocoResults",
