@@ -1,228 +1,223 @@
-/** What the service does now: what runs and waits, who works, what failed last; a team's limits. */
+/** Jobs: what runs, is tried again and is queued, who works on it, what failed last; a team's limits and keys. */
 
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
-import { onEnd } from "../core/signals.js";
+import { computed, onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
-import { section, table } from "../parts/layout.js";
-import { evaluationLink } from "../parts/names.js";
-import { time } from "../parts/dates.js";
-import { duration, number } from "../parts/numbers.js";
-import { splitLink } from "../parts/places.js";
-import { answered, badge, labels } from "../parts/states.js";
+import { ago, lasting, time } from "../parts/dates.js";
+import { section, viewHead } from "../parts/layout.js";
+import { evaluationLink, nameOrId } from "../parts/names.js";
+import { count, duration } from "../parts/numbers.js";
+import { comparePlace, splitLink, splitPlace } from "../parts/places.js";
+import { jobsSentence } from "../parts/sentences.js";
+import { allAnswered, answered, badge } from "../parts/states.js";
+import { table } from "../parts/table.js";
+import { account } from "./account.js";
+import { stopButton } from "./stop.js";
+import { stateOf, taskProgress } from "./tasks.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["RunTask"]} Task */
-/** @typedef {import("../core/api.js").Schemas["Me"]} Me */
-/** @typedef {import("../core/api.js").Schemas["Key"]} Key */
-/** @typedef {import("../core/api.js").Schemas["Comparison"]} OtherRun */
-/** @typedef {import("../core/api.js").Schemas["Worker"]} Worker */
-/** @typedef {import("../core/api.js").Schemas["Queue"]} Queue */
+/** @typedef {import("../core/api.js").Schemas} Schemas */
+/** @typedef {Schemas["Evaluation"] | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
+/** @typedef {{ run: Run, url: string, name: string, link: import("../core/dom.js").Child, state: string }} Job */
+/** @typedef {import("../parts/table.js").Column<Job>} Column */
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
+const MOST = 100; // evaluations of each list
+const STUCK = 30; // seconds for which a worker that is idle may leave a job of its queue
 
-/** Kinds of runs beside evaluations, by their places. */
-const OTHERS = [
-  ["comparisons", "comparison"],
-  ["probes", "probes"],
-  ["studies", "study"],
-  ["learned", "training of a metric"],
+/** Kinds of runs by their names in events: their places, what they are called, and where they are shown.
+ * @type {[string, string, (run: any) => string, (run: any) => string | null][]} */
+const KINDS = [
+  ["evaluation", "evaluations", ({ id, labels }) => nameOrId(labels, id), () => null],
+  ["comparison", "comparisons", () => "Comparison", ({ a, b }) => comparePlace(a, b)],
+  ["probes", "probes", () => "Probes of metrics", trustOf],
+  ["study", "studies", () => "Study of correlations", trustOf],
+  ["training", "learned", () => "Training of a metric", () => null],
 ];
 
+/** @param {Run} run */
+function trustOf({ dataset }) {
+  return splitPlace(dataset.name, dataset.split, "trust");
+}
+
 export function jobs() {
-  const running = resource(() => place("/v1/evaluations", { status: "running", limit: 50 }));
-  const queued = resource(() => place("/v1/evaluations", { status: "queued", limit: 50 }));
-  const failed = resource(() => place("/v1/evaluations", { status: "failed", limit: 10 }));
-  const others = OTHERS.map(([kind]) =>
-    resource(() => place(`/v1/${kind}`, { status: "running", limit: 20 })),
+  const lists = KINDS.flatMap(([kind, where]) =>
+    ["running", "queued"].map((status) => ({
+      kind,
+      found: resource(() => place(`/v1/${where}`, { status, limit: MOST })),
+    })),
+  );
+  const failed = resource(() =>
+    place("/v1/evaluations", { status: "failed", limit: 10, metrics: "cider_d" }),
   );
   const workers = resource(() => "/v1/workers");
   const queues = resource(() => "/v1/queues");
   const me = resource(() => "/v1/me");
+  const seconds = signal(0); // read where something is told of the time that passes
+  const refresh = () => lists.forEach(({ found }) => found.refresh());
   const timer = setInterval(() => {
     if (document.hidden) return;
     workers.refresh();
     queues.refresh();
+    seconds.value += EVERY / 1000;
   }, EVERY);
   onEnd(() => clearInterval(timer));
-  onChange(() => [running, queued, failed, ...others, workers, queues].forEach((each) => each.refresh()));
+  onChange((told) => {
+    for (const { kind, found } of lists) if (!told || told.kind === kind) found.refresh();
+    for (const each of [failed, workers, queues]) each.refresh();
+  });
+  const all = computed(() =>
+    lists.flatMap(({ kind, found }) =>
+      (found.answer.value?.items ?? []).map((/** @type {Run} */ run) => jobOf(kind, run)),
+    ),
+  );
+  const jobsOf = (/** @type {string} */ state) =>
+    computed(() => all.value.filter((job) => job.state === state));
+  const [running, retrying, queued] = ["running", "retrying", "queued"].map(jobsOf);
+  const seen = computed(() =>
+    workersSeen(workers.answer.value?.items ?? [], queues.answer.value?.items ?? []),
+  );
+  const columns = jobColumns(seconds, refresh);
   return {
-    title: "Now",
+    title: "Jobs",
     content: h(
       "div",
-      h("h1", "Now"),
-      section(
-        "Runs",
-        answered(running, ({ items }) => list(items, "No evaluation runs.", "Table of what runs")),
-      ),
-      section("Comparisons, probes, studies and trainings", () =>
-        otherRuns(others.map(({ answer }) => answer.value?.items ?? [])),
-      ),
-      section(
-        "Waits",
-        answered(queued, ({ items }) => list(items, "No evaluation waits.", "Table of what waits")),
-      ),
-      section(
-        "Workers",
-        answered(workers, (found) => workersTable(found, running.answer.value?.items ?? [])),
-      ),
-      section("Queues", answered(queues, queuesTable)),
-      section(
-        "Recent failures",
-        answered(failed, ({ items }) => list(items, "No evaluation has failed.", "Table of what failed")),
-      ),
-      section("You", answered(me, about)),
+      viewHead({
+        name: "Jobs",
+        sentence: () =>
+          workers.answer.value &&
+          jobsSentence({
+            running: running.value.length + retrying.value.length,
+            queued: queued.value.length,
+            workers: seen.value,
+          }),
+      }),
+      allAnswered([...lists.map(({ found }) => found), failed, workers, queues, me], () => [
+        jobList("Running", running, columns, "Nothing is running."),
+        () => isAny(retrying) && jobList("Retrying", retrying, columns),
+        jobList("Queued", queued, columns, "Nothing is queued."),
+        jobList(
+          "Recent failures",
+          computed(() => failed.answer.value.items.map((/** @type {Run} */ run) => jobOf("evaluation", run))),
+          FAILED,
+          "No evaluation has failed.",
+        ),
+        h("div", { class: "beside" }, workerList(seen, all, seconds), queueList(queues)),
+        section("You", answered(me, account)),
+      ]),
     ),
   };
 }
 
-/** @param {Evaluation[]} items @param {string} none @param {string} name */
-function list(items, none, name) {
-  if (!items.length) return h("p", { class: "quiet" }, none);
-  return table(
-    name,
-    ["Evaluation", "Dataset", "State", "Tasks", "Labels", "Since"],
-    items.map((run) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
-        h("td", splitLink(run.dataset)),
-        h("td", badge(run.status)),
-        h(
-          "td",
-          run.error ? h("span", { class: "bad" }, `${run.error.code}: ${run.error.detail}`) : done(run.tasks),
-        ),
-        h("td", labels(run.labels)),
-        h("td", time(run.created_at)),
-      ),
-    ),
+/** @param {string} kind @param {Run} run @returns {Job} */
+function jobOf(kind, run) {
+  const [, where, nameOf, placeOf] = /** @type {typeof KINDS[number]} */ (
+    KINDS.find(([each]) => each === kind)
   );
+  const name = nameOf(run);
+  const href = placeOf(run);
+  const link =
+    "labels" in run
+      ? evaluationLink(run.id, run.labels)
+      : h(href ? "a" : "span", { href, title: run.id }, name);
+  return { run, name, link, url: place(`/v1/${where}`, run.id), state: stateOf(run) };
 }
 
-/** @param {OtherRun[][]} lists One for each of the other kinds. */
-function otherRuns(lists) {
-  const rows = lists.flatMap((items, at) =>
-    items.map((run) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, OTHERS[at][1]),
-        h("td", h("code", run.id)),
-        h("td", badge(run.status)),
-        h("td", done(run.tasks)),
-        h("td", time(run.created_at)),
-      ),
-    ),
-  );
-  return rows.length
-    ? table("Table of other runs", ["Kind", "Run", "State", "Tasks", "Since"], rows)
-    : h("p", { class: "quiet" }, "None runs.");
-}
+/** @param {{ value: readonly unknown[] }} rows */
+const isAny = (rows) => computed(() => rows.value.length > 0).value;
 
-/** @param {Task[]} tasks */
-function done(tasks) {
-  const many = tasks.filter(({ status }) => status === "done").length;
-  const running = tasks.filter(({ status }) => status === "running").map(({ name }) => name);
-  return [
-    h("progress", { max: tasks.length, value: many, "aria-label": `${many} of ${tasks.length} tasks` }),
-    running.length > 0 && ` ${running.join(", ")}`,
+/** @param {string} title @param {{ value: Job[] }} rows @param {Column[]} columns @param {string} [none] */
+const jobList = (title, rows, columns, none) =>
+  section(title, () =>
+    isAny(rows)
+      ? table(rows, { name: title, columns, keyOf: ({ run }) => run.id })
+      : none && h("p", { class: "quiet" }, none),
+  );
+
+/** @type {Column} */
+const NAME = { head: "Job", kind: "name", once: true, cell: ({ link }) => link };
+/** @type {Column} */
+const DATASET = { head: "Dataset", cell: ({ run }) => splitLink(run.dataset) };
+
+/** @param {{ value: number }} seconds @param {() => void} refresh @returns {Column[]} */
+const jobColumns = (seconds, refresh) => [
+  NAME,
+  DATASET,
+  { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
+  {
+    head: "Progress",
+    phone: "below",
+    cell: ({ run }) => (seconds.value, taskProgress(run.tasks)),
+  },
+  {
+    head: "For",
+    kind: "number",
+    cell: ({ run }) => (seconds.value, h("span", { title: time(run.created_at) }, lasting(run.created_at))),
+  },
+  {
+    head: "",
+    kind: "narrow",
+    phone: "below",
+    once: true,
+    cell: ({ name, url }) => stopButton(name, () => url, refresh),
+  },
+];
+
+/** @type {Column[]} */
+const FAILED = [
+  NAME,
+  DATASET,
+  {
+    head: "Why",
+    kind: "wide",
+    phone: "below",
+    cell: ({ run }) => run.error && `${run.error.code}: ${run.error.detail}`,
+  },
+  { head: "Failed", kind: "narrow", phone: "value", cell: ({ run }) => ago(run.finished_at) },
+];
+
+/** One that leaves jobs of its queue is not answering, though it is called idle. @param {Schemas["Worker"][]} workers @param {Schemas["Queue"][]} queues @returns {Schemas["Worker"][]} */
+export const workersSeen = (workers, queues) =>
+  workers.map((worker) => {
+    const isLeft = queues.some(
+      ({ name, waiting, oldest_seconds }) =>
+        waiting > 0 && (oldest_seconds ?? 0) > STUCK && name.split("-")[0] === worker.role,
+    );
+    return worker.state === "idle" && isLeft ? { ...worker, state: "not_answering" } : worker;
+  });
+
+/** @param {{ value: Schemas["Worker"][] }} workers @param {{ value: Job[] }} all @param {{ value: number }} seconds */
+function workerList(workers, all, seconds) {
+  const task = (/** @type {Schemas["Worker"]} */ { task }) =>
+    task && [
+      task.name,
+      task.evaluation && [" of ", all.value.find(({ run }) => run.id === task.evaluation)?.link],
+    ];
+  /** @type {import("../parts/table.js").Column<Schemas["Worker"]>[]} */
+  const columns = [
+    { head: "Worker", kind: "name", cell: ({ name }) => name },
+    { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
+    { head: "Works on", phone: "below", cell: task },
+    { head: "For", kind: "number", cell: ({ since }) => (seconds.value, lasting(since)) },
   ];
-}
-
-/** @param {{ items: Worker[] }} found @param {Evaluation[]} running Their labels name what is worked on. */
-function workersTable({ items }, running) {
-  const labelsOf = new Map(running.map(({ id, labels }) => [id, labels]));
-  if (!items.length)
-    return h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes.");
-  return table(
-    "Table of workers",
-    ["Worker", "Role", "State", "Tasks on", "Since"],
-    items.map((each) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, each.name),
-        h("td", each.role),
-        h("td", each.state),
-        h(
-          "td",
-          each.task && [
-            each.task.name,
-            each.task.evaluation && [
-              " of ",
-              evaluationLink(each.task.evaluation, labelsOf.get(each.task.evaluation)),
-            ],
-          ],
-        ),
-        h("td", each.since && time(each.since)),
-      ),
-    ),
+  return section("Workers", () =>
+    isAny(workers)
+      ? table(workers, { name: "Workers", columns, keyOf: ({ name }) => name })
+      : h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes."),
   );
 }
 
-/** @param {{ items: Queue[] }} found */
-function queuesTable({ items }) {
-  return table(
-    "Table of queues",
-    ["Queue", "Waiting", "Running", "Yours", "Longest wait"],
-    items.map((each) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, each.name),
-        [each.waiting, each.running, each.yours].map((value) => h("td", { class: "number" }, value)),
-        h("td", { class: "number" }, duration(each.oldest_seconds)),
-      ),
-    ),
-  );
-}
-
-/** @param {Me} me */
-function about({ team, scope, key, name, expires_at, limits }) {
-  return [
-    h(
-      "p",
-      `Team ${team}, scope ${scope}`,
-      name && `, key “${name}”`,
-      expires_at && `, until ${time(expires_at)}`,
-    ),
-    key && scope === "admin" && keys(),
-    limits.length > 0 &&
-      table(
-        "Table of limits",
-        ["Limit", "Used", "Of"],
-        limits.map((each) =>
-          h(
-            "tr",
-            h("th", { scope: "row" }, each.name),
-            h("td", { class: "number" }, number(each.used)),
-            h("td", { class: "number" }, number(each.limit)),
-          ),
-        ),
-      ),
+/** @param {ReturnType<typeof resource>} queues */
+function queueList(queues) {
+  /** @type {import("../parts/table.js").Column<Schemas["Queue"]>[]} */
+  const columns = [
+    { head: "Queue", kind: "name", cell: ({ name }) => name },
+    { head: "Waiting", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
+    { head: "Running", kind: "number", cell: ({ running }) => count(running) },
+    { head: "Yours", kind: "number", cell: ({ yours }) => count(yours) },
+    { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
   ];
-}
-
-/** The keys of the team, which an admin may see. */
-function keys() {
-  const found = resource(() => place("/v1/keys", { limit: 200 }));
-  return answered(found, (/** @type {{ items: Key[] }} */ { items }) =>
-    table(
-      "Table of keys",
-      ["Key", "Scope", "Made", "Last used", "Ends"],
-      items.map((each) =>
-        h(
-          "tr",
-          h(
-            "th",
-            { scope: "row" },
-            each.name || each.id,
-            each.subject && h("span", { class: "quiet" }, ` ${each.subject}`),
-          ),
-          h("td", each.scope),
-          h("td", time(each.created_at)),
-          h("td", time(each.used_at) || "never"),
-          h("td", each.revoked_at ? `revoked ${time(each.revoked_at)}` : time(each.expires_at) || "never"),
-        ),
-      ),
-    ),
-  );
+  const rows = computed(() => queues.answer.value?.items ?? []);
+  return section("Queues", table(rows, { name: "Queues", columns, keyOf: ({ name }) => name }));
 }
