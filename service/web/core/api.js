@@ -1,6 +1,6 @@
 /** Questions to /v1. An answer is JSON; a refusal is a `Refused` with the service's own words. */
 
-import { computed, effect, onEnd, signal } from "./signals.js";
+import { batch, computed, effect, onEnd, signal } from "./signals.js";
 
 /** @typedef {import("#schemas").components["schemas"]} Schemas What the interface says of its answers. */
 
@@ -106,40 +106,49 @@ export function resource(urlOf) {
   const url = computed(urlOf);
   let askedFor = /** @type {string | null} */ (null);
   let pause = SOON;
+  let waitingFor = /** @type {string | null} */ (null);
+  let slow = 0;
+  const settle = () => {
+    clearTimeout(slow);
+    waitingFor = null;
+    isAsking.value = isSlow.value = false;
+  };
+  onEnd(() => clearTimeout(slow));
   effect(() => {
     again.value;
     const asked = url.value;
+    if (waitingFor !== asked) settle(); // asked for again, it has been waited for since the first time
     if (!asked) return;
     const stop = new AbortController();
     let isOver = false;
     let timer = 0;
-    const slow = setTimeout(() => (isSlow.value = true), SLOW);
-    const answered = () => {
-      clearTimeout(slow);
-      isAsking.value = isSlow.value = false;
-    };
     onEnd(() => {
       isOver = true;
       stop.abort();
       clearTimeout(timer);
-      answered();
     });
+    if (!waitingFor) slow = setTimeout(() => (isSlow.value = true), SLOW);
+    waitingFor = asked;
     isAsking.value = true;
     askSoon(asked, stop).then(
       (found) => {
         if (isOver) return;
         pause = SOON;
         askedFor = asked;
-        answered();
-        refused.value = null;
-        answer.value = found;
+        batch(() => {
+          settle();
+          refused.value = null;
+          answer.value = found;
+        });
       },
       (error) => {
         if (isOver) return;
         const why = error instanceof Refused ? error : new Refused(0, "defect", String(error));
-        answered();
-        refused.value = why;
-        if (askedFor !== asked && why.status) answer.value = null;
+        batch(() => {
+          settle();
+          refused.value = why;
+          if (askedFor !== asked && why.status) answer.value = null;
+        });
         if (isPassing(why)) timer = setTimeout(refresh, pause);
         pause = Math.min(pause * 2, LATE);
       },
@@ -158,7 +167,11 @@ export function resource(urlOf) {
     if (left <= 0) now();
     else if (!waiting) waiting = setTimeout(now, left);
   };
-  return { answer, refused, isAsking, isSlow, refresh };
+  const retry = () => {
+    settle();
+    refresh();
+  };
+  return { answer, refused, isAsking, isSlow, refresh, retry };
 }
 
 /**

@@ -47,7 +47,7 @@ const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loadingâ€
 
 /** Below what is drawn already: nothing moves. @param {Resource[]} resources */
 function slow(resources) {
-  const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ refresh }) => refresh());
+  const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ retry }) => retry());
   return h(
     "p",
     { class: "notice", role: "status" },
