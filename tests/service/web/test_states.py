@@ -1,4 +1,4 @@
-"""States that never leave a page blank: no answer, half of one, a lost module, a view that throws."""
+"""States that never leave a page blank: no answer, half of one, a lost module, a failing view."""
 
 import json
 
