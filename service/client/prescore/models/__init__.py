@@ -16,6 +16,7 @@ from prescore.models.datasets import Dataset, Encoder, Features, References, Spl
 from prescore.models.evaluations import (
     Estimate,
     Evaluation,
+    Fall,
     Forecast,
     Gate,
     GateScore,
@@ -28,6 +29,7 @@ from prescore.models.keys import Change, Key, Limit, Me
 from prescore.models.leaderboard import BoardHead, Scored, Standing
 from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
+from prescore.models.overviews import AttentionItem, CaptionerTraining
 from prescore.models.probes import ProbeRow, Probes
 from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, RunTask
 from prescore.models.signals import EarlyDecision, MetricSignal, SignalCard
@@ -51,12 +53,14 @@ __all__ = [
     "ENDED",
     "AccordCard",
     "Answer",
+    "AttentionItem",
     "BoardHead",
     "Brief",
     "Cached",
     "Caption",
     "CaptionDrops",
     "CaptionInspection",
+    "CaptionerTraining",
     "Change",
     "Checkpoint",
     "CocoResults",
@@ -74,6 +78,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Event",
+    "Fall",
     "Features",
     "FieldError",
     "Forecast",
