@@ -120,10 +120,34 @@ def test_probes_are_started_followed_and_read(window, service):
     assert summary.inner_text().endswith(
         f"CIDEr-D {told['probes']['human'][0]['scores']['cider_d']:.3f}"
     )
-    first, *others = told["probes"]["random"]
-    worst = max(each["drop"]["cider_d"] for each in others)
-    reading = page.locator("summary:has-text('Words replaced at random')").inner_text()
-    assert reading.endswith(f"costs {worst:.3f} of {first['scores']['cider_d']:.3f} CIDEr-D")
+
+
+def test_the_reading_of_a_probe(script):
+    """The row that costs most, and what it costs of the first row's score."""
+    assert script("""
+        const { reading } = await load("views/trusted/probes");
+        const row = (name, score, drop) => ({ name,
+            scores: score === undefined ? {} : { cider_d: score },
+            drop: drop === undefined ? {} : { cider_d: drop } });
+        const first = row("R1 unchanged", 6.5, null);
+        return [
+            [first, row("man", 5, 1.5), row("a", 2.25, 4.25), row("<b>", 6.6, -0.1)],
+            [first, row("T = 30", 6, 0.5), row("T = 5", 6.5, 0)],
+            [first, row("T = 30", 6.5, 0)],
+            [first, row("woman -> man")],
+            [row("RvR", 6.4)],
+            [row("RvR")],
+            [],
+        ].map((rows) => reading(rows, "cider_d"));
+    """) == [
+        ": “a” costs 4.250 of 6.500 CIDEr-D",
+        ": “Words in fewer than 30 captions” costs 0.500 of 6.500 CIDEr-D",
+        ": costs no CIDEr-D",
+        ": CIDEr-D 6.500",
+        ": CIDEr-D 6.400",
+        ": no CIDEr-D",
+        ": no CIDEr-D",
+    ]
 
 
 def test_probes_that_were_started_are_stopped(window, service):
