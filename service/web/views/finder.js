@@ -1,14 +1,17 @@
 /** The finder: runs, images, metrics, splits and the page's own views by a part of their names. */
 
-import { resource } from "../core/api.js";
+import { ask, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed, effect, onEnd, scope, signal } from "../core/signals.js";
 import { go, place } from "../core/urls.js";
+import { crumbs } from "../parts/frame.js";
 import { evaluationPlace, imagePlace, runPlace, splitPlace } from "../parts/places.js";
+import { titleOf } from "../parts/metrics.js";
+import { nameOrId } from "../parts/names.js";
 import { refusalOf } from "../parts/states.js";
 
-/** @typedef {import("../core/api.js").Schemas["SearchItem"]} Item */
-/** @typedef {{ name: string, detail?: string | null, url: string }} Hit */
+/** @typedef {import("../core/api.js").Schemas["NameMatch"]} Item */
+/** @typedef {{ name: string, detail: string, url: string | (() => Promise<string>) }} Hit */
 /** @typedef {{ title: string, hits: Hit[] }} Group */
 
 const CALM = 120; // milliseconds without a key after which it is asked
@@ -63,11 +66,12 @@ function finder() {
     clearTimeout(timer);
     timer = setTimeout(() => (asked.value = text.peek()), CALM);
   };
-  const open = (/** @type {Hit | undefined} */ hit) => {
+  const open = async (/** @type {Hit | undefined} */ hit) => {
     if (!hit) return;
     dialog.close();
-    if (hit.url === "/" || hit.url.startsWith("/ui/")) go(hit.url);
-    else location.assign(hit.url);
+    const url = typeof hit.url === "string" ? hit.url : await hit.url();
+    if (url === "/" || url.startsWith("/ui/")) go(url);
+    else location.assign(url);
   };
   const press = (/** @type {KeyboardEvent} */ event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -153,19 +157,32 @@ function groupsOf(text, items) {
   const views = VIEWS.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
   const groups = KINDS.map(([kind, title]) => ({
     title,
-    hits: items
-      .filter((item) => item.kind === kind)
-      .map((item) => ({ name: item.name, detail: item.detail, url: urlOf(item) })),
+    hits: items.filter((item) => item.kind === kind).map(hitOf),
   }));
   return [...groups, { title: "Views", hits: views }].filter(({ hits }) => hits.length);
 }
 
-/** @param {Item} item */
-function urlOf({ kind, dataset, evaluation, image, run, metric }) {
-  const [name, split] = (dataset ?? "").split("/");
-  if (kind === "split") return splitPlace(name, split);
-  if (kind === "training") return runPlace(name, split, run ?? "");
-  if (kind === "evaluation") return evaluationPlace(evaluation ?? "");
-  if (kind === "image") return imagePlace(evaluation ?? "", image ?? "");
-  return `${splitPlace(name, split, "trust")}${place("", { target: metric })}`;
+/** @param {Item} item @returns {Hit} */
+function hitOf({ kind, name, detail, dataset, evaluation, image, run, labels }) {
+  const [of, split] = (dataset ?? "").split("/");
+  if (kind === "split") return { name, detail, url: splitPlace(of, split) };
+  if (kind === "training")
+    return { name, detail: `${detail} on ${dataset}`, url: runPlace(of, split, run ?? "") };
+  if (kind === "metric") return { name: titleOf(name), detail, url: () => boardOf(name) };
+  if (kind === "evaluation") {
+    const called = nameOrId(labels, name);
+    const told =
+      detail && !called.includes(detail.replace(/^[^=]*=/, "")) ? `${dataset}, ${detail}` : `${dataset}`;
+    return { name: called, detail: told, url: evaluationPlace(name) };
+  }
+  return { name, detail, url: evaluation ? imagePlace(evaluation, image ?? "") : splitPlace(of, split) };
+}
+
+/** A leaderboard by this metric: of the split that one is at, or else of the first one. @param {string} metric */
+async function boardOf(metric) {
+  const [, url] = crumbs.peek()[0] ?? [];
+  if (url?.startsWith("/ui/datasets/")) return url + place("", { metric });
+  const { items } = await ask(place("/v1/datasets", { limit: 1 })).catch(() => ({ items: [] }));
+  const [first] = items;
+  return first ? splitPlace(first.name, Object.keys(first.splits)[0]) + place("", { metric }) : "/";
 }
