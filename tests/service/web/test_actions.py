@@ -27,8 +27,8 @@ def _drop(page, name, text):
         """([name, text]) => {
             const files = new DataTransfer();
             files.items.add(new File([text], name));
-            const event = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
-            document.querySelector(".drop").dispatchEvent(event);
+            const how = { dataTransfer: files, bubbles: true, cancelable: true };
+            document.querySelector(".drop").dispatchEvent(new DragEvent("drop", how));
         }""",
         [name, text],
     )

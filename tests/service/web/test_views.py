@@ -286,18 +286,6 @@ def test_hostile_captions_are_text(window, evaluated, view):
     assert wide <= 0
 
 
-def test_a_training_marks_its_best_checkpoint(window, service, training):
-    page = window.open("/ui/datasets/tiny/test/runs/warm")
-    page.wait_for_selector("circle.best")
-    scores = [
-        _told(service, f"/v1/evaluations/{each}")["scores"]["cider_d"]["value"] for each in training
-    ]
-    best = training[scores.index(max(scores))]
-    panel = page.locator("figure", has_text="cider_d")
-    assert panel.locator("a").get_attribute("href") == f"/ui/evaluations/{best}"
-    assert panel.locator("circle.point").count() == len(training)
-
-
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
     a, b = evaluated["captions"], evaluated["hostile"]
     window.open(f"/ui/compare?a={a}&b={b}&group=a&brush=0,1,2,3&order=a")

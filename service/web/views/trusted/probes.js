@@ -56,6 +56,8 @@ export function reading(rows, metric) {
   const dropOf = (/** @type {Row} */ row) => row.drop[metric] ?? -Infinity;
   const worst = rows.reduce((one, other) => (dropOf(other) > dropOf(one) ? other : one), rows[0]);
   if (!worst || typeof of !== "number") return `: no ${title}`;
+  const [reason] = rows.flatMap((row) => row.reason ?? []);
+  if (dropOf(worst) === -Infinity && reason) return `: ${reason}`;
   if (dropOf(worst) === -Infinity) return `: ${title} ${number(of, metric)}`;
   return isShown(dropOf(worst))
     ? `: “${nameOfRow(worst)}” costs ${number(dropOf(worst), metric)} of ${number(of, metric)} ${title}`
