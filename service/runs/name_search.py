@@ -44,7 +44,7 @@ class SearchText:
         return self.text.casefold()
 
     def rank(self, name: str) -> int | None:
-        """How well a name fits; None where it does not have the text."""
+        """Rank of a name; None where it does not have the text."""
         place = name.casefold().find(self._folded)
         if place < 0:
             return None
