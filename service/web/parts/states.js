@@ -13,7 +13,7 @@ import { computed, unread } from "../core/signals.js";
 export const answered = (resource, render) => [
   () => refusalOf(resource),
   () => resource.answer.value !== null && render(resource.answer.value),
-  () => isLoading([resource]) && loading(),
+  () => resource.answer.value === null && !resource.refused.value && loading(),
   () => resource.isSlow.value && slow([resource]),
 ];
 
@@ -21,27 +21,43 @@ export const answered = (resource, render) => [
  * @param {Resource} resource
  * @param {() => Child} render Made once, when there is an answer; it follows the next ones by itself.
  */
-export const following = (resource, render) => allAnswered([resource], render);
+export const following = (resource, render) => allNeeded([resource], render);
 
 /**
- * Drawn at once when all are answered, so that nothing is moved by an answer that comes later.
+ * Made once, when all have an answer: what is drawn at once does not move. Refusals are told above.
  *
  * @param {Resource[]} resources
- * @param {() => Child} render Made once; it follows the next answers by itself.
+ * @param {() => Child} render It follows the next answers by itself.
  */
-export function allAnswered(resources, render) {
+export function allNeeded(resources, render) {
   const isThere = computed(() => resources.every(({ answer }) => answer.value !== null));
-  return [
-    () => resources.map(refusalOf),
-    () => isThere.value && unread(render),
-    () => isLoading(resources) && loading(),
-    () => resources.some(({ isSlow }) => isSlow.value) && slow(resources),
-  ];
+  return [() => resources.map(refusalOf), drawnOnce(resources, isThere, render)];
 }
 
-/** Whether one has neither an answer nor a refusal, and none has a refusal. @param {Resource[]} resources */
-const isLoading = (resources) =>
-  resources.some(({ answer }) => answer.value === null) && !resources.some(({ refused }) => refused.value);
+/**
+ * The same, when each has its answer or will get none.
+ *
+ * @param {Resource[]} resources
+ * @param {() => Child} render It shows each refusal in its place.
+ */
+export function allAnswered(resources, render) {
+  let was = false;
+  const isThere = computed(() => (was ||= resources.every(isSettled)));
+  return [() => !isThere.value && resources.map(refusalOf), drawnOnce(resources, isThere, render)];
+}
+
+/** @param {Resource[]} resources @param {{ value: boolean }} isThere @param {() => Child} render */
+const drawnOnce = (resources, isThere, render) => [
+  () => isThere.value && unread(render),
+  () => !isThere.value && !resources.some(({ refused }) => refused.value) && loading(),
+  () => resources.some(({ isSlow }) => isSlow.value) && slow(resources),
+];
+
+/** @param {Resource} resource */
+const isSettled = ({ answer, refused }) => {
+  const status = refused.value?.status ?? 0;
+  return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
+};
 
 const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
 
@@ -55,24 +71,6 @@ function slow(resources) {
     h("button", { type: "button", onclick: again }, "Retry"),
   );
 }
-
-/**
- * Made once, when each of several has its answer or will get none: what is drawn at once does not move.
- *
- * @param {Resource[]} resources
- * @param {() => Child} render It follows the next answers by itself, and shows each refusal in its place.
- */
-export function allAnswered(resources, render) {
-  let was = false;
-  const isThere = computed(() => (was ||= resources.every(isSettled)));
-  return () => (isThere.value ? unread(render) : h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"));
-}
-
-/** @param {Resource} resource */
-const isSettled = ({ answer, refused }) => {
-  const status = refused.value?.status ?? 0;
-  return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
-};
 
 /** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
 export const refusalOf = ({ refused }) =>

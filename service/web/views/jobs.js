@@ -11,7 +11,7 @@ import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, duration } from "../parts/numbers.js";
 import { comparePlace, splitLink, splitPlace } from "../parts/places.js";
 import { jobsSentence } from "../parts/sentences.js";
-import { allAnswered, answered, badge } from "../parts/states.js";
+import { allNeeded, answered, badge } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { account } from "./account.js";
 import { stopButton } from "./stop.js";
@@ -24,7 +24,6 @@ import { stateOf, taskProgress } from "./tasks.js";
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 const MOST = 100; // evaluations of each list
-const STUCK = 30; // seconds for which a worker that is idle may leave a job of its queue
 
 /** Kinds of runs by their names in events: their places, what they are called, and where they are shown.
  * @type {[string, string, (run: any) => string, (run: any) => string | null][]} */
@@ -75,9 +74,7 @@ export function jobs() {
   const jobsOf = (/** @type {string} */ state) =>
     computed(() => all.value.filter((job) => job.state === state));
   const [running, retrying, queued] = ["running", "retrying", "queued"].map(jobsOf);
-  const seen = computed(() =>
-    workersSeen(workers.answer.value?.items ?? [], queues.answer.value?.items ?? []),
-  );
+  const there = computed(() => workers.answer.value?.items ?? []);
   const columns = jobColumns(seconds, refresh);
   return {
     title: "Jobs",
@@ -90,10 +87,10 @@ export function jobs() {
           jobsSentence({
             running: running.value.length + retrying.value.length,
             queued: queued.value.length,
-            workers: seen.value,
+            workers: there.value,
           }),
       }),
-      allAnswered([...lists.map(({ found }) => found), failed, workers, queues, me], () => [
+      allNeeded([...lists.map(({ found }) => found), failed, workers, queues, me], () => [
         jobList("Running", running, columns, "Nothing is running."),
         () => isAny(retrying) && jobList("Retrying", retrying, columns),
         jobList("Queued", queued, columns, "Nothing is queued."),
@@ -103,7 +100,7 @@ export function jobs() {
           FAILED,
           "No evaluation has failed.",
         ),
-        h("div", { class: "beside" }, workerList(seen, all, seconds), queueList(queues)),
+        h("div", { class: "beside" }, workerList(there, all, seconds), queueList(queues)),
         section("You", answered(me, account)),
       ]),
     ),
@@ -176,16 +173,6 @@ const FAILED = [
   },
   { head: "Failed", kind: "narrow", phone: "value", cell: ({ run }) => ago(run.finished_at) },
 ];
-
-/** One that leaves jobs of its queue is not answering, though it is called idle. @param {Schemas["Worker"][]} workers @param {Schemas["Queue"][]} queues @returns {Schemas["Worker"][]} */
-export const workersSeen = (workers, queues) =>
-  workers.map((worker) => {
-    const isLeft = queues.some(
-      ({ name, waiting, oldest_seconds }) =>
-        waiting > 0 && (oldest_seconds ?? 0) > STUCK && name.split("-")[0] === worker.role,
-    );
-    return worker.state === "idle" && isLeft ? { ...worker, state: "not_answering" } : worker;
-  });
 
 /** @param {{ value: Schemas["Worker"][] }} workers @param {{ value: Job[] }} all @param {{ value: number }} seconds */
 function workerList(workers, all, seconds) {

@@ -10,7 +10,7 @@ import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
-import { allAnswered } from "../parts/states.js";
+import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
 import { metricChoice } from "./choice.js";
 
@@ -71,7 +71,7 @@ export function pregen(name, split) {
         sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
         tabs: splitTabs(name, split),
       }),
-      allAnswered([found, known], () => [
+      allNeeded([found, known], () => [
         () => !study.value && noStudy(name, split, found.answer.value.none_because),
         metricChoice(() => [...new Set([target.value, ...Object.keys(study.value?.metrics ?? {})])], target),
         h(

@@ -7,7 +7,9 @@ import { count, duration } from "../parts/numbers.js";
 
 /** @param {{ status: string, tasks: Task[] }} run `retrying`: nothing runs, and a task is tried again later. */
 export const stateOf = ({ status, tasks }) =>
-  status === "running" && retriedOf(tasks) && !tasks.some((task) => task.status === "running")
+  (status === "running" || status === "queued") &&
+  retriedOf(tasks) &&
+  !tasks.some((task) => task.status === "running")
     ? "retrying"
     : status;
 
@@ -48,5 +50,6 @@ function runningOf(task) {
 function retryOf({ name, attempts, attempts_allowed, retry_at, error }) {
   const seconds = (new Date(retry_at ?? "").valueOf() - Date.now()) / 1000;
   const next = seconds > 1 ? `in ${duration(seconds)}` : "now";
-  return `${name}: attempt ${attempts + 1} of ${attempts_allowed} ${next}${error ? ` (${error.detail})` : ""}`;
+  const of = typeof attempts_allowed === "number" ? ` of ${attempts_allowed}` : "";
+  return `${name}: attempt ${attempts + 1}${of} ${next}${error ? ` (${error.detail})` : ""}`;
 }

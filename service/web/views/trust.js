@@ -8,7 +8,7 @@ import { place, query } from "../core/urls.js";
 import { section, viewHead } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { trustSentence } from "../parts/sentences.js";
-import { allAnswered, answered, badge, failure, refusal } from "../parts/states.js";
+import { allNeeded, answered, badge, failure, refusal } from "../parts/states.js";
 import { metricChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
@@ -56,7 +56,7 @@ export function trust(name, split) {
           }),
         tabs: splitTabs(name, split),
       }),
-      allAnswered([study, past], () => [
+      allNeeded([study, past], () => [
         metricChoice(() => targets.value, target),
         section(
           "Pre-gen metrics that predict it",

