@@ -220,21 +220,6 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
         assert context.cookies() == []
 
 
-def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp_path):
-    chromium.expected.add("401")
-    with serve_here(tmp_path / "home") as asked, chromium.opened(f"{asked.url}/ui/now") as page:
-        _, key = keys.create_key(asked.records, "red", Scope.ADMIN, "of the nightly build")
-        keys.create_key(asked.records, "blue", Scope.READ, "of others")
-        page.reload()
-        page.get_by_label("This service needs a key").fill(key)
-        page.click("text=Sign in")
-        table = page.get_by_role("region", name="Table of keys")
-        table.wait_for()
-        assert "of the nightly build" in table.inner_text()
-        assert "of others" not in page.inner_text("main")
-        assert "Team red, scope admin" in page.inner_text("main")
-
-
 def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
     with serve_here(tmp_path / "home") as asked:
         _, key = keys.create_key(asked.records, "red", Scope.SUBMIT)
