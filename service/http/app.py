@@ -158,8 +158,7 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
-    ApiReference(app)
-    WebPage(app)
+    ApiReference(app, WebPage(app))
     resources = (
         evaluations.router,
         comparisons.router,

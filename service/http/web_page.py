@@ -86,6 +86,11 @@ class WebPage:
             whole.update(f"{name} {len(content)} ".encode() + content)
         return whole.hexdigest()[:16]
 
+    @property
+    def place(self) -> str:
+        """The address of the page's files, which changes with them."""
+        return f"/ui/files/{self._digest}"
+
     @cached_property
     def _needed(self) -> set[str]:
         """Names of the scripts that the first view imports, also through others."""
@@ -103,7 +108,7 @@ class WebPage:
     @cached_property
     def _html(self) -> str:
         """With all that the first view needs at its head: of that nothing waits for a file."""
-        files = f"/ui/files/{self._digest}"
+        files = self.place
         links = [
             f'<link rel="stylesheet" href="{files}/{name}">'
             if name.endswith(".css")

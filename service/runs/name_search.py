@@ -44,7 +44,7 @@ class SearchText:
         return self.text.casefold()
 
     def rank(self, name: str) -> int | None:
-        """How well a name fits; None where it does not have the text."""
+        """Rank of a name; None where it does not have the text."""
         place = name.casefold().find(self._folded)
         if place < 0:
             return None
@@ -93,7 +93,7 @@ def search_names(parts: ServiceParts, text: str, limit: int) -> list[NameMatch]:
     return [match for _, match in sorted(islice(in_turn, limit), key=lambda each: each[0])]
 
 
-def _match(kind: str, name: str, detail: str, **more: str) -> NameMatch:
+def _match(kind: str, name: str, detail: str, **more: Any) -> NameMatch:
     return NameMatch.model_validate({"kind": kind, "name": name, "detail": detail, **more})
 
 
@@ -171,8 +171,8 @@ def _find_evaluations(connection: Connection, wanted: SearchText, limit: int) ->
     for identity, (rank, _, text) in chosen.items():
         own = marked.get(identity, {})
         some = (f"{name}={value}" for name, value in islice(own.items(), _SHOWN_LABELS))
-        more = {"run": own[_RUN]} if _RUN in own else {}
-        more |= {"dataset": on[identity], "evaluation": identity}
+        more: dict[str, Any] = {"run": own[_RUN]} if _RUN in own else {}
+        more |= {"dataset": on[identity], "evaluation": identity, "labels": own}
         yield rank, _match("evaluation", identity, text or ", ".join(some), **more)
 
 

@@ -277,7 +277,7 @@ def _find_parts(database: sqlite3.Connection, text: str, most: int) -> list[tupl
 
 
 def _find_beginnings(database: sqlite3.Connection, text: str, most: int) -> list[tuple[str, int]]:
-    """By the index of names, which knows no case: the text as it is, in small and in capitals."""
+    """Names by their index, which knows no case: the text as it is, in small and in capitals."""
     query = "SELECT name, key FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ?"
     found: dict[str, int] = {}
     for beginning in dict.fromkeys((text, text.lower(), text.upper(), text.capitalize())):

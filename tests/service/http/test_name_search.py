@@ -33,6 +33,7 @@ def test_a_match_has_all_its_parts(client, evaluation):
         "evaluation": None,
         "image": None,
         "run": "a night's run",
+        "labels": None,
         "metric": None,
     }
     assert found == {
@@ -41,6 +42,7 @@ def test_a_match_has_all_its_parts(client, evaluation):
         "name": evaluation,
         "detail": "run=a night's run",
         "evaluation": evaluation,
+        "labels": {"run": "a night's run", "step": "7"},
     }
     (image,) = [one for one in _search(client, "11.jpg") if one["kind"] == "image"]
     place = f"/v1/evaluations/{image['evaluation']}/captions"

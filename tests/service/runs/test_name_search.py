@@ -233,3 +233,14 @@ def test_a_label_that_all_have_leaves_the_equal_one_first(parts):
             enter_run(connection, f"ev_M{at}", on, marks=marks, created_at=10.0 + at)
     found = [one for one in name_search.search_names(parts, "7", 5) if one.kind == "evaluation"]
     assert found[0].name == "ev_M"
+
+
+def test_signs_of_patterns_are_text_where_very_many_would_match(parts):
+    with parts.records.of_all.transaction() as connection:
+        on = replace(PINNED, name="signs")
+        enter_run(connection, "ev_S", on, marks={"sign": "zzx_y"}, created_at=0.5)
+        for at in range(300):
+            enter_run(
+                connection, f"ev_S{at}", on, marks={"sign": f"zzxXy{at}"}, created_at=9.0 + at
+            )
+    assert _names(parts, "x_y", "evaluation", limit=5) == ["ev_S"]

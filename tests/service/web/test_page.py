@@ -120,6 +120,7 @@ PLACES = {
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),
+    "api": ("/docs", "h1"),
 }
 
 
@@ -219,21 +220,6 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
         assert context.cookies() == []
 
 
-def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp_path):
-    chromium.expected.add("401")
-    with serve_here(tmp_path / "home") as asked, chromium.opened(f"{asked.url}/ui/now") as page:
-        _, key = keys.create_key(asked.records, "red", Scope.ADMIN, "of the nightly build")
-        keys.create_key(asked.records, "blue", Scope.READ, "of others")
-        page.reload()
-        page.get_by_label("This service needs a key").fill(key)
-        page.click("text=Sign in")
-        table = page.get_by_role("region", name="Table of keys")
-        table.wait_for()
-        assert "of the nightly build" in table.inner_text()
-        assert "of others" not in page.inner_text("main")
-        assert "Team red, scope admin" in page.inner_text("main")
-
-
 def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
     with serve_here(tmp_path / "home") as asked:
         _, key = keys.create_key(asked.records, "red", Scope.SUBMIT)
@@ -261,3 +247,15 @@ def test_what_goes_wrong_in_a_window_is_noticed(chromium, service):
     assert "seen" in told
     assert "thrown" in told
     assert "Content Security Policy" in told
+
+
+def test_the_interface_is_described_in_the_same_frame_on_a_telephone_too(chromium, service):
+    telephone = {"width": 390, "height": 800}
+    with chromium.opened(f"{service.url}/docs", viewport=telephone) as page:
+        places = page.eval_on_selector_all("header.frame nav a", "all => all.map(a => a.pathname)")
+        assert places == ["/", "/ui/now", "/docs"]
+        assert page.inner_text("header.frame [aria-current=page]") == "API"
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.click("header.frame nav a[href='/ui/now']")
+        page.wait_for_selector("[aria-label=Queues] tbody")

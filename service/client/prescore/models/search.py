@@ -30,6 +30,7 @@ class NameMatch(Brief, needs=("kind", "name")):
     )
     image: str | None
     run: str | None = Field(description="The label `run`.")
+    labels: dict[str, str] | None = Field(description="Of an evaluation.")
     metric: str | None
 
     def facts(self) -> tuple[object, ...]:
