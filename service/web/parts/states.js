@@ -33,6 +33,24 @@ export function following(resource, render) {
   return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
 }
 
+/**
+ * Made once, when each of several has its answer or will get none: what is drawn at once does not move.
+ *
+ * @param {Resource[]} resources
+ * @param {() => Child} render It follows the next answers by itself, and shows each refusal in its place.
+ */
+export function allAnswered(resources, render) {
+  let was = false;
+  const isThere = computed(() => (was ||= resources.every(isSettled)));
+  return () => (isThere.value ? unread(render) : h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"));
+}
+
+/** @param {Resource} resource */
+const isSettled = ({ answer, refused }) => {
+  const status = refused.value?.status ?? 0;
+  return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
+};
+
 /** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
 export const refusalOf = ({ refused }) =>
   refused.value && refused.value.status !== 401 && refusal(refused.value);
