@@ -12,16 +12,14 @@ import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { comparePlace, splitTabs } from "../parts/places.js";
+import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
-import { boardColumns, rankBy, referenceRows } from "./boards/columns.js";
+import { boardColumns, rankBy, referenceRows, rowTone } from "./boards/columns.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["Label"]} Label */
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
-
-/** @param {any} _board @returns {import("../parts/sentences.js").Sentence | null} */
-const leaderboardSentence = (_board) => null;
 
 const PAGE = 200;
 const LATEST = 10; // evaluations that tell which metrics there are
@@ -58,6 +56,7 @@ export function leaderboard(name, split) {
       (each) => beside.value !== BESIDE || board.items.value.some(({ scores }) => scores[each]),
     ),
   );
+  const isThere = computed(() => board.answer.value !== null || board.refused.value !== null);
   const columns = boardColumns({ board, metric, metrics, order, selection });
   return {
     title: dataset,
@@ -66,8 +65,9 @@ export function leaderboard(name, split) {
       "div",
       viewHead({
         name: dataset,
-        sentence: () => board.answer.value && leaderboardSentence(board.answer.value),
-        tabs: splitTabs(name, split),
+        sentence: () =>
+          board.answer.value && order.value === "rank" ? leaderboardSentence(board.answer.value) : null,
+        tabs: () => isThere.value && splitTabs(name, split),
       }),
       allAnswered([board, latest, labels], () => [
         () => refusalOf(board),
@@ -91,8 +91,7 @@ export function leaderboard(name, split) {
           name: "Leaderboard",
           columns,
           keyOf: (item) => item.evaluation,
-          tone: (/** @type {Row} */ row) =>
-            row.reference ? "reference" : row.tied_with_first ? "tied" : null,
+          tone: rowTone(board),
           ...referenceRows(board, metric),
           window: {
             what: "evaluations",

@@ -58,12 +58,12 @@ export function boardColumns({ board, metric, metrics, order, selection }) {
       ...metrics.value.map((each) =>
         besideColumn(each, { board, metric: by, metrics: metrics.value, order }),
       ),
-      { head: "Against the first", cell: (row) => h("span", { class: "quiet" }, against(row, by)) },
+      { head: "Against the first", cell: (row) => h("span", { class: "quiet" }, against(board, row, by)) },
     ];
   };
 }
 
-const NOT_TOLD = "Not told apart from the first by a paired test on the same images";
+const NOT_TOLD = "Not told apart from the first";
 
 /** @param {Pages} board @param {string} metric */
 function aboutOf(board, metric) {
@@ -158,13 +158,25 @@ function system({ reference, about, evaluation, labels, created_at }) {
 
 const NAMING = new Set(["run", "step", "epoch", "name"]);
 
-/** @param {BoardRow} row @param {string} metric */
-function against({ reference, rank, against_first: first, tied_with_first, ranked_by }, metric) {
-  if (reference) return "";
-  if (!first)
-    return rank === 1 && !tied_with_first ? "leads" : ranked_by === "intervals" ? "by intervals" : "–";
-  const title = `${signed(first.difference, metric)} ${interval(first.interval, metric)}, p ${chance(first.p)}`;
-  return h("span", { title }, tied_with_first ? "not told apart" : `worse, p ${chance(first.p)}`);
+/** @param {Pages} board @param {BoardRow} row */
+const isFirst = ({ answer }, { evaluation }) => answer.value?.firsts?.[answer.value.metric] === evaluation;
+
+/** Those that are not told apart from the first have one bracket with it. @param {Pages} board */
+export const rowTone = (board) => (/** @type {BoardRow} */ row) => {
+  if (row.reference) return "reference";
+  return row.tied_with_first || (row.tied && isFirst(board, row)) ? "tied" : null;
+};
+
+/** @param {Pages} board @param {BoardRow} row @param {string} metric */
+function against(board, row, metric) {
+  if (row.reference) return "";
+  if (isFirst(board, row)) return "leads";
+  const { against_first: first, tied_with_first } = row;
+  const title = first
+    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, p ${chance(first.p)}`
+    : "By whether intervals overlap: there is no paired test";
+  const told = first ? `worse, p ${chance(first.p)}` : "worse";
+  return h("span", { title }, tied_with_first ? "not told apart" : told);
 }
 
 /** People above the systems, one sentence for every image below. @param {Pages} board @param {{ value: string }} metric */

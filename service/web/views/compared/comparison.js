@@ -2,7 +2,7 @@
 
 import { ask, Refused, resource } from "../../core/api.js";
 import { onChangeOf } from "../../core/live.js";
-import { effect, onEnd, signal } from "../../core/signals.js";
+import { computed, effect, onEnd, signal } from "../../core/signals.js";
 import { place } from "../../core/urls.js";
 
 /** @param {() => string | null} a @param {() => string | null} b Ids; without both, nothing is begun. */
@@ -29,13 +29,6 @@ export function comparison(a, b) {
   });
   const found = resource(() => id.value && place("/v1/comparisons", id.value));
   onChangeOf(() => id.peek(), found.refresh);
-  return {
-    ...found,
-    id,
-    refused: {
-      get value() {
-        return refused.value ?? found.refused.value;
-      },
-    },
-  };
+  const why = computed(() => refused.value ?? found.refused.value);
+  return { ...found, id, refused: why };
 }
