@@ -64,8 +64,9 @@ export function compare() {
       viewHead({
         name: () => (isReady.value ? `${names.value.a} against ${names.value.b}` : "Compare two evaluations"),
         sentence: () =>
-          isReady.value &&
-          comparisonSentence({ comparison: made.answer.value, ...names.value, specs: specs.value }),
+          isReady.value
+            ? comparisonSentence({ comparison: made.answer.value, ...names.value, specs: specs.value })
+            : null,
         tabs: () => (isReady.value || (!b.value && first.answer.value)) && evaluationTabs(a.value),
       }),
       () =>

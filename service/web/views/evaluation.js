@@ -41,7 +41,7 @@ export function evaluation(id) {
       "div",
       viewHead({
         name: h("span", { title: id }, name),
-        sentence: () => isReady.value && evaluationSentence(run()),
+        sentence: () => (isReady.value ? evaluationSentence(run()) : null),
         tabs: () => isReady.value && evaluationTabs(id),
       }),
       following(ready, () => parts(run, drops, found.refresh)),
@@ -130,7 +130,12 @@ const baselinesOf = ({ gates }) => [
 function compareLink(id, baseline) {
   const found = resource(() => place("/v1/evaluations", baseline, { metrics: "cider_d" }));
   return [
-    () => nameOrId(found.answer.value?.labels, baseline),
+    () =>
+      found.refused.value
+        ? baseline
+        : found.answer.value
+          ? nameOrId(found.answer.value.labels, baseline)
+          : "…",
     ", ",
     h("a", { href: comparePlace(id, baseline) }, "compare"),
   ];
