@@ -146,6 +146,7 @@ class AsyncClient:
     captions_coco = _make_awaitable(Client.captions_coco)
     drops = _make_awaitable(Client.drops)
     tokens = _make_awaitable(Client.tokens)
+    inspect_captions = _make_awaitable(Client.inspect_captions)
     metrics = _make_awaitable(Client.metrics)
 
     upload_checkpoint = _make_awaitable(Client.upload_checkpoint)
