@@ -5,6 +5,7 @@ images, or their scores fell.
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from prescore.models.evaluations import Fall, Gate, GateScore
@@ -41,9 +42,9 @@ def list_attention(parts: ServiceParts, limit: int) -> AttentionList:
     with parts.records.reading() as connection:
         rows = [row for row in connection.execute(latest) if row.status in ("succeeded", "failed")]
         looked = run_store.load_runs(connection, rows, whole=False)
-    found = [item for one in looked if (item := _find_reason(one)) is not None]
-    found.sort(key=lambda item: (item.at, item.evaluation), reverse=True)
-    return AttentionList(items=found[:limit])
+    looked.sort(key=lambda one: (one.row.finished_at, one.row.id), reverse=True)
+    found = (item for one in looked if (item := _find_reason(one)) is not None)
+    return AttentionList(items=list(islice(found, limit)))
 
 
 def _find_reason(looked: RunView) -> AttentionItem | None:

@@ -177,6 +177,8 @@ class AsyncClient:
     correlations = _make_awaitable(Client.correlations)
     signal = _make_awaitable(Client.signal)
     rank = _make_awaitable(Client.rank)
+    attention = _make_iterable(AsyncListing, Client.attention)
+    captioner_trainings = _make_iterable(AsyncListing, Client.captioner_trainings)
     compute_study = _make_awaitable(Client.compute_study)
     study = _make_awaitable(Client.study)
     studies = _make_iterable(AsyncListing, Client.studies)
