@@ -45,3 +45,10 @@ def training(client, steps: int = 3) -> list[str]:
         )
         for step in range(1, steps + 1)
     ]
+
+
+# Sums up layout shifts of a page in `window.shifted`.
+SHIFTS = """window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) window.shifted += each.value;
+}).observe({ type: "layout-shift", buffered: true });"""

@@ -11,7 +11,7 @@ import { usualExtent } from "../../plots/scale.js";
 import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Standing"]} Standing */
-/** @typedef {Standing & { reference?: string, about?: string, tied_with_first?: boolean, against_first?: { difference: number, interval: [number, number], p: number } | null }} BoardRow `reference`: the name of one that is no system. */
+/** @typedef {Standing & { reference?: string, about?: string }} BoardRow `reference`: the name of one that is no system. */
 /** @typedef {import("../../parts/table.js").Column<BoardRow>} Column */
 /** @typedef {ReturnType<typeof import("../../core/api.js").pages>} Pages */
 /** @typedef {{ choose: (row: BoardRow) => void, isMarked: (id: string) => boolean }} Selection */
@@ -110,7 +110,7 @@ function besideColumn(each, { board, metric, metrics, order }) {
     () => board.items.value.map(valueOf),
     () => true,
   );
-  const first = board.answer.value?.firsts?.[each];
+  const first = board.answer.value?.firsts[each];
   return {
     head: metricName(each, aboutOf(board, each)),
     kind: "number",
@@ -159,7 +159,7 @@ function system({ reference, about, evaluation, labels, created_at }) {
 const NAMING = new Set(["run", "step", "epoch", "name"]);
 
 /** @param {Pages} board @param {BoardRow} row */
-const isFirst = ({ answer }, { evaluation }) => answer.value?.firsts?.[answer.value.metric] === evaluation;
+const isFirst = ({ answer }, { evaluation }) => answer.value?.firsts[answer.value.metric] === evaluation;
 
 /** Those that are not told apart from the first have one bracket with it. @param {Pages} board */
 export const rowTone = (board) => (/** @type {BoardRow} */ row) => {
