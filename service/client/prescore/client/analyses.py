@@ -37,6 +37,7 @@ from prescore.models import (
     Standing,
     StudyRun,
     SweepRanking,
+    WordExchanges,
 )
 
 USUAL_PROBES = frozenset({"human", "frequent", "rare", "swap", "random", "single"})
@@ -124,6 +125,15 @@ class AnalysisCalls(Calls):
         """
         path, params = f"{build_run_path(Comparison, id)}/images", {"metric": metric, "sort": sort}
         return self._list(Moved, f"images of {id}", path, **params, limit=page_size)
+
+    def exchanged_words(
+        self, id: str, *, metric: str | None = None, limit: int | None = None
+    ) -> WordExchanges:
+        """Content words that `a` of a comparison says in the place of words of `b`, the largest
+        excess over the reverse first.
+        """
+        path = f"{build_run_path(Comparison, id)}/words"
+        return self._get(WordExchanges, path, metric=metric, limit=limit)
 
     # Correlations of pre-gen with post-gen metrics
 

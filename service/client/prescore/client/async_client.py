@@ -174,6 +174,7 @@ class AsyncClient:
     comparison = _make_awaitable(Client.comparison)
     comparisons = _make_iterable(AsyncListing, Client.comparisons)
     compared_images = _make_iterable(AsyncListing, Client.compared_images)
+    exchanged_words = _make_awaitable(Client.exchanged_words)
     correlations = _make_awaitable(Client.correlations)
     signal = _make_awaitable(Client.signal)
     rank = _make_awaitable(Client.rank)

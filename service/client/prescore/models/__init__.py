@@ -11,7 +11,15 @@ from prescore.models.captions import (
     TopWord,
 )
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
-from prescore.models.comparisons import CaptionDrops, Compared, Comparison, ImageCompared, Moved
+from prescore.models.comparisons import (
+    CaptionDrops,
+    Compared,
+    Comparison,
+    ImageCompared,
+    Moved,
+    WordExchange,
+    WordExchanges,
+)
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
     Estimate,
@@ -132,5 +140,7 @@ __all__ = [
     "Webhook",
     "WebhookError",
     "WebhookSecret",
+    "WordExchange",
+    "WordExchanges",
     "Worker",
 ]
