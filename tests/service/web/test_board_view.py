@@ -1,11 +1,12 @@
 """The leaderboard in a browser, against what the interface itself answers."""
 
+from random import Random
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from helpers import page_runs
-from helpers.fleet import bundle
+from helpers.fleet import bundle, bundle_of
 from helpers.page_runs import IMAGES, submitted
 from helpers.page_views import listed_evaluations, read_answer, system_rows
 
@@ -19,17 +20,20 @@ METRICS = ["cider_d", "bleu", "meteor"]
 @pytest.fixture(scope="module")
 def odd(service) -> dict[str, str]:
     """Evaluations of a split by the names of their files: a person's, and three weak systems'."""
+    draw = Random(4)
+    words = [f"w{at}" for at in range(30)]
+    people = {f"{at}.jpg": [" ".join(draw.sample(words, 6)) for _ in "abc"] for at in range(IMAGES)}
+    training = [" ".join(draw.sample(words, 6)) for _ in range(20)]
     with service.client() as client:
-        assert client.put("/v1/datasets/odd", content=bundle(IMAGES)).status_code == 201
-        place = "/v1/datasets/odd/images/{}.jpg/references"
-        said = [client.get(place.format(at)).json()["references"][0] for at in range(IMAGES)]
+        content = bundle_of(people, training=training)
+        assert client.put("/v1/datasets/odd", content=content).status_code == 201
         return {
             name: submitted(
                 client,
                 dataset="odd/test",
                 captions=[
-                    {"image": f"{at}.jpg", "caption": text if at % share == 0 else "w3 w4 w5"}
-                    for at, text in enumerate(said)
+                    {"image": image, "caption": said if at % share == 0 else "w3 w4 w5"}
+                    for at, (image, (said, *_)) in enumerate(people.items())
                 ],
                 labels={"file": name, "branch": "main" if name in "ab" else "dev"},
                 postgen=METRICS,
@@ -137,7 +141,7 @@ def test_references_stand_above_and_below_and_are_not_counted(window, service, o
     assert page.locator(".windowed table").get_attribute("aria-rowcount") == str(len(SHARES) + 1)
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.textContent") == "people"  # the system
-    reach = page.locator(".interval text").all_inner_texts()
+    reach = page.locator(".interval text").all_text_contents()
     assert max(map(float, reach)) < board["items"][0]["value"]  # the scale is that of most systems
 
 
