@@ -126,6 +126,7 @@ def test_groups_and_orders_are_chips(service, page, compared):
 def test_words_in_the_place_of_others_are_the_interfaces_own(service, sides, page, compared):
     told = read_answer(service, f"/v1/comparisons/{compared}/words?metric=cider_d&limit=10")
     expected = [f"{each['a']} for {each['b']} {each['images']}" for each in told["items"]]
+    assert expected
     shown = page.locator("h3:has-text('A says') + p .label")
     assert shown.all_inner_texts() == expected
 

@@ -69,10 +69,9 @@ def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated
     shown = [each.rsplit("/", 1)[1] for each in links]
     assert shown == [item["evaluation"] for item in board["items"]]
     page.keyboard.press("/")
-    page.keyboard.type("branch=main")
-    page.keyboard.press("Enter")
+    page.keyboard.type("main")
     page.wait_for_selector("[aria-rowcount='2']")
-    assert "label=branch%3Dmain" in page.url
+    assert "label.branch=main" in page.url
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("Enter")

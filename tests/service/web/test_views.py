@@ -1,7 +1,6 @@
 """Each view against what the interface itself tells, by pointer and by keys."""
 
 import csv
-from statistics import median
 
 import pytest
 
@@ -20,12 +19,6 @@ pytestmark = pytest.mark.processes
 def _told(service, place):
     with service.client() as client:
         return client.get(place).json()
-
-
-def _compared(service, a, b):
-    """The comparisons of these two."""
-    items = _told(service, "/v1/comparisons?limit=100")["items"]
-    return [one["id"] for one in items if (one["a"], one["b"]) == (a, b)]
 
 
 def _board_rows(page):
@@ -59,11 +52,11 @@ def test_an_evaluation_is_called_by_its_file_before_its_id(window, service):
         page.wait_for_selector(f"th a.main[href$='/{one}']:text-is('first.json')")
     window.open(f"/ui/evaluations/{other}")
     page.wait_for_selector("h1:has-text('second.json')")
-    page.wait_for_selector(f"nav a[href*='b={one}']:has-text('the baseline first.json')")
+    page.wait_for_selector(f"dd:has-text('first.json') a[href*='b={one}']")
     window.open(f"/ui/evaluations/{one}/captions")
     page.wait_for_selector("h1 a:text-is('first.json')")
     window.open(f"/ui/compare?a={one}&b={other}")
-    page.wait_for_selector("dd a:text-is('second.json')")
+    page.wait_for_selector("h3 a:text-is('second.json')")
 
 
 
