@@ -123,14 +123,14 @@ const side = (name, found) =>
         "div",
         { class: "row" },
         h(
-          "h3",
+          "strong",
           `${name}: `,
           h("a", { href: evaluationPlace(run.id), title: run.id }, nameOrId(run.labels, run.id)),
         ),
         badge(run.status),
       ),
       h("p", labels(run.labels)),
-      h("div", { class: "quiet" }, splitLink(run.dataset), ", ", ago(run.created_at)),
+      h("p", { class: "quiet" }, splitLink(run.dataset), ", ", ago(run.created_at)),
     ]),
   );
 
@@ -262,7 +262,11 @@ function forest(name, rows, { a, b }, { specs, dataset }) {
           h("span", { class: "sub" }, interval(ends, metric)),
         ],
       },
-      { head: forestAxis(scale, "A", "B"), phone: "below", cell: (row) => forestBar(row, scale) },
+      {
+        head: [h("span", { class: "hidden" }, "Difference by size"), forestAxis(scale, "A", "B")],
+        phone: "below",
+        cell: (row) => forestBar(row, scale),
+      },
       { head: "p", kind: "number", cell: ({ p }) => chance(p) },
       {
         head: "Detectable from",

@@ -75,7 +75,9 @@ export function leaderboard(name, split) {
           "div",
           { class: "bar" },
           () => metricChoice(metric.value, metrics.value, latest.answer.value?.items ?? []),
-          () => filterChoice(labels.answer.value?.items ?? [], filters.value),
+          h("span", { class: "bar", id: "filters" }, () =>
+            filterChoice(labels.answer.value?.items ?? [], filters.value),
+          ),
           h(
             "span",
             { class: "bar end" },
@@ -171,7 +173,7 @@ function filterChoice(labels, chosen) {
   const filter = (/** @type {string} */ name, /** @type {string} */ value) =>
     change({ [LABEL + name]: value });
   onKey("/", "filter by a label", () =>
-    /** @type {HTMLElement | null} */ (document.querySelector(".bar select.filter"))?.focus(),
+    /** @type {HTMLElement | null} */ (document.querySelector("#filters select"))?.focus(),
   );
   return [
     Object.entries(chosen).map(([name, value]) =>

@@ -57,7 +57,7 @@ def test_a_comparison_shows_its_differences_and_images(service, sides, page, com
     ]
     assert page.locator(f"text={len(inside)} of {IMAGES} images").count() == 1
     assert len(list_comparisons(service, *sides)) == 1  # however often one looks
-    _stands_apart(page.locator(".sides h3 a").first)
+    _stands_apart(page.locator(".sides strong a").first)
 
 
 def _stands_apart(name):
@@ -123,12 +123,21 @@ def test_groups_and_orders_are_chips(service, page, compared):
     assert "list=comparison" in link and "sort=b" in link and "at=5" in link
 
 
-def test_words_in_the_place_of_others_are_the_interfaces_own(service, sides, page, compared):
+def test_words_in_the_place_of_others_are_the_interfaces_own(window, service, evaluated):
+    """Of all images; of a part of them the page counts itself."""
+    other = [{**each, "caption": "w3 w9 w5"} for each in page_runs.CAPTIONS]
+    with service.client() as client:
+        a, b = evaluated["captions"], page_runs.submitted(client, captions=other)
+    page = window.open(f"/ui/compare?a={a}&b={b}")
+    shown = page.locator("h3:has-text('A says') + p .label")
+    shown.first.wait_for()
+    compared = list_comparisons(service, a, b)[0]
     told = read_answer(service, f"/v1/comparisons/{compared}/words?metric=cider_d&limit=10")
     expected = [f"{each['a']} for {each['b']} {each['images']}" for each in told["items"]]
-    assert expected
-    shown = page.locator("h3:has-text('A says') + p .label")
-    assert shown.all_inner_texts() == expected
+    assert shown.all_inner_texts() == expected == [f"w4 for w9 {IMAGES}"]
+    page.get_by_label("Search").fill("1.jpg")
+    part = sum("1.jpg" in each["image"] for each in page_runs.CAPTIONS)
+    page.wait_for_selector(f".label:has-text('w4 for w9 {part}')")
 
 
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):

@@ -41,13 +41,17 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
 
 
 def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
-    page = window.open("/ui/datasets/tiny/test")
-    page.wait_for_selector("text=Trainings:")
+    page = window.open("/ui/datasets/tiny/test?label.run=warm")
+    page.wait_for_selector(".windowed a.main")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('warm, step')")
+    page.wait_for_selector("dt:text-is('Training')")
     _follow(page, "warm")
     page.wait_for_selector("h1:has-text('Training warm')")
     page.wait_for_selector("circle.best")
     _follow(page, "with the step before")
-    page.wait_for_selector("table.forest tbody tr")
+    page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
     assert f"a={training[1]}&b={training[0]}" in page.url
     page.wait_for_selector(".windowed a.main")
     page.keyboard.press("j")
@@ -75,7 +79,7 @@ def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{evaluated['passed']}')")
+    page.wait_for_selector(f"h1 [title='{evaluated['passed']}']")
     page.go_back()
     page.wait_for_selector("[aria-rowcount='2']")
     page.reload()

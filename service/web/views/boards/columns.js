@@ -51,7 +51,7 @@ export function boardColumns({ board, metric, metrics, order, selection }) {
         sort: rankSort(by, by, metrics.value, order),
       },
       {
-        head: axis(range.value),
+        head: [h("span", { class: "hidden" }, "Interval of 95 %"), axis(range.value)],
         phone: "below",
         cell: (row) => intervalBar(row, range.value, { metric: by }),
       },
