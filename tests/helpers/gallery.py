@@ -272,8 +272,10 @@ def _compare(client: prescore.Client, one: str, other: str) -> None:
 def find_places(client: prescore.Client) -> dict[str, str]:
     """The path of each view of the page, by a name; views of data that are absent are left out."""
     ids = {name: _find_id(client, *wanted) for name, wanted in _SHOWN.items()}
+    absent = ["None"]  # in a path: an evaluation, or a dataset's name
+    absent += {"flickr30k", "shapes", "tiny"} - {dataset.name for dataset in client.datasets()}
     places = {name: path.format(**ids) for name, path in _PLACES.items()}
-    return {name: path for name, path in places.items() if "None" not in path}
+    return {name: path for name, path in places.items() if not any(each in path for each in absent)}
 
 
 def _find_id(client: prescore.Client, dataset: str, labels: dict[str, str]) -> str | None:

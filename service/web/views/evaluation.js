@@ -1,9 +1,9 @@
 /** One evaluation: its scores beside what they are worth, its falls and gates, and how far it is. */
 
-import { ask, Refused, resource } from "../core/api.js";
+import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChangeOf } from "../core/live.js";
-import { computed, signal } from "../core/signals.js";
+import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
@@ -12,7 +12,8 @@ import { nameOf, nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import { comparePlace, evaluationTabs, runPlace, splitCrumbs, splitLink } from "../parts/places.js";
 import { evaluationSentence } from "../parts/sentences.js";
-import { badge, failure, following, labels, refusal } from "../parts/states.js";
+import { badge, failure, following, labels } from "../parts/states.js";
+import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
 import { fallenImages, gates } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
@@ -58,7 +59,8 @@ const isFailed = ({ verdict }) => verdict === "failed";
  * @param {() => Evaluation} run @param {import("../parts/states.js").Resource} drops @param {() => void} refresh
  */
 const parts = (run, drops, refresh) => [
-  facts(run, refresh),
+  facts(run),
+  evaluationActions(run, refresh),
   () => failure(run().error),
   () => falls(run()),
   section("Scores", scores(run)),
@@ -83,19 +85,14 @@ const warnings = (run) =>
     run.warnings.map(({ code, image, detail }) => h("li", h("strong", code), ` ${image ?? ""} ${detail}`)),
   );
 
-/** @param {() => Evaluation} run @param {() => void} refresh */
-function facts(run, refresh) {
+/** @param {() => Evaluation} run */
+function facts(run) {
   const { id, dataset, checkpoint, columns, created_at } = run();
   const training = () => run().labels.run;
   return h(
     "dl",
     { class: "facts panel" },
-    fact(
-      "State",
-      () => [badge(run().status), " ", run().verdict && badge(run().verdict)],
-      " ",
-      stop(run, refresh),
-    ),
+    fact("State", () => [badge(run().status), " ", run().verdict && badge(run().verdict)], " "),
     fact(
       "Dataset",
       splitLink(dataset),
@@ -138,22 +135,5 @@ function compareLink(id, baseline) {
           : "…",
     ", ",
     h("a", { href: comparePlace(id, baseline) }, "compare"),
-  ];
-}
-
-/** @param {() => Evaluation} run @param {() => void} refresh */
-function stop(run, refresh) {
-  const why = signal(/** @type {Refused | null} */ (null));
-  const cancel = async () => {
-    try {
-      await ask(`${place("/v1/evaluations", run().id)}/cancel`, { method: "POST" });
-      refresh();
-    } catch (error) {
-      if (error instanceof Refused) why.value = error;
-    }
-  };
-  return [
-    () => !run().finished_at && h("button", { type: "button", onclick: cancel }, "Cancel"),
-    () => why.value && refusal(why.value),
   ];
 }

@@ -125,7 +125,7 @@ class Window:
 @pytest.fixture
 def window(chromium, service) -> Iterator[Window]:
     with chromium.new_context(locale="en-GB", timezone_id="UTC") as context:
-        context.set_default_timeout(6_000)
+        context.set_default_timeout(30_000)
         yield Window(chromium, context, service.url)
 
 

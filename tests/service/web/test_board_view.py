@@ -131,7 +131,8 @@ def test_references_stand_above_and_below_and_are_not_counted(window, service, o
     rows = page.locator(".windowed tbody tr:not(.space)")
     kinds = rows.evaluate_all("all => all.map((row) => row.classList.contains('reference'))")
     assert kinds == [True, *[False] * len(SHARES), True]
-    for row, key, name in ((rows.first, "human", "people"), (rows.last, "constant", "one sentence")):
+    ends = (rows.first, "human", "people"), (rows.last, "constant", "one sentence")
+    for row, key, name in ends:
         shown = row.locator("td.number").all_inner_texts()
         value = board["references"][key]["cider_d"]
         assert float(shown[1]) == pytest.approx(value, abs=5e-4)

@@ -79,8 +79,8 @@ def test_the_axis_tells_the_better_side(service, sides, page, compared):
         drawn = page.locator(f"svg[aria-label^='{name}:']").last
         at = drawn.evaluate(
             """svg => {
-              const [zero] = [...svg.querySelectorAll(".ground")].map((each) => each.x1.baseVal.value);
-              const [one] = [...svg.querySelectorAll(".mark")].map((each) => each.x1.baseVal.value);
+              const at = (name) => svg.querySelector(name).x1.baseVal.value;
+              const [zero, one] = [at(".ground"), at(".mark")];
               const tick = svg.querySelector(".tick").getBBox();
               return (tick.x + tick.width / 2 - zero) / (one - zero);
             }"""
@@ -120,7 +120,8 @@ def test_groups_and_orders_are_chips(service, page, compared):
         arg=lowest,
     )
     link = system_rows(page).nth(4).locator("a.main").get_attribute("href")
-    assert "list=comparison" in link and "sort=b" in link and "at=5" in link
+    asked = dict(each.split("=") for each in link.split("?")[1].split("&"))
+    assert (asked["list"], asked["sort"], asked["at"]) == ("comparison", "b", "5")
 
 
 def test_words_in_the_place_of_others_are_the_interfaces_own(window, service, evaluated):

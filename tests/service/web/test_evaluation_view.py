@@ -59,7 +59,8 @@ def test_a_gate_tells_its_difference_against_the_margin(window, service, evaluat
     margin, zero, tick = article.locator("svg").last.evaluate(
         """svg => {
           const marks = [...svg.querySelectorAll(".mark")];
-          const at = (name) => marks.find((each) => each.textContent.startsWith(name)).x1.baseVal.value;
+          const at = (name) =>
+            marks.find((each) => each.textContent.startsWith(name)).x1.baseVal.value;
           const tick = svg.querySelector(".tick").getBBox();
           return [at("the margin"), at("no difference"), tick.x + tick.width / 2];
         }"""
@@ -101,7 +102,8 @@ def test_images_that_fell_most_are_listed_where_a_gate_failed(window, service):
         shown = row.locator("td.number").first.inner_text()
         fall = item["scores"][drops["metric"]]["difference"]
         assert float(shown.replace("−", "-")) == pytest.approx(fall, abs=5e-4)
-        assert item["a"] in row.inner_text() and item["b"] in row.inner_text()
+        assert item["a"] in row.inner_text()
+        assert item["b"] in row.inner_text()
 
 
 def test_falls_are_told_with_ways_to_their_causes(window, service, training):

@@ -29,7 +29,7 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Scores')")
     page.keyboard.press("?")
-    page.wait_for_selector("dialog[open] >> text=what keys do")
+    page.wait_for_selector("dialog[open] >> text=Shortcuts")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog[open]", state="detached")
     _follow(page, "Captions")
@@ -40,24 +40,20 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.wait_for_selector(f"h1:has-text('{worst}')")
 
 
-def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
-    page = window.open("/ui/datasets/tiny/test?label.run=warm")
-    page.wait_for_selector(".windowed a.main")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("h1:has-text('warm, step')")
-    page.wait_for_selector("dt:text-is('Training')")
+def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, training):
+    page = window.open("/ui/datasets/tiny/test")
+    _follow(page, "Training runs")
+    page.wait_for_selector(".cards strong")
     _follow(page, "warm")
-    page.wait_for_selector("h1:has-text('Training warm')")
+    page.wait_for_selector("h1:has-text('warm')")
     page.wait_for_selector("circle.best")
-    _follow(page, "with the step before")
-    page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
-    assert f"a={training[1]}&b={training[0]}" in page.url
-    page.wait_for_selector(".windowed a.main")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    _follow(page, "Step 2")
+    page.wait_for_selector("aside h2:has-text('Step 2')")
+    page.wait_for_selector("aside ol .caption")
+    _follow(page, ".jpg")
     page.wait_for_selector(".strip")
-    page.wait_for_selector(".said li >> nth=1 >> .caption")
+    assert f"/{training[1]}/images/" in page.url
+    assert page.url.endswith(f"?with={training[0]}")
 
 
 def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated):
@@ -91,7 +87,8 @@ def test_an_evaluation_is_canceled(window, service):
     with service.client() as client, service.held():
         waiting = submitted(client, postgen=["rouge_l"], labels={"who": "is canceled"})
         window.open(f"/ui/evaluations/{waiting}")
-        window.page.click("button:has-text('Cancel')")
+        window.page.click("button:has-text('Stop…')")
+        window.page.click("dialog[open] button:has-text('Stop it')")
         window.page.wait_for_selector("dd .badge.canceled")
         assert client.get(f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
 

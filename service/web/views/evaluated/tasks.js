@@ -6,7 +6,7 @@ import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["RunTask"] & { retry_at?: string | null, attempts_allowed?: number, seconds_left?: number | null }} Task */
+/** @typedef {import("../../core/api.js").Schemas["RunTask"]} Task */
 
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
 export function allTasks({ tasks: list, status }) {
