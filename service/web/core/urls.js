@@ -59,6 +59,12 @@ export function query(name, otherwise = "") {
   };
 }
 
+/** All values of the query whose names begin so, by their whole names. @param {string} prefix */
+export const queries = (prefix) =>
+  computed(() =>
+    Object.fromEntries([...here.value.searchParams].filter(([name]) => name.startsWith(prefix))),
+  );
+
 /** @param {Record<string, string | null>} values Null: without it. */
 export function change(values) {
   go(changed(values), { instead: true });

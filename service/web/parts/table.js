@@ -19,8 +19,9 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
  * @property {(row: T) => number | null} [shade] From 0 to 1.
- * @property {{ direction: () => Direction, choose: () => void }} [sort]
+ * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; with one the button stands beside it.
  */
+/** @typedef {{ direction: () => Direction, choose: () => void, text?: Child, told?: string }} Sort `told`: the button's name for those who hear the page. */
 /**
  * @template T
  * @typedef {object} Window
@@ -41,11 +42,15 @@ phone.addEventListener("change", () => (isPhone.value = phone.matches));
 /**
  * @template T
  * @param {readonly T[] | { value: readonly T[] }} items A signal's rows are followed.
- * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T> }} how
+ * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T>, above?: () => T[], below?: () => T[] }} how `above`, `below`: rows that are none of the items, and are not counted.
  */
-export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
+export function table(
+  items,
+  { name, columns, keyOf, tone, window: windowOf, above = () => [], below = () => [] },
+) {
   const rows = () => ("value" in items ? items.value : items);
-  const columnsOf = () => (typeof columns === "function" ? columns() : columns);
+  const listed = computed(() => (typeof columns === "function" ? columns() : columns));
+  const columnsOf = () => listed.value;
   const keys = new Map();
   const key = keyOf ?? ((/** @type {T} */ row) => keys.get(row) ?? keys.set(row, keys.size).get(row));
   const hasPhone = columnsOf().some((column) => column.phone);
@@ -62,8 +67,15 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
       .slice(first(), seen?.last.value)
       .map((item, at) => ({ item, place: first() + at })),
   );
+  const beside = (/** @type {T} */ item) =>
+    h(
+      "tr",
+      { class: tone?.(item) },
+      columnsOf().map((column) => cellOf(column, () => item)),
+    );
   const body = h(
     "tbody",
+    () => above().map(beside),
     seen && space(() => first() * seen.row.value),
     each(
       () => shown.value,
@@ -80,6 +92,7 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
+    () => below().map(beside),
   );
   frame.append(
     h(
@@ -100,19 +113,23 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
 }
 
 /** @template T @param {Column<T>} column */
-const headOf = ({ head, kind, sort }) =>
-  h(
+function headOf({ head, kind, sort }) {
+  const sorts = sort ? [sort].flat() : [];
+  const direction = () => sorts.map((each) => each.direction()).find((each) => each !== "none") ?? "none";
+  return h(
     "th",
-    { scope: "col", class: kind, "aria-sort": () => sort?.direction() },
-    sort
-      ? h(
-          "button",
-          { type: "button", class: "sort", onclick: sort.choose },
-          head,
-          () => SORTED[sort.direction()],
-        )
-      : head,
+    { scope: "col", class: kind, "aria-sort": () => (sort ? direction() : null) },
+    sorts[0]?.text || !sort ? [head, " "] : null,
+    sorts.map((each) =>
+      h(
+        "button",
+        { type: "button", class: "sort", "aria-label": each.told, onclick: each.choose },
+        each.text ?? head,
+        () => SORTED[each.direction()],
+      ),
+    ),
   );
+}
 
 const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 

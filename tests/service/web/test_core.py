@@ -200,6 +200,24 @@ def test_rows_keep_their_elements_while_their_keys_stay(core):
     """) == ["314", True, True, False]
 
 
+def test_rows_follow_what_they_are_of_however_often_it_changes(core):
+    assert core("""
+        const list = signal([{ key: 1, text: "a" }]);
+        const end = signal(true);
+        const parent = dom.h("ul", {}, () => end.value && dom.each(() => list.value,
+            (item) => item.key, (item) => dom.h("li", {}, () => item().text)));
+        const seen = [];
+        for (const text of ["b", "c", "d"]) {
+          list.value = [{ key: 1, text }];
+          seen.push(parent.textContent);
+        }
+        const row = parent.querySelector("li");
+        end.value = false;
+        list.value = [{ key: 1, text: "e" }];
+        return [seen, row.textContent];
+    """) == [["b", "c", "d"], "d"]
+
+
 def test_a_part_that_is_made_again_takes_its_rows_with_it(core):
     assert core("""
         const shown = signal(true), list = signal([1]);
