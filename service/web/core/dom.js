@@ -107,7 +107,11 @@ export function each(items, keyOf, render) {
  */
 function newRow(value, render) {
   const item = signal(value);
+<<<<<<< HEAD
   const [node, end] = apart(() => attempt(() => render(() => item.value))); // the effect of the list runs more often
+=======
+  const [node, end] = scope(() => attempt(() => render(() => item.value)), { isKept: true });
+>>>>>>> v-trustview
   return { node, item, end };
 }
 

@@ -200,6 +200,7 @@ def test_rows_keep_their_elements_while_their_keys_stay(core):
     """) == ["314", True, True, False]
 
 
+<<<<<<< HEAD
 def test_rows_follow_what_they_are_of_however_often_it_changes(core):
     assert core("""
         const list = signal([{ key: 1, text: "a" }]);
@@ -216,6 +217,23 @@ def test_rows_follow_what_they_are_of_however_often_it_changes(core):
         list.value = [{ key: 1, text: "e" }];
         return [seen, row.textContent];
     """) == [["b", "c", "d"], "d"]
+=======
+def test_rows_that_stay_go_on_following_what_they_read(core):
+    assert core("""
+        const list = signal([{ id: 1, n: 1 }]), factor = signal(1);
+        const [parent, end] = scope(() => dom.h("ul", dom.each(() => list.value, ({ id }) => id,
+            (item) => dom.h("li", () => `${item().n * factor.value} `))));
+        const seen = [];
+        const look = () => seen.push(parent.textContent);
+        list.value = [{ id: 1, n: 2 }, { id: 2, n: 5 }]; look();
+        list.value = [{ id: 2, n: 6 }, { id: 1, n: 3 }]; look();
+        factor.value = 10; look();
+        list.value = [{ id: 1, n: 4 }]; look();
+        end();
+        factor.value = 100; look();
+        return seen;
+    """) == ["2 5 ", "6 3 ", "60 30 ", "40 ", "40 "]
+>>>>>>> v-trustview
 
 
 def test_a_part_that_is_made_again_takes_its_rows_with_it(core):
