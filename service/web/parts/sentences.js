@@ -6,4 +6,9 @@
 /** @typedef {{ claim: string, detail?: string }} Sentence The claim is shown in bold, the detail after it. */
 /** @typedef {import("../core/api.js").Schemas} Schemas */
 
-export {};
+/** @type {(of: any) => Sentence | null} */
+export const captionsSentence = () => null;
+/** @type {(of: any) => Sentence | null} */
+export const imageSentence = () => null;
+/** @type {(of: any) => Sentence | null} */
+export const datasetSentence = () => null;

@@ -9,7 +9,7 @@ import { bounds } from "../../parts/bounds.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { windowed } from "../../parts/windowed.js";
-import { exchanged, marked } from "../../parts/words.js";
+import { differing, exchanged } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
@@ -82,8 +82,8 @@ export function images(run, a, b, specs) {
       h("td", { class: "number" }, () => number(row().a)),
       h("td", { class: "number" }, () => number(row().b)),
       h("td", { class: "number" }, () => number(row().difference)),
-      h("td", { title: () => row().captions[0] }, () => marked(...row().captions)),
-      h("td", { title: () => row().captions[1] }, () => marked(row().captions[1], row().captions[0])),
+      h("td", { title: () => row().captions[0] }, () => differing(...row().captions)),
+      h("td", { title: () => row().captions[1] }, () => differing(row().captions[1], row().captions[0])),
     ],
     name: "List of images",
     what: "images",

@@ -1,0 +1,57 @@
+/** Pictures of a dataset. The place of each is kept free while it is made, and says why it stays empty. */
+
+import { resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { signal } from "../core/signals.js";
+import { place } from "../core/urls.js";
+
+/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
+
+/** Whether pictures of a split can be seen. @param {Dataset} dataset @param {string} split */
+export const hasPictures = ({ pictures_shown, splits }, split) =>
+  pictures_shown && (splits[split]?.pictures ?? 0) > 0;
+
+/** The picture, or the reason why it is not there. @param {string} dataset With its version, so that the browser keeps the answer. @param {string} image */
+export const picture = (dataset, image) =>
+  h(
+    "div",
+    { class: "picture" },
+    shown(dataset, image, `The image ${image}`, (reason) =>
+      h("p", { class: "quiet", role: "status" }, reason),
+    ),
+  );
+
+/** A small picture in a list. @param {string} dataset As of `picture`. @param {string} image */
+export const thumbnail = (dataset, image) =>
+  h(
+    "div",
+    { class: "photo" },
+    shown(dataset, image, "", (reason) => h("span", { title: reason }, shortened(reason))),
+  );
+
+/**
+ * It is made when somebody looks for the first time, and asked for again until it is there.
+ *
+ * @param {string} dataset @param {string} image @param {string} alt @param {(reason: string) => Node} explain
+ */
+function shown(dataset, image, alt, explain) {
+  const src = place("/v1/datasets", dataset, "images", image, { size: "320" });
+  const found = resource(() => src);
+  const isBroken = signal(false);
+  const onerror = () => (isBroken.value = true);
+  return () => {
+    if (isBroken.value) return explain("The picture cannot be shown");
+    if (found.answer.value === null) return explain(found.refused.value?.message ?? "Loading the picture…");
+    return h("img", { src, alt, loading: "lazy", onerror });
+  };
+}
+
+const SHORT = /** @type {[RegExp, string][]} */ ([
+  [/made small just now/, "being made"],
+  [/cannot be decoded/, "cannot be decoded"],
+  [/no picture/, "no picture"],
+  [/^Loading/, "…"],
+]);
+
+/** @param {string} reason */
+const shortened = (reason) => SHORT.find(([pattern]) => pattern.test(reason))?.[1] ?? "not shown";
