@@ -18,6 +18,10 @@ export function nameOf(labels) {
   return commit ? `${branch}, ${commit.slice(0, COMMIT)}` : branch;
 }
 
+/** The label that gives the name; `name` where there is none. @param {Record<string, string>} labels */
+export const namingLabel = (labels) =>
+  ["run", "name", "file", "branch"].find((label) => labels[label]) ?? "name";
+
 /** @param {Labels} labels @param {string} id */
 export const nameOrId = (labels, id) => nameOf(labels) || id;
 

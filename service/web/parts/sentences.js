@@ -1,14 +1,397 @@
 /**
  * Sentences: the finding of each view in one plain sentence with its number and its doubt, made from answers of
- * the API alone. A sentence says no more than its numbers do.
+ * the API alone. A sentence says no more than its numbers do: without a test it says no "better", and what a
+ * test does not show is "not shown", not "equal".
  */
 
-/** @typedef {{ claim: string, detail?: string }} Sentence The claim is shown in bold, the detail after it. */
-/** @typedef {import("../core/api.js").Schemas} Schemas */
+import { titleOf } from "./metrics.js";
+import { nameOrId } from "./names.js";
+import { chance, count, duration, interval, number, signed } from "./numbers.js";
 
-/** @type {(of: any) => Sentence | null} */
-export const captionsSentence = () => null;
-/** @type {(of: any) => Sentence | null} */
-export const imageSentence = () => null;
-/** @type {(of: any) => Sentence | null} */
-export const datasetSentence = () => null;
+/** @typedef {{ claim: string, detail: string }} Sentence The claim is shown in bold, the detail after it. */
+/** @typedef {import("../core/api.js").Schemas} Schemas */
+/** @typedef {Schemas["Evaluation"]} Evaluation */
+/** @typedef {Schemas["Evaluation"]["falls"][number]} Fall */
+
+const TOLD = 0.05; // p below which a test tells two apart
+const MOST_NAMED = 3; // names in a list
+const USUAL = "cider_d";
+
+/** @param {string} claim @param {...(string | false | null | undefined)} details @returns {Sentence} */
+const sentence = (claim, ...details) => ({ claim, detail: details.filter(Boolean).join(" ") });
+
+/** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
+const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
+
+/** `a, b and c`. @param {string[]} names */
+function listed(names) {
+  const shown = names.slice(0, MOST_NAMED);
+  const left = names.length - shown.length;
+  const all = left > 0 ? [...shown, `${count(left)} more`] : shown;
+  return all.length < 2 ? (all[0] ?? "") : `${all.slice(0, -1).join(", ")} and ${all[all.length - 1]}`;
+}
+
+/** A value with its interval. @param {{ value: number | null, interval?: any } | null | undefined} score @param {string} metric */
+const scored = (score, metric) =>
+  `${number(score?.value, metric)} ${interval(score?.interval, metric)}`.trim();
+
+/** @param {string[]} metrics */
+const main = (metrics) => (metrics.includes(USUAL) ? USUAL : metrics[0]);
+
+/** @param {Evaluation} run Its metric that views are about: CIDEr-D, or else the first of its captions. */
+export const mainMetric = (run) =>
+  main(Object.keys(run.scores).filter((each) => run.scores[each].family === "postgen"));
+
+/** @type {Record<string, (many: number) => string>} */
+const ATTENTION = {
+  failed: (many) => `${count(many)} failed`,
+  gate: (many) => `${count(many)} failed ${many === 1 ? "its gate" : "their gates"}`,
+  collapsed: (many) => `${count(many)} ${many === 1 ? "says" : "say"} one caption for most images`,
+  fall: (many) => `${count(many)} fell`,
+};
+
+/** @param {{ attention: Schemas["Attention"][], running: number, queued: number }} of */
+export function homeSentence({ attention, running, queued }) {
+  const kinds = Object.keys(ATTENTION).flatMap((kind) => {
+    const many = attention.filter((each) => each.kind === kind).length;
+    return many ? [ATTENTION[kind](many)] : [];
+  });
+  const many = attention.length;
+  return sentence(
+    many
+      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds)}.`
+      : "Nothing of the last 30 days needs attention.",
+    `${count(running)} running, ${count(queued)} queued.`,
+  );
+}
+
+/** @param {Evaluation} run */
+export function evaluationSentence(run) {
+  const { status, error, tasks } = run;
+  if (status === "failed")
+    return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
+  if (status === "canceled") return sentence("It was stopped before its end.");
+  if (status !== "succeeded") return unfinished(run);
+  const metric = mainMetric(run);
+  const has = metric && `${titleOf(metric)} ${scored(run.scores[metric], metric)}.`;
+  const [fall] = worstFalls(run.falls ?? []);
+  const gate =
+    run.gates.find(({ verdict }) => verdict === "failed") ??
+    run.gates.find(({ verdict }) => verdict !== "passed");
+  if (gate)
+    return sentence(
+      `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} ${gate.gate}${gateDifference(gate)}.`,
+      gate.detail,
+    );
+  const passes =
+    run.gates.length > 0 &&
+    `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
+  if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
+  if (has) return sentence(passes || has, passes && has, references(run, metric));
+  return sentence(tasks.length === 1 ? "Its task is done." : `All ${count(tasks.length)} tasks are done.`, passes);
+}
+
+/** @param {Evaluation} run */
+function unfinished({ status, tasks, forecast, estimate }) {
+  const done = tasks.filter((task) => task.status === "done").length;
+  const now = tasks.find((task) => task.status === "running");
+  const share = now?.progress.total ? ` ${Math.floor((100 * now.progress.done) / now.progress.total)} %` : "";
+  const left = typeof now?.seconds_left === "number" && `about ${duration(now.seconds_left)} left`;
+  const [metric, seen] = Object.entries(estimate ?? {})[0] ?? [];
+  const forecasts = /** @type {Record<string, any>} */ (forecast ?? {});
+  const expected = typeof forecasts[USUAL]?.value === "number" && forecasts[USUAL];
+  return sentence(
+    status === "queued"
+      ? "It is queued."
+      : `It is running: ${now ? [`${now.name}${share}`, left].filter(Boolean).join(", ") : `${done} of ${plural(tasks.length, "task")} done`}.`,
+    metric &&
+      seen &&
+      `${titleOf(metric)} is estimated at ${scored(seen, metric)} from ${count(seen.images)} of ${count(seen.of)} images.`,
+    expected && `${titleOf(USUAL)} is forecast at ${scored(expected, USUAL)}.`,
+  );
+}
+
+/** @param {Schemas["Gate"]} gate */
+function gateDifference({ scores }) {
+  const [metric, worst] =
+    Object.entries(scores)
+      .filter(([, each]) => each.difference !== null)
+      .sort(([, a], [, b]) => (a.p ?? 1) - (b.p ?? 1))[0] ?? [];
+  if (!metric || !worst) return "";
+  return `: ${signed(worst.difference, metric)} ${interval(worst.difference_interval, metric)}`.trimEnd();
+}
+
+/** @param {Evaluation} run @param {string} metric */
+function references({ health }, metric) {
+  const { human, constant } = health?.[metric] ?? {};
+  const told = [
+    typeof human === "number" && `people's captions have ${number(human, metric)}`,
+    typeof constant === "number" && `one caption for all images has ${number(constant, metric)}`,
+  ].filter((each) => typeof each === "string");
+  return told.length > 0 && `On this split ${told.join(", ")}.`;
+}
+
+/** @param {Schemas["Leaderboard"]} board Its first page. */
+export function leaderboardSentence(board) {
+  const [first] = board.items;
+  if (!first) return null;
+  const metric = board.metric;
+  const leader = nameOrId(first.labels, first.evaluation);
+  const value = `${titleOf(metric)} with ${number(first.value, metric)}`;
+  const tied = board.items.filter(({ rank }) => rank === first.rank).length;
+  const isMore = board.next !== null && tied === board.items.length;
+  const others = Object.entries(board.firsts ?? {}).filter(
+    ([name, id]) => name !== metric && id !== first.evaluation,
+  );
+  const nameById = new Map(
+    board.items.map(({ evaluation, labels }) => [evaluation, nameOrId(labels, evaluation)]),
+  );
+  const preferred = others
+    .filter(([, id]) => nameById.has(id))
+    .map(([name, id]) => `${titleOf(name)} is best for ${nameById.get(id)}`);
+  const details = [
+    typeof board.detectable === "number" &&
+      `These images show differences of ${number(board.detectable, metric)} and more in 4 of 5 cases.`,
+    preferred.length > 0 && `${listed(preferred)}.`,
+  ];
+  if (board.items.length === 1)
+    return sentence(`${leader} is the only system here: ${titleOf(metric)} ${scored(first, metric)}.`);
+  if (tied === 1) return sentence(`${leader} leads ${value}, apart from all others.`, ...details);
+  return sentence(
+    `${leader} leads ${value}, but ${isMore ? "at least " : ""}${count(tied)} systems cannot be told apart.`,
+    ...details,
+  );
+}
+
+/**
+ * @param {{ comparison: Schemas["Comparison"], a: string, b: string, specs: Map<string, { family: string, higher_is_better: boolean | null }> }} of
+ *   `a`, `b`: names. `specs`: families and directions of metrics.
+ */
+export function comparisonSentence({ comparison: { scores, status }, a, b, specs }) {
+  const names = Object.keys(scores).filter((name) => scores[name].difference !== null);
+  const metric = main(names.filter((name) => specs.get(name)?.family === "postgen"));
+  if (!metric) return status === "succeeded" ? sentence("The two have no score in common.") : null;
+  const { difference, interval: ends, p, minimum_detectable: detectable } = scores[metric];
+  const title = titleOf(metric);
+  const found = `${signed(difference, metric)}${ends ? ` ${interval(ends, metric)}` : ""}${typeof p === "number" ? `, p ${chance(p)}` : ""}`;
+  const preferring = (/** @type {string} */ side) =>
+    names.filter(
+      (name) =>
+        name !== metric &&
+        specs.get(name)?.family === "postgen" &&
+        betterSide(scores[name], specs.get(name)) === side,
+    );
+  const others = /** @type {const} */ (["a", "b"]).flatMap((side) => {
+    const metrics = preferring(side).map(titleOf);
+    return metrics.length
+      ? [`${listed(metrics)} ${metrics.length === 1 ? "prefers" : "prefer"} ${side === "a" ? a : b}.`]
+      : [];
+  });
+  const side = betterSide(scores[metric], specs.get(metric));
+  if (side) return sentence(`${side === "a" ? a : b} is better in ${title}: ${found}.`, ...others);
+  const claim =
+    typeof p !== "number"
+      ? `${title} differs by ${found}; no test of it exists.`
+      : p < TOLD
+        ? `They differ in ${title}: ${found}.`
+        : `No difference in ${title} is shown: ${found}.`;
+  return sentence(
+    claim,
+    typeof detectable === "number" &&
+      `These images show differences of ${number(detectable, metric)} and more in 4 of 5 cases.`,
+    ...others,
+  );
+}
+
+/** The side that a test tells to be better. @param {Schemas["Compared"]} score @param {{ higher_is_better: boolean | null } | undefined} spec */
+function betterSide({ difference, p }, spec) {
+  if (typeof p !== "number" || p >= TOLD || !difference || typeof spec?.higher_is_better !== "boolean")
+    return null;
+  return difference > 0 === spec.higher_is_better ? "a" : "b";
+}
+
+/** Falls, the kinds that tell most first: against another run, against the own trend, against the step before. */
+const KINDS = ["run", "trend", "step"];
+
+/** @param {Fall[]} falls @param {string} [metric] */
+export const worstFalls = (falls, metric = USUAL) =>
+  [...falls].sort(
+    (one, other) =>
+      Number(other.metric === metric) - Number(one.metric === metric) ||
+      KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind) ||
+      Math.abs(other.difference) - Math.abs(one.difference),
+  );
+
+/** A fall in words, without a full stop. @param {Fall} fall */
+export function fallOf({ metric, kind, step, difference, interval: ends, beside }) {
+  const size = `${number(Math.abs(difference), metric)} ${titleOf(metric)}`;
+  const side = difference < 0 ? "below" : "above";
+  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
+  const against = {
+    run: `${beside?.labels.run ?? "another run"} at the same step`,
+    trend: "the line between the steps beside it",
+    step: "the step before",
+  }[kind];
+  return `Step ${count(step)} is ${size} ${side} ${against}${doubt}`;
+}
+
+/**
+ * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[] }} of `steps`: in their order.
+ */
+export function trainingSentence({ run, metric, steps }) {
+  if (!steps.length) return null;
+  const [worst] = worstFalls(
+    steps.flatMap(({ falls }) => falls ?? []),
+    metric,
+  );
+  const fallen = steps.filter(({ falls }) => falls?.length).length;
+  const open = steps.filter(({ status }) => status === "running" || status === "queued").length;
+  const best = bestStep(metric, steps);
+  const details = [
+    best &&
+      `The best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
+    open > 0 && `${plural(open, "checkpoint")} ${open === 1 ? "is" : "are"} not scored yet.`,
+  ];
+  if (worst)
+    return sentence(
+      `${fallOf(worst)}.`,
+      fallen > 1 && `${plural(fallen - 1, "other step")} fell too.`,
+      ...details,
+    );
+  if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[1]);
+  return sentence(
+    `No step of ${run} fell; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
+    details[1],
+  );
+}
+
+/** @template {Evaluation & { step: number }} Step @param {string} metric @param {Step[]} steps */
+export function bestStep(metric, steps) {
+  const measured = steps.filter(({ scores }) => typeof scores[metric]?.value === "number");
+  const sign = measured[0]?.scores[metric].higher_is_better === false ? -1 : 1;
+  const worth = (/** @type {Step} */ { scores }) => sign * Number(scores[metric].value);
+  return measured.reduce(
+    (best, each) => (!best || worth(each) > worth(best) ? each : best),
+    /** @type {Step | null} */ (null),
+  );
+}
+
+/** @param {Schemas["TrainingRun"][]} items Of one split. */
+export function trainingsSentence(items) {
+  if (!items.length) return null;
+  const ranked = items.filter(({ best, metric }) => best && metric === items[0].metric);
+  const sign = items[0].higher_is_better === false ? -1 : 1;
+  const [first] = ranked.sort((one, other) => sign * (Number(other.best?.value) - Number(one.best?.value)));
+  const fallen = items.filter(({ steps }) => steps.some(({ is_fallen }) => is_fallen)).map(({ run }) => run);
+  return sentence(
+    first?.best
+      ? `${first.run} has the checkpoint with the best ${titleOf(first.metric)}: ${number(first.best.value, first.metric)} at step ${count(first.best.step)}.`
+      : `${plural(items.length, "training run")}, none with a score yet.`,
+    fallen.length > 0 ? `A step fell in ${listed(fallen)}.` : "No step fell.",
+  );
+}
+
+/** @param {Schemas["CaptionPage"] | null} page The first page of all captions. */
+export function captionsSentence(page) {
+  const wording = page?.wording;
+  if (!wording) return null;
+  const words = (/** @type {{ word: string, captions: number }[]} */ items) =>
+    items
+      .slice(0, MOST_NAMED)
+      .map(({ word, captions }) => `${word} (${count(captions)})`)
+      .join(", ");
+  return sentence(
+    `${count(wording.without_bigram)} of ${plural(wording.of, "caption")} ${wording.without_bigram === 1 ? "shares" : "share"} no two successive words with any reference.`,
+    wording.invented.length > 0 && `Most often in no reference: ${words(wording.invented)}.`,
+    wording.missed.length > 0 && `Most often missed: ${words(wording.missed)}.`,
+  );
+}
+
+/** @param {{ caption: Schemas["Caption"] | null | undefined }} of */
+export function imageSentence({ caption }) {
+  if (!caption) return null;
+  const { invented, missed, nearest } = caption;
+  if (!nearest) return sentence("The image has no reference.");
+  return sentence(
+    invented.length
+      ? `${plural(invented.length, "word")} of the caption ${invented.length === 1 ? "is" : "are"} in no reference: ${listed(invented)}.`
+      : "Each content word of the caption is in a reference.",
+    missed.length > 0 && `The nearest reference also says ${listed(missed)}.`,
+  );
+}
+
+/** @param {{ dataset: Schemas["Dataset"], split: string }} of */
+export function datasetSentence({ dataset, split }) {
+  const found = dataset.splits[split];
+  if (!found) return null;
+  const each = found.references / found.images;
+  return sentence(
+    `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
+    dataset.pictures_shown && found.pictures > 0
+      ? `The pictures of ${count(found.pictures)} are shown.`
+      : "Pictures are not shown.",
+  );
+}
+
+/** @param {{ correlations: Schemas["Correlations"] | null, card: Schemas["SignalCard"] | null, target: string }} of */
+export function trustSentence({ correlations, card, target }) {
+  const study = correlations?.study;
+  const best = strongest(study?.metrics[target]?.correlations ?? []);
+  const early =
+    card && !card.none_because
+      ? card.metrics.length > 0 &&
+        `${plural(Object.keys(card.trainings).length, "training run")} ${Object.keys(card.trainings).length === 1 ? "tells" : "tell"} which metric decides early: see below.`
+      : null;
+  if (!best)
+    return sentence(
+      `Nothing is known yet of which pre-gen metric predicts ${titleOf(target)} here.`,
+      correlations?.none_because ?? "A study of the correlations tells it.",
+      early,
+    );
+  return sentence(
+    `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
+    chosenOf(study?.pregen),
+    early,
+  );
+}
+
+/** @param {{ study: Schemas["Study"] | null, target: string }} of */
+export function pregenSentence({ study, target }) {
+  const found = study?.metrics[target]?.correlations ?? [];
+  const best = strongest(found);
+  if (!best) return sentence("The map has no numbers: no study of this split has been made.");
+  return sentence(`Best predictor of ${titleOf(target)} here: ${predictor(best)}.`, chosenOf(study?.pregen));
+}
+
+/** @param {Schemas["Correlation"][]} correlations */
+const strongest = (correlations) =>
+  correlations
+    .filter(({ spearman }) => typeof spearman === "number")
+    .sort((one, other) => Math.abs(Number(other.spearman)) - Math.abs(Number(one.spearman)))[0];
+
+/** @param {Schemas["Correlation"]} found */
+const predictor = ({ metric, spearman, spearman_p, models }) =>
+  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, p ${chance(spearman_p)}` : ""}`;
+
+/** @param {Schemas["Remaining"] | undefined} pregen */
+const chosenOf = (pregen) =>
+  pregen &&
+  `It is the strongest of ${count(pregen.remain)} metrics: part of that is chance, the more, the fewer the models.`;
+
+/** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
+export function jobsSentence({ running, queued, workers }) {
+  const waiting = queued > 0 ? `${plural(queued, "evaluation")} ${queued === 1 ? "is" : "are"} queued` : "";
+  const silent = workers.filter(({ state }) => state === "not_answering").length;
+  if (!workers.length)
+    return sentence(
+      `No worker is there${waiting && `: ${waiting}`}.`,
+      "Start one with: prescore worker inference, prescore worker metrics.",
+    );
+  const works = `${count(running)} running, ${count(queued)} queued`;
+  return sentence(
+    silent
+      ? `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering: ${works}.`
+      : `${works}.`,
+    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "answers" : "answer"}.`,
+  );
+}

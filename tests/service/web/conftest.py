@@ -91,6 +91,24 @@ def service(serve_here, tmp_path_factory):
         yield service
 
 
+@pytest.fixture(scope="module")
+def script(chromium, service):
+    """A function that runs a script in which `load` gives the page's modules, by their names."""
+    with chromium.new_context(locale="en-GB") as context:
+        page = context.new_page()
+
+        def run(own):
+            page.goto(f"{service.url}/ui/nowhere")
+            page.wait_for_selector("h1")
+            return page.evaluate(f"""async () => {{
+                const main = document.querySelector("script[type=module]").src;
+                const load = (name) => import(main.replace("main.js", `${{name}}.js`));
+                {own}
+            }}""")
+
+        yield run
+
+
 class Window:
     def __init__(self, browser, context, url: str) -> None:
         self._url = url

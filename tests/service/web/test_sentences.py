@@ -1,0 +1,489 @@
+"""Sentences of the views against answers of the API: each claim has an oracle, computed here from
+the answer. A sentence that says more than the numbers is a defect.
+"""
+
+import json
+import random
+import re
+
+import pytest
+
+pytestmark = pytest.mark.processes
+TITLES = {"cider_d": "CIDEr-D", "meteor": "METEOR", "spice": "SPICE", "bleu_4": "BLEU-4"}
+HIGHER = {"cider_d": True, "meteor": True, "spice": True, "bleu_4": True, "wmd": False}
+
+
+@pytest.fixture(scope="module")
+def told(script):
+    """A function: the sentences that a function of the module makes of these arguments."""
+
+    def tell(function, *arguments):
+        return script(f"""
+            const sentences = await load("parts/sentences");
+            return {json.dumps(arguments)}.map((each) => {{
+                const found = sentences.{function}(each);
+                return found && [found.claim, found.detail];
+            }});
+        """)
+
+    return tell
+
+
+def _number(value):
+    text = f"{abs(value):.3f}"
+    return f"−{text}" if value < 0 and float(text) else text
+
+
+def _signed(value):
+    return f"+{_number(value)}" if value > 0 and float(_number(value)) else _number(value)
+
+
+def _standing(name, value, rank, **more):
+    labels = {"file": name} if name else {}
+    return {
+        "evaluation": f"ev_{name}",
+        "labels": labels,
+        "value": value,
+        "interval": [value - 0.03, value + 0.03],
+        "rank": rank,
+        "tied": False,
+        "scores": {},
+        **more,
+    }
+
+
+def _board(items, **more):
+    return {
+        "items": items,
+        "next": None,
+        "metric": "cider_d",
+        "firsts": {},
+        "detectable": None,
+    } | more
+
+
+def test_a_leaderboard_names_its_leader_and_how_many_it_cannot_be_told_from(told):
+    drawn = random.Random(4)
+    boards, wanted = [], []
+    for _ in range(20):
+        many = drawn.randint(2, 9)
+        values = sorted((drawn.uniform(0, 2) for _ in range(many)), reverse=True)
+        tied = drawn.randint(1, many)
+        ranks = [1] * tied + list(range(tied + 1, many + 1))
+        boards.append(
+            _board(
+                [
+                    _standing(f"s{at}", *pair)
+                    for at, pair in enumerate(zip(values, ranks, strict=True))
+                ]
+            )
+        )
+        start = f"s0 leads CIDEr-D with {_number(values[0])}"
+        end = (
+            ", apart from all others."
+            if tied == 1
+            else f", but {tied} systems cannot be told apart."
+        )
+        wanted.append([start + end, ""])
+    assert told("leaderboardSentence", *boards) == wanted
+
+
+def test_a_page_of_ties_may_go_on(told):
+    first = _board([_standing("a", 0.5, 1), _standing("b", 0.4, 1)], next="more")
+    assert "at least 2 systems" in told("leaderboardSentence", first)[0][0]
+    ended = _board([_standing("a", 0.5, 1), _standing("b", 0.4, 2)], next="more")
+    assert "at least" not in told("leaderboardSentence", ended)[0][0]
+
+
+def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
+    items = [_standing("a", 0.5, 1), _standing("b", 0.4, 1), _standing("c", 0.1, 3)]
+    full = _board(
+        items, detectable=0.0204, firsts={"cider_d": "ev_a", "meteor": "ev_b", "spice": "ev_a"}
+    )
+    (found,) = told("leaderboardSentence", full)
+    assert found[1] == (
+        "These images show differences of 0.020 and more in 4 of 5 cases. METEOR is best for b."
+    )
+    alone, empty = told("leaderboardSentence", _board(items[:1]), _board([]))
+    assert alone == ["a is the only system here: CIDEr-D 0.500 [0.470, 0.530].", ""]
+    assert empty is None
+
+
+def _compared(difference, p, detectable=0.03):
+    ends = [difference - 0.02, difference + 0.02]
+    return {
+        "a": 0.4 + difference,
+        "b": 0.4,
+        "difference": difference,
+        "interval": ends,
+        "p": p,
+        "minimum_detectable": detectable,
+    }
+
+
+def _comparison(script, scores):
+    comparison = {"scores": scores, "status": "succeeded"}
+    specs = {
+        name: {
+            "family": "postgen" if name in HIGHER else "pregen",
+            "higher_is_better": HIGHER.get(name),
+        }
+        for name in scores
+    }
+    return script(f"""
+        const sentences = await load("parts/sentences");
+        const specs = new Map(Object.entries({json.dumps(specs)}));
+        const comparison = {json.dumps(comparison)};
+        const found = sentences.comparisonSentence({{ comparison, a: "one", b: "two", specs }});
+        return [found.claim, found.detail];
+    """)
+
+
+@pytest.mark.parametrize(
+    ("metric", "difference", "p", "claim"),
+    [
+        ("cider_d", 0.021, 0.003, "one is better in CIDEr-D: +0.021 [0.001, 0.041], p .003."),
+        ("cider_d", -0.021, 0.049, "two is better in CIDEr-D: −0.021 [−0.041, −0.001], p .049."),
+        (
+            "cider_d",
+            0.006,
+            0.56,
+            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p .56.",
+        ),
+        ("cider_d", 0.021, 0.05, "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p .05"),
+        ("wmd", -0.021, 0.0001, "one is better in WMD: −0.021 [−0.041, −0.001], p < .001."),
+        (
+            "cider_d",
+            0.006,
+            None,
+            "CIDEr-D differs by +0.006 [−0.014, 0.026]; no test of it exists.",
+        ),
+    ],
+)
+def test_a_comparison_says_better_where_a_test_says_so_alone(script, metric, difference, p, claim):
+    found = _comparison(script, {metric: _compared(difference, p)})
+    assert found[0].startswith(claim.removesuffix("."))
+    shows = "These images show differences of 0.030 and more in 4 of 5 cases."
+    assert (shows in found[1]) == ("better" not in claim)
+
+
+def test_other_metrics_are_told_where_a_test_tells_them(script):
+    scores = {
+        "cider_d": _compared(0.006, 0.56),
+        "meteor": _compared(-0.02, 0.01),
+        "spice": _compared(0.02, 0.2),
+        "wmd": _compared(0.02, 0.01),
+        "perplexity": _compared(0.02, 0.001),
+    }
+    assert _comparison(script, scores)[1].endswith(" METEOR and WMD prefer two.")
+
+
+def _fall(kind, difference, step=5, metric="cider_d", run="merge-64"):
+    return {
+        "metric": metric,
+        "kind": kind,
+        "step": step,
+        "value": 3.34,
+        "expected": 4.1,
+        "difference": difference,
+        "interval": [difference - 0.25, difference + 0.25],
+        "beside": {"evaluation": "ev_1", "labels": {"run": run}} if kind != "trend" else None,
+    }
+
+
+def _score(value, family="postgen", higher=True):
+    ends = [value - 0.1, value + 0.1]
+    return {
+        "value": value,
+        "interval": ends,
+        "family": family,
+        "higher_is_better": higher,
+        "signature": "",
+    }
+
+
+def _run(**more):
+    return {
+        "id": "ev_x",
+        "status": "succeeded",
+        "labels": {},
+        "scores": {},
+        "gates": [],
+        "falls": [],
+        "tasks": [],
+        "error": None,
+        "forecast": None,
+        "estimate": None,
+        "health": None,
+    } | more
+
+
+def _steps(falls, values=(0.1, 2.0, 3.3, 4.3)):
+    return [
+        _run(step=step, falls=falls.get(step, []), scores={"cider_d": _score(value)})
+        for step, value in enumerate(values, 1)
+    ]
+
+
+def test_a_training_tells_its_worst_fall_against_others_first(told):
+    falls = {3: [_fall("step", -1.5, step=3)], 4: [_fall("trend", -0.4, 4), _fall("run", -1.03, 4)]}
+    given = [
+        {"run": "nightly", "metric": "cider_d", "steps": _steps(falls)},
+        {"run": "nightly", "metric": "cider_d", "steps": _steps({3: [_fall("trend", -0.4, 3)]})},
+        {"run": "nightly", "metric": "cider_d", "steps": _steps({})},
+        {"run": "nightly", "metric": "cider_d", "steps": []},
+    ]
+    best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
+    assert told("trainingSentence", *given) == [
+        [
+            "Step 4 is 1.030 CIDEr-D below merge-64 at the same step (−1.030 [−1.280, −0.780]).",
+            f"1 other step fell too. {best}",
+        ],
+        [
+            "Step 3 is 0.400 CIDEr-D below the line between the steps beside it "
+            "(−0.400 [−0.650, −0.150]).",
+            best,
+        ],
+        ["No step of nightly fell; its best CIDEr-D is 4.300 [4.200, 4.400] at step 4.", ""],
+        None,
+    ]
+
+
+def test_the_best_step_of_a_metric_where_lower_is_better(told):
+    steps = [
+        _run(step=step, scores={"perplexity": _score(value, "pregen", higher=False)})
+        for step, value in enumerate([40.0, 12.5, 18.0], 1)
+    ]
+    steps.append(_run(step=4, status="running"))
+    (found,) = told("trainingSentence", {"run": "r", "metric": "perplexity", "steps": steps})
+    assert found == [
+        "No step of r fell; its best perplexity is 12.50 [12.40, 12.60] at step 2.",
+        "1 checkpoint is not scored yet.",
+    ]
+
+
+def _gate(verdict, difference):
+    score = {
+        "difference": difference,
+        "difference_interval": [difference - 0.01, difference + 0.01],
+    }
+    return {
+        "gate": "not_worse(cider_d, 0.01)",
+        "verdict": verdict,
+        "detail": "the reason",
+        "scores": {"cider_d": score | {"p": 0.01}},
+    }
+
+
+def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
+    scores = {"cider_d": _score(0.393), "perplexity": _score(9, "pregen", higher=False)}
+    running = {
+        "name": "captions",
+        "status": "running",
+        "progress": {"done": 62, "total": 100},
+        "seconds_left": 40,
+    }
+    health = {"cider_d": {"human": 2.36, "constant": 0.091}}
+    given = [
+        _run(status="failed", error={"code": "not_finite", "detail": "a weight is no number"}),
+        _run(status="queued"),
+        _run(
+            status="running",
+            tasks=[running],
+            forecast={"cider_d": {"value": 0.55, "interval": [0.51, 0.58]}},
+        ),
+        _run(status="canceled"),
+        _run(scores=scores, gates=[_gate("passed", 0.1), _gate("failed", -0.021)]),
+        _run(scores=scores, gates=[_gate("undecided", -0.021)]),
+        _run(scores=scores, gates=[_gate("passed", 0.1)]),
+        _run(scores=scores, falls=[_fall("run", -1.03)]),
+        _run(scores=scores, health=health),
+        _run(tasks=[running]),
+    ]
+    value = "CIDEr-D 0.393 [0.293, 0.493]."
+    difference = ": −0.021 [−0.031, −0.011]."
+    assert told("evaluationSentence", *given) == [
+        ["It failed: not_finite.", "a weight is no number"],
+        ["It is queued.", ""],
+        [
+            "It is running: captions 62 %, about 40 s left.",
+            "CIDEr-D is forecast at 0.550 [0.510, 0.580].",
+        ],
+        ["It was stopped before its end.", ""],
+        [f"It fails its gate not_worse(cider_d, 0.01){difference}", "the reason"],
+        [f"Its verdict is open on the gate not_worse(cider_d, 0.01){difference}", "the reason"],
+        ["It passes its gate.", value],
+        [
+            "Step 5 is 1.030 CIDEr-D below merge-64 at the same step (−1.030 [−1.280, −0.780]).",
+            value,
+        ],
+        [
+            value,
+            "On this split people's captions have 2.360, one caption for all images has 0.091.",
+        ],
+        ["Its task is done.", ""],
+    ]
+
+
+def test_home_counts_what_needs_attention(told):
+    kinds = ["fall", "fall", "gate", "collapsed"]
+    given = [
+        {"attention": [{"kind": kind} for kind in kinds], "running": 2, "queued": 1},
+        {"attention": [], "running": 0, "queued": 0},
+        {"attention": [{"kind": "failed"}], "running": 0, "queued": 0},
+    ]
+    assert told("homeSentence", *given) == [
+        [
+            "4 evaluations need attention: 1 failed its gate, "
+            "1 says one caption for most images and 2 fell.",
+            "2 running, 1 queued.",
+        ],
+        ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
+        ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],
+    ]
+
+
+def _trained(run, best, fallen=False):
+    return {
+        "run": run,
+        "metric": "cider_d",
+        "higher_is_better": True,
+        "best": best and {"step": best[0], "evaluation": "ev", "value": best[1]},
+        "steps": [{"step": 1, "is_fallen": False}, {"step": 2, "is_fallen": fallen}],
+    }
+
+
+def test_training_runs_name_the_best_checkpoint_and_those_that_fell(told):
+    runs = [_trained("a", (6, 4.37)), _trained("b", (4, 4.4), fallen=True), _trained("c", None)]
+    assert told("trainingsSentence", runs, [runs[0]], [runs[2]], []) == [
+        ["b has the checkpoint with the best CIDEr-D: 4.400 at step 4.", "A step fell in b."],
+        ["a has the checkpoint with the best CIDEr-D: 4.370 at step 6.", "No step fell."],
+        ["1 training run, none with a score yet.", "No step fell."],
+        None,
+    ]
+
+
+def test_captions_count_those_that_share_nothing_and_the_words(told):
+    wording = {
+        "of": 1000,
+        "without_bigram": 112,
+        "invented": [
+            {"word": word, "captions": many}
+            for word, many in [("man", 86), ("shirt", 71), ("x", 4), ("y", 1)]
+        ],
+        "missed": [],
+    }
+    (found, none) = told("captionsSentence", {"wording": wording}, {"wording": None})
+    assert found == [
+        "112 of 1,000 captions share no two successive words with any reference.",
+        "Most often in no reference: man (86), shirt (71), x (4).",
+    ]
+    assert none is None
+    caption = {"invented": ["man", "blue"], "missed": ["sandcastle"], "nearest": "a sandcastle"}
+    said = told(
+        "imageSentence", {"caption": caption}, {"caption": caption | {"invented": [], "missed": []}}
+    )
+    assert said == [
+        [
+            "2 words of the caption are in no reference: man and blue.",
+            "The nearest reference also says sandcastle.",
+        ],
+        ["Each content word of the caption is in a reference.", ""],
+    ]
+
+
+def test_a_dataset_counts_its_images_and_captions(told):
+    dataset = {
+        "splits": {"test": {"images": 1000, "references": 5000, "pictures": 3}},
+        "pictures_shown": True,
+    }
+    uneven = {
+        "splits": {"test": {"images": 3, "references": 10, "pictures": 0}},
+        "pictures_shown": False,
+    }
+    given = [{"dataset": each, "split": "test"} for each in (dataset, uneven)]
+    assert told("datasetSentence", *given) == [
+        ["1,000 images with 5 captions each.", "The pictures of 3 are shown."],
+        ["3 images with 10 captions by people.", "Pictures are not shown."],
+    ]
+
+
+def test_the_best_predictor_is_the_strongest_in_either_direction(told):
+    drawn = random.Random(7)
+    rows = [
+        {"metric": f"m{at}", "spearman": drawn.uniform(-1, 1), "spearman_p": 0.0104, "models": 14}
+        for at in range(30)
+    ] + [{"metric": "none", "spearman": None, "spearman_p": None, "models": 14}]
+    best = max(rows[:-1], key=lambda row: abs(row["spearman"]))
+    study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"of": 672, "remain": 504}}
+    named = f"{best['metric']}, Spearman {_signed(best['spearman'])}"
+    claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p .010."
+    detail = "It is the strongest of 504 metrics: "
+    detail += "part of that is chance, the more, the fewer the models."
+    card = {"none_because": None, "trainings": {"a": 3, "b": 4}, "metrics": [{}]}
+    trust = [
+        {"correlations": {"study": study, "none_because": None}, "card": None, "target": "cider_d"},
+        {
+            "correlations": {"study": None, "none_because": "there are 2 models of 5"},
+            "card": card,
+            "target": "cider_d",
+        },
+    ]
+    early = "2 training runs tell which metric decides early: see below."
+    assert told("trustSentence", *trust) == [
+        [claim, detail],
+        [
+            "Nothing is known yet of which pre-gen metric predicts CIDEr-D here.",
+            f"there are 2 models of 5 {early}",
+        ],
+    ]
+    assert told(
+        "pregenSentence",
+        {"study": study, "target": "cider_d"},
+        {"study": None, "target": "cider_d"},
+    ) == [
+        [claim, detail],
+        ["The map has no numbers: no study of this split has been made.", ""],
+    ]
+
+
+def test_jobs_tell_silent_workers(told):
+    idle, silent = {"state": "idle"}, {"state": "not_answering"}
+    given = [
+        {"running": 1, "queued": 2, "workers": [idle, silent]},
+        {"running": 0, "queued": 0, "workers": [idle]},
+        {"running": 0, "queued": 3, "workers": []},
+    ]
+    assert [claim for claim, _ in told("jobsSentence", *given)] == [
+        "1 of 2 workers is not answering: 1 running, 2 queued.",
+        "0 running, 0 queued.",
+        "No worker is there: 3 evaluations are queued.",
+    ]
+
+
+NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?")
+
+
+def _leaves(answer):
+    if isinstance(answer, dict):
+        for key, value in answer.items():
+            yield key
+            yield from _leaves(value)
+    elif isinstance(answer, list):
+        for value in answer:
+            yield from _leaves(value)
+    else:
+        yield answer
+
+
+def test_no_number_is_made_up(told):
+    """Each number of a sentence is one of the answer, in its form, or a count of its items."""
+    drawn = random.Random(11)
+    items = [_standing(f"run {at}", drawn.uniform(0, 1), 1 + at // 3) for at in range(9)]
+    board = _board(items, detectable=drawn.uniform(0, 0.1), firsts={"meteor": "ev_run 4"})
+    (found,) = told("leaderboardSentence", board)
+    shown = {_number(leaf) for leaf in _leaves(board) if isinstance(leaf, float)}
+    shown |= {
+        str(leaf) for leaf in range(len(items) + 1)
+    }  # counts; "4 of 5" and "BLEU-4" among them
+    assert set(NUMBER.findall(" ".join(found))) <= shown
