@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
-from prescore.models.captions import Caption, CaptionPage, ScoreDistribution
+from prescore.models.captions import Caption, CaptionPage, CaptionWording, ScoreDistribution
 from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.engine.service_parts import ServiceParts
-from service.runs import run_lists, scored_captions
+from service.runs import caption_wording, run_lists, scored_captions
 from service.runs.scored_captions import ScoredCaptions
 
 _BLOCK = 1000
@@ -27,6 +27,8 @@ class CaptionQuery:
     image: str | None = None
     at_least: float | None = None
     at_most: float | None = None
+    invented: str | None = None
+    missed: str | None = None
 
     @property
     def given(self) -> list[str]:
@@ -51,7 +53,13 @@ def find_caption_page(
         next=run_lists.write_cursor(of, end) if end < len(chosen) else None,
         matching=len(chosen),
         distribution=distribution if cursor is None else None,
+        wording=_find_first_wording(found, wanted) if cursor is None else None,
     )
+
+
+def _find_first_wording(found: ScoredCaptions, wanted: CaptionQuery) -> CaptionWording | None:
+    """The wording of all captions, which the caption of one image does not wait for."""
+    return None if wanted.image is not None else caption_wording.find_wording(found)
 
 
 def select_captions(found: ScoredCaptions, wanted: CaptionQuery) -> Iterator[Caption]:
@@ -72,6 +80,9 @@ def _select_places(
         matching = _of_image(found, wanted.image)
     if wanted.search is not None:
         matching = list(_containing(found, matching, wanted.search))
+    for kind, word in (("invented", wanted.invented), ("missed", wanted.missed)):
+        if word is not None:
+            matching = caption_wording.filter_places(found, matching, kind, word)
     if metric is None:
         return matching, None
     scores = found.column(metric)

@@ -27,6 +27,7 @@ from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.engine.service_parts import ServiceParts
 from service.runs import (
     caption_search,
+    caption_wording,
     evaluations,
     run_lists,
     run_store,
@@ -64,7 +65,8 @@ def build_caption_page(
     items = found.rows(page, start)
     following = page[-1].following if page else None
     more = None if following is None else run_lists.write_cursor(of, start + len(page), following)
-    return CaptionPage(items=items, next=more, matching=None, distribution=None)
+    wording = caption_wording.find_wording(found) if cursor is None else None
+    return CaptionPage(items=items, next=more, matching=None, distribution=None, wording=wording)
 
 
 def _position(of: str, cursor: str | None) -> tuple[int, int]:
@@ -78,7 +80,7 @@ def _position(of: str, cursor: str | None) -> tuple[int, int]:
 def build_caption_table(
     parts: ServiceParts, identity: str, wanted: CaptionQuery = EVERY_CAPTION
 ) -> Iterator[Sequence[object]]:
-    """Captions with their scores as rows of a table, with the columns' names first."""
+    """Captions with their scores and words as rows of a table, with the columns' names first."""
     found = scored_captions.find_readable_captions(parts, identity)
     names = list(found.scores)
     shown = (
@@ -88,9 +90,11 @@ def build_caption_table(
     )
 
     def rows() -> Iterator[Sequence[object]]:
-        yield ["image", "caption", *names]
+        yield ["image", "caption", *names, "nearest", "invented", "missed"]
         for row in shown:
-            yield [row.image, row.caption, *(row.scores[name] for name in names)]
+            scores = (row.scores[name] for name in names)
+            words = " ".join(row.invented), " ".join(row.missed)
+            yield [row.image, row.caption, *scores, row.nearest, *words]
 
     return rows()
 

@@ -16,7 +16,7 @@ from service.contract.errors import BlobDamaged, NotFound
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics.families import FAMILIES
 from service.engine.service_parts import ServiceParts
-from service.runs import evaluations, run_store
+from service.runs import caption_words, evaluations, run_store
 from service.runs.tensor_files import TensorFile
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
@@ -151,25 +151,42 @@ class ScoredCaptions:
         self, wanted: Sequence[int], only: Collection[str] | None = None
     ) -> list[Caption]:
         """The captions at these places of the file, with their scores: with these `only`, if they
-        are given.
+        are given, and then without words of references.
         """
         scores = self.scores.items() if only is None else [(at, self.scores[at]) for at in only]
         return self._rows(
-            self.index.read(wanted), {name: file.some(at, wanted) for name, (file, at) in scores}
+            self.index.read(wanted),
+            {name: file.some(at, wanted) for name, (file, at) in scores},
+            with_words=only is None,
         )
 
     def _rows(
-        self, found: Sequence[CaptionPair], scores: Mapping[str, Sequence[float]]
+        self,
+        found: Sequence[CaptionPair],
+        scores: Mapping[str, Sequence[float]],
+        *,
+        with_words: bool = True,
     ) -> list[Caption]:
         names = self.items.names([pair.place for pair in found])
-        return [
-            Caption(
-                image=image,
-                caption=pair.caption,
-                scores={name: replace_infinite(values[at]) for name, values in scores.items()},
+        references = self._references(found) if with_words else [()] * len(found)
+        rows = []
+        for at, (pair, (image, _), texts) in enumerate(zip(found, names, references, strict=True)):
+            words = caption_words.compare_words(pair.caption, texts)
+            rows.append(
+                Caption(
+                    image=image,
+                    caption=pair.caption,
+                    scores={name: replace_infinite(values[at]) for name, values in scores.items()},
+                    nearest=words.nearest,
+                    invented=words.invented,
+                    missed=words.missed,
+                    matched=words.matched,
+                )
             )
-            for at, (pair, (image, _)) in enumerate(zip(found, names, strict=True))
-        ]
+        return rows
+
+    def _references(self, found: Sequence[CaptionPair]) -> Iterator[tuple[str, ...]]:
+        return self.items.references([pair.place for pair in found])
 
     def all_rows(self) -> Iterator[Caption]:
         start = 0
@@ -182,6 +199,12 @@ class ScoredCaptions:
         for block in self._blocks():
             names = self.items.names([pair.place for pair in block])
             yield from zip(block, names, strict=True)
+
+    def with_references(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """All captions, with the references of their images."""
+        for block in self._blocks():
+            for pair, references in zip(block, self._references(block), strict=True):
+                yield pair.caption, references
 
     def images(self) -> Iterator[str]:
         return (image for _, (image, _) in self.named())

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 from service.contract.errors import InvalidBundle
 from service.contract.formats import bundles
@@ -122,12 +122,20 @@ class SplitItems(Sequence[BundleItem]):
 
     def names(self, places: Sequence[int]) -> Iterator[tuple[str, str | None]]:
         """Name and id of each of these images."""
+        yield from self._select("image, id", places)
+
+    def references(self, places: Sequence[int]) -> Iterator[tuple[str, ...]]:
+        """The references of each of these images."""
+        for (people,) in self._select("people", places):
+            yield tuple(json.loads(people))
+
+    def _select(self, columns: str, places: Sequence[int]) -> Iterator[Any]:
         for at in range(0, len(places), _BLOCK):
             keys = [self._first_key + place for place in places[at : at + _BLOCK]]
             marks = ",".join("?" * len(keys))
-            query = f"SELECT key, image, id FROM images WHERE key IN ({marks})"  # noqa: S608
+            query = f"SELECT key, {columns} FROM images WHERE key IN ({marks})"  # noqa: S608
             with _opened(self._path) as database:
-                found = {key: (image, id_) for key, image, id_ in database.execute(query, keys)}
+                found = {key: values for key, *values in database.execute(query, keys)}
             yield from (found[key] for key in keys)
 
     def _read(self, start: int, stop: int) -> list[BundleItem]:

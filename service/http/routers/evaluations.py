@@ -87,8 +87,27 @@ def _wanted(
             description="Only those whose score by the metric of `sort` is not higher.",
         ),
     ] = None,
+    invented: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=_TEXT,
+            description="Only those that have this word, which no reference of the image has: one "
+            "of `invented` of the caption. Words are counted in captions and references of at most "
+            "20,000,000 characters.",
+        ),
+    ] = None,
+    missed: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=_TEXT,
+            description="Only those that lack this word of the nearest reference: one of `missed` "
+            "of the caption.",
+        ),
+    ] = None,
 ) -> CaptionQuery:
-    return CaptionQuery(sort, search, image, at_least, at_most)
+    return CaptionQuery(sort, search, image, at_least, at_most, invented, missed)
 
 
 def _refuse(wanted: CaptionQuery, format: str) -> None:
@@ -164,7 +183,8 @@ def list_captions(
     cursor: Cursor = None,
 ) -> Response | CaptionPage:
     """The submitted captions, or those decoded from the checkpoint (404 until they exist), in the
-    dataset's order. `sort`, `search`, `image` and bounds are of pages and of CSV.
+    dataset's order, with the words in which they differ from references of their image. `sort`,
+    `search`, `image`, `invented`, `missed` and bounds are of pages and of CSV.
     """
     if format is not None:
         _refuse(wanted, format)

@@ -11,7 +11,8 @@ import pytest
 from helpers.builders import captions_with_references
 from helpers.fleet import bundle_of
 from helpers.submissions import evaluate, read_pages, serve_datasets
-from service.runs import scored_captions
+from oracles import plain_words
+from service.runs import caption_wording, scored_captions
 
 WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 60, 0)
@@ -146,6 +147,7 @@ def test_a_cursor_is_of_the_same_question_alone(client, place):
     questions = [
         *({"sort": "cider_d"}, {"sort": "-cider_d"}, {"search": "a"}, {}),
         *({"sort": "cider_d", "search": "a"}, {"sort": "cider_d", "at_least": 0}),
+        *({"missed": "big"}, {"missed": "man"}, {"missed": "man", "search": "a"}),
     ]
     cursors = [client.get(place, params={**each, "limit": 3}).json()["next"] for each in questions]
     assert all(cursors)
@@ -177,6 +179,9 @@ def test_a_metric_without_scores_of_captions_is_refused_with_those_that_there_ar
         ({"sort": "cider_d", "at_most": "nan"}, ["/query/at_most"]),
         ({"sort": "cider_d", "at_least": "1_0"}, ["/query/at_least"]),
         ({"search": ""}, ["/query/search"]),
+        ({"missed": ""}, ["/query/missed"]),
+        ({"invented": "a" * 201}, ["/query/invented"]),
+        ({"format": "columns", "invented": "dog"}, ["/query/invented"]),
         ({"image": "a" * 501}, ["/query/image"]),
         ({"format": "coco", "sort": "cider_d", "image": "907"}, ["/query/sort", "/query/image"]),
     ],
@@ -193,8 +198,87 @@ def test_as_csv_there_are_the_same_rows(client, place):
     (page,) = read_pages(client, place, limit=100, **query)
     sheet = client.get(place, params=query, headers={"Accept": "text/csv"})
     head, *rows = csv.reader(io.StringIO(sheet.text))
-    assert head == ["image", "caption", *METRICS]
+    assert head == ["image", "caption", *METRICS, "nearest", "invented", "missed"]
     assert [row[:2] for row in rows] == [[i["image"], i["caption"]] for i in page["items"]]
     for row, item in zip(rows, page["items"], strict=True):
-        shown = [float(cell) if cell else None for cell in row[2:]]
+        shown = [float(cell) if cell else None for cell in row[2:-3]]
         assert shown == [item["scores"][name] for name in METRICS]
+        words = [item["nearest"], *(" ".join(item[kind]) for kind in ("invented", "missed"))]
+        assert row[-3:] == words
+
+
+def _plain_words(item):
+    at = list(IMAGES).index(item["image"])
+    return plain_words.compare(SAID[at], PEOPLE[at])
+
+
+def test_captions_have_the_words_in_which_they_differ_from_their_references(client, place, every):
+    kinds = "nearest", "invented", "missed", "matched"
+    (sorted_,) = read_pages(client, place, limit=100, sort="-cider_d")
+    (one,) = read_pages(client, place, limit=10, image="907")
+    for item in [*every, *sorted_["items"], *one["items"]]:
+        assert [item[kind] for kind in kinds] == [*_plain_words(item)[:4]]
+
+
+def test_the_wording_counts_captions_by_word_on_the_first_page_alone(client, place, every):
+    plain = [_plain_words(item) for item in every]
+    lists = {"invented": [each[1] for each in plain], "missed": [each[2] for each in plain]}
+    expected = {"of": 60, "without_bigram": sum(not each[4] for each in plain)}
+    for kind, words in lists.items():
+        counts = {word: sum(word in each for each in words) for each in words for word in each}
+        order = sorted(counts, key=lambda word: (-counts[word], word))
+        expected[kind] = [{"word": word, "captions": counts[word]} for word in order[:10]]
+    assert expected["missed"]
+    for query in ({}, {"sort": "bleu_1"}, {"search": "no such"}, {"missed": "big"}):
+        first, *others = read_pages(client, place, limit=7, **query)
+        assert first["wording"] == expected
+        assert {page["wording"] is None for page in others} <= {True}
+    (one,) = read_pages(client, place, limit=7, image="907")
+    assert one["wording"] is None
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"search": "a"}, {"sort": "-bleu_1", "at_least": 0.1}], ids=str
+)
+@pytest.mark.parametrize(
+    ("kind", "word"), [("missed", "BIG"), ("missed", "Straße"), ("invented", "dog")]
+)
+def test_captions_are_found_by_a_word_that_they_invent_or_miss(client, place, kind, word, more):
+    (everything,) = read_pages(client, place, limit=100, **more)
+    expected = [item for item in everything["items"] if word.lower() in item[kind]]
+    pages = list(read_pages(client, place, limit=4, **{kind: word}, **more))
+    assert [item for page in pages for item in page["items"]] == expected
+    assert {page["matching"] for page in pages} == {len(expected)}
+    if kind == "missed" and not more:
+        assert 0 < len(expected) < 60
+
+
+def test_a_word_of_a_query_is_a_text_and_one_word(client, place, every):
+    two = next(item["missed"] for item in every if len(item["missed"]) > 1)[:2]
+    for word in (".*", "%", " ".join(two), two[0][:-1], "<b>", " "):
+        (none,) = read_pages(client, place, limit=10, missed=word)
+        assert none["items"] == []
+
+
+def test_words_of_many_long_captions_are_not_counted_but_shown(client, place, monkeypatch):
+    caption_wording._find_entry.cache_clear()
+    monkeypatch.setattr(caption_wording, "MOST_CHARACTERS", 100)
+    (page,) = read_pages(client, place, limit=100)
+    assert page["wording"] is None
+    assert page["items"][0]["nearest"] in PEOPLE[0]
+    answer = client.get(place, params={"missed": "big"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/query/missed"]
+    caption_wording._find_entry.cache_clear()
+
+
+def test_words_are_counted_once(client, place, monkeypatch):
+    caption_wording._find_entry.cache_clear()
+    counted = []
+    count = caption_wording._count_words
+    monkeypatch.setattr(
+        caption_wording, "_count_words", lambda found: counted.append(1) or count(found)
+    )
+    for query in ({}, {"sort": "bleu_1"}, {"missed": "big"}, {"invented": "dog"}):
+        assert client.get(place, params=query).status_code == 200
+    assert counted == [1]

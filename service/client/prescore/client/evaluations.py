@@ -120,12 +120,16 @@ class EvaluationCalls(Calls):
         image: str | None = None,
         at_least: float | None = None,
         at_most: float | None = None,
+        invented: str | None = None,
+        missed: str | None = None,
         page_size: int | None = None,
     ) -> Listing[Caption]:
         """Each image's caption with its own scores, in the dataset's order.
 
         `sort`: a metric, after a `-` the highest first; `at_least` and `at_most` are bounds of its
-        scores. `search`: only captions and names of images that contain this text.
+        scores. `search`: only captions and names of images that contain this text. `invented`: only
+        captions that have this word, which no reference of their image has; `missed`: only those
+        that lack this word of their nearest reference.
         """
         return self._list(
             Caption,
@@ -136,6 +140,8 @@ class EvaluationCalls(Calls):
             image=image,
             at_least=at_least,
             at_most=at_most,
+            invented=invented,
+            missed=missed,
             limit=page_size,
         )
 

@@ -8,11 +8,27 @@ from prescore.models.base import Answer, Brief, PageOf, TupleOf
 
 
 class Caption(Brief, needs=("image", "caption")):
-    """One caption, and its own scores by the metrics that are computed so far."""
+    """One caption, its own scores by the metrics that are computed so far, and its content words
+    beside those of the references of its image: each once, in the order of the text, at most 50.
+    Words are runs of letters, digits, apostrophes and hyphens, in lower case, of the first 500 of
+    each text; content words are those that are no English function words (a, the, of, on, ...).
+    """
 
     image: str
     caption: str
     scores: dict[str, float | None]
+    nearest: str | None = Field(
+        description="The reference that shares most words with the caption: the one with the "
+        "largest F1 of the two multisets of words, of equal ones the first. null where the image "
+        "has no reference."
+    )
+    invented: TupleOf[str] = Field(
+        description="Content words of the caption that no reference of the image has."
+    )
+    missed: TupleOf[str] = Field(
+        description="Content words of `nearest` that the caption does not have."
+    )
+    matched: TupleOf[str] = Field(description="Content words of the caption that `nearest` has.")
 
     def facts(self) -> tuple[object, ...]:
         return self.image, self.caption
@@ -87,9 +103,36 @@ class ScoreDistribution(Answer):
     missing: int = Field(description="Captions without this score.")
 
 
+class WordCount(Answer, needs=("word", "captions")):
+    word: str
+    captions: int = Field(description="Number of captions.")
+
+
+class CaptionWording(Answer):
+    """Differences in words between all captions of an evaluation and their references."""
+
+    of: int = Field(description="Captions of images with references.")
+    without_bigram: int = Field(
+        description="Those of them that share no two successive words with any reference of their "
+        "image."
+    )
+    invented: TupleOf[WordCount] = Field(
+        description="The ten words that most captions have in `invented`."
+    )
+    missed: TupleOf[WordCount] = Field(
+        description="The ten words that most captions have in `missed`."
+    )
+
+
 class CaptionPage(PageOf[Caption]):
     matching: int | None = Field(
-        description="Number of captions on all pages; null without `sort`, `search` and `image`."
+        description="Number of captions on all pages; null without `sort`, `search`, `image`, "
+        "`invented` and `missed`."
+    )
+    wording: CaptionWording | None = Field(
+        description="On the first page, without `image`: of all captions of the evaluation, "
+        "whatever is asked for. null also where captions and references have more than 20,000,000 "
+        "characters."
     )
     distribution: ScoreDistribution | None = Field(
         description="On the first page, with `sort`: the scores of all captions that `search` and "
