@@ -22,7 +22,7 @@ from service.engine.tables import (
     task_rows,
     untold,
 )
-from service.runs import annotations, board_entries
+from service.runs import annotations, board_entries, training_falls
 from service.runs.annotations import ExpectsVersion, find_expected_row
 from service.runs.run_store import AnyRunKind
 
@@ -97,6 +97,7 @@ def remove_run(connection: Connection, identity: str) -> None:
     that it was there get a new version.
     """
     _tell(connection, identity)
+    group = training_falls.find_group(connection, identity)
     board_entries.remove_scores(connection, identity)
     own = sa.select(run_tasks.c.task_key).where(run_tasks.c.run_id == identity)
     keys = connection.execute(own).scalars().all()
@@ -105,6 +106,7 @@ def remove_run(connection: Connection, identity: str) -> None:
     for table in _OTHERS:
         connection.execute(table.delete().where(table.c.run_id == identity))
     connection.execute(runs.delete().where(runs.c.id == identity))
+    training_falls.settle_groups(connection, identity, group)
 
 
 def _tell(connection: Connection, identity: str) -> None:

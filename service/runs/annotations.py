@@ -21,7 +21,7 @@ from service.contract.formats import strict_json
 from service.engine import history
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs
-from service.runs import evaluations, run_lists, run_store
+from service.runs import evaluations, run_lists, run_store, training_falls
 from service.runs.run_lists import RunQuery
 from service.runs.run_store import AnyRunKind
 
@@ -40,7 +40,10 @@ def change_run(
             check_given_labels(parts, wanted.labels)
             if wanted.labels:
                 check_run_labels(parts, connection, identity, *wanted.labels)
+            group = training_falls.find_group(connection, identity)
             done |= _change_labels(connection, row, wanted.labels)
+            if done:
+                training_falls.settle_groups(connection, identity, group)
         if "note" in wanted.model_fields_set and wanted.note != row.note:
             done["note"] = wanted.note
             own = runs.update().where(runs.c.id == identity)

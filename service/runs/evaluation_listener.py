@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from service.contract.results import StoredEvaluation, TaskRow
 from service.engine import history, summaries
-from service.runs import board_entries, verdicts
+from service.runs import board_entries, training_falls, verdicts
 
 
 class EvaluationListener:
@@ -27,8 +27,12 @@ class EvaluationListener:
     def enter_end(
         self, connection: Connection, identity: str, rows: Sequence[TaskRow]
     ) -> Collection[str]:
-        """Enter the scores of an ended evaluation on boards; returns its metrics' full names."""
-        return board_entries.enter_scores(connection, identity, rows)
+        """Enter the scores of an ended evaluation on boards, and the falls of its training; returns
+        its metrics' full names.
+        """
+        entered = board_entries.enter_scores(connection, identity, rows)
+        training_falls.settle_groups(connection, identity)
+        return entered
 
 
 _LISTENER = EvaluationListener()

@@ -27,7 +27,7 @@ from service.contract.results import (
 from service.contract.wording import count_noun
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, task_rows
-from service.runs import run_store, verdicts
+from service.runs import run_store, training_falls, verdicts
 from service.runs.run_store import RunKind, RunView
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
@@ -118,6 +118,7 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
         forecast=show_forecast(rows, request),
         estimate=verdicts.read_estimates(rows) or None,
         health=request.health,
+        falls=training_falls.read_falls(row.falls),
         labels=dict(looked.labels),
     )
 

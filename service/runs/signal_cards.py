@@ -19,7 +19,8 @@ from service.engine.service_parts import ServiceParts
 from service.engine.tables import run_tasks, task_rows
 from service.runs import leaderboard, signal_noise, training_scores
 from service.runs.signal_noise import FinalOrder, StepScore
-from service.runs.training_scores import RUN, STEP, LabelledCheckpoint, MetricCurves, MetricScores
+from service.runs.training_labels import RUN, STEP
+from service.runs.training_scores import LabelledCheckpoint, MetricCurves, MetricScores
 from service.stored import datasets
 from service.stored.datasets import PinnedSplit
 

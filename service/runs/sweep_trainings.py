@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from service.runs import training_scores
+from service.runs import training_labels, training_scores
 from service.runs.signal_noise import LabelledTraining
 from service.runs.training_scores import LabelledCheckpoint
 
@@ -65,7 +65,7 @@ def divide_trainings(
     """
     trainings = training_scores.find_trainings(checkpoints)
     marks = {one.run: one.marks for one in reversed(checkpoints)}
-    planned = {run: training_scores.read_step(marks[run].get(_STEPS, "")) for run in trainings}
+    planned = {run: training_labels.read_step(marks[run].get(_STEPS, "")) for run in trainings}
     stopped = {one.run for one in checkpoints if _STOPPED in one.marks}
     sweep = {one.run for one in checkpoints if wanted.items() <= one.marks.items()}
     past, left_out = [], Counter[str]()

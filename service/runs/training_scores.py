@@ -4,7 +4,6 @@ Evaluations are checkpoints by their labels: `run` and `step`; `recipe` and `see
 trainings are alike but for their seed.
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +18,9 @@ from service.engine import summaries
 from service.engine.tables import boards, labels, runs, score_rows
 from service.runs import evaluations, run_store, signal_noise
 from service.runs.signal_noise import FinalOrder, LabelledTraining, ScoreCurve, StepScore
+from service.runs.training_labels import RUN, STEP, read_step
 from service.stored.datasets import PinnedSplit
 
-RUN, STEP = "run", "step"
 _SEED, _RECIPE = "seed", "recipe"
 
 
@@ -72,14 +71,6 @@ def find_checkpoints(
         if (step := read_step(marks.get(STEP, ""))) is not None
     ]
     return found, len(marked) - len(found)
-
-
-def read_step(text: str) -> float | None:
-    try:
-        step = float(text)
-    except ValueError:
-        return None
-    return step if 0 <= step < math.inf else None
 
 
 def find_trainings(checkpoints: Sequence[LabelledCheckpoint]) -> dict[str, LabelledTraining]:

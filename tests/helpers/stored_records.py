@@ -22,7 +22,7 @@ from service.engine.records import Records
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, run_tasks, runs, task_rows
 from service.engine.task_queue import InProcessQueue
-from service.runs import board_entries
+from service.runs import board_entries, training_falls
 from service.stored import dataset_versions
 from service.stored.datasets import PinnedSplit
 
@@ -165,3 +165,15 @@ def enter_pregen(connection, identity, scores, signature) -> None:
     connection.execute(task_rows.insert().values(row))
     named = {"run_id": identity, "position": 0, "name": "pregen", "task_key": row["key"]}
     connection.execute(run_tasks.insert().values(**named, cached=False))
+
+
+def enter_checkpoint(connection, identity, pinned, marks, scores, signature="x|v:1", **columns):
+    """A checkpoint of a training, with its falls and those of the trainings beside it. `scores`:
+    (value, error) by metric.
+    """
+    bounds = {
+        name: (one, one - 1.96 * error, one + 1.96 * error) for name, (one, error) in scores.items()
+    }
+    enter_run(connection, identity, pinned, {}, marks, **{"finished_at": 1.0, **columns})
+    enter_scores(connection, identity, bounds, signature)
+    training_falls.settle_groups(connection, identity)

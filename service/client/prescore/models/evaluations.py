@@ -148,6 +148,51 @@ class Estimate(Answer):
     )
 
 
+class FallBeside(Answer, needs=("evaluation",)):
+    """The checkpoint of another training at the same step."""
+
+    evaluation: str
+    labels: dict[str, str]
+
+
+class Fall(Answer, needs=("metric", "kind")):
+    """A checkpoint that is worse than its training, or another one, lets expect."""
+
+    metric: str
+    kind: Annotated[Literal["step", "trend", "run"], OpenEnum()] = Field(
+        description="`step`: worse than the step before. `trend`: worse than the line between the "
+        "step before and the step after. `run`: it gained less since the step before than other "
+        "trainings did, and is worse than the nearest one of them now."
+    )
+    step: float
+    value: float
+    expected: float = Field(
+        description="The score of the step before, the line's, or that of the step before and the "
+        "gain of the others."
+    )
+    difference: float = Field(
+        description="`value` less the step before, less the line, or less the score of `beside`."
+    )
+    interval: tuple[float, float] | None = Field(description="95 %, of `difference`.")
+    beside: FallBeside | None = Field(description="null but for `run`.")
+
+    def sentence(self) -> str:
+        """The fall in a sentence."""
+        low, high = sorted(map(abs, self.interval or (self.difference, self.difference)))
+        within = f" [{low:.3g}, {high:.3g}]" if self.interval else ""
+        side = "below" if self.difference < 0 else "above"
+        return (
+            f"{self.metric} {self.value:.4g} at step {self.step:.12g} is "
+            f"{abs(self.difference):.3g}{within} {side} {self._name_reference()}"
+        )
+
+    def _name_reference(self) -> str:
+        if self.kind == "run" and self.beside is not None:
+            return f"{self.beside.labels.get('run', self.beside.evaluation)} at the same step"
+        named = {"step": "the step before", "trend": "the line between the steps beside it"}
+        return named.get(self.kind, "what was expected")
+
+
 class Evaluation(Tabular, Run):
     """An evaluation: its tasks, and their results so far."""
 
@@ -184,6 +229,11 @@ class Evaluation(Tabular, Run):
     health: Annotated[dict[str, MetricHealth] | None, OR_NONE] = Field(
         description="By metric, from the probes that were finished on this split when this "
         "evaluation was submitted; null where there were none."
+    )
+    falls: TupleOf[Fall] = Field(
+        description="Of a checkpoint of a training, by the labels `run` and `step` or `epoch`; at "
+        "most one of each kind and post-gen metric. Decided when it ends, and again when another "
+        "checkpoint of its training, or of one beside it, ends, is deleted or gets other labels."
     )
     error: RunProblem | None = Field(description="The first failure, once the status is `failed`.")
     labels: dict[str, str]

@@ -1,0 +1,192 @@
+"""Falls: checkpoints that are worse than their training, or others like it, let expect.
+
+Scores are of one metric with one signature, by step, the higher the better. The rule and its
+measured rates stand in the guide.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from statistics import fmean, median
+from typing import Literal
+
+from service.runs.signal_noise import StepScore
+
+FallKind = Literal["step", "trend", "run"]
+StepScores = Mapping[float, StepScore]  # by step, in ascending order
+_BOUND = 1.959964
+_SURE = 3.0  # standard errors
+# Of the way from a training's first to its best score, the least that is a fall.
+_LEAST: Mapping[FallKind, float] = {"step": 0.05, "trend": 0.075, "run": 0.05}
+_HALF = 0.5  # of the way, before which curves bend upwards
+_FEWEST = 3  # bends, of which jitter is measured
+_DEVIATION = 1.4826  # standard deviations of a normal distribution's median distance
+_BEND = math.sqrt(1.5)  # a bend's standard deviation, of scores with 1
+
+
+@dataclass(frozen=True)
+class FoundFall:
+    """A fall at a step. `difference`: from the step before, the line or the other run; `interval`:
+    95 %; `beside`: the other run.
+    """
+
+    kind: FallKind
+    step: float
+    value: float
+    expected: float
+    difference: float
+    interval: tuple[float, float]
+    beside: str | None = None
+
+
+def find_falls(own: StepScores, others: Mapping[str, StepScores]) -> list[FoundFall]:
+    """Find the falls of a training, at most one of each kind a step. `others`: trainings that it
+    may be compared with, by run.
+    """
+    training = _Training(own)
+    found: list[FoundFall] = []
+    for at in range(1, len(training.steps)):
+        kinds = (training.find_step_fall(at), training.find_trend_fall(at))
+        found += (fall for fall in kinds if fall is not None)
+    return [*found, *_find_run_falls(training, others)]
+
+
+class _Training:
+    def __init__(self, scores: StepScores) -> None:
+        self.scores = {step: one for step, one in scores.items() if one.error is not None}
+        self.steps = list(self.scores)
+        self.values = [one.value for one in self.scores.values()]
+        self.first = self.values[0] if self.values else 0.0
+        self.way = max(self.values, default=0.0) - self.first
+
+    def is_past_half(self, value: float) -> bool:
+        return self.way > 0 and value >= self.first + _HALF * self.way
+
+    def find_errors(self, at: int) -> list[float]:
+        """Find the errors of the scores around a step: of images, or of this training's jitter."""
+        jitter = self._jitters[at]
+        around = (max(0, at - 1), at, min(at + 1, len(self.steps) - 1))
+        return [max(self.scores[self.steps[each]].error or 0.0, jitter) for each in around]
+
+    def find_step_fall(self, at: int) -> FoundFall | None:
+        value, before = self.values[at], self.values[at - 1]
+        error = math.hypot(*self.find_errors(at)[:2])
+        return self.judge("step", at, before, value - before, error)
+
+    def find_trend_fall(self, at: int) -> FoundFall | None:
+        """Find a fall below the line from the step before to the step after, where the training
+        also slows down: after a plateau that a new learning rate ends, it does not.
+        """
+        if at < 2 or at + 1 >= len(self.steps) or not self.is_past_half(self.values[at - 1]):
+            return None
+        share, below = self._share(at), -self._measure_bend(at)
+        left, here, right = self.find_errors(at)
+        error = math.hypot(here, (1 - share) * left, share * right)
+        slowing = self.values[at - 1] + self._extend(at) - self.values[at]
+        if slowing <= self.find_threshold("trend", error):
+            return None
+        return self.judge("trend", at, self.values[at] + below, -below, error)
+
+    def judge(
+        self,
+        kind: FallKind,
+        at: int,
+        expected: float,
+        difference: float,
+        error: float,
+    ) -> FoundFall | None:
+        """Judge a difference from what is expected: None where it is no fall."""
+        if expected - self.values[at] <= self.find_threshold(kind, error):
+            return None
+        interval = difference - _BOUND * error, difference + _BOUND * error
+        return FoundFall(kind, self.steps[at], self.values[at], expected, difference, interval)
+
+    def find_threshold(self, kind: FallKind, error: float) -> float:
+        return max(_SURE * error, _LEAST[kind] * self.way)
+
+    def _share(self, at: int) -> float:
+        before, here, after = self.steps[at - 1 : at + 2]
+        return (here - before) / (after - before)
+
+    def _measure_bend(self, at: int) -> float:
+        """Measure how far a score is above the line from the step before to the step after."""
+        share = self._share(at)
+        return self.values[at] - (1 - share) * self.values[at - 1] - share * self.values[at + 1]
+
+    def _extend(self, at: int) -> float:
+        """Extend the gain of the step before to the length of this one."""
+        first, before, here = self.steps[at - 2 : at + 1]
+        gain = self.values[at - 1] - self.values[at - 2]
+        return gain * (here - before) / (before - first)
+
+    @cached_property
+    def _jitters(self) -> list[float]:
+        """How scores scatter about the lines of their neighbours past half of the way: of each
+        step, without the lines that it is part of.
+        """
+        bends = [
+            (at, abs(self._measure_bend(at)))
+            for at in range(1, len(self.steps) - 1)
+            if self.is_past_half(self.values[at - 1])
+        ]
+        jitters = []
+        for at in range(len(self.steps)):
+            others = [bend for place, bend in bends if not -1 <= place - at <= 1]
+            enough = len(others) >= _FEWEST
+            jitters.append(_DEVIATION / _BEND * median(others) if enough else 0.0)
+        return jitters
+
+
+def _find_run_falls(own: _Training, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
+    """Find steps at which a training gained less than others did, and is below them now."""
+    trainings = {run: _Training(scores) for run, scores in others.items()}
+    past: list[float] = []
+    for at, (before, step) in enumerate(pairwise(own.steps), start=1):
+        having = {
+            run: one.scores
+            for run, one in trainings.items()
+            if before in one.scores and step in one.scores
+        }
+        if not having:
+            continue
+        gains = {run: one[step].value - one[before].value for run, one in having.items()}
+        usual, reached = median(gains.values()), own.values[at - 1]
+        behind = usual - (own.values[at] - reached)
+        pairs = [(one[before], one[step]) for one in having.values()]
+        noise = _measure_noise(own.find_errors(at)[:2], pairs, list(gains.values()))
+        noise = math.hypot(noise, math.sqrt(fmean(each**2 for each in past)) if past else 0.0)
+        ahead = [run for run, gain in gains.items() if 2 * (usual - gain) < behind]
+        if past and ahead:
+            nearest = min(ahead, key=lambda run: abs(having[run][before].value - reached))
+            fall = _judge_run(own, at, behind, noise, trainings[nearest], nearest)
+            if fall is not None:
+                yield fall
+        past.append(behind)
+
+
+def _measure_noise(
+    errors: Sequence[float], scores: Sequence[tuple[StepScore, StepScore]], gains: Sequence[float]
+) -> float:
+    """Measure the error of a difference of gains: by images, or by how other gains differ."""
+    images = fmean(math.hypot(*(one.error or 0.0 for one in pair)) for pair in scores)
+    middle = median(gains)
+    spread = _DEVIATION * median(abs(gain - middle) for gain in gains)
+    return math.hypot(*errors, max(images, spread))
+
+
+def _judge_run(
+    own: _Training, at: int, behind: float, noise: float, other: _Training, run: str
+) -> FoundFall | None:
+    before, step = own.steps[at - 1 : at + 1]
+    reached = own.values[at - 1], other.scores[before].value
+    if not all(map(other.is_past_half, reached)) or behind <= own.find_threshold("run", noise):
+        return None
+    difference = own.values[at] - other.scores[step].value
+    error = math.hypot(own.find_errors(at)[1], other.scores[step].error or 0.0)
+    interval = difference - _BOUND * error, difference + _BOUND * error
+    if interval[1] >= 0:
+        return None
+    value = own.values[at]
+    return FoundFall("run", step, value, value + behind, difference, interval, run)
