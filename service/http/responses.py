@@ -72,6 +72,8 @@ def stream_events(events: AsyncIterator[str]) -> StreamingResponse:
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
+Metrics = frozenset[str] | None  # that an answer is narrowed to; None: it has all
+_Narrowed = tuple[str, Metrics]  # a run's id, and the metrics
 BuildAnswer = Callable[[], tuple[Run, int]]
 _MOST_CACHED = 1_000  # runs; about 3 KB each
 _MOST_LISTED = 2_000
@@ -88,29 +90,32 @@ class AnswerCache:
     """The answer of the last version of each run that was polled."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[str, CachedAnswer] = OrderedDict()
-        self._building: dict[tuple[str, int], asyncio.Task[CachedAnswer]] = {}
+        self._answers: OrderedDict[_Narrowed, CachedAnswer] = OrderedDict()
+        self._building: dict[tuple[_Narrowed, int], asyncio.Task[CachedAnswer]] = {}
 
-    async def get(self, identity: str, version: int, build: BuildAnswer) -> CachedAnswer:
+    async def get(
+        self, identity: str, version: int, metrics: Metrics, build: BuildAnswer
+    ) -> CachedAnswer:
         """The answer of that version or a later one, built once for requests at the same time."""
-        body = self._answers.get(identity)
+        of = identity, metrics
+        body = self._answers.get(of)
         if body is not None and body.version == version:
             return body
-        task = self._building.get((identity, version))
+        task = self._building.get((of, version))
         if task is None:
-            task = asyncio.create_task(self._build(build))
-            self._building[identity, version] = task
-            task.add_done_callback(lambda _: self._building.pop((identity, version)))
+            task = asyncio.create_task(self._build(of, build))
+            self._building[of, version] = task
+            task.add_done_callback(lambda _: self._building.pop((of, version)))
         return await asyncio.shield(task)  # a client that disconnects must not cancel it for others
 
-    async def _build(self, build: BuildAnswer) -> CachedAnswer:
-        return self._keep(*await asyncio.to_thread(build))
+    async def _build(self, of: _Narrowed, build: BuildAnswer) -> CachedAnswer:
+        return self._keep(of, *await asyncio.to_thread(build))
 
-    def _keep(self, answer: Run, version: int) -> CachedAnswer:
+    def _keep(self, of: _Narrowed, answer: Run, version: int) -> CachedAnswer:
         over = run_store.is_over(answer)
         body = CachedAnswer(version, over, answer.model_dump_json().encode())
-        self._answers[answer.id] = body
-        self._answers.move_to_end(answer.id)
+        self._answers[of] = body
+        self._answers.move_to_end(of)
         if len(self._answers) > _MOST_CACHED:
             self._answers.popitem(last=False)
         return body
@@ -120,27 +125,32 @@ class ListAnswerCache:
     """The answers of versions of ended runs, as lists show them."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, int, Metrics], bytes] = OrderedDict()
         self._lock = Lock()
 
     def get(
         self,
         versions: Sequence[tuple[str, int]],
+        metrics: Metrics,
         build: Callable[[Sequence[str]], Sequence[Run]],
     ) -> list[bytes]:
         """The answers of these runs, by id and version; those that are not here are built all at
         once, of which one that was deleted just now is left out.
         """
         with self._lock:
-            found = {at[0]: self._answers[at] for at in versions if at in self._answers}
+            found = {
+                at[0]: self._answers[*at, metrics]
+                for at in versions
+                if (*at, metrics) in self._answers
+            }
         others = dict(at for at in versions if at[0] not in found)
         for answer in build([*others]):
             found[answer.id] = text = answer.model_dump_json().encode()
             if run_store.is_over(answer):
-                self._keep((answer.id, others[answer.id]), text)
+                self._keep((answer.id, others[answer.id], metrics), text)
         return [found[identity] for identity, _ in versions if identity in found]
 
-    def _keep(self, version: tuple[str, int], text: bytes) -> None:
+    def _keep(self, version: tuple[str, int, Metrics], text: bytes) -> None:
         with self._lock:
             self._answers[version] = text
             if len(self._answers) > _MOST_LISTED:

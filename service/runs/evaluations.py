@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -123,6 +124,25 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
     )
 
 
+def narrow_evaluation(evaluation: Evaluation, metrics: Container[str]) -> Evaluation:
+    """The evaluation with the scores, forecasts, estimates and health of these metrics alone."""
+    names = ("scores", "estimate", "health")
+    narrowed: dict[str, Any] = {name: _narrow(getattr(evaluation, name), metrics) for name in names}
+    forecast = evaluation.forecast
+    if isinstance(forecast, NoForecast):
+        only = {"metrics": _narrow(forecast.metrics, metrics)}
+        narrowed["forecast"] = forecast.model_copy(update=only)
+    else:
+        narrowed["forecast"] = _narrow(forecast, metrics)
+    return evaluation.model_copy(update=narrowed)
+
+
+def _narrow(values: Mapping[str, Any] | None, metrics: Container[str]) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    return {name: value for name, value in values.items() if name in metrics}
+
+
 def _odd_captions(rows: Sequence[TaskRow], request: StoredEvaluation) -> list[Oddity]:
     """Warnings about captions that were decoded here."""
     found = []
@@ -223,4 +243,5 @@ KIND = RunKind(
     out=Evaluation,
     answer=_answer,
     enough=_is_early_enough,
+    narrow=narrow_evaluation,
 )

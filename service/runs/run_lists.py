@@ -6,7 +6,7 @@ Cursors are opaque; pages neither repeat nor skip runs while new ones are added.
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,14 +67,19 @@ def list_runs(
     return shown, write_cursor(of, last.created_at, last.id)
 
 
-def build_answers(parts: ServiceParts, kind: AnyRunKind, identities: Sequence[str]) -> list[Run]:
-    """The answers of runs as lists show them."""
+def build_answers(
+    parts: ServiceParts,
+    kind: AnyRunKind,
+    identities: Sequence[str],
+    metrics: Container[str] | None = None,
+) -> list[Run]:
+    """The answers of runs as lists show them, narrowed to `metrics` if some are named."""
     if not identities:
         return []
     with parts.records.reading() as connection:
         rows = connection.execute(run_store.ROW.where(runs.c.id.in_(identities))).all()
         looked = run_store.load_runs(connection, rows, whole=False)
-    return [kind.answer(parts, each) for each in looked]
+    return [kind.build_answer(parts, each, metrics) for each in looked]
 
 
 def filter_runs(asked: RunQuery) -> Iterable[sa.ColumnElement[bool]]:

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -66,7 +66,8 @@ def is_over(run: Run) -> bool:
 @dataclass(frozen=True)
 class RunKind(Generic[_Answer]):
     """A kind of run. Its ids begin with `prefix` and `_`. `answer` builds a run's answer; `Prefer:
-    wait` waits until `enough` is true.
+    wait` waits until `enough` is true. `narrow` leaves only these metrics in an answer; None: no
+    request may name some.
     """
 
     name: str  # in the database
@@ -76,6 +77,7 @@ class RunKind(Generic[_Answer]):
     out: type[_Answer]
     answer: Callable[[ServiceParts, RunView], _Answer]
     enough: Callable[[_Answer], bool] = is_over
+    narrow: Callable[[_Answer, Container[str]], _Answer] | None = None
 
     def new_id(self) -> str:
         return f"{self.prefix}_{secrets.token_urlsafe(18)}"
@@ -83,11 +85,21 @@ class RunKind(Generic[_Answer]):
     def missing(self, identity: str) -> NotFound:
         return NotFound(f"no {self.noun} {identity!r:.60}", name=identity)
 
-    def look(self, parts: ServiceParts, identity: str) -> tuple[_Answer, int]:
-        """The run's answer and its version."""
+    def look(
+        self, parts: ServiceParts, identity: str, metrics: Container[str] | None = None
+    ) -> tuple[_Answer, int]:
+        """The run's answer, narrowed to `metrics` if some are named, and its version."""
         with parts.records.reading() as connection:
             looked = load_run(connection, identity, self)
-        return self.answer(parts, looked), looked.row.version
+        return self.build_answer(parts, looked, metrics), looked.row.version
+
+    def build_answer(
+        self, parts: ServiceParts, looked: RunView, metrics: Container[str] | None
+    ) -> _Answer:
+        answer = self.answer(parts, looked)
+        if metrics is None or self.narrow is None:
+            return answer
+        return self.narrow(answer, metrics)
 
 
 AnyRunKind = RunKind[Any]

@@ -142,7 +142,8 @@ def _pregen(*tiers: Iterable[str]) -> str:
     return f"^({'|'.join((*catalogue.ALIASES, *catalogue.TOKEN_METRICS))}|{parts})$"
 
 
-MOST_METRICS = 20  # of a board
+MOST_METRICS = 20  # of a board, and of an evaluation where a request names some
+MOST_DEFINITIONS = 50  # of the catalogue, where a request names some
 
 # The catalogue refuses unknown names of metrics and suggests the nearest ones.
 _OF_IMAGES = (*catalogue.AGGREGATES, catalogue.JOIN)
@@ -167,11 +168,11 @@ def _probed() -> dict[str, Any]:
     return {"anyOf": [{"enum": [*groups, *names]}, _OF_MODEL]}
 
 
-def _several() -> dict[str, Any]:
+def _several(most: int) -> dict[str, Any]:
     """A text of names that are separated by commas."""
     bare = [pattern.strip("^$") for pattern in (_ANY_PREGEN, _OF_MODEL["pattern"])]
     one = "|".join([*catalogue.POSTGEN, *bare])
-    return {"pattern": f"^({one})(, *({one})){{0,{MOST_METRICS - 1}}}$"}
+    return {"pattern": f"^({one})(, *({one})){{0,{most - 1}}}$"}
 
 
 def _single() -> dict[str, Any]:
@@ -210,7 +211,8 @@ ScoreName = Annotated[str, _schema(_score)]
 MetricName = Annotated[str, _schema(_single)]
 SortingName = Annotated[str, _schema(_sorting)]
 RankedName = Annotated[str, _schema(_ranked)]
-MetricNames = Annotated[str, _schema(_several)]
+MetricNames = Annotated[str, _schema(lambda: _several(MOST_METRICS))]
+DefinitionNames = Annotated[str, _schema(lambda: _several(MOST_DEFINITIONS))]
 
 
 @dataclass(frozen=True)

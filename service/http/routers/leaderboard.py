@@ -1,6 +1,5 @@
 """/v1/datasets/{name}/leaderboard, …/history, …/correlations: the scores of a split."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated
 
@@ -14,7 +13,14 @@ from service.contract.metrics import catalogue
 from service.http import openapi, responses
 from service.http.dependencies import Service
 from service.http.routers.datasets import DatasetReference
-from service.http.routers.request_parameters import Accept, Cursor, Digits, Split
+from service.http.routers.request_parameters import (
+    Accept,
+    Cursor,
+    Digits,
+    Split,
+    check_known_metrics,
+    read_metric_names,
+)
 from service.http.routers.run_answers import RETRY_AFTER
 from service.http.service_route import ServiceRoute
 from service.runs import correlations, leaderboard, run_lists
@@ -50,8 +56,7 @@ def _narrowed(
         ),
     ] = None,
 ) -> BoardQuery:
-    others = _names(metrics)
-    check_known_metrics(others, "metrics")
+    others = read_metric_names(metrics, "metrics", MOST_METRICS)
     wanted = run_lists.read_label_filters(request.query_params.multi_items())
     return BoardQuery(name, split, USUAL_METRIC, signature, wanted, others)
 
@@ -65,27 +70,6 @@ def _by(narrowed: BoardQuery, metric: str | None, *, ranks: bool) -> BoardQuery:
 
 def _has_direction(metric: str) -> bool:
     return catalogue.find_metric(metric).higher_is_better is not None
-
-
-def _names(given: str | None) -> list[str]:
-    if given is None:
-        return []
-    found = list(dict.fromkeys(name.lstrip(" ") for name in given.split(",")))
-    if len(found) > MOST_METRICS:
-        raise errors.InvalidRequest(
-            f"expected at most {MOST_METRICS} metrics, found {len(found)}",
-            [("/query/metrics", "too many")],
-        )
-    return found
-
-
-def check_known_metrics(names: Iterable[str], parameter: str) -> None:
-    try:
-        for name in names:
-            catalogue.find_metric(name)
-    except errors.UnknownMetric as error:
-        error.pointer = f"/query/{parameter}"
-        raise
 
 
 _Narrowed = Annotated[BoardQuery, Depends(_narrowed)]

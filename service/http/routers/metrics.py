@@ -1,17 +1,19 @@
 """/v1/metrics: the catalogue of metrics; /v1/learned/{id}/model: models of trained ones."""
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from prescore.models.metrics import Metric, MetricPage
 from service.contract import assets, errors
+from service.contract.api.field_types import MOST_DEFINITIONS, DefinitionNames
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 from service.contract.metrics.catalogue import METRICS, POSTGEN, MetricSpec
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.routers.request_parameters import TrainingIdentity
+from service.http.routers.request_parameters import TrainingIdentity, read_metric_names
 from service.http.service_route import ServiceRoute
 from service.runs import training
 
@@ -22,8 +24,19 @@ router = APIRouter(prefix="/v1/metrics", tags=["metrics"], route_class=ServiceRo
     "",
     operation_id="list_metrics",
     summary="List the metrics",
+    responses=openapi.describe_refusals(errors.UnknownMetric),
 )
-def list_metrics(service: Service) -> MetricPage:
+def list_metrics(
+    service: Service,
+    names: Annotated[
+        DefinitionNames | None,
+        Query(
+            max_length=5000,
+            description="Only these metrics: names, separated by commas.",
+            examples=["cider_d,meteor"],
+        ),
+    ] = None,
+) -> MetricPage:
     """Name, direction, range and definition of each metric, and whether it can be computed here;
     metrics that were trained here come last.
     """
@@ -33,6 +46,10 @@ def list_metrics(service: Service) -> MetricPage:
         spec = catalogue.find_metric(catalogue.name_learned_metric(*name))
         definition = f"{spec.definition} This one was {origin}."
         items.append(_out(replace(spec, definition=definition), None))
+    if names is not None:
+        asked = read_metric_names(names, "names", MOST_DEFINITIONS)
+        wanted = {catalogue.find_metric(name).name for name in asked}
+        items = [item for item in items if item.name in wanted]
     return MetricPage(items=items, next=None)
 
 

@@ -1,13 +1,15 @@
 """Parameters and headers that several routes share, with their descriptions for openapi.json."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, BeforeValidator
 
 from prescore.models.identifiers import run_id
-from service.contract.errors import InvalidRequest
+from service.contract.errors import InvalidRequest, UnknownMetric
+from service.contract.metrics import catalogue
 from service.runs import comparisons, evaluations, training
 from service.runs.run_store import AnyRunKind
 
@@ -40,6 +42,30 @@ def read_event_number(last_event_id: str | None) -> int:
     """The number of the last event; 0, so that all events are sent, where it is not a number."""
     found = re.fullmatch(r"[0-9]{1,18}", last_event_id or "")
     return int(found[0]) if found else 0
+
+
+def read_metric_names(given: str | None, parameter: str, most: int) -> list[str]:
+    """The names of known metrics that a parameter has, separated by commas; none without it."""
+    if given is None:
+        return []
+    found = list(dict.fromkeys(name.lstrip(" ") for name in given.split(",")))
+    if len(found) > most:
+        raise InvalidRequest(
+            f"expected at most {most} metrics, found {len(found)}",
+            [(f"/query/{parameter}", "too many")],
+        )
+    check_known_metrics(found, parameter)
+    return found
+
+
+def check_known_metrics(names: Iterable[str], parameter: str) -> None:
+    """Raise UnknownMetric, with the parameter as its place, for a name of no metric."""
+    try:
+        for name in names:
+            catalogue.find_metric(name)
+    except UnknownMetric as error:
+        error.pointer = f"/query/{parameter}"
+        raise
 
 
 def matches_etag(if_none_match: str | None, etag: str) -> bool:

@@ -7,6 +7,7 @@ from fastapi import Response
 from prescore.models.runs import Run
 from service.contract import errors
 from service.http.dependencies import AppParts
+from service.http.responses import Metrics
 from service.http.routers.request_parameters import matches_etag, read_wait_seconds
 from service.runs import run_store
 from service.runs.kinds import SubmittedRun
@@ -45,6 +46,7 @@ async def answer_poll(
     identity: str,
     if_none_match: str | None,
     prefer: str | None,
+    metrics: Metrics = None,
 ) -> Response:
     """200 with the run as it is now, or 304 if its version has not changed. Who waits without a
     version waits for the end.
@@ -61,7 +63,9 @@ async def answer_poll(
         if changed is None:
             return Response(status_code=304, headers={"ETag": tag, **headers})
         version = changed
-    kept = await service.kept_answers.get(identity, version, lambda: kind.look(service, identity))
+    kept = await service.kept_answers.get(
+        identity, version, metrics, lambda: kind.look(service, identity, metrics)
+    )
     if not kept.over and seconds is None:  # a client that waits here need not pause between polls
         headers["Retry-After"] = RETRY_AFTER
     headers["ETag"] = make_etag(identity, kept.version)

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, create_model
 
 from prescore.models.base import PageOf
 from prescore.models.runs import RunStatus
 from service.contract import errors
 from service.contract.api.changes import EvaluationChange, RunChange
-from service.contract.api.field_types import DatasetFilter
+from service.contract.api.field_types import MOST_METRICS, DatasetFilter, MetricNames
+from service.contract.metrics import catalogue
 from service.http import openapi
 from service.http.dependencies import Caller, Service
+from service.http.responses import Metrics
 from service.http.routers import run_answers
 from service.http.routers.request_parameters import (
     Cursor,
@@ -27,6 +29,7 @@ from service.http.routers.request_parameters import (
     allows_etag,
     make_identity,
     read_idempotency_key,
+    read_metric_names,
 )
 from service.http.service_route import ServiceRoute
 from service.retention import run_deletion
@@ -186,7 +189,7 @@ def make_run_router(offered: KindEntry) -> APIRouter:
         summary=f"List {words.listed}",
         description=words.filtered,
         response_model=_page_of(kind),
-        responses=openapi.describe_refusals(errors.InvalidCursor),
+        responses=openapi.describe_refusals(errors.InvalidCursor, *_metric_refusals(kind)),
         openapi_extra={"parameters": [openapi.LABELS]} if offered.labelled else None,
     )(_listing(offered))
     router.get(
@@ -201,11 +204,15 @@ def make_run_router(offered: KindEntry) -> APIRouter:
                 "description": f"{words.it_is} unchanged since the state in `If-None-Match`.",
                 **openapi.describe_headers("ETag", "Preference-Applied"),
             },
-            **openapi.describe_refusals(errors.NotFound),
+            **openapi.describe_refusals(errors.NotFound, *_metric_refusals(kind)),
         },
     )(_getting(kind))
     _add_changes(router, offered, words)
     return router
+
+
+def _metric_refusals(kind: AnyRunKind) -> tuple[type[errors.PrescoreError], ...]:
+    return () if kind.narrow is None else (errors.UnknownMetric,)
 
 
 def _add_changes(router: APIRouter, offered: KindEntry, words: RunDescriptions) -> None:
@@ -276,26 +283,59 @@ def _listing(offered: KindEntry) -> Answering:
         status: _Status = None,
         limit: _Limit = 50,
         cursor: Cursor = None,
+        metrics: Any = None,
     ) -> Response:
         wanted = run_lists.read_label_filters(request.query_params.multi_items())
         asked = RunQuery(dataset, status, wanted, limit, cursor)
         shown, following = run_lists.list_runs(service, offered.kind, asked)
         items = service.listed_answers.get(
-            shown, lambda these: run_lists.build_answers(service, offered.kind, these)
+            shown,
+            metrics,
+            lambda these: run_lists.build_answers(service, offered.kind, these, metrics),
         )
         text = b'{"items":[%b],"next":%b}' % (b",".join(items), json.dumps(following).encode())
         return Response(text, media_type="application/json")
 
-    return endpoint
+    return _with_types(endpoint, metrics=_describe_metrics(offered.kind))
 
 
 def _getting(kind: AnyRunKind) -> Answering:
     async def endpoint(
-        id: str, service: Service, if_none_match: IfNoneMatch = None, prefer: Prefer = None
+        id: str,
+        service: Service,
+        if_none_match: IfNoneMatch = None,
+        prefer: Prefer = None,
+        metrics: Any = None,
     ) -> Response:
-        return await run_answers.answer_poll(service, kind, id, if_none_match, prefer)
+        return await run_answers.answer_poll(service, kind, id, if_none_match, prefer, metrics)
 
-    return _with_types(endpoint, id=make_identity(kind))
+    return _with_types(endpoint, id=make_identity(kind), metrics=_describe_metrics(kind))
+
+
+async def _narrowed(
+    metrics: Annotated[
+        MetricNames | None,
+        Query(
+            max_length=2000,
+            description="Names, separated by commas: `scores`, `forecast`, `estimate` and `health` "
+            "have only these metrics.",
+            examples=["cider_d,meteor"],
+        ),
+    ] = None,
+) -> Metrics:
+    if metrics is None:
+        return None
+    names = read_metric_names(metrics, "metrics", MOST_METRICS)
+    return frozenset(one for name in names for one in catalogue.list_metric_names(name))
+
+
+async def _not_narrowed() -> None:
+    """The metrics of a kind of run without such a parameter."""
+
+
+def _describe_metrics(kind: AnyRunKind) -> Any:
+    """The type of the metrics to which a kind's answers are narrowed."""
+    return Annotated[Metrics, Depends(_not_narrowed if kind.narrow is None else _narrowed)]
 
 
 def _canceling(kind: AnyRunKind) -> Answering:

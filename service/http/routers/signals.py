@@ -13,8 +13,8 @@ from service.contract.api.field_types import RankedName
 from service.http import openapi, responses
 from service.http.dependencies import Service
 from service.http.routers.datasets import DatasetReference
-from service.http.routers.leaderboard import USUAL_METRIC, check_known_metrics
-from service.http.routers.request_parameters import Accept, Digits, Split
+from service.http.routers.leaderboard import USUAL_METRIC
+from service.http.routers.request_parameters import Accept, Digits, Split, check_known_metrics
 from service.http.service_route import ServiceRoute
 from service.runs import run_lists, signal_cards, sweep_rankings
 from service.runs.signal_cards import SignalQuery

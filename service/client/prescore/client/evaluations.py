@@ -1,7 +1,7 @@
 """Calls about evaluations: submit, wait, change, delete, and read what they have."""
 # ruff: noqa: A002  `id` is the contract's word
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Unpack
 
 from prescore.client.lists import Listing, Scores
@@ -11,6 +11,7 @@ from prescore.client.requests import (
     build_evaluation_fields,
     build_label_params,
     build_run_path,
+    check_names,
 )
 from prescore.errors import InvalidArgument
 from prescore.http.events import hear_events
@@ -60,12 +61,16 @@ class EvaluationCalls(Calls):
         dataset: str | None = None,
         status: str | None = None,
         labels: Mapping[str, str] | None = None,
+        metrics: Sequence[str] | None = None,
         page_size: int | None = None,
     ) -> Listing[Evaluation]:
-        """The evaluations that match, fetched page by page during the iteration."""
+        """The evaluations that match, fetched page by page during the iteration. `metrics`: they
+        have the scores of these alone (20 at most), which makes long lists small.
+        """
         params = {
             "dataset": dataset,
             "status": status,
+            "metrics": _join_names("metrics", metrics),
             "limit": page_size,
             **build_label_params(labels),
         }
@@ -164,9 +169,13 @@ class EvaluationCalls(Calls):
         """
         return self._get(Tokens, f"{build_run_path(Evaluation, id)}/tokens/{quote_segment(image)}")
 
-    def metrics(self) -> list[Metric]:
-        """All metrics that the service knows."""
-        return list(self._list(Metric, "metrics", "/v1/metrics"))
+    def metrics(self, names: Sequence[str] | None = None) -> list[Metric]:
+        """All metrics that the service knows; or those of `names`, 50 at most."""
+        return list(self._list(Metric, "metrics", "/v1/metrics", names=_join_names("names", names)))
+
+
+def _join_names(field: str, names: Sequence[str] | None) -> str | None:
+    return None if names is None else ",".join(check_names(field, names) or ())
 
 
 def _build_captions_path(id_: str) -> str:
