@@ -107,7 +107,7 @@ export function each(items, keyOf, render) {
  */
 function newRow(value, render) {
   const item = signal(value);
-  const [node, end] = scope(() => render(() => item.value));
+  const [node, end] = scope(() => render(() => item.value), { isKept: true });
   return { node, item, end };
 }
 

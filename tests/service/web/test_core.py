@@ -200,6 +200,19 @@ def test_rows_keep_their_elements_while_their_keys_stay(core):
     """) == ["314", True, True, False]
 
 
+def test_rows_follow_what_they_read_after_the_list_has_changed(core):
+    assert core("""
+        const list = signal([{ id: 1, n: 1 }]), unit = signal("m");
+        const row = (one) => dom.h("p", {}, () => one().n + unit.value);
+        const part = dom.h("div", {}, dom.each(() => list.value, ({ id }) => id, row));
+        list.value = [{ id: 1, n: 1 }, { id: 2, n: 2 }];
+        unit.value = "s";
+        const first = part.textContent;
+        list.value = [{ id: 2, n: 7 }, { id: 1, n: 5 }];
+        return [first, part.textContent];
+    """) == ["1s2s", "7s5s"]
+
+
 def test_a_part_that_is_made_again_takes_its_rows_with_it(core):
     assert core("""
         const shown = signal(true), list = signal([1]);
