@@ -88,7 +88,10 @@ export function evaluationSentence(run) {
     `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
   if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
   if (has) return sentence(passes || has, passes && has, references(run, metric));
-  return sentence(tasks.length === 1 ? "Its task is done." : `All ${count(tasks.length)} tasks are done.`, passes);
+  return sentence(
+    tasks.length === 1 ? "Its task is done." : `All ${count(tasks.length)} tasks are done.`,
+    passes,
+  );
 }
 
 /** @param {Evaluation} run */

@@ -33,13 +33,6 @@ export function following(resource, render) {
   return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
 }
 
-/** As `following`, of several: made once all are answered. @param {Resource[]} resources @param {() => Child} render */
-export function allAnswered(resources, render) {
-  const answer = computed(() => resources.every((each) => each.answer.value !== null) || null);
-  const refused = computed(() => resources.find((each) => each.refused.value)?.refused.value ?? null);
-  return following(/** @type {any} */ ({ answer, refused }), render);
-}
-
 /** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
 export const refusalOf = ({ refused }) =>
   refused.value && refused.value.status !== 401 && refusal(refused.value);

@@ -13,7 +13,7 @@ import { computed, effect, onEnd, signal } from "../core/signals.js";
  * @template T
  * @typedef {object} Column
  * @property {Child} head
- * @property {(row: T, place: number) => Child} cell
+ * @property {(row: T, place: number) => Child} cell `place`: from 0.
  * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
  * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
@@ -76,7 +76,14 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
             "data-place": () => row().place,
             "aria-rowindex": () => (seen ? row().place + 2 : null),
           },
-          () => columnsOf().map((column) => cellOf(column, row)),
+          () =>
+            columnsOf().map((column) =>
+              cellOf(
+                column,
+                () => row().item,
+                () => row().place,
+              ),
+            ),
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
@@ -116,9 +123,8 @@ const headOf = ({ head, kind, sort }) =>
 
 const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 
-/** @template T @param {Column<T>} column @param {() => { item: T, place: number }} shown */
-function cellOf({ kind = "", cell, phone, tone, shade }, shown) {
-  const row = () => shown().item;
+/** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
+function cellOf({ kind = "", cell, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
   return h(
     isName ? "th" : "td",
@@ -132,7 +138,7 @@ function cellOf({ kind = "", cell, phone, tone, shade }, shown) {
       ],
       style: () => ({ "--shade": shade?.(row()) ?? 0 }),
     },
-    () => cell(row(), shown().place),
+    () => cell(row(), place()),
   );
 }
 

@@ -8,13 +8,14 @@ import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { bounds } from "../parts/bounds.js";
 import { adder, chip, filterChip } from "../parts/chips.js";
+import { csvChip } from "../parts/downloads.js";
 import { select, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { count, number } from "../parts/numbers.js";
 import { evaluationPlace, evaluationTabs, imagePlace, splitCrumbs } from "../parts/places.js";
 import { captionsSentence } from "../parts/sentences.js";
-import { allAnswered, following } from "../parts/states.js";
+import { following } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { histogram } from "../plots/histogram.js";
 import { captionsUrl, orderName } from "./neighbours.js";
@@ -30,7 +31,7 @@ import { captionText, nearest, wordBadges } from "./wording.js";
 /** @typedef {ReturnType<typeof captionList>} CaptionList */
 
 const PAGE = 200;
-const ROW_HEIGHT = { wide: 124, narrow: 164 };
+const ROW_HEIGHT = { wide: 116, narrow: 142 };
 const KINDS = /** @type {const} */ (["invented", "missed"]);
 
 /** @param {string} id */
@@ -52,27 +53,32 @@ export function captions(id) {
   const name = () => nameOrId(run.answer.value?.labels, id);
   return {
     title: "Captions",
-    crumbs: () =>
-      run.answer.value
-        ? [...splitCrumbs(run.answer.value.dataset), [name(), evaluationPlace(id)], ["captions"]]
-        : [],
+    crumbs: () => [...crumbsOf(run.answer.value), ["captions"]],
     content: h(
       "div",
       viewHead({
         name,
-        sentence: () => list.found.answer.value && captionsSentence(list.found.answer.value),
+        sentence: () => captionsSentence(first.answer.value),
         tabs: evaluationTabs(id),
       }),
-      allAnswered([run, first, dataset], () => [
-        bar(id, list),
-        following(list.found, () => [
-          () => list.isSpanShown.value && span(list),
-          cards(id, run.answer.value, dataset.answer.value, list),
-        ]),
-      ]),
+      following(run, () =>
+        following(first, () =>
+          following(dataset, () => [
+            bar(id, list, first.answer.value.wording),
+            following(list.found, () => [
+              () => list.isSpanShown.value && span(list),
+              cards(id, run.answer.value, dataset.answer.value, list),
+            ]),
+          ]),
+        ),
+      ),
     ),
   };
 }
+
+/** @param {Evaluation | null} run @returns {import("../parts/frame.js").Crumb[]} */
+const crumbsOf = (run) =>
+  run ? [...splitCrumbs(run.dataset), [nameOrId(run.labels, run.id), evaluationPlace(run.id)]] : [];
 
 /** What is listed, as the address says it. @param {string} id @param {import("../parts/states.js").Resource} run @param {import("../parts/states.js").Resource} first */
 function captionList(id, run, first) {
@@ -103,8 +109,9 @@ function captionList(id, run, first) {
 /** @param {[number, number] | null} ends */
 const choose = (ends) => change({ from: ends && String(ends[0]), to: ends && String(ends[1]) });
 
-/** @param {string} id @param {CaptionList} list */
-function bar(id, { asked, metrics, higher, worst, sort, metric, state, chosen, found, isSpanShown }) {
+/** @param {string} id @param {CaptionList} list @param {CaptionPage["wording"]} wording */
+function bar(id, list, wording) {
+  const { asked, metrics, higher, worst, sort, metric, state, chosen, found, isSpanShown } = list;
   const field = h("input", {
     type: "search",
     value: asked.search.value,
@@ -154,12 +161,16 @@ function bar(id, { asked, metrics, higher, worst, sort, metric, state, chosen, f
             () => choose(null),
           ),
       ],
-    KINDS.map((kind) => wordFilter(kind, asked[kind], () => found.answer.value)),
+    KINDS.map((kind) => wordFilter(kind, asked[kind], wording?.[kind] ?? [])),
     field,
-    h("button", { type: "button", class: "link", onclick: () => save(id, state.value) }, "CSV"),
+    csvChip(() => captionsUrl(id, state.value), id),
     h(
       "a",
-      { href: place("/v1/evaluations", id, "captions", { format: "coco" }), download: `${id}.json` },
+      {
+        class: "chip",
+        href: place("/v1/evaluations", id, "captions", { format: "coco" }),
+        download: `${id}.json`,
+      },
       "COCO",
     ),
     h("span", { class: "quiet end", role: "status" }, () => counted(found)),
@@ -169,15 +180,15 @@ function bar(id, { asked, metrics, higher, worst, sort, metric, state, chosen, f
 /** @param {string} sort */
 const opposite = (sort) => (sort.startsWith("-") ? sort.slice(1) : `-${sort}`);
 
-/** @param {"invented" | "missed"} kind @param {{ value: string }} word @param {() => CaptionPage | null} page */
-const wordFilter = (kind, word, page) => () => {
+/** @param {string} kind @param {{ value: string }} word @param {WordCount[]} frequent The most frequent ones. */
+const wordFilter = (kind, word, frequent) => () => {
   if (word.value) return filterChip(`${kind}: ${word.value}`, () => (word.value = ""));
-  const words = page()?.wording?.[kind] ?? [];
+  const options = frequent.map((each) => [each.word, `${each.word} (${count(each.captions)})`]);
   return (
-    words.length > 0 &&
+    options.length > 0 &&
     adder(
       `+ ${kind}`,
-      () => words.map(({ word, captions }) => [word, `${word} (${count(captions)})`]),
+      () => options,
       (chosen) => (word.value = chosen),
     )
   );
@@ -272,12 +283,3 @@ const card = (item, url, pictures) =>
       h("div", wordBadges(item), " ", h("span", { class: "quiet" }, item.image)),
     ),
   );
-
-/** All that is listed, as a file. @param {string} id @param {Record<string, string>} state */
-async function save(id, state) {
-  const answer = await fetch(captionsUrl(id, state), { headers: { Accept: "text/csv" } });
-  if (!answer.ok) return;
-  const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: `${id}.csv` });
-  link.click();
-  URL.revokeObjectURL(link.href);
-}

@@ -57,7 +57,7 @@ function facts({ version, content, created_at, splits, features, pictures_shown 
     "dl",
     { class: "facts card" },
     fact("Images", count(images)),
-    fact("References", `${count(references)}, ${(references / (images || 1)).toFixed(1)} an image`),
+    fact("References", `${count(references)}, ${Number((references / (images || 1)).toFixed(1))} an image`),
     fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
     fact("Pictures", pictures ? `${count(pictures)}, ${shown}` : "none"),
     fact("Features", features ? described(features) : "none: captions are scored, checkpoints are not"),

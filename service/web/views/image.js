@@ -11,7 +11,7 @@ import { evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, evaluationTabs, runPlace, splitCrumbs } from "../parts/places.js";
 import { imageSentence } from "../parts/sentences.js";
-import { allAnswered, answered } from "../parts/states.js";
+import { answered, following } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { legend, strip } from "../plots/strip.js";
 import { neighbours } from "./neighbours.js";
@@ -22,6 +22,7 @@ import { captionText, nearest, wordBadges } from "./wording.js";
 /** @typedef {Schemas["Evaluation"]} Evaluation */
 /** @typedef {Schemas["References"]} References */
 /** @typedef {Schemas["Caption"]} Caption */
+/** @typedef {import("../parts/states.js").Resource} Resource */
 /** @typedef {Schemas["TokenizedCaption"]} TokenizedCaption */
 
 const MOST = 8; // evaluations beside each other
@@ -29,51 +30,51 @@ const MOST = 8; // evaluations beside each other
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
   const run = resource(() => place("/v1/evaluations", id));
-  const dataset = computed(() => {
+  const references = resource(() => {
     const found = /** @type {Evaluation | null} */ (run.answer.value)?.dataset;
-    return found ? `${found.name}@${found.version}` : "";
+    return found
+      ? place("/v1/datasets", `${found.name}@${found.version}`, "images", image, "references")
+      : null;
   });
-  const references = resource(
-    () => dataset.value && place("/v1/datasets", dataset.value, "images", image, "references"),
-  );
   const caption = resource(() => captionUrl(id, image));
   return {
     title: image,
-    crumbs: () =>
-      run.answer.value
-        ? [
-            ...splitCrumbs(run.answer.value.dataset),
-            [nameOrId(run.answer.value.labels, id), evaluationPlace(id)],
-            ["captions", captionsPlace(id)],
-            [image],
-          ]
-        : [],
+    crumbs: () => [...crumbsOf(run.answer.value), [image]],
     content: h(
       "div",
       viewHead({
         name: image,
-        sentence: () => imageSentence({ image, caption: caption.answer.value?.items[0] ?? null }),
+        sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
         tabs: evaluationTabs(id),
       }),
-      allAnswered([run, references], () => {
-        const [found, told] = [run.answer.value, references.answer.value];
-        return [
-          neighbours(id, image, found, () => told),
-          h(
-            "div",
-            { class: "beside" },
-            told.has_picture && h("div", picture(dataset.value, image)),
-            captionsOf(id, image, found, caption),
-          ),
-          section(
-            "References",
-            found.checkpoint || found.columns ? strips(id, image, found) : referenceList(told),
-          ),
-        ];
-      }),
+      following(run, () =>
+        following(references, () => parts(id, image, run.answer.value, references.answer.value, caption)),
+      ),
     ),
   };
 }
+
+/** @param {string} id @param {string} image @param {Evaluation} run @param {References} references @param {Resource} caption */
+const parts = (id, image, run, references, caption) => [
+  neighbours(id, image, run, references),
+  h(
+    "div",
+    { class: "beside" },
+    references.has_picture && picture(`${run.dataset.name}@${run.dataset.version}`, image),
+    captionsOf(id, image, run, caption),
+  ),
+  section("References", run.checkpoint || run.columns ? strips(id, image, run) : referenceList(references)),
+];
+
+/** @param {Evaluation | null} run @returns {import("../parts/frame.js").Crumb[]} */
+const crumbsOf = (run) =>
+  run
+    ? [
+        ...splitCrumbs(run.dataset),
+        [nameOrId(run.labels, run.id), evaluationPlace(run.id)],
+        ["captions", captionsPlace(run.id)],
+      ]
+    : [];
 
 /** @param {string} id @param {string} image */
 const captionUrl = (id, image) => place("/v1/evaluations", id, "captions", { image });
@@ -85,7 +86,7 @@ const referenceList = ({ references }) =>
     references.map((text) => h("li", h("bdi", text))),
   );
 
-/** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run @param {import("../parts/states.js").Resource} own */
+/** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run @param {Resource} own */
 function captionsOf(id, image, run, own) {
   const others = query("with");
   const under = query("under");
@@ -123,7 +124,7 @@ function captionsOf(id, image, run, own) {
   );
 }
 
-/** @param {string} id @param {string} image @param {import("../parts/states.js").Resource | null} known @param {(() => void) | false} remove */
+/** @param {string} id @param {string} image @param {Resource | null} known @param {(() => void) | false} remove */
 function captionOf(id, image, known, remove) {
   const found = known ?? resource(() => captionUrl(id, image));
   const run = resource(() => place("/v1/evaluations", id));

@@ -22,6 +22,8 @@ import { captionsPlace, comparePlace, evaluationPlace } from "../parts/places.js
 const MOST = 10_000; // images of a list that are looked at
 const STATE = ["sort", "search", "from", "to", "invented", "missed"];
 
+const WAITING = { before: null, after: null, at: 0, text: "" };
+
 /** The list that was looked at last, through which one goes without asking again. */
 let last = { url: "", names: /** @type {string[]} */ ([]), total: /** @type {number | null} */ (null) };
 
@@ -80,14 +82,14 @@ function comparedOrder(sort, higher) {
  * Links and keys to the images before and after.
  *
  * @param {string} id @param {string} image @param {Evaluation} run
- * @param {() => References} references Of the image: they tell the dataset's order.
+ * @param {References} references Of the image, with those beside it in the dataset.
  */
 export function neighbours(id, image, run, references) {
   const list = readList(id, run);
   const at = Math.max(1, Math.min(MOST, Number(query("at").value) || 1));
-  const around = list ? aroundIn(list, image, at) : { value: /** @type {Around | null} */ (null) };
-  const inOrder = () => ({ ...references(), at: 0, text: "in the dataset's order" });
-  const shown = computed(() => (list ? (around.value ?? null) : inOrder()) ?? inOrder());
+  const inOrder = { ...references, at: 0, text: "in the dataset's order" };
+  const around = list ? aroundIn(list, image, at) : { value: null };
+  const shown = computed(() => around.value ?? inOrder);
   const to = (/** @type {string | null} */ name, /** @type {number} */ step) => {
     if (name === null) return null;
     const next = new URL(changed({ at: shown.value.at ? String(shown.value.at + step) : null }));
@@ -126,14 +128,12 @@ function arrow(url, sign, name) {
   );
 }
 
-/** Null while the list is asked for, or if the image is not in it. @param {List} list @param {string} image @param {number} at */
+/** Null if the list cannot be read, or does not have the image. @param {List} list @param {string} image @param {number} at @returns {{ value: Around | null }} */
 function aroundIn(list, image, at) {
   const isKnown = last.url === list.url && (last.names.length > at || last.names.length === last.total);
-  const limit = Math.min(MOST, at + list.ahead);
+  const limit = String(Math.min(MOST, at + list.ahead));
   const found = resource(() =>
-    isKnown
-      ? null
-      : list.url + (list.url.includes("?") ? "&" : "?") + new URLSearchParams({ limit: String(limit) }),
+    isKnown ? null : list.url + (list.url.includes("?") ? "&" : "?") + new URLSearchParams({ limit }),
   );
   effect(() => {
     const page = found.answer.value;
@@ -142,7 +142,7 @@ function aroundIn(list, image, at) {
     last = { url: list.url, names, total: page.matching ?? (page.next ? null : names.length) };
   });
   return computed(() => {
-    if (!isKnown && !found.answer.value) return null;
+    if (!isKnown && !found.answer.value) return found.refused.value ? null : WAITING;
     const { names, total } = last;
     const here = names.indexOf(image);
     if (here < 0) return null;

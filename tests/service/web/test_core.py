@@ -243,9 +243,19 @@ def test_words_that_stand_in_the_place_of_others_are_counted(script):
           ["A red dog runs", "a blue dog runs"], ["the red cat", "the blue cat"],
           ["one", "one two"], ["", "a dog"], ["a red cat", "a red dog"], ["<b>", "<i>"],
         ];
-        const marked = words.marked("Red <b> x", "red y").filter((each) => each instanceof Node);
+        const marked = words.differing("Red <b> x", "red y").filter((each) => each instanceof Node);
         return [words.exchanged(pairs, 9), marked.map((each) => each.textContent)];
     """) == [[["red", "blue", 2]], ["b", "x"]]
+
+
+def test_words_are_marked_wherever_they_stand_whole(script):
+    assert script("""
+        const { marked } = await load("parts/words");
+        const { h } = await load("core/dom");
+        const text = "A <b>Straße, a strasse; men's MEN men_s";
+        const made = h("p", marked(text, ["straße", "men's", "men", "b"]));
+        return [made.textContent, [...made.children].map((each) => each.textContent)];
+    """) == ["A <b>Straße, a strasse; men's MEN men_s", ["b", "Straße", "men's", "MEN", "men"]]
 
 
 def test_the_label_that_names_an_evaluation(script):
