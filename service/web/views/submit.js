@@ -1,4 +1,263 @@
-/** A place where files are dropped to be scored. */
+/**
+ * A place where captions or a model are dropped: it tells what would be scored before anything is scored, sends
+ * it with its progress, and goes to the evaluation.
+ */
 
-/** @param {{ dataset: string }} _of @returns {Node | null} */
-export const dropZone = (_of) => null;
+import { ask, Refused, resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { computed, effect, onEnd, signal } from "../core/signals.js";
+import { go, place } from "../core/urls.js";
+import { fact, select } from "../parts/layout.js";
+import { titleOf } from "../parts/metrics.js";
+import { count, duration } from "../parts/numbers.js";
+import { evaluationPlace } from "../parts/places.js";
+import { answered, refusal } from "../parts/states.js";
+import { uploadCheckpoint } from "./uploads.js";
+
+/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
+/** @typedef {import("../core/api.js").Schemas["Inspection"]} Inspection */
+/** @typedef {{ value: string }} Chosen */
+
+const CAPTIONS = /\.(json|jsonl|ndjson|csv|tsv|txt)$/i; // all other files are models
+
+/** @param {{ dataset?: string }} [of] `dataset`: name/split, if that is settled. */
+export function dropZone({ dataset } = {}) {
+  const file = signal(/** @type {File | null} */ (null));
+  const isOver = signal(false);
+  const chosen = signal(dataset ?? "");
+  const field = h("input", {
+    type: "file",
+    class: "hidden",
+    "aria-label": "Captions or a model",
+    onchange: () => take(field.files),
+  });
+  const take = (/** @type {FileList | null | undefined} */ files) => {
+    if (files?.length) file.value = files[0];
+    field.value = "";
+  };
+  const zone = h(
+    "div",
+    {
+      class: () => ["drop", isOver.value && "over"],
+      ondragover: (/** @type {DragEvent} */ event) => {
+        event.preventDefault();
+        isOver.value = true;
+      },
+      ondragleave: () => (isOver.value = false),
+      ondrop: (/** @type {DragEvent} */ event) => {
+        event.preventDefault();
+        isOver.value = false;
+        take(event.dataTransfer?.files);
+      },
+    },
+    h("strong", "Drop captions or a model here to score them"),
+    h(
+      "p",
+      { class: "quiet" },
+      "COCO results JSON, JSONL, CSV · safetensors, a transformers folder as tar, an ONNX bundle",
+    ),
+    h("button", { type: "button", onclick: () => field.click() }, "Choose a file"),
+    field,
+  );
+  const cancel = () => (file.value = null);
+  return h(
+    "section",
+    { "aria-label": "Score a file" },
+    zone,
+    () => file.value && preview(file.value, chosen, !dataset, cancel),
+  );
+}
+
+/** @param {File} file @param {Chosen} chosen @param {boolean} isOpen Whether the dataset is chosen here. @param {() => void} cancel */
+function preview(file, chosen, isOpen, cancel) {
+  return h(
+    "div",
+    { class: "card", role: "group", "aria-label": `Score ${file.name}` },
+    h(
+      "div",
+      { class: "row" },
+      h("h3", file.name),
+      h("button", { type: "button", onclick: cancel }, "Leave it"),
+    ),
+    isOpen && datasetField(chosen),
+    CAPTIONS.test(file.name) ? captionsPreview(file, chosen) : modelPreview(file, chosen),
+  );
+}
+
+/** @param {Chosen} chosen */
+function datasetField(chosen) {
+  const known = resource(() => place("/v1/datasets", { limit: 100 }));
+  const options = computed(() =>
+    (known.answer.value?.items ?? []).flatMap((/** @type {Dataset} */ { name, splits }) =>
+      Object.keys(splits).map((split) => [`${name}/${split}`, `${name}/${split}`]),
+    ),
+  );
+  effect(() => {
+    if (!chosen.value && options.value.length) chosen.value = options.value[0][0];
+  });
+  return h(
+    "p",
+    h(
+      "label",
+      "On ",
+      select(() => options.value, chosen),
+    ),
+  );
+}
+
+/** @param {File} file @param {Chosen} chosen */
+function captionsPreview(file, chosen) {
+  const found = inspection(file, chosen);
+  return answered(found, (/** @type {Inspection} */ told) => [
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Format", told.format),
+      fact("Captions", count(told.captions.length)),
+      fact("Images", `${count(told.images)} of ${count(told.of)} of ${chosen.value}`),
+      fact("Metrics", told.metrics.map(titleOf).join(", ")),
+    ),
+    told.unknown_count > 0 &&
+      h(
+        "p",
+        { class: "notice bad" },
+        `${count(told.unknown_count)} images are not in this split: ${told.unknown.join(", ")}. Choose another split, or mend the file.`,
+      ),
+    told.missing.length > 0 &&
+      h(
+        "p",
+        { class: "quiet" },
+        `Without a caption: ${told.missing.join(", ")}${told.of - told.images > told.missing.length ? ", …" : ""}. Only images with a caption are scored.`,
+      ),
+    told.warnings.map(({ detail }) => h("p", { class: "quiet" }, detail)),
+    sending(
+      `Score ${count(told.captions.length)} captions`,
+      () => ({
+        dataset: chosen.value,
+        captions: told.captions,
+        subset: told.images < told.of,
+        labels: { file: file.name },
+      }),
+      told.unknown_count > 0 || told.images === 0,
+    ),
+  ]);
+}
+
+/** The service's reading of the file, again when another split is chosen. @param {File} file @param {Chosen} chosen */
+function inspection(file, chosen) {
+  const answer = signal(/** @type {any} */ (null));
+  const refused = signal(/** @type {Refused | null} */ (null));
+  effect(() => {
+    const dataset = chosen.value;
+    if (!dataset) return;
+    const stop = new AbortController();
+    onEnd(() => stop.abort());
+    const url = place("/v1/inspections", { dataset, file: file.name });
+    const headers = { "Content-Type": "application/octet-stream" };
+    answer.value = refused.value = null;
+    ask(url, { method: "POST", body: file, headers, signal: stop.signal }).then(
+      (told) => (answer.value = told),
+      (error) => {
+        if (error instanceof Refused) refused.value = error;
+      },
+    );
+  });
+  return /** @type {import("../parts/states.js").Resource} */ (/** @type {unknown} */ ({ answer, refused }));
+}
+
+/** @param {File} file @param {Chosen} chosen */
+function modelPreview(file, chosen) {
+  const sent = signal({ done: 0, began: 0 });
+  const stop = signal(/** @type {AbortController | null} */ (null));
+  const checkpoint = signal(/** @type {any} */ (null));
+  const refused = signal(/** @type {Refused | null} */ (null));
+  onEnd(() => stop.peek()?.abort());
+  const begin = async () => {
+    const controller = new AbortController();
+    stop.value = controller;
+    sent.value = { done: 0, began: performance.now() };
+    try {
+      checkpoint.value = await uploadCheckpoint(
+        file,
+        (done) => (sent.value = { ...sent.peek(), done }),
+        controller.signal,
+      );
+    } catch (error) {
+      if (error instanceof Refused) refused.value = error;
+    }
+    stop.value = null;
+  };
+  return [
+    h(
+      "p",
+      `A model of ${megabytes(file.size)}. The service checks it once it is there; nothing in it is executed.`,
+    ),
+    () => refused.value && refusal(refused.value),
+    () =>
+      !checkpoint.value &&
+      !stop.value &&
+      h("button", { type: "button", class: "main", onclick: begin }, "Upload it"),
+    () => stop.value && uploading(file, sent, stop.value),
+    () => checkpoint.value && described(checkpoint.value, file, chosen),
+  ];
+}
+
+/** @param {File} file @param {{ value: { done: number, began: number } }} sent @param {AbortController} stop */
+const uploading = (file, sent, stop) =>
+  h(
+    "p",
+    { class: "bar" },
+    h("progress", { max: file.size, ".value": () => sent.value.done, "aria-label": "Uploaded" }),
+    h("span", () => {
+      const { done, began } = sent.value;
+      const left = done > 0 ? ((performance.now() - began) / 1000 / done) * (file.size - done) : null;
+      return `${megabytes(done)} of ${megabytes(file.size)}${left === null ? "" : `, ${duration(left)} left`}`;
+    }),
+    h("button", { type: "button", onclick: () => stop.abort() }, "Stop"),
+  );
+
+/** @param {any} checkpoint As the service describes it. @param {File} file @param {Chosen} chosen */
+const described = (checkpoint, file, chosen) => [
+  h(
+    "dl",
+    { class: "facts" },
+    fact("Format", checkpoint.format),
+    fact("Architecture", checkpoint.architecture),
+    fact("Parameters", count(checkpoint.parameters)),
+    fact("State", checkpoint.state),
+  ),
+  checkpoint.problem && h("p", { class: "notice bad" }, checkpoint.problem.detail),
+  sending(
+    `Score it on ${chosen.value}`,
+    () => ({ dataset: chosen.value, checkpoint: checkpoint.digest, labels: { file: file.name } }),
+    checkpoint.state === "invalid",
+  ),
+];
+
+/** @param {string} text @param {() => unknown} requestOf @param {boolean} isRefused */
+function sending(text, requestOf, isRefused) {
+  const refused = signal(/** @type {Refused | null} */ (null));
+  const isSending = signal(false);
+  const send = async () => {
+    isSending.value = true;
+    try {
+      const { id } = await ask("/v1/evaluations", { method: "POST", json: requestOf() });
+      go(evaluationPlace(id));
+    } catch (error) {
+      if (error instanceof Refused) refused.value = error;
+    }
+    isSending.value = false;
+  };
+  return [
+    () => refused.value && refusal(refused.value),
+    h(
+      "button",
+      { type: "button", class: "main", disabled: () => isRefused || isSending.value, onclick: send },
+      () => (isSending.value ? "Sending…" : text),
+    ),
+  ];
+}
+
+/** @param {number} bytes */
+const megabytes = (bytes) =>
+  `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
