@@ -13,7 +13,7 @@ export function histogram({ edges, counts }, { name, what, chosen, choose }) {
   const range = /** @type {[number, number]} */ ([edges[0], edges[edges.length - 1]]);
   const { plot, box } = chart(
     {
-      width: 900,
+      width: Math.max(300, Math.min(1200, innerWidth - 80)),
       height: 150,
       x: { name, range },
       y: { name: what, range: [0, Math.max(1, ...counts)] },

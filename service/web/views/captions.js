@@ -50,7 +50,7 @@ export function captions(id) {
       first.refresh();
     },
   );
-  const name = () => nameOrId(run.answer.value?.labels, id);
+  const name = () => (run.answer.value || run.refused.value ? nameOrId(run.answer.value?.labels, id) : "…");
   return {
     title: "Captions",
     crumbs: () => [...crumbsOf(run.answer.value), ["captions"]],
@@ -209,7 +209,7 @@ function span({ found, metric, chosen }) {
   };
   return h(
     "div",
-    { class: "card" },
+    { class: "card span" },
     () => {
       const bars = distribution();
       return (

@@ -159,7 +159,8 @@ function strips(id, image, run) {
   const at = query("under", id); // the evaluation whose model is asked
   const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
   return [
-    () => steps.value.length > 1 && scrubber(steps.value, at, run),
+    run.labels.run &&
+      h("div", { class: "scrubber" }, () => steps.value.length > 1 && scrubber(steps.value, at, run)),
     legend(),
     answered(found, ({ captions }) =>
       captions.map((/** @type {TokenizedCaption} */ each, /** @type {number} */ place) => [
@@ -189,9 +190,7 @@ function training(run) {
 /** @param {{ id: string, step: number }[]} steps @param {{ value: string }} at @param {Evaluation} run */
 function scrubber(steps, at, run) {
   const place = computed(() => steps.findIndex(({ id }) => id === at.value));
-  return h(
-    "p",
-    { class: "scrubber" },
+  return [
     h(
       "label",
       "Step ",
@@ -203,12 +202,8 @@ function scrubber(steps, at, run) {
         "aria-valuetext": () => `step ${steps[place.value]?.step ?? "not known"}`,
         oninput: (/** @type {any} */ { target }) => (at.value = steps[Number(target.value)].id),
       }),
-      h("output", () => ` ${steps[place.value]?.step ?? ""} of `),
+      h("output", () => `${steps[place.value]?.step ?? ""} of`),
     ),
-    h(
-      "a",
-      { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) },
-      `the training ${run.labels.run}`,
-    ),
-  );
+    h("a", { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) }, run.labels.run),
+  ];
 }

@@ -8,10 +8,10 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onSteps } from "../core/keyboard.js";
 import { computed, effect } from "../core/signals.js";
-import { changed, go, place, query } from "../core/urls.js";
+import { go, place, query, search } from "../core/urls.js";
 import { titleOf } from "../parts/metrics.js";
 import { count } from "../parts/numbers.js";
-import { captionsPlace, comparePlace, evaluationPlace } from "../parts/places.js";
+import { captionsPlace, comparePlace, imagePlace } from "../parts/places.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../core/api.js").Schemas["References"]} References */
@@ -92,8 +92,9 @@ export function neighbours(id, image, run, references) {
   const shown = computed(() => around.value ?? inOrder);
   const to = (/** @type {string | null} */ name, /** @type {number} */ step) => {
     if (name === null) return null;
-    const next = new URL(changed({ at: shown.value.at ? String(shown.value.at + step) : null }));
-    return `${evaluationPlace(id)}${place("/images", name)}${next.search}`;
+    const state = new URLSearchParams(search.value);
+    if (shown.value.at) state.set("at", String(shown.value.at + step));
+    return imagePlace(id, name, Object.fromEntries(state));
   };
   const before = computed(() => to(shown.value.before, -1));
   const after = computed(() => to(shown.value.after, 1));
@@ -106,9 +107,9 @@ export function neighbours(id, image, run, references) {
     "nav",
     { class: "bar", "aria-label": "Images beside this one" },
     arrow(before, "←", "The image before"),
-    h("span", { class: "quiet", role: "status" }, () => shown.value.text),
     arrow(after, "→", "The next image"),
-    h("a", { class: "end", href: back }, label),
+    h("span", { class: "quiet grow", role: "status" }, () => shown.value.text),
+    h("a", { href: back }, label),
   );
 }
 

@@ -37,7 +37,9 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("j")
     worst = page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{worst}')")
+    page.wait_for_selector("text=1 of 40, worst first")
+    page.wait_for_selector(".said .say")
+    assert page.locator(".said .say").first.inner_text() == worst
 
 
 def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
@@ -53,7 +55,7 @@ def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector(".strip")
-    page.wait_for_selector(".said li >> nth=1 >> .caption")
+    page.wait_for_selector(".said li >> nth=1 >> .say")
 
 
 def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated):

@@ -97,6 +97,7 @@ PLACES = {
     "board": ("/ui/datasets/tiny/test?metrics=bleu_4", ".windowed a.main"),
     "run": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
     "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
+    "dataset": ("/ui/datasets/tiny/test/dataset", ".cards li"),
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),
