@@ -29,7 +29,7 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("Enter")
     page.wait_for_selector("h2:has-text('Scores')")
     page.keyboard.press("?")
-    page.wait_for_selector("dialog[open] >> text=what keys do")
+    page.wait_for_selector("dialog[open] >> text=Shortcuts")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog[open]", state="detached")
     _follow(page, "Captions")
@@ -39,7 +39,7 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("Enter")
     page.wait_for_selector("text=1 of 40, worst first")
     page.wait_for_selector(".said .say")
-    assert page.locator(".said .say").first.inner_text() == worst
+    assert page.locator(".said .say").first.text_content() == worst
 
 
 def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
