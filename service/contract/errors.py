@@ -16,6 +16,7 @@
     │   │   └── VocabularyInvalid    the list of words is wrong
     │   ├── InvalidBundle            a dataset bundle, with line and field
     │   ├── ColumnsRefused           columns that somebody brings: header, values or split
+    │   ├── CaptionsRefused          a file of captions that cannot be read, or submitted
     │   ├── UnknownMetric            no such metric; suggests the nearest names
     │   ├── AssetRefused             a metric's asset: unknown, missing, or another file
     │   ├── InvalidRequest           beyond the schema: images unknown, missing or twice
@@ -154,6 +155,10 @@ class InvalidBundle(RequestRefused):
 
 class ColumnsRefused(RequestRefused):
     code = "invalid_columns"
+
+
+class CaptionsRefused(RequestRefused):
+    code = "invalid_captions"
 
 
 class UnknownMetric(RequestRefused):

@@ -81,7 +81,9 @@ class LimitsOut(BaseModel):
         "Bytes a second that a body must arrive with, and that an answer must be taken "
         "with, at least.",
     )
-    body_bytes: int = _limit(BODY_BYTES, "Bytes of a JSON body.")
+    body_bytes: int = _limit(
+        BODY_BYTES, "Bytes of a JSON body, and of a file of captions that is inspected."
+    )
     values: int = _limit(
         VALUES, "Values in a JSON body, counted as commas, objects and lists: a caption has three."
     )

@@ -3,7 +3,8 @@
 Jobs return these models and readers parse them, so that no key is spelled anywhere else.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -17,12 +18,14 @@ from prescore.models.probes import ProbeRow
 from prescore.models.studies import LeftOut, Remaining
 from service.contract.api.evaluations import DecodingInput
 from service.contract.column_options import ColumnOptions
+from service.contract.formats import outputs
 from service.contract.formats.strict_json import replace_infinite
 from service.contract.metrics import catalogue
 
 TaskRow = Mapping[str, Any]  # a task of a run, as selected from the database
 _Summary = TypeVar("_Summary", bound=BaseModel)
 _NONE = ("", "{}")
+_COMMON_CHARACTERS = 200
 
 
 class _Frozen(BaseModel):
@@ -50,12 +53,33 @@ class ConversionSummary(_Frozen):
     converted: dict[str, Any]
 
 
+class CommonCaption(_Frozen):
+    """A caption that at least half of the images have; its beginning, where it is long."""
+
+    text: str
+    images: int
+    of: int
+
+    @classmethod
+    def find(cls, captions: Sequence[str]) -> "CommonCaption | None":
+        """Find it among captions of twenty or more images; None where there is none."""
+        if len(captions) < outputs.FEW:
+            return None
+        ((text, images),) = Counter(captions).most_common(1)
+        if 2 * images < len(captions):
+            return None
+        return cls(text=text[:_COMMON_CHARACTERS], images=images, of=len(captions))
+
+
 class DecodingSummary(_Frozen):
-    """Numbers of decoded captions, of different ones, and of those without blanks between words."""
+    """Numbers of decoded captions, of different ones, and of those without blanks between words;
+    and the caption that at least half of them are.
+    """
 
     decoded: int
     distinct: int
     unbroken: int = 0
+    common: CommonCaption | None = None
 
 
 class UndecodedPicture(_Frozen):
@@ -235,7 +259,7 @@ COMPUTED_BY = (*ColumnOptions.model_fields, "decoding", "tokenizer", "idf", "ber
 
 class StoredEvaluation(_Frozen, ColumnOptions):
     """An evaluation's request; `baselines`, `health`, `forecast`: as known when submitted.
-    `own_prompt`: the checkpoint's.
+    `own_prompt`: the checkpoint's; `common`: of captions that were sent.
     """
 
     checkpoint: str | None = None
@@ -255,6 +279,7 @@ class StoredEvaluation(_Frozen, ColumnOptions):
     health: dict[str, MetricHealth] | None = None
     forecast: MissingForecast | None = None
     own_prompt: str | None = None
+    common: CommonCaption | None = None
 
     def is_computed_as(self, other: "StoredEvaluation") -> bool:
         """Tell whether both requests compute scores in the same, comparable way."""

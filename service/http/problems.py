@@ -30,6 +30,7 @@ STATUS: Mapping[type[errors.PrescoreError], int] = {
     errors.InvalidCheckpoint: 422,
     errors.InvalidBundle: 422,
     errors.ColumnsRefused: 422,
+    errors.CaptionsRefused: 422,
     errors.UnknownMetric: 422,
     errors.AssetRefused: 422,
     errors.InvalidRequest: 422,

@@ -20,6 +20,7 @@ from service.http.access import (
 )
 from service.http.dependencies import AppParts, find_asker
 
+BINARY_OPERATIONS = frozenset({"inspect_captions"})  # which check the type of their bodies
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -35,7 +36,8 @@ class ServiceRoute(APIRoute):
         begins_run = operation.startswith("submit_")
         is_metered = operation in METERED_OPERATIONS
         read_json = None if self.body_field is None else json_bodies.make_reader(self)
-        refuses_forms = read_json is None and not is_metered and "POST" in (self.methods or ())
+        is_json = not is_metered and operation not in BINARY_OPERATIONS
+        refuses_forms = read_json is None and is_json and "POST" in (self.methods or ())
 
         async def answer(request: Request) -> Response:
             if read_json is not None:

@@ -10,7 +10,7 @@ from prescore.models.captions import Caption, CaptionPage, CaptionWording, Score
 from service.contract.errors import InvalidRequest, NotFound, UnknownMetric
 from service.contract.metrics import catalogue
 from service.engine.service_parts import ServiceParts
-from service.runs import caption_wording, run_lists, scored_captions
+from service.runs import run_lists, scored_captions, word_index
 from service.runs.scored_captions import ScoredCaptions
 
 _BLOCK = 1000
@@ -59,7 +59,7 @@ def find_caption_page(
 
 def _find_first_wording(found: ScoredCaptions, wanted: CaptionQuery) -> CaptionWording | None:
     """The wording of all captions, which the caption of one image does not wait for."""
-    return None if wanted.image is not None else caption_wording.find_wording(found)
+    return None if wanted.image is not None else word_index.find_wording(found)
 
 
 def select_captions(found: ScoredCaptions, wanted: CaptionQuery) -> Iterator[Caption]:
@@ -82,7 +82,7 @@ def _select_places(
         matching = list(_containing(found, matching, wanted.search))
     for kind, word in (("invented", wanted.invented), ("missed", wanted.missed)):
         if word is not None:
-            matching = caption_wording.filter_places(found, matching, kind, word)
+            matching = word_index.filter_places(found, matching, kind, word)
     if metric is None:
         return matching, None
     scores = found.column(metric)

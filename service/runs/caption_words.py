@@ -24,6 +24,7 @@ _FUNCTION_WORDS = """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 MOST_WORDS = 500  # of a text, from its beginning; the longest descriptions have some hundreds
 MOST_LISTED = 50
+MOST_ALIGNED = 40  # words of a caption that are held against another caption's
 _WORD = re.compile("[\\w'\u2019-]+")
 _SIGNS = "'\u2019-"
 
@@ -69,6 +70,60 @@ def compare_words(caption: str, references: Sequence[str]) -> WordComparison:
         matched=[word for word in content if word in nearest][:MOST_LISTED],
         shares_pair=any(not pairs.isdisjoint(pairwise(other)) for other in others),
     )
+
+
+def find_exchanges(caption: str, other: str) -> set[tuple[str, str]]:
+    """Content words of a caption, each with the content word that the other has in its place:
+    between the same words of a longest common subsequence, in a gap of the same length.
+    """
+    a, b = (split_words(text)[:MOST_ALIGNED] for text in (caption, other))
+    found: set[tuple[str, str]] = set()
+    i = j = 0
+    for next_a, next_b in [*_align_words(a, b), (len(a), len(b))]:
+        if next_a - i == next_b - j:
+            found.update(zip(a[i:next_a], b[j:next_b], strict=True))
+        i, j = next_a + 1, next_b + 1
+    content = {*list_content_words([*a, *b])}
+    return {pair for pair in found if content.issuperset(pair)}
+
+
+def _align_words(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of a longest common subsequence: the first match of two equal words is taken, and
+    of equally long ones that which leaves out a word of `a`.
+    """
+    ends = _measure_ends(a, b)
+
+    def length(i: int, j: int) -> int:
+        many = len(b) - j
+        return many - (ends[i] & ((1 << many) - 1)).bit_count()
+
+    places = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            places.append((i, j))
+            i, j = i + 1, j + 1
+        elif length(i + 1, j) >= length(i, j + 1):
+            i += 1
+        else:
+            j += 1
+    return places
+
+
+def _measure_ends(a: Sequence[str], b: Sequence[str]) -> list[int]:
+    """The lengths of longest common subsequences of the ends of `a`, each with all ends of `b`: the
+    zeros in the last n bits of a number, for the last n words of `b`. A row of the usual table is
+    one addition (Hyyrö 2004), ten times as fast.
+    """
+    places: dict[str, int] = {}
+    for at, word in enumerate(reversed(b)):
+        places[word] = places.get(word, 0) | 1 << at
+    every = (1 << len(b)) - 1
+    ends = [every]
+    for word in reversed(a):
+        here = ends[-1] & places.get(word, 0)
+        ends.append((ends[-1] + here | ends[-1] - here) & every)
+    return ends[::-1]
 
 
 def _measure_overlap(words: Sequence[str], other: Sequence[str]) -> float:

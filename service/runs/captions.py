@@ -27,12 +27,12 @@ from service.contract.formats.vocabularies import MODEL_TOKENIZERS
 from service.engine.service_parts import ServiceParts
 from service.runs import (
     caption_search,
-    caption_wording,
     evaluations,
     run_lists,
     run_store,
     scored_captions,
     tensor_files,
+    word_index,
 )
 from service.runs.caption_search import EVERY_CAPTION, CaptionQuery
 from service.runs.tensor_files import TensorFile
@@ -65,7 +65,7 @@ def build_caption_page(
     items = found.rows(page, start)
     following = page[-1].following if page else None
     more = None if following is None else run_lists.write_cursor(of, start + len(page), following)
-    wording = caption_wording.find_wording(found) if cursor is None else None
+    wording = word_index.find_wording(found) if cursor is None else None
     return CaptionPage(items=items, next=more, matching=None, distribution=None, wording=wording)
 
 

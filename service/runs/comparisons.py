@@ -253,10 +253,10 @@ def build_image_page(
     with parts.records.reading() as connection:
         request = run_store.load_run(connection, identity, KIND).request(StoredComparison)
     names = [catalogue.find_metric(name).name for name in request.metrics]
-    wanted = None if metric is None else _find_asked_metric(metric, names)
+    wanted = None if metric is None else find_asked_metric(metric, names)
     a, b = (scored_captions.find_scored_captions(parts, side) for side in (request.a, request.b))
     both = [name for name in names if name in a.scores and name in b.scores]
-    shown = _shown(identity, both, wanted)
+    shown = choose_caption_metric(identity, both, wanted)
     of = f"images of {identity} by {shown}, {sort}"
     start = 0 if cursor is None else run_lists.read_cursor(of, cursor, int)[0]
     places = _places(a, b, shown, sort)
@@ -269,7 +269,8 @@ def build_image_page(
     )
 
 
-def _find_asked_metric(name: str, names: Sequence[str]) -> str:
+def find_asked_metric(name: str, names: Sequence[str]) -> str:
+    """The full name of a metric, which is one of the comparison's."""
     there = ", ".join(names)
     return caption_search.find_metric(
         name,
@@ -280,7 +281,8 @@ def _find_asked_metric(name: str, names: Sequence[str]) -> str:
     )
 
 
-def _shown(identity: str, there: Sequence[str], wanted: str | None) -> str:
+def choose_caption_metric(identity: str, there: Sequence[str], wanted: str | None) -> str:
+    """The metric whose scores of captions are shown: by default the first that there is."""
     if not there or wanted not in (None, *there):
         which = wanted or "any metric of this comparison"
         raise NotFound(

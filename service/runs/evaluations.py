@@ -126,15 +126,15 @@ def _answer(parts: ServiceParts, looked: RunView) -> Evaluation:  # noqa: ARG001
 
 def narrow_evaluation(evaluation: Evaluation, metrics: Container[str]) -> Evaluation:
     """The evaluation with the scores, forecasts, estimates and health of these metrics alone."""
-    names = ("scores", "estimate", "health")
-    narrowed: dict[str, Any] = {name: _narrow(getattr(evaluation, name), metrics) for name in names}
     forecast = evaluation.forecast
+    only: Any  # as the answer has them: forecasts, or the reason why there are none
     if isinstance(forecast, NoForecast):
-        only = {"metrics": _narrow(forecast.metrics, metrics)}
-        narrowed["forecast"] = forecast.model_copy(update=only)
+        only = forecast.model_copy(update={"metrics": _narrow(forecast.metrics, metrics)})
     else:
-        narrowed["forecast"] = _narrow(forecast, metrics)
-    return evaluation.model_copy(update=narrowed)
+        only = _narrow(forecast, metrics)
+    others = ("scores", "estimate", "health")
+    narrowed = {name: _narrow(getattr(evaluation, name), metrics) for name in others}
+    return evaluation.model_copy(update={**narrowed, "forecast": only})
 
 
 def _narrow(values: Mapping[str, Any] | None, metrics: Container[str]) -> dict[str, Any] | None:

@@ -45,7 +45,7 @@ def find_falls(own: StepScores, others: Mapping[str, StepScores]) -> list[FoundF
     """Find the falls of a training, at most one of each kind a step. `others`: trainings that it
     may be compared with, by run.
     """
-    training = _Training(own)
+    training = _JudgedTraining(own)
     found: list[FoundFall] = []
     for at in range(1, len(training.steps)):
         kinds = (training.find_step_fall(at), training.find_trend_fall(at))
@@ -53,7 +53,7 @@ def find_falls(own: StepScores, others: Mapping[str, StepScores]) -> list[FoundF
     return [*found, *_find_run_falls(training, others)]
 
 
-class _Training:
+class _JudgedTraining:
     def __init__(self, scores: StepScores) -> None:
         self.scores = {step: one for step, one in scores.items() if one.error is not None}
         self.steps = list(self.scores)
@@ -123,7 +123,7 @@ class _Training:
 
     @cached_property
     def _jitters(self) -> list[float]:
-        """How scores scatter about the lines of their neighbours past half of the way: of each
+        """The scatter of scores about the lines of their neighbours past half of the way: of each
         step, without the lines that it is part of.
         """
         bends = [
@@ -139,9 +139,9 @@ class _Training:
         return jitters
 
 
-def _find_run_falls(own: _Training, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
+def _find_run_falls(own: _JudgedTraining, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
     """Find steps at which a training gained less than others did, and is below them now."""
-    trainings = {run: _Training(scores) for run, scores in others.items()}
+    trainings = {run: _JudgedTraining(scores) for run, scores in others.items()}
     past: list[float] = []
     for at, (before, step) in enumerate(pairwise(own.steps), start=1):
         having = {
@@ -177,7 +177,7 @@ def _measure_noise(
 
 
 def _judge_run(
-    own: _Training, at: int, behind: float, noise: float, other: _Training, run: str
+    own: _JudgedTraining, at: int, behind: float, noise: float, other: _JudgedTraining, run: str
 ) -> FoundFall | None:
     before, step = own.steps[at - 1 : at + 1]
     reached = own.values[at - 1], other.scores[before].value

@@ -4,6 +4,7 @@ A list has scores with one signature; the others are only counted, by signature.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,45 +13,172 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from prescore.models.identifiers import rfc3339
-from prescore.models.leaderboard import Leaderboard, Scored, ScoreHistory, Standing
+from prescore.models.leaderboard import BoardReferences, Leaderboard, Scored, ScoreHistory, Standing
 from service.contract.api.field_types import moment
 from service.contract.errors import InvalidCursor, InvalidRequest
 from service.contract.metrics import catalogue
 from service.engine.records import in_batches
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs, score_rows
-from service.runs import ranking, run_lists, score_boards
+from service.runs import probes, ranking, run_lists, score_boards
 from service.runs.score_boards import BoardMatch, BoardQuery, BoardScores, find_board
 from service.stored import datasets
 
 _BOARD, _HISTORY = "leaderboard", "history"
 _SHOWN = ("run_id", "value", "low", "high", "place", "created_at", "draws_id")
 _ORDER = ("place", "created_at", "run_id")
+_STEP = re.compile(r"[0-9]+(\.[0-9]+)?$")  # at the end of a label
 _COLUMNS = ("evaluation", "checkpoint", "value", "low", "high", "created_at", "labels")
 
 
 def build_leaderboard(
     parts: ServiceParts, asked: BoardQuery, limit: int | None = None, cursor: str | None = None
 ) -> Leaderboard:
-    """The leaderboard, the best first. Equal scores of the same checkpoint, or of captions, are
-    listed once.
+    """The leaderboard, the best first unless another order is asked for. Equal scores of the same
+    checkpoint, or of captions, are listed once.
     """
     check_direction(asked.metric)
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find_board(connection, pinned, asked)
-        last = _last(connection, found, asked, _BOARD, cursor)
-        above = [] if last is None else _above(connection, found, asked, last)
-        rows = _best(connection, found, asked, limit, last)
-        shown = rows[:limit]
-        facts = _facts(connection, found, asked, shown)
-        known = ranking.read_draws(connection, [*above, *rows])
+        read_page = _read_ranked_page if asked.order == "rank" else _read_ordered_page
+        page = read_page(connection, found, asked, limit, cursor)
+        facts = _facts(connection, found, asked, page.rows)
+        first = next(iter(_best(connection, found, asked, 0, None)), None)
+        firsts = _find_firsts(connection, found, asked, first)
+        references = _find_references(connection, found, asked)
+    return Leaderboard(
+        **_described(found, asked, facts),
+        **references,
+        items=[] if first is None else _standings(page, first, asked, facts),
+        next=page.following,
+        firsts=firsts,
+        detectable=None
+        if first is None
+        else ranking.compute_detectable(first, page.rows, page.known),
+    )
+
+
+@dataclass(frozen=True)
+class _BoardPage:
+    """Rows of a page, with `rank`, `tied` and `ranked_by` of each."""
+
+    rows: Sequence[Row[Any]]
+    ranks: Sequence[Mapping[str, Any]]
+    known: ranking.KnownDraws
+    following: str | None  # cursor
+
+
+def _read_ranked_page(
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    limit: int | None,
+    cursor: str | None,
+) -> _BoardPage:
+    last = _last(connection, found, asked, _BOARD, cursor)
+    above = [] if last is None else _above(connection, found, asked, last)
+    rows = _best(connection, found, asked, limit, last)
+    shown = rows[:limit]
+    known = ranking.read_draws(connection, [*above, *rows])
     ranks = ranking.rank_rows([*above, *rows], known)[len(above) :]
-    items = [
-        Standing(**place, **_scored(row, facts)) for row, place in zip(shown, ranks, strict=False)
-    ]
     following = run_lists.write_cursor(_BOARD, shown[-1].run_id) if len(rows) > len(shown) else None
-    return Leaderboard(**_described(found, asked, facts), items=items, next=following)
+    return _BoardPage(shown, ranks[: len(shown)], known, following)
+
+
+def _read_ordered_page(
+    connection: Connection,
+    found: BoardMatch,
+    asked: BoardQuery,
+    limit: int | None,
+    cursor: str | None,
+) -> _BoardPage:
+    """A page of another order than by rank: all rows are ranked, then sorted."""
+    of = f"{_BOARD}, {asked.order}"
+    rows = _best(connection, found, asked, None, None)
+    known = ranking.read_draws(connection, rows)
+    ranks = ranking.rank_rows(rows, known)
+    places = _order_rows(connection, rows, asked.order)
+    start = 0
+    if cursor is not None:
+        (identity,) = run_lists.read_cursor(of, cursor, str)
+        start = 1 + next(
+            (at for at, place in enumerate(places) if rows[place].run_id == identity), -1
+        )
+        if start == 0:
+            raise _removed_error(identity)
+    shown = places[start:][:limit]
+    more = start + len(shown) < len(places)
+    following = run_lists.write_cursor(of, rows[shown[-1]].run_id) if more else None
+    return _BoardPage([rows[at] for at in shown], [ranks[at] for at in shown], known, following)
+
+
+def _order_rows(connection: Connection, rows: Sequence[Row[Any]], order: str) -> list[int]:
+    """Places of the rows by time of submission, or by names of their evaluations."""
+    if order == "name":
+        marked = _read_labels(connection, [row.run_id for row in rows])
+        names = [_name_evaluation(row.run_id, marked[row.run_id]) for row in rows]
+        return sorted(range(len(rows)), key=names.__getitem__)
+    times = [(row.created_at, row.run_id) for row in rows]
+    return sorted(range(len(rows)), key=times.__getitem__, reverse=order == "newest")
+
+
+def _name_evaluation(identity: str, marks: Mapping[str, str]) -> tuple[str, float, str]:
+    """The name of an evaluation that pages show, and the step of its run, to sort by."""
+    commit = " ".join(marks[name] for name in ("branch", "commit") if name in marks)
+    names = marks.get("run"), marks.get("name"), marks.get("file"), commit
+    step = _STEP.search(marks.get("step", marks.get("epoch", ""))) if marks.get("run") else None
+    name = next(filter(None, names), identity)
+    return name.casefold(), -1.0 if step is None else float(step[0]), identity
+
+
+def _standings(
+    page: _BoardPage, first: Row[Any], asked: BoardQuery, facts: "_EvaluationFacts"
+) -> list[Standing]:
+    sign = catalogue.find_metric(asked.metric).sign
+    return [
+        Standing(
+            **rank,
+            **_scored(row, facts),
+            tied_with_first=ranking.is_tied_with_first(first, row, page.known),
+            against_first=ranking.compare_with_first(first, row, page.known, sign),
+        )
+        for row, rank in zip(page.rows, page.ranks, strict=True)
+    ]
+
+
+def _find_firsts(
+    connection: Connection, found: BoardMatch, asked: BoardQuery, first: Row[Any] | None
+) -> dict[str, str]:
+    """The best evaluation of the board by each metric that has a direction."""
+    if first is None:
+        return {}
+    ranked, _ = _firsts(connection, found, asked)
+    others = {
+        name: score_boards.find_first_beside(connection, found.pinned, asked, name, ranked)
+        for name in asked.beside
+        if catalogue.find_metric(name).sign
+    }
+    return {asked.metric: first.run_id, **{name: one for name, one in others.items() if one}}
+
+
+def _find_references(
+    connection: Connection, found: BoardMatch, asked: BoardQuery
+) -> dict[str, Any]:
+    """Scores of people's captions and of one sentence for all images, and that sentence."""
+    health = probes.find_health(connection, found.pinned) or {}
+    known = {catalogue.find_metric(name).name: each for name, each in health.items()}
+    shown = {
+        name: known[full]
+        for name in (asked.metric, *asked.beside)
+        if (full := catalogue.find_metric(name).name) in known
+    }
+    human = {name: each.human for name, each in shown.items() if each.human is not None}
+    constant = {name: each.constant for name, each in shown.items() if each.constant is not None}
+    return {
+        "references": BoardReferences(human=human, constant=constant),
+        "constant_caption": probes.find_constant_caption(connection, found.pinned),
+    }
 
 
 def build_history(
@@ -185,8 +313,12 @@ def _last(
     own = _listed(connection, found, asked).where(score_rows.c.run_id == identity)
     row = None if found.board is None else connection.execute(own).first()
     if row is None:
-        raise InvalidCursor(f"evaluation {identity!r:.60} is not in this list (any more)")
+        raise _removed_error(identity)
     return row
+
+
+def _removed_error(identity: str) -> InvalidCursor:
+    return InvalidCursor(f"evaluation {identity!r:.60} is not in this list (any more)")
 
 
 @dataclass(frozen=True)
@@ -204,12 +336,10 @@ def _facts(
 ) -> _EvaluationFacts:
     identities = [row.run_id for row in rows]
     checkpoints: dict[str, str | None] = {}
-    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
     for these in in_batches(identities):
         own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
         checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
-        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
-            marked[each.run_id][each.name] = each.value
+    marked = _read_labels(connection, identities)
     others = [
         score_boards.find_scores_beside(connection, found.pinned, asked, name, checkpoints)
         for name in asked.beside
@@ -217,6 +347,15 @@ def _facts(
     return _EvaluationFacts(
         checkpoints, marked, others, score_boards.explain_empty_board(connection, found, asked)
     )
+
+
+def _read_labels(connection: Connection, identities: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Labels by evaluation."""
+    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
+    for these in in_batches(identities):
+        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
+            marked[each.run_id][each.name] = each.value
+    return marked
 
 
 def _scored(row: Row[Any], facts: _EvaluationFacts) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Probes of a dataset: checking and planning a request, its answer, and metrics' health."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +28,7 @@ _PRIVATE = {
     "detail": "these probes do not become the health of the split's metrics: that needs a key with "
     f"the scope {Scope.PUBLISH}",
 }
+_CONSTANT = "single", "single sentence"  # a probe, and its row of the best sentence
 _PROBED, _USUAL = "probed ", "usual"  # a label's name, before the metric's; and its value
 
 
@@ -122,14 +123,29 @@ def find_health(connection: Connection, dataset: PinnedSplit) -> dict[str, Metri
     latest ones leave out keeps its health.
     """
     found: dict[str, MetricHealth] = {}
-    for identity in _latest(connection, dataset):
-        snapshot = connection.execute(
-            sa.select(runs.c.snapshot).where(runs.c.id == identity)
-        ).scalar()
-        rows = [] if snapshot is None else summaries.unpack_json(snapshot)
+    for rows in _read_latest_tasks(connection, dataset):
         told = next(filter(None, (results.parse_summary(row, HealthSummary) for row in rows)), None)
         found = {**({} if told is None else told.health), **found}
     return found or None
+
+
+def find_constant_caption(connection: Connection, dataset: PinnedSplit) -> str | None:
+    """The best single sentence for all images, from the latest usual probes that have one."""
+    for rows in _read_latest_tasks(connection, dataset):
+        for task in rows:
+            table = results.parse_summary(task, ProbeSummary)
+            for row in () if table is None else table.rows:
+                if (row.probe, row.name) == _CONSTANT and row.text:
+                    return row.text
+    return None
+
+
+def _read_latest_tasks(connection: Connection, dataset: PinnedSplit) -> Iterator[list[Any]]:
+    """The tasks of the latest usual probes of each metric."""
+    for identity in _latest(connection, dataset):
+        query = sa.select(runs.c.snapshot).where(runs.c.id == identity)
+        snapshot = connection.execute(query).scalar()
+        yield [] if snapshot is None else summaries.unpack_json(snapshot)
 
 
 def _latest(connection: Connection, dataset: PinnedSplit) -> list[str]:

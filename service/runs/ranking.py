@@ -4,12 +4,14 @@ in a paired test on the same images, by the draws that are kept of each
 for evaluations that were made before draws were kept, and for metrics that are no sums over images.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from statistics import median
 from typing import Any
 
 from sqlalchemy.engine import Connection, Row
 
+from prescore.models.leaderboard import FirstDifference
 from service.contract.metrics import draws
 from service.engine import summaries
 
@@ -39,6 +41,44 @@ def rank_rows(rows: Sequence[Row[Any]], known: KnownDraws) -> list[dict[str, Any
         by = "test" if _tested(above, row, known) else "intervals"
         found.append({"rank": rank, "tied": tied, "ranked_by": by})
     return found
+
+
+def compare_with_first(
+    first: Row[Any], row: Row[Any], known: KnownDraws, sign: int
+) -> FirstDifference | None:
+    """The paired test of a row against the first of the board; None where one of the two has no
+    draws. `sign`: 1 where higher is better, -1 where lower is.
+    """
+    if row.run_id == first.run_id or not _tested(first, row, known):
+        return None
+    difference = sign * (first.place - row.place)
+    error = draws.compute_standard_error(known[first.draws_id], known[row.draws_id])
+    low, high = (difference + side * draws.CRITICAL * error for side in (-1, 1))
+    if draws.do_scores_agree((first.place, row.place)):
+        return FirstDifference(
+            difference=difference, interval=(min(low, 0.0), max(high, 0.0)), p=1.0
+        )
+    p = draws.compute_p(abs(difference), error)
+    return FirstDifference(difference=difference, interval=(low, high), p=p)
+
+
+def is_tied_with_first(first: Row[Any], row: Row[Any], known: KnownDraws) -> bool:
+    """True if a row, which is not the first itself, is not told apart from it."""
+    return bool(row.run_id != first.run_id and not _differ(first, row, known))
+
+
+def compute_detectable(
+    first: Row[Any], rows: Iterable[Row[Any]], known: KnownDraws
+) -> float | None:
+    """The median of the smallest differences from the first that are found in 4 of 5 cases; None
+    where no row is tested.
+    """
+    errors = [
+        draws.compute_standard_error(known[first.draws_id], known[row.draws_id])
+        for row in rows
+        if row.run_id != first.run_id and _tested(first, row, known)
+    ]
+    return draws.DETECTABLE * median(errors) if errors else None
 
 
 def _tested(one: Row[Any], other: Row[Any], known: KnownDraws) -> bool:

@@ -26,6 +26,7 @@ class BoardQuery:
     signature: str | None
     labels: Mapping[str, str]
     beside: Sequence[str] = ()  # other metrics of the same evaluations
+    order: str = "rank"  # of a leaderboard's rows: rank, newest, oldest or name
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,51 @@ def find_scores_beside(
     return BoardScores(metric, found.signature, scores)
 
 
+def find_first_beside(
+    connection: Connection,
+    pinned: PinnedSplit,
+    asked: BoardQuery,
+    metric: str,
+    ranked: sa.Select[Any],
+) -> str | None:
+    """The evaluation, of those that are `ranked`, with the best score by another metric; of equal
+    ones the first submitted. Scores are looked through from the best on, a batch at a time.
+    """
+    found = find_board(connection, pinned, replace(asked, metric=metric, signature=None))
+    query = (
+        sa.select(score_rows.c.run_id, score_rows.c.place, runs.c.checkpoint)
+        .join(runs, runs.c.id == score_rows.c.run_id)
+        .where(score_rows.c.board_id == found.board, score_rows.c.listed)
+        .order_by(score_rows.c.place, score_rows.c.created_at, score_rows.c.run_id)
+    )
+    rows = ranked.subquery()
+    own = sa.select(rows.c.run_id, rows.c.created_at, runs.c.checkpoint)
+    own = own.join(runs, runs.c.id == rows.c.run_id)
+    sign, best = catalogue.find_metric(metric).sign, None
+    with connection.execute(query) as result:
+        for some in result.partitions(_LOOKED_AT):
+            identities = [row.run_id for row in some]
+            checkpoints = {row.checkpoint for row in some if row.checkpoint is not None}
+            here = rows.c.run_id.in_(identities) | runs.c.checkpoint.in_(checkpoints)
+            candidates = {row.run_id: row for row in connection.execute(own.where(here))}
+            of = {identity: row.checkpoint for identity, row in candidates.items()}
+            scores = find_scores_beside(connection, pinned, asked, metric, of).scores
+            places = [
+                (-sign * score.value, candidates[identity].created_at, identity)
+                for identity, score in scores.items()
+            ]
+            best = min(places if best is None else [best, *places], default=None)
+            if best is not None and best[0] <= some[-1].place:
+                break
+    return None if best is None else best[2]
+
+
 def _score(row: Any) -> ScoreBeside:
     interval = None if row.low is None else (row.low, row.high)
     return ScoreBeside(evaluation=row.run_id, value=row.value, interval=interval)
 
 
+_LOOKED_AT = 200  # scores of a batch
 _MOST_NAMED = 5
 
 

@@ -37,7 +37,7 @@ class TrainingGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Checkpoint:
+class _StoredCheckpoint:
     id: str
     run: str
     step: float
@@ -46,7 +46,7 @@ class _Checkpoint:
 
 
 class _CheckpointScore(NamedTuple):
-    checkpoint: _Checkpoint
+    checkpoint: _StoredCheckpoint
     metric: str  # as it was requested
     score: StepScore  # the higher the better
 
@@ -102,7 +102,7 @@ def _settle_group(connection: Connection, group: TrainingGroup, identity: str) -
                 history.add_version(connection, one.id)
 
 
-def _find_checkpoints(connection: Connection, group: TrainingGroup) -> list[_Checkpoint]:
+def _find_checkpoints(connection: Connection, group: TrainingGroup) -> list[_StoredCheckpoint]:
     """Find the checkpoints of the latest trainings, the latest first."""
     query = (
         sa.select(runs.c.id, runs.c.falls, labels.c.value.label("run"))
@@ -127,14 +127,14 @@ def _find_checkpoints(connection: Connection, group: TrainingGroup) -> list[_Che
     for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marks)))):
         marks[each.run_id][each.name] = each.value
     return [
-        _Checkpoint(row.id, row.run, step, marks[row.id], row.falls)
+        _StoredCheckpoint(row.id, row.run, step, marks[row.id], row.falls)
         for row in chosen
         if (step := training_labels.find_step(marks[row.id])) is not None
     ]
 
 
 def _read_trainings(
-    connection: Connection, checkpoints: Sequence[_Checkpoint]
+    connection: Connection, checkpoints: Sequence[_StoredCheckpoint]
 ) -> Iterator[tuple[str, _Trainings]]:
     """Read trainings by metric and signature; of a step that was evaluated twice, the latest."""
     known = {one.id: (place, one) for place, one in enumerate(checkpoints)}
@@ -175,7 +175,9 @@ def _take_scores(steps: Iterable[_CheckpointScore]) -> dict[float, StepScore]:
     return {one.checkpoint.step: one.score for one in steps}
 
 
-def _describe_fall(fall: FoundFall, metric: str, sign: int, other: _Checkpoint | None) -> Fall:
+def _describe_fall(
+    fall: FoundFall, metric: str, sign: int, other: _StoredCheckpoint | None
+) -> Fall:
     """Describe a fall in the metric's own direction."""
     low, high = sorted(sign * bound for bound in fall.interval)
     return Fall(

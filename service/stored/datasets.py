@@ -219,6 +219,11 @@ def open_pinned_split(blobs: Blobs, pinned: PinnedSplit) -> SplitFile:
     return splits.open_split(_images(blobs, pinned.captions), pinned.split)
 
 
+def find_images_file(blobs: Blobs, pinned: PinnedSplit) -> Path:
+    """The file from which the images of a split are read."""
+    return _images(blobs, pinned.captions)
+
+
 def _images(blobs: Blobs, captions: str) -> Path:
     """The file of the images of these captions. Unavailable while it is prepared, which is only
     the case for what was stored by another machine.

@@ -29,7 +29,7 @@ from service.contract.formats.bundles import FeaturesHeader, files, plain_tar, v
 from service.contract.formats.bundles.files import compute_content_digests
 from service.contract.formats.columns_header import ColumnsHeader
 from service.engine import presence
-from service.stored import judges, splits
+from service.stored import caption_files, judges, splits
 
 Question = Mapping[str, Any]
 _LARGE_BYTES = 200_000_000
@@ -91,6 +91,12 @@ def compare_columns(asked: Question) -> dict[str, Any]:
     }
 
 
+def inspect_captions(asked: Question) -> dict[str, Any]:
+    """The captions in a file, by name `name`, and how they fit the split `of` in `images`."""
+    split = splits.open_split(Path(asked["images"]), asked["split"])
+    return caption_files.inspect_captions(Path(asked["path"]), asked["name"], split, asked["of"])
+
+
 def judge_dataset(asked: Question) -> dict[str, Any]:
     """The facts of a bundle; writes the file of its images to `images`."""
     path = Path(asked["path"])
@@ -136,6 +142,7 @@ QUESTIONS: dict[str, Callable[[Question], dict[str, Any]]] = {
     "columns header": judge_columns_header,
     "columns": judge_columns,
     "columns of a split": compare_columns,
+    "captions": inspect_captions,
     "beginning": check_beginning,
     "dataset": judge_dataset,
     "content": describe_content,

@@ -21,6 +21,7 @@ from typing import Any
 from prescore import model_types
 from service.contract import errors, limits
 from service.contract.errors import (
+    CaptionsRefused,
     ColumnsRefused,
     HeaderTooLarge,
     InvalidBundle,
@@ -28,7 +29,7 @@ from service.contract.errors import (
     ServiceUnavailable,
 )
 
-_SHORT = ("checkpoint", "beginning", "columns header", "columns of a split")  # questions
+_SHORT = ("checkpoint", "beginning", "columns header", "columns of a split", "captions")
 _AT_ONCE = 2  # of each sort; more would not be faster on few cores
 _SHORT_SECONDS = 20.0
 _LOOK_SECONDS = 0.1  # between two looks whether somebody still wants the answer
@@ -234,5 +235,6 @@ TOO_MUCH: Mapping[str, type[RequestRefused]] = {  # by question; of all others, 
     "checkpoint": HeaderTooLarge,
     "columns header": ColumnsRefused,
     "columns": ColumnsRefused,
+    "captions": CaptionsRefused,
     "columns of a split": ColumnsRefused,
 }

@@ -30,7 +30,9 @@ _ACTIVE_SECONDS = 15.0  # since bytes were noted, which is every few seconds whi
 
 @dataclass(frozen=True)
 class UploadPurpose:
-    """The purpose of an upload: a checkpoint or columns with a digest, or a dataset's version."""
+    """The purpose of an upload: a checkpoint, columns, or a dataset's version. The digest may
+    be unknown beforehand.
+    """
 
     kind: str
     digest: str | None

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from prescore.models.comparisons import CaptionDrops
-from prescore.models.evaluations import Evaluation
+from prescore.models.evaluations import Evaluation, Fall
 from prescore.models.webhooks import WebhookEvent
 from service.contract.api.field_types import rfc3339
 from service.contract.errors import NotFound
@@ -26,6 +26,7 @@ _GATES = 20  # and as many labels and scores: a message has less than 20 kB
 _SCORES = 20
 _LABELS = 20
 _LABEL = 100  # characters of a label's value
+_FALLS = 6
 
 _COLUMNS = ("kind", "status", "finished_at", "dataset_name", "dataset_version", "split")
 
@@ -44,6 +45,7 @@ class EndedRun:
     gates: Sequence[tuple[str, str | None]] = ()
     scores: dict[str, float | None] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    falls: Sequence[Fall] = ()
     drops: CaptionDrops | None = None
 
     def page(self, pages: str) -> str | None:
@@ -100,6 +102,7 @@ def _of_evaluation(found: Evaluation) -> dict[str, Any]:
         "labels": {
             name: text[:_LABEL] for name, text in islice(sorted(found.labels.items()), _LABELS)
         },
+        "falls": found.falls[:_FALLS],
     }
 
 
@@ -114,15 +117,24 @@ def format_standard_message(run: EndedRun, event: WebhookEvent, place: str, page
         "gates": [{"gate": gate, "verdict": verdict} for gate, verdict in run.gates],
         "scores": run.scores,
         "labels": run.labels,
+        "falls": [_describe_fall(fall) for fall in run.falls],
         "url": f"{place}{run.path}",
         "page": run.page(pages),
     }
     return json.dumps({"type": event, "timestamp": rfc3339(run.at), "data": data})
 
 
+def _describe_fall(fall: Fall) -> dict[str, Any]:
+    """Describe a fall with the id alone of the evaluation beside."""
+    beside = None if fall.beside is None else fall.beside.evaluation
+    return {**fall.model_dump(mode="json"), "beside": beside}
+
+
 _SLACK_SCORES = 6
 _SLACK_LABELS = ("branch", "commit", "run")  # by which a team knows its runs
 _SLACK_LABEL = 60  # characters
+_SLACK_FALL = 200
+_SLACK_BRACKETS = str.maketrans("[]", "()")
 _SLACK_IMAGE = 60
 _SLACK_CAPTION = 200
 _SLACK_URL = 1000
@@ -133,7 +145,8 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 def format_slack_message(run: EndedRun, event: WebhookEvent, place: str, pages: str) -> str:
     """JSON; `place` is the service's own URL, `pages` that of its page."""
     line = _line(run, event, run.page(pages) or f"{place}{run.path}")
-    return json.dumps({"text": "\n".join([line, *_list_drops(run, pages)])}, ensure_ascii=False)
+    lines = [line, *map(_format_fall, run.falls), *_list_drops(run, pages)]
+    return json.dumps({"text": "\n".join(lines)}, ensure_ascii=False)
 
 
 def _line(run: EndedRun, event: WebhookEvent, url: str) -> str:
@@ -148,6 +161,11 @@ def _line(run: EndedRun, event: WebhookEvent, url: str) -> str:
     labels = [(name, run.labels[name]) for name in _SLACK_LABELS if name in run.labels]
     parts += [f"{name} {strip_markup(text[:_SLACK_LABEL])}" for name, text in labels]
     return f"{'; '.join(parts)} <{url}|open>"
+
+
+def _format_fall(fall: Fall) -> str:
+    """Format a fall as a line."""
+    return f"fall: {strip_markup(fall.sentence().translate(_SLACK_BRACKETS)[:_SLACK_FALL])}"
 
 
 def _list_drops(run: EndedRun, pages: str) -> Iterator[str]:

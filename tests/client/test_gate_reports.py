@@ -321,3 +321,19 @@ def test_any_words_are_written_to_every_file(tmp_path):
     places = [tmp_path / name for name in ("a.xml", "a.json", "a.csv")]
     GateReports(*places).write(nothing_answered)
     assert all(path.stat().st_size for path in places)
+
+
+def test_a_fall_is_told_in_every_report():
+    beside = {"evaluation": "ev_0", "labels": {"run": "merge-64"}}
+    fall = {"metric": "cider_d", "kind": "run", "step": 5, "value": 3.34, "expected": 4.1}
+    fall |= {"difference": -1.03, "interval": [-1.31, -0.77], "beside": beside}
+    outcome = _outcome(_gate("cider_d > 0", "passed", "x"), falls=[fall], verdict="passed")
+    line = "fall: cider_d 3.34 at step 5 is 1.03 [0.77, 1.31] below merge-64 at the same step"
+    assert line in run_summaries.format_summary(outcome.evaluation)
+    assert line in run_summaries.format_verdict_summary(outcome.evaluation)
+    (annotation,) = gate_reports.list_annotations(outcome)
+    assert annotation == f"::warning title=prescore gate::{line}%0A{PAGE}"
+    assert "fall\\: cider\\_d 3\\.34 at step 5" in gate_reports.format_summary(outcome)
+    evil = {**fall, "beside": {"evaluation": "ev_0", "labels": {"run": EVIL}}}
+    (shown,) = run_summaries.list_falls(_outcome(falls=[evil]).evaluation)
+    assert shown.isprintable()

@@ -116,7 +116,7 @@ def test_all_images_of_a_comparison_are_there(client, evaluation):
 
 def test_captions_are_a_table_and_coco_results_too(client, evaluation):
     heading, *rows = client.captions_csv(evaluation).splitlines()
-    assert heading == "image,caption,rouge_l"
+    assert heading == "image,caption,rouge_l,nearest,invented,missed"
     assert [row.split(",")[1] for row in rows] == SAID
     found = client.captions_coco(evaluation)
     assert found[7] == {"image_id": 907, "caption": SAID[7]}

@@ -24,9 +24,10 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "metrics": ("/body/items/*/reason",),  # names the folder of the home
     # A checkpoint may be an adapter of a base model, and the prompt is a field, of requests too;
     # gates of a difference have its interval, and gates on a baseline a margin; forecasts tell how
-    # far they are beyond the range.
+    # far they are beyond the range; evaluations have falls.
     "*": (
         *("/body/base", "/body/prompt", "/body/items/*/prompt"),
+        *("/body/falls", "/body/items/*/falls"),
         *(
             f"{at}/gates/*/scores/*/{field}"
             for at in ("/body", "/body/items/*")
@@ -38,6 +39,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
     "captions *": (
         "/body/wording",
         *(f"/body/items/*/{field}" for field in ("nearest", "invented", "missed", "matched")),
+    ),
+    # Boards have tests against the first, the best by each metric, and scores to hold them against.
+    "leaderboard *": (
+        *(f"/body/{field}" for field in ("detectable", "firsts", "references", "constant_caption")),
+        *(f"/body/items/*/{field}" for field in ("tied_with_first", "against_first")),
     ),
     "unknown-field": ("/body/detail", "/body/errors"),
     # NNEval has one learner, the network: its model card no longer names it.

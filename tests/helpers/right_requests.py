@@ -56,6 +56,7 @@ def _digest(data: bytes) -> str:
 
 
 IMAGES = _images()
+CAPTIONS = json.dumps([{"image": image, "caption": "a dog"} for image in IMAGES]).encode()
 DIGEST = _digest(CHECKPOINTS[0])
 KEY = os.environ.get("RIGHT_REQUESTS_KEY")
 ASKS = {} if KEY is None else {"Authorization": f"Bearer {KEY}"}
@@ -120,6 +121,11 @@ def _upload(case: Case) -> None:
 
 def _dataset(case: Case) -> None:
     case.body = BUNDLE
+
+
+def _inspection(case: Case) -> None:
+    case.body = CAPTIONS
+    case.query.update(dataset=SPLIT)
 
 
 def _study(case: Case) -> None:
@@ -193,6 +199,7 @@ def _answer_the_images(body: dict[str, Any]) -> None:
 COMPLETED: Mapping[str, Callable[[Case], None]] = {
     "append_upload": _append,
     "create_upload": _upload,
+    "inspect_captions": _inspection,
     "list_captions": _captions,
     "upload_checkpoint": _checkpoint,
     "upload_columns": _columns,

@@ -158,12 +158,17 @@ def enter_pregen(connection, identity, scores, signature) -> None:
     bounds = {name: one[1:] for name, one in scores.items() if isinstance(one, tuple)}
     values = {name: one[0] if name in bounds else one for name, one in scores.items()}
     summary = {"scores": values, "intervals": bounds, "signature": signature}
-    row = {"key": f"pregen of {identity}", "kind": "pregen", "queue": "any", "status": "done"}
+    enter_task(connection, identity, "pregen", summary)
+
+
+def enter_task(connection, identity, name, summary=None, **columns) -> None:
+    """A task of an evaluation, which is done, unless `columns` tell otherwise."""
+    row = {"key": f"{name} of {identity}", "kind": name, "queue": "any", "status": "done"}
     row |= dict.fromkeys(("inputs", "parameters"), "{}") | {"parts": "[]", "created_at": 1.0}
     row |= dict.fromkeys(("waiting_for", "attempt", "deaths", "done", "total"), 0)
-    row |= {"deadline": 1e12, **summaries.store_summary(connection, summary)}
-    connection.execute(task_rows.insert().values(row))
-    named = {"run_id": identity, "position": 0, "name": "pregen", "task_key": row["key"]}
+    row |= {"deadline": 1e12, **(summaries.store_summary(connection, summary) if summary else {})}
+    connection.execute(task_rows.insert().values({**row, **columns}))
+    named = {"run_id": identity, "position": 0, "name": name, "task_key": row["key"]}
     connection.execute(run_tasks.insert().values(**named, cached=False))
 
 

@@ -2,6 +2,7 @@
 
 import unicodedata
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 
 from service.runs.caption_words import FUNCTION_WORDS
@@ -50,3 +51,28 @@ def compare(caption, references):
         [word for word in content(own) if word in others[best]],
         any(pair in pairs for pair in pairwise(own)),
     )
+
+
+def exchanges(caption, other):
+    """Pairs of content words in the same place of gaps of a longest common subsequence: that which
+    takes the first match, and else leaves out a word of the caption where that loses nothing.
+    """
+    a, b = words(caption)[:40], words(other)[:40]
+
+    @cache
+    def longest(i, j):
+        if i == len(a) or j == len(b):
+            return ()
+        if a[i] == b[j]:
+            return ((i, j), *longest(i + 1, j + 1))
+        return max(longest(i + 1, j), longest(i, j + 1), key=len)
+
+    found = set()
+    ends = [(-1, -1), *longest(0, 0), (len(a), len(b))]
+    for (i, j), (k, m) in pairwise(ends):
+        one, two = a[i + 1 : k], b[j + 1 : m]
+        if len(one) == len(two):
+            found |= {
+                (x, y) for x, y in zip(one, two, strict=True) if content([x]) and content([y])
+            }
+    return found

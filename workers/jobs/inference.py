@@ -9,7 +9,7 @@ from service.contract.column_options import ColumnOptions
 from service.contract.errors import UnusableCheckpoint
 from service.contract.formats import bundles, vocabularies
 from service.contract.metrics import catalogue, signatures, tokenizers
-from service.contract.results import DecodingSummary, ScoreSummary
+from service.contract.results import CommonCaption, DecodingSummary, ScoreSummary
 from workers.jobs import checkpoints
 from workers.jobs.request import (
     JobRequest,
@@ -205,9 +205,11 @@ def _text(model: "Captioner", caption: "DecodedIds") -> str:
 
 
 def _decoded(pairs: Sequence[Sequence[Any]]) -> JobResult:
+    texts = [text for _, text in pairs]
     summary = DecodingSummary(
-        decoded=len(pairs),
-        distinct=len({text for _, text in pairs}),
-        unbroken=sum(tokenizers.is_unbroken(text) for _, text in pairs),
+        decoded=len(texts),
+        distinct=len(set(texts)),
+        unbroken=sum(map(tokenizers.is_unbroken, texts)),
+        common=CommonCaption.find(texts),
     )
     return JobResult(lambda path: write_json(path, pairs), summary)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 DRAWS = 256  # of a difference, the standard error is known to 1 / sqrt(2 * 256): 4.4 %
 CRITICAL = 1.9693  # Student's t at 5 %, two-sided, for 255 degrees of freedom
+DETECTABLE = 2.80158  # normal quantiles of 97.5 % and 80 %, in standard errors
 AGREEMENT = 1e-4  # of the larger score; less is no difference, as in a comparison
 _KIND = 1  # which images are drawn, and how draws are packed: those of two kinds tell nothing
 _FORM = struct.Struct(f"<Bd{DRAWS}b")
@@ -74,6 +75,21 @@ def compute_standard_error(one: ScoreDraws, other: ScoreDraws) -> float:
 def do_scores_differ(values: tuple[float, float], draws: tuple[ScoreDraws, ScoreDraws]) -> bool:
     """Tell whether two scores differ at 5 %."""
     apart = abs(values[0] - values[1])
-    if apart <= AGREEMENT * max(map(abs, values)):
-        return False
-    return apart > CRITICAL * compute_standard_error(*draws)
+    return not do_scores_agree(values) and apart > CRITICAL * compute_standard_error(*draws)
+
+
+def do_scores_agree(values: tuple[float, float]) -> bool:
+    """Tell whether two scores are equal but for rounding."""
+    return abs(values[0] - values[1]) <= AGREEMENT * max(map(abs, values))
+
+
+def compute_p(apart: float, error: float) -> float:
+    """The probability of a difference this large in either direction, by Student's t for 255
+    degrees of freedom: for an odd number of them it is a finite sum.
+    """
+    angle = math.atan2(apart, error * math.sqrt(DRAWS - 1))
+    term = total = math.cos(angle)
+    for power in range(3, DRAWS - 1, 2):
+        term *= (power - 1) / power * math.cos(angle) ** 2
+        total += term
+    return max(0.0, 1 - 2 / math.pi * (angle + math.sin(angle) * total))

@@ -1,17 +1,17 @@
-"""/v1/comparisons/{id}/images: every image of a comparison."""
+"""/v1/comparisons/{id}/images, …/words: every image of a comparison, and exchanged words."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from prescore.models.comparisons import ComparedImagePage
+from prescore.models.comparisons import ComparedImagePage, WordExchanges
 from service.contract import errors
 from service.contract.api.field_types import MetricName
 from service.http import openapi
 from service.http.dependencies import Service
 from service.http.routers.request_parameters import ComparisonIdentity, Cursor, Digits
 from service.http.service_route import ServiceRoute
-from service.runs import comparisons
+from service.runs import comparisons, word_exchanges
 
 router = APIRouter(prefix="/v1/comparisons/{id}", tags=["comparisons"], route_class=ServiceRoute)
 
@@ -51,3 +51,30 @@ def list_compared_images(
     none, as by pre-gen metrics.
     """
     return comparisons.build_image_page(service, id, metric, sort, limit, cursor)
+
+
+@router.get(
+    "/words",
+    operation_id="list_exchanged_words",
+    summary="Words that a says in the place of words of b",
+    responses=openapi.describe_refusals(*openapi.STORED, errors.UnknownMetric),
+)
+def list_exchanged_words(
+    id: ComparisonIdentity,
+    service: Service,
+    metric: Annotated[
+        MetricName | None,
+        Query(
+            max_length=200,
+            description="Only images of which both captions have a score by this metric of the "
+            "comparison. By default all images.",
+            examples=["bleu_4"],
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000), Digits] = 10,
+) -> WordExchanges:
+    """Content words (no English function words) that stand in the place of each other in the two
+    captions of an image: between the same words, by a longest common subsequence of their first 40
+    words. Each pair of words is listed once.
+    """
+    return word_exchanges.find_word_exchanges(service, id, metric, limit)

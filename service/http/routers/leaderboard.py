@@ -1,7 +1,7 @@
 """/v1/datasets/{name}/leaderboard, …/history, …/correlations: the scores of a split."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -102,15 +102,23 @@ def get_leaderboard(
     service: Service,
     accept: Accept = None,
     metric: _Ranked = None,
+    order: Annotated[
+        Literal["rank", "newest", "oldest", "name"],
+        Query(
+            description="Of the items: by rank, by time of submission, or by the name that pages "
+            "show: of labels `run` (with `step` or `epoch`), else `name`, else `file`, else "
+            "`branch` and `commit`, else the id. A cursor is of one order."
+        ),
+    ] = "rank",
     limit: _Limit = 50,
     cursor: Cursor = None,
 ) -> Response | Leaderboard:
-    """The best first. Evaluations whose intervals overlap are shown as ties. Equal scores of the
-    same checkpoint, or of captions, are listed once: as the evaluation that was submitted first,
-    with its labels, among those that have the labels that are asked for. Evaluations of a part of
-    the split are left out.
+    """The best first, unless another `order` is asked for. Evaluations that are not told apart are
+    shown as ties. Equal scores of the same checkpoint, or of captions, are listed once: as the
+    evaluation that was submitted first, with its labels, among those that have the labels that are
+    asked for. Evaluations of a part of the split are left out.
     """
-    asked = _by(narrowed, metric, ranks=True)
+    asked = replace(_by(narrowed, metric, ranks=True), order=order)
     if responses.wants_csv(accept):
         return responses.answer_csv(
             leaderboard.build_scores_table(leaderboard.build_leaderboard(service, asked))

@@ -124,10 +124,10 @@ async def _store(service: AppParts, turn: UploadTurn, caller: str, nobody: Event
             check_digest(file.digest, purpose.digest)
         dataset, _ = await uploads.store_dataset(service, purpose.name, file, ask)
         return f"/v1/datasets/{dataset.name}@{dataset.version}"
-    assert purpose.digest is not None
     folder, files = _BY_DIGEST[purpose.kind]
-    await files.keep(service, purpose.digest, file, ask, caller)
-    return f"{folder}/{purpose.digest}"
+    digest = purpose.digest or file.digest
+    await files.keep(service, digest, file, ask, caller)
+    return f"{folder}/{digest}"
 
 
 def _put_back(service: AppParts, upload: UnfinishedUpload) -> None:

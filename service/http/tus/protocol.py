@@ -44,8 +44,9 @@ UploadMetadata = Annotated[
     Header(
         alias="Upload-Metadata",
         max_length=4096,
-        description="`kind` (`checkpoint`, `columns` or `dataset`), `digest` (`sha256:…`) and, of "
-        "a dataset, `name`, each with its value in base64.",
+        description="`kind` (`checkpoint`, `columns` or `dataset`), `digest` (`sha256:…`; where it "
+        "is not known beforehand, left out) and, of a dataset, `name`, each with its value in "
+        "base64.",
     ),
 ]
 
@@ -125,9 +126,8 @@ def read_purpose(metadata: str) -> UploadPurpose:
     kind, digest, name = (texts.get(each) for each in ("kind", "digest", "name"))
     if kind not in _KINDS:
         raise _make_refusal("/kind", " or ".join(_KINDS), kind)
-    needed = "name" if kind == "dataset" else "digest"
-    if not texts.get(needed):
-        raise _make_refusal(f"/{needed}", f"one, since the upload is a {kind}", texts.get(needed))
+    if kind == "dataset" and not name:
+        raise _make_refusal("/name", "one, since the upload is a dataset", name)
     if kind != "dataset" and name is not None:
         raise _make_refusal("/name", f"none, since the upload is a {kind}", name)
     if digest is not None:

@@ -14,7 +14,7 @@ from service.contract.plan import metric_requests, prices
 from service.contract.plan.planning import CheckpointPlanner
 from service.contract.plan.postgen import PostgenRequest
 from service.contract.plan.prices import TaskSizes
-from service.contract.results import MissingForecast, StoredBaseline
+from service.contract.results import CommonCaption, MissingForecast, StoredBaseline
 from service.engine.service_parts import ServiceParts
 from service.runs import evaluations, probes, run_store, training
 from service.runs.run_store import NewRun
@@ -80,6 +80,7 @@ def begin_evaluation(parts: ServiceParts, request: EvaluationRequest) -> NewRun:
             "baselines": {name: each.model_dump() for name, each in past.items()},
             "health": health and {name: each.model_dump() for name, each in health.items()},
             "forecast": history.model_dump() if isinstance(history, MissingForecast) else None,
+            "common": _find_common_caption(request),
             "own_prompt": None if model is None else model.description.get("prompt"),
         },
         pinned,
@@ -171,6 +172,12 @@ def _store_captions(
         tokenizer=request.tokenizer,
     )
     return replace(known, captions=digest), warnings
+
+
+def _find_common_caption(request: EvaluationRequest) -> Mapping[str, Any] | None:
+    """Find the caption that at least half of the images have, of captions that were sent."""
+    common = CommonCaption.find([each.caption for each in request.captions or ()])
+    return None if common is None else common.model_dump()
 
 
 def _build_planner(

@@ -50,7 +50,7 @@ const ATTENTION = {
   fall: (many) => `${count(many)} fell`,
 };
 
-/** @param {{ attention: Schemas["Attention"][], running: number, queued: number }} of */
+/** @param {{ attention: Schemas["AttentionItem"][], running: number, queued: number }} of */
 export function homeSentence({ attention, running, queued }) {
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
     const many = attention.filter((each) => each.kind === kind).length;
@@ -279,7 +279,7 @@ export function bestStep(metric, steps) {
   );
 }
 
-/** @param {Schemas["TrainingRun"][]} items Of one split. */
+/** @param {Schemas["CaptionerTraining"][]} items Of one split. */
 export function trainingsSentence(items) {
   if (!items.length) return null;
   const ranked = items.filter(({ best, metric }) => best && metric === items[0].metric);

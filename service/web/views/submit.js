@@ -15,7 +15,7 @@ import { answered, refusal } from "../parts/states.js";
 import { uploadCheckpoint } from "./uploads.js";
 
 /** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
-/** @typedef {import("../core/api.js").Schemas["Inspection"]} Inspection */
+/** @typedef {import("../core/api.js").Schemas["CaptionInspection"]} Inspection */
 /** @typedef {{ value: string }} Chosen */
 
 const CAPTIONS = /\.(json|jsonl|ndjson|csv|tsv|txt)$/i; // all other files are models

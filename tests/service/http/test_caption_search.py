@@ -12,7 +12,7 @@ from helpers.builders import captions_with_references
 from helpers.fleet import bundle_of
 from helpers.submissions import evaluate, read_pages, serve_datasets
 from oracles import plain_words
-from service.runs import caption_wording, scored_captions
+from service.runs import scored_captions, word_index
 
 WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 60, 0)
@@ -261,24 +261,22 @@ def test_a_word_of_a_query_is_a_text_and_one_word(client, place, every):
 
 
 def test_words_of_many_long_captions_are_not_counted_but_shown(client, place, monkeypatch):
-    caption_wording._find_entry.cache_clear()
-    monkeypatch.setattr(caption_wording, "MOST_CHARACTERS", 100)
+    word_index._find_entry.cache_clear()
+    monkeypatch.setattr(word_index, "MOST_CHARACTERS", 100)
     (page,) = read_pages(client, place, limit=100)
     assert page["wording"] is None
     assert page["items"][0]["nearest"] in PEOPLE[0]
     answer = client.get(place, params={"missed": "big"})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert [error["pointer"] for error in answer.json()["errors"]] == ["/query/missed"]
-    caption_wording._find_entry.cache_clear()
+    word_index._find_entry.cache_clear()
 
 
 def test_words_are_counted_once(client, place, monkeypatch):
-    caption_wording._find_entry.cache_clear()
+    word_index._find_entry.cache_clear()
     counted = []
-    count = caption_wording._count_words
-    monkeypatch.setattr(
-        caption_wording, "_count_words", lambda found: counted.append(1) or count(found)
-    )
+    count = word_index._count_words
+    monkeypatch.setattr(word_index, "_count_words", lambda found: counted.append(1) or count(found))
     for query in ({}, {"sort": "bleu_1"}, {"missed": "big"}, {"invented": "dog"}):
         assert client.get(place, params=query).status_code == 200
     assert counted == [1]

@@ -6,7 +6,9 @@ by the jobs, both of which are those of the real fleet.
 
 import csv
 import json
+import random
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from helpers.builders import captions_with_references
 from helpers.documents import fenced, read
 from helpers.fleet import bundle, bundle_of, checkpoint, upload
 from helpers.submissions import evaluate, finish, read_pages, run_command, serve_datasets
+from oracles import plain_words
 from prescore.models.comparisons import Compared
+from service.runs import scored_captions, word_exchanges
 from workers.analysis import comparison
 from workers.metrics import postgen, references
 from workers.metrics.java.jvm import Jvm
@@ -200,6 +204,103 @@ def test_a_metric_that_the_comparison_is_not_by_is_not_there(client, place):
         answer = client.get(place, params={"metric": metric})
         assert (answer.status_code, answer.json()["code"]) == told
         assert "bleu_2, cider_d" in answer.json()["detail"]
+
+
+def _count_exchanges(pairs, limit=10):
+    found = Counter(pair for a, b in pairs for pair in plain_words.exchanges(a, b))
+    rows = [
+        {"a": a, "b": b, "images": many, "reverse": back, "excess": many - back}
+        for (a, b), many in found.items()
+        if many > 1 and many > (back := found.get((b, a), 0))
+    ]
+    rows.sort(key=lambda row: (-row["excess"], -row["images"], row["a"], row["b"]))
+    return rows[:limit]
+
+
+def _draw_captions(seed, colours):
+    rng = random.Random(seed)
+    things = ["dog", "dog", "bus", "man"]
+    return [
+        f"a {rng.choice(colours)} {rng.choice(things)} on the {rng.choice(['grass', 'road'])}"
+        for _ in IMAGES
+    ]
+
+
+REDDER = _draw_captions(1, ["red", "red", "blue", "green"])
+BLUER = _draw_captions(2, ["red", "blue", "blue", "the"])
+
+
+@pytest.fixture(scope="module")
+def colours(service):
+    """A comparison of captions that differ in single words, and its two evaluations."""
+    with service.client() as client:
+        two = [_evaluate(client, captions) for captions in (REDDER, BLUER)]
+        found = _ended(client, _compare(client, *two, metrics=["bleu_2", "cider_d"]))
+    return found["id"], two
+
+
+def _exchanges(client, identity, **query):
+    answer = client.get(f"/v1/comparisons/{identity}/words", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_exchanged_words_are_those_of_a_plain_implementation(client, colours):
+    expected = _count_exchanges(zip(REDDER, BLUER, strict=True), 1000)
+    assert len(expected) > 4
+    assert expected[0]["reverse"] > 0
+    for limit in (1, 3, 1000):
+        found = _exchanges(client, colours[0], limit=limit)
+        assert found == {"items": expected[:limit], "images": 50}
+    assert _exchanges(client, colours[0])["items"] == expected[:10]
+
+
+def test_exchanged_words_are_of_images_with_a_score(client, service, colours):
+    identity, (one, _) = colours
+    scored = scored_captions.find_scored_captions(service.parts, one["id"])
+    file, tensor = scored.scores["cider_d"]
+    bits = file._path.read_bytes()
+    try:
+        with file._path.open("r+b") as stream:
+            stream.seek(file.header.data_start + file.header.tensors[tensor].start)
+            stream.write(np.full(20, np.nan).tobytes())
+        found = _exchanges(client, identity, metric="cider_d")
+    finally:
+        file._path.write_bytes(bits)
+    pairs = list(zip(REDDER, BLUER, strict=True))
+    assert found == {"items": _count_exchanges(pairs[20:]), "images": 30}
+    every = {"items": _count_exchanges(pairs), "images": 50}
+    assert _exchanges(client, identity, metric="bleu_2") == every
+
+
+def test_exchanged_words_are_of_the_first_images(client, colours, monkeypatch):
+    monkeypatch.setattr(word_exchanges, "MOST_IMAGES", 30)
+    expected = _count_exchanges(list(zip(REDDER, BLUER, strict=True))[:30])
+    for query in ({}, {"metric": "bleu_2"}):
+        found = _exchanges(client, colours[0], **query)
+        assert found == {"items": expected, "images": 30}
+
+
+def test_the_same_captions_exchange_no_words(client, two):
+    twin = _ended(client, _compare(client, two[0], two[0], metrics=["cider_d"]))
+    assert _exchanges(client, twin["id"]) == {"items": [], "images": 50}
+
+
+def test_exchanged_words_by_what_is_not_there_are_refused(client, colours):
+    words = f"/v1/comparisons/{colours[0]}/words"
+    queries = {"bleu_1": (404, "not_found"), "cider_e": (422, "unknown_metric")}
+    for metric, told in queries.items():
+        answer = client.get(words, params={"metric": metric})
+        assert (answer.status_code, answer.json()["code"]) == told
+    for limit in (0, 1001, "x"):
+        assert client.get(words, params={"limit": limit}).status_code == 422
+
+
+def test_the_client_lists_exchanged_words(service, colours):
+    with prescore.Client(service.url) as client:
+        found = client.exchanged_words(colours[0], limit=2)
+    expected = _count_exchanges(zip(REDDER, BLUER, strict=True), 2)
+    assert [each.model_dump() for each in found.items] == expected
 
 
 @pytest.mark.long

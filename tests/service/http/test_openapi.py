@@ -89,7 +89,9 @@ def test_every_refusal_that_a_route_gives_is_documented_somewhere():
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_every_body_that_is_sent_or_answered_has_a_schema(method, path, operation):
     bodies = [operation["requestBody"]] if "requestBody" in operation else []
-    is_submitted = operation["operationId"].startswith(("submit_", "make_", "fetch_dataset"))
+    is_submitted = operation["operationId"].startswith(
+        ("submit_", "make_", "fetch_dataset", "inspect_")
+    )
     assert bool(bodies) == (method in ("PUT", "PATCH") or is_submitted)
     for body in (*bodies, *operation["responses"].values()):
         for content in body.get("content", {}).values():

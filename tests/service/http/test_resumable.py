@@ -12,6 +12,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from helpers import columns_files
 from helpers.fleet import TUS, bundle, digest, tus_creation, tus_part, until
 from service.contract import limits
 from service.engine.blobs import folder
@@ -85,6 +86,22 @@ def test_the_bytes_that_fill_the_length_are_the_last_ones(client, begin, data):
     assert (again.status_code, again.headers["Content-Location"]) == (204, place)
 
 
+@pytest.mark.parametrize("kind", ["checkpoint", "columns"])
+def test_the_digest_need_not_be_known_beforehand(client, begin, data, kind):
+    content = data if kind == "checkpoint" else columns_files.columns(metadata={"model": "unnamed"})
+    upload = begin(content, kind=kind)
+    assert upload.append(content[:100], 0).status_code == 204
+    place = upload.append(content[100:], 100).headers["Content-Location"]
+    assert place == f"/v1/{'checkpoints' if kind == 'checkpoint' else kind}/{digest(content)}"
+    assert client.get(place).json()["bytes"] == len(content)
+    assert upload.state["digest"] is None
+
+
+def test_a_wrong_file_without_a_digest_is_refused_for_what_it_is(begin):
+    wrong = begin(b"x" * 100, kind="checkpoint").append(b"x" * 100, 0)
+    assert _code(wrong) == (422, "invalid_checkpoint")
+
+
 def test_bytes_may_come_with_the_creation(client, data):
     headers = {**tus_part(0), **_creation(data)}
     answer = client.post("/v1/uploads", content=data[:1000], headers=headers)
@@ -105,7 +122,7 @@ WRONG_CREATIONS = [
     ({"Upload-Metadata": "kind " + base64.b64encode(b"\xff").decode()}, 422),
     ({"Upload-Metadata": "kind YQ==,kind YQ=="}, 422),
     ({"Upload-Metadata": _metadata(kind="model", digest=digest(b""))}, 422),
-    ({"Upload-Metadata": _metadata(kind="checkpoint")}, 422),
+    ({"Upload-Metadata": _metadata(kind="checkpoint", digest="sha256:1")}, 422),
     ({"Upload-Metadata": _metadata(kind="checkpoint", digest=digest(b""), name="a")}, 422),
     ({"Upload-Metadata": _metadata(kind="dataset")}, 422),
     ({"Upload-Metadata": _metadata(kind="dataset", name="a.tar")}, 422),

@@ -59,3 +59,34 @@ def test_drawn_captions_have_the_words_of_a_plain_implementation():
     for caption, *references in zip(*(_random_texts(seed, 300) for seed in range(4)), strict=True):
         found = caption_words.compare_words(caption, references)
         assert astuple(found) == plain_words.compare(caption, references)
+
+
+@given(TEXTS, TEXTS)
+def test_words_are_exchanged_as_in_a_plain_implementation(caption, other):
+    found = caption_words.find_exchanges(caption, other)
+    assert found == plain_words.exchanges(caption, other)
+
+
+def test_drawn_words_are_exchanged_as_in_a_plain_implementation():
+    some = 0
+    for caption, other in zip(*(_random_texts(seed, 500) for seed in (8, 9)), strict=True):
+        found = caption_words.find_exchanges(caption, other)
+        assert found == plain_words.exchanges(caption, other)
+        some += bool(found)
+    assert some > 30
+
+
+@pytest.mark.parametrize(
+    ("caption", "other", "expected"),
+    [
+        ("a red bus on a road", "a blue bus on the street", {("red", "blue"), ("road", "street")}),
+        ("red", "blue", {("red", "blue")}),
+        ("a big red bus", "a blue bus", set()),
+        ("a dog", "a the", set()),
+        ("same words", "same words", set()),
+        ("", "word", set()),
+        ("red " * 40 + "x", "red " * 40 + "y", set()),
+    ],
+)
+def test_words_between_the_same_neighbours_are_exchanged(caption, other, expected):
+    assert caption_words.find_exchanges(caption, other) == expected

@@ -10,7 +10,7 @@ from scipy import stats
 from helpers import stored_records
 from helpers.stored_records import enter_run, enter_scores, parts_on
 from service.contract.metrics import catalogue
-from service.contract.metrics.draws import DRAWS
+from service.contract.metrics.draws import CRITICAL, DRAWS, compute_p
 from service.runs import leaderboard, ranking
 from service.runs.score_boards import BoardQuery
 from service.stored import datasets
@@ -43,8 +43,8 @@ def _ended(records, at, images, metric="cider_d", *, drawn=True):
         enter_scores(connection, identity, shown, f"{metric}|v:2", draws)
 
 
-def _board(records, metric="cider_d", limit=None, cursor=None):
-    asked = BoardQuery("coco", None, metric, None, {})
+def _board(records, metric="cider_d", limit=None, cursor=None, order="rank"):
+    asked = BoardQuery("coco", None, metric, None, {}, order=order)
     return leaderboard.build_leaderboard(parts_on(records), asked, limit, cursor)
 
 
@@ -108,3 +108,84 @@ def test_pages_have_the_ranks_of_the_whole_board_and_deep_ones_are_by_intervals(
             break
     assert tuple(found) == whole
     assert [each.ranked_by for each in whole] == ["test"] * 5 + ["intervals"] * 3
+
+
+def test_p_is_that_of_students_t_for_the_number_of_draws():
+    for t in (0.0, 0.3, 1.0, CRITICAL, 3.0, 7.0):
+        expected = 2 * stats.t.sf(t, DRAWS - 1)
+        assert compute_p(t * 0.25, 0.25) == pytest.approx(expected, abs=1e-12)
+    assert compute_p(0.1, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("metric", ["cider_d", "perplexity"])
+def test_each_is_tested_against_the_first_as_by_the_paired_test_of_images(records, metric):
+    gaps = (0.0, -0.001, -0.008, -0.015)
+    sign = catalogue.find_metric(metric).sign
+    systems = {f"ev_{at}": _system(sign * gap, at) for at, gap in enumerate(gaps, 1)}
+    for at in range(1, 5):
+        _ended(records, at, systems[f"ev_{at}"], metric)
+    first, *others = _board(records, metric=metric).items
+    assert (first.evaluation, first.against_first, first.tied_with_first) == ("ev_1", None, False)
+    errors = []
+    for item in others:
+        moved = systems[item.evaluation] - systems["ev_1"]
+        expected, found = stats.ttest_1samp(moved, 0), item.against_first
+        errors.append(stats.sem(moved))
+        assert found.difference == pytest.approx(moved.mean(), abs=1e-9)
+        low, high = found.interval
+        assert (low + high) / 2 == pytest.approx(found.difference)
+        assert (high - low) / 2 == pytest.approx(1.966 * errors[-1], rel=0.15)
+        assert stats.norm.isf(found.p / 2) == pytest.approx(
+            stats.norm.isf(expected.pvalue / 2), rel=0.15
+        )
+        assert item.tied_with_first == (found.p >= 0.05) == (low <= 0 <= high)
+    assert [item.tied_with_first for item in others] == [True, False, False]
+    detectable = _board(records, metric=metric).detectable
+    assert detectable == pytest.approx((1.96 + 0.8416) * np.median(errors), rel=0.15)
+
+
+def test_one_network_in_two_formats_is_tied_with_the_first(records):
+    for at, gap in enumerate((0.0, 0.5e-4 * 0.6), 1):
+        _ended(records, at, _system(0.0, 1) + gap)
+    _, other = _board(records).items
+    assert (other.tied_with_first, other.against_first.p) == (True, 1.0)
+    assert other.against_first.interval == (pytest.approx(other.against_first.difference), 0.0)
+
+
+def test_what_has_no_draws_is_tied_with_the_first_by_its_interval(records):
+    _ended(records, 1, _system(0.0, 1))
+    _ended(records, 2, _system(-0.001, 2), drawn=False)
+    _ended(records, 3, _system(-0.2, 3), drawn=False)
+    board = _board(records)
+    assert [item.against_first for item in board.items] == [None] * 3
+    assert [item.tied_with_first for item in board.items] == [False, True, False]
+    assert board.detectable is None
+
+
+def test_one_of_a_later_rank_may_be_tied_with_the_first(records):
+    """It is less sure than the one above it."""
+    _ended(records, 1, _system(0.0, 1, spread=0.01))
+    _ended(records, 2, _system(-0.004, 2, spread=0.01))
+    _ended(records, 3, _system(-0.0045, 3, spread=0.2))
+    first, second, third = _board(records).items
+    assert [(item.rank, item.tied_with_first) for item in (first, second, third)] == [
+        (1, False),
+        (2, False),
+        (2, True),
+    ]
+
+
+def test_pages_and_orders_have_the_same_tests_against_the_first(records):
+    for at in range(1, 9):
+        _ended(records, at, _system(0.004 * at, at))
+    whole = {item.evaluation: item for item in _board(records).items}
+    for order in ("rank", "newest", "oldest", "name"):
+        found, cursor = [], None
+        while True:
+            page = _board(records, limit=3, cursor=cursor, order=order)
+            found += page.items
+            cursor = page.next
+            if cursor is None:
+                break
+        assert {item.evaluation: item for item in found} == whole
+        assert len(found) == len(whole)

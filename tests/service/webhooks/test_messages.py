@@ -8,6 +8,7 @@ import pytest
 
 from helpers.hostile_text import HOSTILE
 from prescore.models.comparisons import CaptionDrops
+from prescore.models.evaluations import Fall
 from service.contract import limits
 from service.webhooks import messages
 from service.webhooks.messages import EndedRun
@@ -27,6 +28,22 @@ RUN = EndedRun(
 PLACE = "https://prescore.example"
 PAGES = "https://scores.example"
 PAGE = f"{PAGES}/ui/evaluations/ev_1"
+POWERFUL = [
+    "<!channel>",
+    "<!here|all>",
+    "<@U0001>",
+    "<https://evil.example|https://prescore.example>",
+    "@all @channel @here",
+    "[open](https://evil.example)",
+    "![x](https://evil.example/x.png)",
+    "https://evil.example",
+    "&lt;!channel&gt;",
+    "`code` *bold* ~gone~",
+    ":rotating_light:",
+    "a\nb\r\u2028c",
+    *HOSTILE.values(),
+]
+POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def _with(**changed):
@@ -48,6 +65,7 @@ def test_a_run_is_told_with_ids_scores_verdict_and_its_address():
     assert found["data"] == {
         **{name: getattr(RUN, name) for name in as_they_are},
         "gates": [{"gate": gate, "verdict": verdict} for gate, verdict in RUN.gates],
+        "falls": [],
         "url": "https://prescore.example/v1/evaluations/ev_1",
         "page": "https://scores.example/ui/evaluations/ev_1",
     }
@@ -61,6 +79,31 @@ def test_slack_is_told_in_one_line():
     )
 
 
+def _fall(run="merge-64", **changed):
+    fields = {"metric": "cider_d", "kind": "run", "step": 5, "value": 3.34, "expected": 4.1}
+    beside = {"evaluation": "ev_0", "labels": {"run": run}}
+    told = {"difference": -1.03, "interval": (-1.31, -0.77), "beside": beside}
+    return Fall.model_validate({**fields, **told, **changed})
+
+
+def test_a_fall_is_told_with_its_numbers_and_to_slack_in_a_line():
+    run = _with(falls=[_fall()])
+    (told,) = json.loads(_standard(run))["data"]["falls"]
+    assert told == {**_fall().model_dump(mode="json"), "beside": "ev_0"}
+    first, line = _slack(run).split("\n")
+    assert first == _slack(RUN)
+    assert line == (
+        "fall: cider_d 3.34 at step 5 is 1.03 (0.77, 1.31) below merge-64 at the same step"
+    )
+
+
+@pytest.mark.parametrize("text", [*POWERFUL, "x" * 500])
+def test_the_other_run_of_a_fall_is_plain_in_slack(text):
+    _, line = _slack(_with(falls=[_fall(text)])).split("\n")
+    assert not POWER.search(re.sub("&(lt|gt);", "", line.removeprefix("fall: ")))
+    assert len(line) < 220
+
+
 def test_a_run_that_the_page_does_not_show_has_its_address_alone():
     run = _with(id="cmp_1", kind="comparison", path="/v1/comparisons/cmp_1")
     data = json.loads(_standard(run))["data"]
@@ -72,24 +115,6 @@ def test_a_run_that_the_page_does_not_show_has_its_address_alone():
 def test_an_event_is_of_the_runs_end_and_of_its_verdict():
     assert RUN.events == ["run.succeeded", "verdict.failed"]
     assert _with(verdict=None, status="canceled").events == ["run.canceled"]
-
-
-POWERFUL = [
-    "<!channel>",
-    "<!here|all>",
-    "<@U0001>",
-    "<https://evil.example|https://prescore.example>",
-    "@all @channel @here",
-    "[open](https://evil.example)",
-    "![x](https://evil.example/x.png)",
-    "https://evil.example",
-    "&lt;!channel&gt;",
-    "`code` *bold* ~gone~",
-    ":rotating_light:",
-    "a\nb\r\u2028c",
-    *HOSTILE.values(),
-]
-POWER = re.compile(r"[<>&@!\[\]`*~:|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def _drops(image, caption, images=3):
@@ -145,6 +170,7 @@ def test_the_largest_message_is_small():
     run = _with(
         gates=[("g" * 200, "not_comparable")] * messages._GATES,
         scores={f"{'s' * 90}{n}": 0.12345678901234567 for n in range(messages._SCORES)},
+        falls=[_fall(metric="m" * 90, value=1 / 3, expected=2 / 3)] * messages._FALLS,
         labels={f"{'l' * 98}{n:02}": "v" * messages._LABEL for n in range(messages._LABELS)},
     )
     assert len(_standard(run, "verdict.not_comparable")) < 20_000

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 import typer
 
 from prescore import plain_text
-from prescore.cli import caption_drops, console, gate_tables, text
+from prescore.cli import caption_drops, console, gate_tables, run_summaries, text
 from prescore.cli.gate_outcomes import GateOutcome
 from prescore.models import Gate
 from prescore.plain_text import quoted
@@ -80,7 +80,7 @@ def format_summary(outcome: GateOutcome) -> str:
         *gate_tables.list_details(outcome.gates),
         *gate_tables.list_failed_baselines(outcome.gates),
     ]
-    reasons += [outcome.problem] if outcome.problem else []
+    reasons += [*_list_falls(outcome), *([outcome.problem] if outcome.problem else [])]
     lines += [f"- {_escape_markdown(reason)}" for reason in reasons]
     return "\n".join([*lines, *_format_drops(outcome)]) + "\n\n"
 
@@ -120,6 +120,8 @@ def _list_messages(outcome: GateOutcome) -> Iterator[tuple[str, str]]:
             yield "warning", "\n".join([f"{gate.gate}: {verdict}: {gate.detail}", *drops])
     for line in gate_tables.list_failed_baselines(outcome.gates):
         yield "warning", line.removeprefix("warning: ")
+    for line in _list_falls(outcome):
+        yield "warning", line
     if outcome.problem:
         yield "error", outcome.problem
 
@@ -129,6 +131,10 @@ def _list_drops(gate: Gate, outcome: GateOutcome) -> list[str]:
     if outcome.drops is None or gate.gate != outcome.drops.gate:
         return []
     return caption_drops.format_lines(outcome.drops, outcome.url)
+
+
+def _list_falls(outcome: GateOutcome) -> list[str]:
+    return run_summaries.list_falls(outcome.evaluation) if outcome.evaluation else []
 
 
 def _join_cells(cells: Iterable[str]) -> str:

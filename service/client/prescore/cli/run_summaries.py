@@ -33,6 +33,7 @@ def format_summary(evaluation: Evaluation) -> list[str]:
         *_format_facts(evaluation),
         *format_section("tasks", [build_task_row(task) for task in evaluation.tasks]),
         *format_section("scores", build_score_rows(evaluation.scores)),
+        *list_falls(evaluation),
         *_warn_of_health(evaluation),
         *format_section("forecast", list(list_expectations(evaluation.forecast or {}))),
         *_format_estimate(evaluation),
@@ -56,6 +57,7 @@ def format_verdict_summary(evaluation: Evaluation, drops: CaptionDrops | None = 
         *_format_facts(evaluation),
         *format_section("tasks", tasks),
         *format_section("scores", build_score_rows(evaluation.scores)),
+        *list_falls(evaluation),
         *_warn_of_health(evaluation),
         *_format_estimate(evaluation),
         *format_section("warnings", list_warnings(evaluation)),
@@ -65,6 +67,11 @@ def format_verdict_summary(evaluation: Evaluation, drops: CaptionDrops | None = 
         *caption_drops.format_lines(drops, evaluation.url),
         quoted(f"{verdict}: {passed} of {format_count(len(gates), 'gate')} passed"),
     ]
+
+
+def list_falls(evaluation: Evaluation) -> list[str]:
+    """Give a line for each fall of a checkpoint."""
+    return [quoted(f"fall: {fall.sentence()}") for fall in evaluation.falls]
 
 
 def _format_gates(gates: Sequence[Gate]) -> list[str]:

@@ -23,6 +23,8 @@ from prescore.http.downloads import fetch_file
 from prescore.http.transport import HttpRequest
 from prescore.http.uploads import build_dataset_path
 from prescore.models import (
+    AttentionItem,
+    CaptionerTraining,
     Comparison,
     Correlations,
     Learned,
@@ -35,6 +37,7 @@ from prescore.models import (
     Standing,
     StudyRun,
     SweepRanking,
+    WordExchanges,
 )
 
 USUAL_PROBES = frozenset({"human", "frequent", "rare", "swap", "random", "single"})
@@ -57,14 +60,17 @@ class AnalysisCalls(Calls):
         split: str | None = None,
         signature: str | None = None,
         labels: Mapping[str, str] | None = None,
+        order: str | None = None,
         page_size: int | None = None,
     ) -> Board[Standing]:
         """A dataset's evaluations, the best first, fetched page by page during the iteration.
 
-        By default of the latest score's `signature`; `head.others` has the other ones.
+        By default of the latest score's `signature`; `head.others` has the other ones. `order`:
+        "newest", "oldest" or "name" instead of "rank".
         """
         params: dict[str, Parameter] = {"split": split, "signature": signature, "limit": page_size}
         params |= {"metrics": ",".join(metrics) or None, **build_label_params(labels)}
+        params |= {"order": order}
         return self._board(Standing, "leaderboard", (dataset, metric, *unnamed), params)
 
     def history(
@@ -119,6 +125,15 @@ class AnalysisCalls(Calls):
         """
         path, params = f"{build_run_path(Comparison, id)}/images", {"metric": metric, "sort": sort}
         return self._list(Moved, f"images of {id}", path, **params, limit=page_size)
+
+    def exchanged_words(
+        self, id: str, *, metric: str | None = None, limit: int | None = None
+    ) -> WordExchanges:
+        """Content words that `a` of a comparison says in the place of words of `b`, the largest
+        excess over the reverse first.
+        """
+        path = f"{build_run_path(Comparison, id)}/words"
+        return self._get(WordExchanges, path, metric=metric, limit=limit)
 
     # Correlations of pre-gen with post-gen metrics
 
@@ -200,6 +215,23 @@ class AnalysisCalls(Calls):
         params: dict[str, Parameter] = {"at": at, "steps": steps, "sure": sure, "average": average}
         params |= build_label_params(labels)
         return self._get(SweepRanking, path, split=split or None, target=target, **params)
+
+    # Overviews
+
+    def attention(self, *, limit: int | None = None) -> Listing[AttentionItem]:
+        """The team's latest evaluations that need attention, the one that ended last first: failed
+        ones, those whose gates failed, that say one caption for most images, or whose scores fell.
+        """
+        return self._list(AttentionItem, "attention", "/v1/attention", limit=limit)
+
+    def captioner_trainings(
+        self, *, dataset: str | None = None, metric: str | None = None, limit: int | None = None
+    ) -> Listing[CaptionerTraining]:
+        """Trainings of captioners, by evaluations that are labelled `run` and `step` or `epoch`,
+        the latest first, with their scores over steps. `dataset`: NAME[@VERSION][/SPLIT].
+        """
+        params: dict[str, Parameter] = {"dataset": dataset, "metric": metric, "limit": limit}
+        return self._list(CaptionerTraining, "captioner trainings", "/v1/trainings", **params)
 
     # Probes
 

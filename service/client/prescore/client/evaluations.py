@@ -2,6 +2,7 @@
 # ruff: noqa: A002  `id` is the contract's word
 
 from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 from prescore.client.lists import Listing, Scores
@@ -14,12 +15,14 @@ from prescore.client.requests import (
     check_names,
 )
 from prescore.errors import InvalidArgument
+from prescore.files.bodies import file_body
 from prescore.http.events import hear_events
 from prescore.http.polling import OnChange, await_end
 from prescore.http.transport import HttpRequest, quote_segment
 from prescore.models import (
     Caption,
     CaptionDrops,
+    CaptionInspection,
     CocoResults,
     Evaluation,
     Event,
@@ -168,6 +171,19 @@ class EvaluationCalls(Calls):
         evaluation's `tokens` asked for besides.
         """
         return self._get(Tokens, f"{build_run_path(Evaluation, id)}/tokens/{quote_segment(image)}")
+
+    def inspect_captions(self, path: str | Path, dataset: str) -> CaptionInspection:
+        """The captions in a file, and how they fit a split, before they are submitted: images
+        without a caption, unknown names, warnings. The file may have 32 MiB.
+        """
+        request = HttpRequest(
+            "POST",
+            "/v1/inspections",
+            params={"dataset": dataset, "file": Path(path).name},
+            headers={"Content-Type": "application/octet-stream"},
+            body=file_body(Path(path)).chunks,
+        )
+        return self._transport.send(request, most=CSV_BYTES).parsed(CaptionInspection)
 
     def metrics(self, names: Sequence[str] | None = None) -> list[Metric]:
         """All metrics that the service knows; or those of `names`, 50 at most."""

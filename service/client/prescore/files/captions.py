@@ -6,9 +6,10 @@ refused with its place.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from prescore import foreign
 from prescore.errors import InvalidArgument
@@ -20,10 +21,20 @@ SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".csv", ".tsv"})
 MOST_BYTES = 1 << 30
 BEGINNING = 60  # characters that a message shows
 EXAMPLE = '{"image": "1.jpg", "caption": "a dog"}'
+COCO, LINES, TABLE = "COCO results", "JSON Lines", "CSV"
+DICTIONARY = "captions by image"  # pycocoevalcap's
+FORMATS = (COCO, LINES, TABLE, DICTIONARY)
 _NAMED = 5  # fields that a message shows
 _IMAGE = ("image", "image_id")
 _FIELDS = frozenset({*_IMAGE, "caption"})
 _NO_OUTPUTS = frozenset({"annotations", "images", "references", "sentences"})
+
+
+class CaptionsFile(NamedTuple):
+    """The captions in a file, and the name of its format."""
+
+    format: str
+    captions: list[dict[str, str]]
 
 
 def read_captions(path: Path) -> list[dict[str, str]]:
@@ -34,9 +45,15 @@ def read_captions(path: Path) -> list[dict[str, str]]:
     {"image": "1.jpg", "caption": "a dog"}                         one on each line
     image,caption                                      CSV: with commas, semicolons or tabs
     """
+    return read_captions_file(path).captions
+
+
+def read_captions_file(path: Path) -> CaptionsFile:
+    """Read captions from a file as `read_captions` does, with the format that the file has."""
     text = read_text(path)
     try:
-        return normalize_captions(_parse_items(path, text))
+        format_, items = _parse_items(path, text)
+        return CaptionsFile(format_, normalize_captions(items))
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}, {error}") from None
 
@@ -79,23 +96,24 @@ def read_text(path: Path) -> str:
             ) from None
 
 
-def _parse_items(path: Path, text: str) -> Iterable[Mapping[str, Any]]:
+def _parse_items(path: Path, text: str) -> tuple[str, Iterable[Mapping[str, Any]]]:
+    """The format of a file, and its items."""
     if not text.strip():
         raise InvalidArgument(_describe_text(text))
     suffix = path.suffix.lower()
     is_json = text.lstrip()[:1] in ("[", "{")
     if suffix in (".jsonl", ".ndjson") or (is_json and has_lines(text)):
-        return _parse_lines(text)
+        return LINES, _parse_lines(text)
     if not is_json and (suffix in (".csv", ".tsv") or tables.is_table(text)):
-        return tables.read_table(text)
+        return TABLE, tables.read_table(text)
     if not is_json and suffix != ".json":
         raise InvalidArgument(_describe_text(text))
     value = parse_json(text, "the file")
     if isinstance(value, dict):
-        return _parse_dictionary(value)
+        return LINES if _is_item(value) else DICTIONARY, _parse_dictionary(value)
     if not isinstance(value, list):
         raise InvalidArgument(f"expected captions, found {_describe_value(value)}")
-    return value
+    return COCO, value
 
 
 def _describe_text(text: str) -> str:
@@ -128,11 +146,15 @@ def _parse_dictionary(items: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             "COCO's annotations become a dataset with `prescore convert coco`, Karpathy's with "
             "`prescore convert karpathy`"
         )
-    if "caption" in items and items.keys() & {"image", "image_id"}:
+    if _is_item(items):
         yield items  # the only line of JSON Lines
         return
     for image, caption in items.items():
         yield {"image": image, "caption": _unwrap_caption(image, caption)}
+
+
+def _is_item(value: Mapping[str, Any]) -> bool:
+    return "caption" in value and bool(value.keys() & {*_IMAGE})
 
 
 def _unwrap_caption(image: str, value: Any) -> Any:
@@ -179,8 +201,8 @@ def _describe_error(error: json.JSONDecodeError) -> str:
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         raise InvalidArgument(f"expected each name once, found {twice!r:.100} twice")
     return fields
 

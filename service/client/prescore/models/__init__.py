@@ -1,13 +1,30 @@
 """Answers of the service, which it builds and a client reads; and choices in requests."""
 
 from prescore.models.base import Answer, Brief, FieldError, Linked, Problem, RunProblem
-from prescore.models.captions import Caption, CocoResults, Token, TokenizedCaption, Tokens, TopWord
+from prescore.models.captions import (
+    Caption,
+    CaptionInspection,
+    CocoResults,
+    Token,
+    TokenizedCaption,
+    Tokens,
+    TopWord,
+)
 from prescore.models.checkpoints import Cached, Checkpoint, Columns, Plugin
-from prescore.models.comparisons import CaptionDrops, Compared, Comparison, ImageCompared, Moved
+from prescore.models.comparisons import (
+    CaptionDrops,
+    Compared,
+    Comparison,
+    ImageCompared,
+    Moved,
+    WordExchange,
+    WordExchanges,
+)
 from prescore.models.datasets import Dataset, Encoder, Features, References, Split
 from prescore.models.evaluations import (
     Estimate,
     Evaluation,
+    Fall,
     Forecast,
     Gate,
     GateScore,
@@ -20,6 +37,7 @@ from prescore.models.keys import Change, Key, Limit, Me
 from prescore.models.leaderboard import BoardHead, Scored, Standing
 from prescore.models.learned import AccordCard, Learned, ModelCard
 from prescore.models.metrics import Metric, MetricHealth, PregenScores, Score
+from prescore.models.overviews import AttentionItem, CaptionerTraining
 from prescore.models.probes import ProbeRow, Probes
 from prescore.models.runs import ENDED, DatasetPinned, Event, Oddity, Progress, Run, RunTask
 from prescore.models.signals import EarlyDecision, MetricSignal, SignalCard
@@ -43,11 +61,14 @@ __all__ = [
     "ENDED",
     "AccordCard",
     "Answer",
+    "AttentionItem",
     "BoardHead",
     "Brief",
     "Cached",
     "Caption",
     "CaptionDrops",
+    "CaptionInspection",
+    "CaptionerTraining",
     "Change",
     "Checkpoint",
     "CocoResults",
@@ -65,6 +86,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Event",
+    "Fall",
     "Features",
     "FieldError",
     "Forecast",
@@ -118,5 +140,7 @@ __all__ = [
     "Webhook",
     "WebhookError",
     "WebhookSecret",
+    "WordExchange",
+    "WordExchanges",
     "Worker",
 ]

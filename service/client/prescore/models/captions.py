@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, RootModel
 
 from prescore.models.base import Answer, Brief, PageOf, TupleOf
+from prescore.models.runs import Oddity
 
 
 class Caption(Brief, needs=("image", "caption")):
@@ -41,6 +42,42 @@ class CocoCaption(Answer):
         description="The image's `id` in the bundle; its `image` where it has no `id`."
     )
     caption: str
+
+
+class ImageCaption(Answer, needs=("image", "caption")):
+    """A caption of a file, as a request for an evaluation takes it."""
+
+    image: str
+    caption: str
+
+
+class CaptionInspection(Answer, needs=("format", "images", "of")):
+    """The captions in a file that has not been submitted, and how they fit a split."""
+
+    format: str = Field(examples=["COCO results", "JSON Lines", "CSV", "captions by image"])
+    captions: TupleOf[ImageCaption] = Field(
+        description="All captions of the file, as `POST /v1/evaluations` takes them."
+    )
+    images: int = Field(description="Images of the split that have a caption.")
+    of: int = Field(description="Images of the split.")
+    missing: TupleOf[str] = Field(
+        json_schema_extra={"maxItems": 5},
+        description="The first images of the split without a caption: a request with such captions "
+        "needs `subset`.",
+    )
+    unknown: TupleOf[str] = Field(
+        json_schema_extra={"maxItems": 5},
+        description="The first names in the file that no image of the split has: a request with "
+        "such captions is refused.",
+    )
+    unknown_count: int = Field(description="All such names.")
+    warnings: TupleOf[Oddity] = Field(
+        description="Those that the evaluation would have; and `repeated_image` for each image "
+        "with a second caption, with which a request is refused."
+    )
+    metrics: TupleOf[str] = Field(
+        description="Post-gen metrics that are computed unless a request names others."
+    )
 
 
 class CocoResults(RootModel[list[dict[str, Any]]]):

@@ -60,6 +60,28 @@ class ComparedImagePage(PageOf[Moved]):
     metric: str = Field(description="The one whose scores are shown.", examples=["bleu_4"])
 
 
+class WordExchange(Answer, needs=("a", "b")):
+    """A content word of `a`, and the one that `b` has in its place: both between the same words of
+    the two captions of an image.
+    """
+
+    a: str
+    b: str
+    images: int = Field(description="Images in which `a` has the word in the place of that of `b`.")
+    reverse: int = Field(description="Images in which `b` has the first and `a` the second.")
+    excess: int = Field(description="`images` - `reverse`.")
+
+
+class WordExchanges(Answer):
+    """Content words that `a` says in the place of words of `b`."""
+
+    items: TupleOf[WordExchange] = Field(
+        description="Those of at least two images that are exchanged more often this way than the "
+        "reverse, the largest excess first."
+    )
+    images: int = Field(description="Images that were looked at: the first 10,000 at most.")
+
+
 class CaptionDrops(Answer):
     """The images whose captions' scores fell most against the baseline of a gate, the largest fall
     first. `a` is this evaluation, `b` the baseline. Without images, the other fields are null.

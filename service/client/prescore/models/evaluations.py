@@ -151,7 +151,7 @@ class Estimate(Answer):
 class FallBeside(Answer, needs=("evaluation",)):
     """The checkpoint of another training at the same step."""
 
-    evaluation: str
+    evaluation: EvaluationId
     labels: dict[str, str]
 
 

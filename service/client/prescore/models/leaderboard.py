@@ -43,6 +43,19 @@ class Scored(Brief, needs=("evaluation", "value")):
         return self.evaluation, f"{self.value:.4g}"
 
 
+class FirstDifference(Answer, needs=("difference", "interval", "p")):
+    """A paired test against the first of a board, on the same images."""
+
+    difference: float = Field(description="This value less that of the first.")
+    interval: tuple[float, float] = Field(
+        description="95 %. There is no 0 in it exactly where p is below .05."
+    )
+    p: float = Field(
+        description="Probability that chance alone makes a difference this large, in either "
+        "direction; 1 where the two are equal but for rounding."
+    )
+
+
 class Standing(Scored, needs=("rank",)):
     rank: int = Field(
         description="The place of the best evaluation of which this one is not told apart: a rank "
@@ -54,6 +67,15 @@ class Standing(Scored, needs=("rank",)):
         "paired test on the same images, or by whether intervals overlap, where one of the two has "
         "no draws: it was computed before there were any, the metric is no sum over images, or "
         "1,000 or more are above it."
+    )
+    tied_with_first: bool = Field(
+        description="True if it is not told apart from the first of the board, by a test or by "
+        "intervals; false for the first itself. One of a later rank may be so, too: its own rank's "
+        "best one differs from the first, and it need not."
+    )
+    against_first: FirstDifference | None = Field(
+        description="null for the first itself, and where one of the two has no draws (see "
+        "`ranked_by`)."
     )
 
     def to_row(self) -> dict[str, Any]:
@@ -89,8 +111,32 @@ class ScoreList(BoardHead, PageOf[Item], Generic[Item]):
     """One metric on one split. Only scores with the same signature are listed together."""
 
 
+class BoardReferences(Answer):
+    """Scores to hold a board against, by metric, from the latest usual probes of the split that
+    succeeded.
+    """
+
+    human: dict[str, float] = Field(
+        description="People's captions against the other references of the image."
+    )
+    constant: dict[str, float] = Field(description="The best single sentence for all images.")
+
+
 class Leaderboard(ScoreList[Standing]):
-    pass
+    detectable: float | None = Field(
+        description="The smallest difference from the first that these images show (p < .05) in 80 "
+        "of 100 cases: the median over the items that have `against_first`; null without any."
+    )
+    firsts: dict[str, EvaluationId] = Field(
+        description="The evaluation with the best value, of all that are on the board and not of "
+        "this page alone: by its metric, and by each of `metrics` that has a direction and scores."
+    )
+    references: BoardReferences = Field(
+        description="By the metric of the board and by those of `metrics`; empty without probes."
+    )
+    constant_caption: str | None = Field(
+        description="The sentence of `references.constant`; null where it is not known."
+    )
 
 
 class ScoreHistory(ScoreList[Scored]):

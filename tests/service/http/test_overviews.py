@@ -1,0 +1,101 @@
+"""Overviews and falls over HTTP, by the client and by commands."""
+
+import pytest
+
+from helpers.fleet import bundle
+from helpers.stored_records import enter_checkpoint
+from helpers.submissions import evaluate, run_command
+from prescore import Client
+from service.stored import datasets
+
+GOOD = (0, 0.2, 2.1, 3.2, 4.1, 4.37)
+BROKEN = (0, 0.2, 2.07, 3.18, 3.34)
+SENTENCE = "cider_d 3.34 at step 5 is 0.76 [0.49, 1.03] below merge-64 at the same step"
+
+
+@pytest.fixture(scope="module")
+def trained(service):
+    """Two trainings on a split of their own, the fifth checkpoint of the second is broken."""
+    with service.client() as client:
+        client.put("/v1/datasets/trained", content=bundle(4)).raise_for_status()
+    pinned = datasets.pin_split(service.records, "trained/test")
+    with service.records.transaction() as connection:
+        for run, values in (("merge-64", GOOD), ("merge-nightly", BROKEN)):
+            for step, value in enumerate(values, start=1):
+                marks, scores = {"run": run, "step": str(step)}, {"cider_d": (value, 0.0975)}
+                times = {"created_at": float(step), "finished_at": step + 0.5}
+                name = f"ev_{run}{step}".ljust(27, "x")
+                enter_checkpoint(connection, name, pinned, marks, scores, **times)
+    return "ev_merge-nightly5".ljust(27, "x")
+
+
+def test_an_evaluation_has_its_falls_and_a_new_version_with_the_next_checkpoint(
+    service, client, trained
+):
+    answer = client.get(f"/v1/evaluations/{trained}")
+    (fall,) = answer.json()["falls"]
+    assert (fall["kind"], fall["metric"], fall["step"]) == ("run", "cider_d", 5)
+    assert fall["beside"]["labels"] == {"run": "merge-64", "step": "5"}
+    listed = client.get("/v1/evaluations?dataset=trained&limit=200").json()["items"]
+    assert {one["id"]: len(one["falls"]) for one in listed if one["falls"]} == {trained: 1}
+    assert f"fall: {SENTENCE}" in run_command(service, "status", trained).stdout.splitlines()
+    same = {"If-None-Match": answer.headers["ETag"]}
+    assert client.get(f"/v1/evaluations/{trained}", headers=same).status_code == 304
+    pinned = datasets.pin_split(service.records, "trained/test")
+    with service.records.transaction() as connection:
+        marks, scores = {"run": "merge-nightly", "epoch": "6"}, {"cider_d": (4.34, 0.0975)}
+        enter_checkpoint(connection, "ev_later", pinned, marks, scores, created_at=7.0)
+    later = client.get(f"/v1/evaluations/{trained}", headers=same)
+    assert [one["kind"] for one in later.json()["falls"]] == ["trend", "run"]
+    listed = client.get("/v1/evaluations?dataset=trained&limit=200").json()["items"]
+    assert {one["id"]: len(one["falls"]) for one in listed if one["falls"]} == {trained: 2}
+
+
+def test_evaluations_that_need_attention_are_listed(service, client):
+    captions = [{"image": f"{number}.jpg", "caption": "a man"} for number in range(40)]
+    asked = {"dataset": "tiny/test", "captions": captions, "tokenizer": "none"}
+    collapsed = evaluate(client, **asked, postgen=["caption_length"])
+    failed = evaluate(client, **asked, gates=["caption_length >= 9"])
+    items = client.get("/v1/attention").json()["items"]
+    assert [(one["kind"], one["evaluation"]) for one in items] == [
+        ("gate", failed["id"]),
+        ("collapsed", collapsed["id"]),
+    ]
+    assert items[0]["gate"]["gate"] == "caption_length >= 9"
+    assert items[1]["caption"] == {"text": "a man", "images": 40, "of": 40}
+    assert len(client.get("/v1/attention?limit=1").json()["items"]) == 1
+    with Client(service.url) as mine:
+        found = [one.evaluation for one in mine.attention(limit=5)]
+    assert found == [failed["id"], collapsed["id"]]
+
+
+def test_trainings_are_listed(service, client, trained):
+    items = client.get("/v1/trainings?dataset=trained/test").json()["items"]
+    assert [one["run"] for one in items] == ["merge-nightly", "merge-64"]
+    assert {one["evaluation"] for one in items[0]["steps"] if one["is_fallen"]} == {trained}
+    assert items[1]["best"] == {
+        "step": 6.0,
+        "evaluation": "ev_merge-646".ljust(27, "x"),
+        "value": 4.37,
+    }
+    (one,) = client.get("/v1/trainings?limit=1&metric=meteor").json()["items"]
+    assert (one["metric"], one["best"]) == ("meteor", None)
+    with Client(service.url) as mine:
+        found = list(mine.captioner_trainings(dataset="trained", metric="cider_d"))
+    assert [one.checkpoints for one in found] == [6, 6]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "attention?limit=0",
+        "attention?limit=101",
+        "attention?dataset=trained",
+        "trainings?limit=101",
+        "trainings?metric=cidr_d",
+        "trainings?dataset=a/b/c",
+        "trainings?label.run=a",
+    ],
+)
+def test_a_wrong_question_is_refused(client, query):
+    assert client.get(f"/v1/{query}").status_code == 422

@@ -1,0 +1,159 @@
+"""What one does from the page: score files, stop, rename and delete evaluations."""
+
+import json
+
+import pytest
+
+from helpers import page_runs
+from helpers.fleet import checkpoint
+from helpers.page_runs import submitted
+
+pytestmark = pytest.mark.processes
+
+
+def _get(service, path):
+    with service.client() as client:
+        return client.get(path)
+
+
+def _choose(page, name, content):
+    """Gives this file to the view's place for files."""
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.get_by_label("Captions or a model").set_input_files(file)
+
+
+def _drop(page, name, text):
+    page.evaluate(
+        """([name, text]) => {
+            const files = new DataTransfer();
+            files.items.add(new File([text], name));
+            const how = { dataTransfer: files, bubbles: true, cancelable: true };
+            document.querySelector(".drop").dispatchEvent(new DragEvent("drop", how));
+        }""",
+        [name, text],
+    )
+
+
+def _newest(service):
+    return _get(service, "/v1/evaluations?limit=1").json()["items"][0]
+
+
+def test_captions_are_looked_at_before_they_are_scored(window, service):
+    captions = [{**each, "caption": "w2 w9"} for each in page_runs.CAPTIONS]
+    text = "\n".join(json.dumps(each) for each in captions[:-2])
+    page = window.open("/ui/datasets/tiny/test/dataset")
+    before = _newest(service)["id"]
+    _drop(page, "dropped.jsonl", text)
+    shown = page.get_by_role("group", name="Score dropped.jsonl")
+    shown.get_by_text("38 of 40 of tiny/test").wait_for()
+    shown.get_by_text("Without a caption: 38.jpg, 39.jpg").wait_for()
+    assert _newest(service)["id"] == before, "nothing is scored before it is asked for"
+    page.get_by_role("button", name="Score 38 captions").click()
+    page.wait_for_url("**/ui/evaluations/ev_*")
+    page.wait_for_selector("h1:has-text('dropped.jsonl')")
+    made = _newest(service)
+    assert page.url.endswith(made["id"])
+    page.wait_for_selector("dd .badge.succeeded")
+    items = _get(service, f"/v1/evaluations/{made['id']}/captions?limit=100").json()["items"]
+    assert [each["image"] for each in items] == [each["image"] for each in captions[:-2]]
+
+
+def test_a_file_of_another_split_is_not_sent(window):
+    page = window.open("/ui/datasets/tiny/test/dataset")
+    _choose(page, "other.json", json.dumps([{"image": "elsewhere.jpg", "caption": "a"}]).encode())
+    page.get_by_text("1 images are not in this split: elsewhere.jpg").wait_for()
+    assert page.get_by_role("button", name="Score 1 captions").is_disabled()
+
+
+def test_a_file_that_cannot_be_read_is_told_in_the_readers_words(window):
+    window.expected.add("422")
+    page = window.open("/ui/datasets/tiny/test/dataset")
+    _choose(page, "broken.json", b"[{")
+    page.get_by_role("group", name="Score broken.json").get_by_role("alert").wait_for()
+    page.get_by_role("button", name="Leave it").click()
+    page.get_by_role("group", name="Score broken.json").wait_for(state="detached")
+
+
+def test_a_model_is_uploaded_described_and_scored(window, service):
+    page = window.open("/")
+    _choose(page, "model.safetensors", checkpoint(21))
+    shown = page.get_by_role("group", name="Score model.safetensors")
+    shown.get_by_label("On").select_option("tiny/test")
+    page.get_by_role("button", name="Upload it").click()
+    page.get_by_role("button", name="Score it on tiny/test").click()
+    page.wait_for_url("**/ui/evaluations/ev_*")
+    made = _newest(service)
+    assert made["labels"] == {"file": "model.safetensors"}
+    assert made["checkpoint"] is not None
+
+
+def test_a_file_that_is_no_model_is_refused(window):
+    window.expected |= {"400", "415", "422"}
+    page = window.open("/")
+    _choose(page, "model.bin", b"no model" * 100)
+    page.get_by_role("button", name="Upload it").click()
+    page.get_by_role("group", name="Score model.bin").get_by_role("alert").wait_for()
+
+
+def test_an_evaluation_is_renamed_and_gets_a_note(window, service):
+    with service.client() as client:
+        made = submitted(client, labels={"file": "old.json", "who": "me", "gone": "1"})
+    page = window.open(f"/ui/evaluations/{made}")
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("new.json")
+    dialog.get_by_label("Note").fill("<b>bold</b>")
+    dialog.get_by_role("button", name="Remove the label gone").click()
+    dialog.get_by_role("button", name="Add a label").click()
+    dialog.get_by_label("Label", exact=True).last.fill("team")
+    dialog.get_by_label("Value of the label").fill("vision")
+    dialog.get_by_role("button", name="Save").click()
+    page.wait_for_selector("h1:has-text('new.json')")
+    page.get_by_text("<b>bold</b>").wait_for()
+    run = _get(service, f"/v1/evaluations/{made}").json()
+    assert run["labels"] == {"file": "new.json", "who": "me", "team": "vision"}
+    assert run["note"] == "<b>bold</b>"
+
+
+def test_an_evaluation_is_deleted_once_its_name_is_typed(window, service):
+    with service.client() as client:
+        made = submitted(client, labels={"file": "to go.json"})
+    page = window.open(f"/ui/evaluations/{made}")
+    page.wait_for_selector("dd .badge.succeeded")
+    page.get_by_role("button", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    button = dialog.get_by_role("button", name="Delete it")
+    field = dialog.get_by_label("Type its name to delete it")
+    field.fill("to go")
+    assert button.is_disabled()
+    assert _get(service, f"/v1/evaluations/{made}").status_code == 200
+    field.fill("to go.json")
+    button.click()
+    page.wait_for_url("**/ui/datasets/tiny/test")
+    assert _get(service, f"/v1/evaluations/{made}").status_code == 404
+
+
+def test_what_others_need_is_not_deleted(window, service):
+    window.expected.add("409")
+    with service.client() as client:
+        made = submitted(client, labels={"file": "baseline.json"})
+        other = submitted(client, labels={"file": "other.json"})
+        compared = client.post("/v1/comparisons", json={"a": other, "b": made})
+        assert compared.status_code in (200, 202)
+    page = window.open(f"/ui/evaluations/{made}")
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_label("Type its name to delete it").fill("baseline.json")
+    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("dialog").get_by_role("alert").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("h1:has-text('baseline.json')")
+
+
+def test_an_evaluation_is_stopped(window, service):
+    with service.client() as client, service.held():
+        waiting = submitted(client, postgen=["rouge_l"], labels={"file": "is stopped"})
+        page = window.open(f"/ui/evaluations/{waiting}")
+        page.get_by_role("button", name="Stop…").click()
+        page.get_by_role("button", name="Stop it").click()
+        page.wait_for_selector("dd .badge.canceled")
+    assert _get(service, f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
