@@ -28,7 +28,8 @@ def _told(service, place):
 def worded(service):
     """An evaluation of captions of words, some of which no reference of their image has."""
     with service.client() as client:
-        assert client.put("/v1/datasets/worded", content=bundle_of(PHOTOS)).status_code == 201
+        bundle = bundle_of(PHOTOS, training=["a dog runs"])
+        assert client.put("/v1/datasets/worded", content=bundle).status_code == 201
         captions = [
             {"image": image, "caption": text} for image, text in zip(PHOTOS, SAID, strict=True)
         ]
@@ -403,5 +404,8 @@ def test_a_dataset_tells_its_content_and_how_to_score_on_it(window, service, wor
     commands = page.locator(".command code").all_inner_texts()
     for file, command in zip(("captions.json", "model.safetensors"), commands, strict=True):
         assert command == f"prescore submit {file} --url {service.url} --dataset worded/test --wait"
+    window.open("/ui/datasets/worded/train/dataset")
+    page.wait_for_selector(".cards li")
+    assert page.locator(".cards li").all_inner_texts() == ["seen0.jpg\na dog runs"]
     window.open("/ui/datasets/worded/absent/dataset")
-    page.wait_for_selector("[role=alert]:has-text('worded has no split absent; it has: test')")
+    page.wait_for_selector("[role=alert]:has-text('worded has no split absent; it has: t')")
