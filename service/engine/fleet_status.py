@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from prescore.models.runs import TaskStatus
+from prescore.models.workers_and_queues import IDLE_SECONDS
 from service.contract.formats.plugins import InstalledPlugin
 from service.contract.plan.tasks import QUEUES
 from service.engine.records import Records, in_batches
@@ -61,7 +62,7 @@ class CurrentTask:
 @dataclass(frozen=True)
 class WorkerState:
     name: str
-    state: Literal["busy", "idle"]
+    state: Literal["busy", "idle", "not_answering"]
     since: float
     held: CurrentTask | None  # None also where no run of the team waits for its task
 
@@ -70,24 +71,34 @@ class WorkerState:
         return self.name.split("@")[0]
 
 
-def list_workers(records: Records, connected: Mapping[str, float]) -> list[WorkerState]:
+def list_workers(records: Records, connected: Mapping[str, float], now: float) -> list[WorkerState]:
     """All workers by their names. `connected`: those that Redis knows, and since when."""
     with records.reading() as connection:
         holding = _holding(connection)
         held = _held(connection, {row.key: row.kind for row in holding.values()})
-    workers = {name: WorkerState(name, "idle", since, None) for name, since in connected.items()}
+        ready = find_longest_ready(connection, now)
+    workers = {}
+    for name, since in connected.items():
+        waits = max(ready[queue] or 0.0 for queue in QUEUES[name.split("@")[0]])
+        lasts = min(waits, now - since)  # who has just come cannot have taken it before
+        state: Literal["idle", "not_answering"] = (
+            "not_answering" if lasts > IDLE_SECONDS else "idle"
+        )
+        workers[name] = WorkerState(name, state, since, None)
     for name, row in holding.items():
-        workers[name] = WorkerState(name, "busy", row.started_at, held.get(row.key))
+        is_heard = row.lease_until >= now
+        workers[name] = WorkerState(
+            name, "busy" if is_heard else "not_answering", row.started_at, held.get(row.key)
+        )
     return sorted(workers.values(), key=lambda worker: worker.name)
 
 
 def _holding(connection: Connection) -> dict[str, Row[Any]]:
-    """The task that each busy worker has; of two, the one that it began first."""
+    """The task that each worker has; of two, the one that it began first."""
     columns = task_rows.c
-    of = columns.key, columns.kind, columns.worker, columns.started_at
+    of = columns.key, columns.kind, columns.worker, columns.started_at, columns.lease_until
     query: sa.Select[Any] = sa.select(*of).order_by(columns.started_at.desc())
-    alive = columns.status == "running", columns.lease_until >= time.time()
-    return {row.worker: row for row in connection.execute(query.where(*alive))}
+    return {row.worker: row for row in connection.execute(query.where(columns.status == "running"))}
 
 
 def _held(connection: Connection, kinds: Mapping[str, str]) -> dict[str, CurrentTask]:

@@ -1,6 +1,7 @@
 """The HTTP interface's description, as /openapi.json and as a page for people, /docs.
 
-The page has no script and needs no other file: it is made of the description alone.
+The page for people has no script: it is made of the description, in the frame and the colours of
+the page for browsers.
 """
 
 import json
@@ -16,16 +17,21 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 
+from service.http.web_page import WebPage
+
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em }
-h2 { margin-top: 2em; border-bottom: 1px solid #ccc }
-code { font: 14px/1.5 ui-monospace, monospace; background: #f4f4f4; overflow-wrap: anywhere }
-summary { cursor: pointer; padding: .2em 0 }
-table { border-collapse: collapse; width: 100% }
-td { border-top: 1px solid #ddd; padding: .3em 1em .3em 0; vertical-align: top }
+main { max-width: 60rem; padding-bottom: 2rem }
+code { background: var(--field) }
+summary { cursor: pointer; padding: .2rem 0; overflow-wrap: anywhere }
+td { overflow-wrap: anywhere }
+td p { margin: 0 0 .3rem }
 """
 _DIGEST = b64encode(sha256(_STYLE.encode()).digest()).decode()
-_POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'"
+_POLICY = (
+    f"default-src 'none'; style-src 'self' 'sha256-{_DIGEST}'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_PLACES = {"/": "Home", "/ui/now": "Jobs"}  # those of the page's frame, beside this one
 _REFUSALS = "refusals"
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
@@ -34,8 +40,9 @@ _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems
 class ApiReference:
     """The routes of both, which are made when they are first asked for, and kept."""
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, page: WebPage) -> None:
         self._app = app
+        self._page_files = page
         app.add_route("/openapi.json", self._document, include_in_schema=False)
         app.add_route("/docs", self._page, include_in_schema=False)
 
@@ -51,14 +58,15 @@ class ApiReference:
 
     @cached_property
     def _html(self) -> bytes:
-        return "".join(render_page(self._app.openapi())).encode()
+        return "".join(render_page(self._app.openapi(), self._page_files.place)).encode()
 
 
-def render_page(document: Mapping[str, Any]) -> Iterator[str]:
+def render_page(document: Mapping[str, Any], files: str) -> Iterator[str]:
+    """The page in pieces; `files`: the address of the files of the page for browsers."""
     info = document["info"]
     title = escape(f"{info['title']} {info['version']}")
-    yield f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-    yield f"<style>{_STYLE}</style><h1>{title}</h1>{_text(info['description'])}"
+    yield from _frame(title, files)
+    yield f"<h1>{title}</h1>{_text(info['description'])}"
     yield '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
     usual = _usual_refusals(document)
     yield from _refusals(usual)
@@ -71,6 +79,20 @@ def render_page(document: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>objects</h2>"
     for name, schema in document["components"]["schemas"].items():
         yield from _object(name, schema)
+    yield "</main></body></html>"
+
+
+def _frame(title: str, files: str) -> Iterator[str]:
+    """All before the content: the head, and the same header as `service/web/parts/frame.js` has."""
+    links = "".join(f'<a href="{url}">{name}</a>' for url, name in _PLACES.items())
+    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
+    yield f'<link rel="icon" href="{files}/icon.svg" type="image/svg+xml">'
+    yield f'<link rel="stylesheet" href="{files}/styles/page.css"><style>{_STYLE}</style></head>'
+    yield '<body><a class="skip" href="#content">Skip to the content</a><header class="frame">'
+    yield f'<a class="brand" href="/">Prescore</a><nav class="nav" aria-label="Places">{links}'
+    yield '<a href="/docs" aria-current="page">API</a></nav></header><main id="content">'
 
 
 def _usual_refusals(document: Mapping[str, Any]) -> Mapping[str, str]:

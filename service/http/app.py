@@ -44,6 +44,7 @@ from service.http.routers import (
     keys,
     leaderboard,
     metrics,
+    name_search,
     overviews,
     signals,
     team_events,
@@ -157,8 +158,7 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         openapi_url=None,  # with its pages, whose scripts are of other sites: `Reference` has ours
     )
-    ApiReference(app)
-    WebPage(app)
+    ApiReference(app, WebPage(app))
     resources = (
         evaluations.router,
         comparisons.router,
@@ -166,6 +166,7 @@ def _routes() -> FastAPI:
         overviews.router,
         health.queues_router,
         inspections.router,
+        name_search.router,
         metrics.models_router,
         checkpoints.router,
         checkpoints.columns_router,

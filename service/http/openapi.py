@@ -31,6 +31,7 @@ _TAGS: Mapping[str, str] = {
     "metrics": "The metrics, their definitions, and whether they can be computed here.",
     "keys": "Keys, their scopes and limits.",
     "webhooks": "URLs that are told of a team's runs.",
+    "search": "Anything by a part of its name.",
     "queues": "Queues of tasks, and workers.",
     "limits": "Limits of requests, files and connections.",
     "audit": "Audit trail of changes.",

@@ -9,6 +9,7 @@ import re
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from posixpath import normpath
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -20,7 +21,9 @@ POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _WHERE = {"docs": "/docs", "openapi": "/openapi.json", "ready": "/readyz"}
-_LATER = ("plots/", "views/")  # asked for by the views that need them
+_FIRST = ("main.js", "views/home.js")  # files whose imports are sent for at once
+_LATER = ("plots/", "views/")  # but for these, which views ask for themselves
+_IMPORT = re.compile(r'^(?:import|\} from)\b[^"\n]*"([./][^"]+)";', re.MULTILINE)
 _KEPT = "public, max-age=31536000, immutable"
 _HTML = re.compile(r"\btext/html\b")
 _GZIP = re.compile(r"\bgzip\b")
@@ -83,16 +86,35 @@ class WebPage:
             whole.update(f"{name} {len(content)} ".encode() + content)
         return whole.hexdigest()[:16]
 
+    @property
+    def place(self) -> str:
+        """The address of the page's files, which changes with them."""
+        return f"/ui/files/{self._digest}"
+
+    @cached_property
+    def _needed(self) -> set[str]:
+        """Names of the scripts that the first view imports, also through others."""
+        needed: set[str] = set()
+        waiting = list(_FIRST)
+        while waiting:
+            name = waiting.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            text = self._files[name][0].decode()
+            waiting += [normpath(f"{name}/../{place}") for place in _IMPORT.findall(text)]
+        return needed
+
     @cached_property
     def _html(self) -> str:
-        """With all that every view needs at its head: of that nothing waits for another file."""
-        files = f"/ui/files/{self._digest}"
+        """With all that the first view needs at its head: of that nothing waits for a file."""
+        files = self.place
         links = [
             f'<link rel="stylesheet" href="{files}/{name}">'
             if name.endswith(".css")
             else f'<link rel="modulepreload" href="{files}/{name}">'
             for name in self._files
-            if not name.endswith(".svg") and not name.startswith(_LATER)
+            if name.endswith(".css") or (name in self._needed and not name.startswith(_LATER))
         ]
         text = (_FOLDER / "index.html").read_text(encoding="utf-8")
         return text.replace("{links}", "\n".join(links)).replace("{files}", files)

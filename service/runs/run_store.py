@@ -25,8 +25,8 @@ from service.contract.errors import NotFound
 from service.contract.plan import prices
 from service.contract.plan.planning import Plan
 from service.contract.plan.prices import TaskSizes
-from service.contract.plan.tasks import Task
-from service.engine import history, intake, summaries, task_expiry, tenancy
+from service.contract.plan.tasks import TERMINAL, Task
+from service.engine import history, intake, leases, summaries, task_expiry, tenancy
 from service.engine.history import settle_run
 from service.engine.records import Records, in_batches
 from service.engine.service_parts import ServiceParts
@@ -296,11 +296,12 @@ def find_result(records: Records, identity: str, name: str) -> str | None:
 
 
 def _common(row: Row[Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    now = time.time()
     return {
         "id": row.id,
         "status": row.status,
         "dataset": describe_split(row),
-        "tasks": [_task_out(task) for task in tasks],
+        "tasks": [build_task(task, now) for task in tasks],
         "warnings": [Oddity(**warning) for warning in json.loads(row.warnings)],
         "error": _error_of(tasks) if row.status == "failed" else None,
         "note": row.note,
@@ -309,8 +310,9 @@ def _common(row: Row[Any], tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]
     }
 
 
-def _task_out(row: Mapping[str, Any]) -> answers.RunTask:
-    ended = row["finished_at"] or time.time()
+def build_task(row: Mapping[str, Any], now: float) -> answers.RunTask:
+    """A task as a run shows it, from its row at that time."""
+    ended = row["finished_at"] or now
     seconds = round(ended - row["started_at"], 3) if row["started_at"] else None
     return answers.RunTask(
         name=row["name"],
@@ -318,10 +320,33 @@ def _task_out(row: Mapping[str, Any]) -> answers.RunTask:
         status=row["status"],
         progress=Progress(done=row["done"], total=row["total"]),
         attempts=row["attempt"],
+        attempts_allowed=_count_allowed_attempts(row),
+        retry_at=moment(row["ready_at"]) if _is_retried(row) else None,
         seconds=seconds,
+        seconds_left=_estimate_seconds_left(row, now),
         cached=row["cached"],
         error=RunProblem.model_validate_json(row["error"]) if row["error"] else None,
     )
+
+
+def _count_allowed_attempts(row: Mapping[str, Any]) -> int | None:
+    if row["status"] in TERMINAL or row["parts"] != "[]":
+        return None
+    over = row["attempt"] - (row["status"] == "running")
+    return int(over + leases.MAX_FAILURES - row["failures"])
+
+
+def _is_retried(row: Mapping[str, Any]) -> bool:
+    """Tell whether a task waits for another attempt, after one that ended badly."""
+    return row["status"] == "ready" and row["error"] is not None and row["ready_at"] is not None
+
+
+def _estimate_seconds_left(row: Mapping[str, Any], now: float) -> float | None:
+    if row["status"] != "running" or not row["done"] or row["started_at"] is None:
+        return None
+    elapsed = max(0.0, now - float(row["started_at"]))
+    done, total = int(row["done"]), int(row["total"])
+    return round(elapsed / done * (total - done), 1)
 
 
 def _error_of(tasks: Sequence[Mapping[str, Any]]) -> RunProblem | None:

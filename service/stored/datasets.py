@@ -224,6 +224,11 @@ def find_images_file(blobs: Blobs, pinned: PinnedSplit) -> Path:
     return _images(blobs, pinned.captions)
 
 
+def find_made_images(blobs: Blobs, captions: str) -> Path | None:
+    """The file of the images of these captions; None where this machine has none yet."""
+    return blobs.derived.find(_images_of(captions))
+
+
 def _images(blobs: Blobs, captions: str) -> Path:
     """The file of the images of these captions. Unavailable while it is prepared, which is only
     the case for what was stored by another machine.

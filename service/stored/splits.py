@@ -238,6 +238,53 @@ def find_image(path: Path, image: str) -> tuple[str, int] | None:
         return str(database.execute(query, (number,)).fetchone()[0]), place
 
 
+ESCAPE = "\\"  # of patterns of LIKE
+_SCANNED = 50_000  # images, among whose names a part is sought: 5 ms
+
+
+def escape_like(text: str) -> str:
+    """A text as a pattern of LIKE: what means something there means itself, and a character whose
+    case SQLite does not know stands for any one.
+    """
+    special = "".join(ESCAPE + each if each in f"%_{ESCAPE}" else each for each in text)
+    return "".join(each if each.isascii() else "_" for each in special)
+
+
+def search_images(path: Path, text: str, most: int) -> list[tuple[str, str, str]]:
+    """Images whose name or id has the text: the name that has it, the image, and its split. Of many
+    images, only those whose name begins with it.
+    """
+    with _opened(path) as database:
+        numbers = dict(database.execute("SELECT number, name FROM splits"))
+        (images,) = database.execute("SELECT sum(images) FROM splits").fetchone()
+        find = _find_parts if images <= _SCANNED else _find_beginnings
+        found = find(database, text, most)
+        query = "SELECT image FROM images WHERE key = ?"
+        return [
+            (name, database.execute(query, (key,)).fetchone()[0], numbers[key // _SPLIT])
+            for name, key in found
+        ]
+
+
+def _find_parts(database: sqlite3.Connection, text: str, most: int) -> list[tuple[str, int]]:
+    pattern = escape_like(text)
+    query = """
+        SELECT name, key FROM names WHERE name LIKE ? ESCAPE ?
+        ORDER BY name NOT LIKE ? ESCAPE ?, name NOT LIKE ? ESCAPE ?, key LIMIT ?
+    """
+    patterns = (f"%{pattern}%", ESCAPE, pattern, ESCAPE, f"{pattern}%", ESCAPE)
+    return database.execute(query, (*patterns, most)).fetchall()
+
+
+def _find_beginnings(database: sqlite3.Connection, text: str, most: int) -> list[tuple[str, int]]:
+    """Names by their index, which knows no case: the text as it is, in small and in capitals."""
+    query = "SELECT name, key FROM names WHERE name >= ? AND name < ? ORDER BY name LIMIT ?"
+    found: dict[str, int] = {}
+    for beginning in dict.fromkeys((text, text.lower(), text.upper(), text.capitalize())):
+        found |= database.execute(query, (beginning, f"{beginning}\U0010ffff", most)).fetchall()
+    return [*found.items()][:most]
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Opened for a moment: a connection that nobody closes stays until garbage is collected."""

@@ -1,6 +1,6 @@
 /** The page: a frame that stays, and in it the view of the place where one is. */
 
-import { h, replace } from "./core/dom.js";
+import { h, notDrawn, replace } from "./core/dom.js";
 import { heedKeys } from "./core/keyboard.js";
 import { listen } from "./core/live.js";
 import { effect, scope } from "./core/signals.js";
@@ -21,12 +21,13 @@ const VIEWS = [
   ["/ui/evaluations/{id}/captions", async () => (await import("./views/captions.js")).captions],
   ["/ui/evaluations/{id}/images/{image}", async () => (await import("./views/image.js")).imageView],
   ["/ui/datasets/{name}/{split}", async () => (await import("./views/leaderboard.js")).leaderboard],
-  ["/ui/datasets/{name}/{split}/runs/{run}", async () => (await import("./views/run.js")).run],
+  ["/ui/datasets/{name}/{split}/runs", async () => (await import("./views/trainings.js")).trainings],
+  ["/ui/datasets/{name}/{split}/runs/{run}", async () => (await import("./views/training.js")).training],
   ["/ui/datasets/{name}/{split}/trust", async () => (await import("./views/trust.js")).trust],
   ["/ui/datasets/{name}/{split}/pregen", async () => (await import("./views/pregen.js")).pregen],
   ["/ui/datasets/{name}/{split}/dataset", async () => (await import("./views/dataset.js")).dataset],
   ["/ui/compare", async () => (await import("./views/compare.js")).compare],
-  ["/ui/now", async () => (await import("./views/now.js")).now],
+  ["/ui/now", async () => (await import("./views/jobs.js")).jobs],
 ];
 
 /** @param {string} pathname @returns {Promise<() => View>} */
@@ -86,11 +87,15 @@ function notLoaded() {
 function show(make) {
   end();
   const [view, over] = scope(() => {
-    const made = make();
-    effect(() => {
-      crumbs.value = made.crumbs?.() ?? [];
-    });
-    return made;
+    try {
+      const made = make();
+      effect(() => {
+        crumbs.value = made.crumbs?.() ?? [];
+      });
+      return made;
+    } catch (error) {
+      return { title: "Not drawn", content: h("div", h("h1", "Not drawn"), notDrawn(error)) };
+    }
   });
   end = over;
   document.title = `${view.title} · Prescore`;

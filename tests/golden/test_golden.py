@@ -34,6 +34,11 @@ MAY_DIFFER: dict[str, tuple[str, ...]] = {
             for field in ("difference_interval", "margin")
         ),
         *(f"{at}/forecast/metrics/*/beyond" for at in ("/body", "/body/items/*")),
+        *(
+            f"{at}/tasks/*/{field}"  # tasks tell when they are tried again, and how long they take
+            for at in ("/body", "/body/items/*")
+            for field in ("attempts_allowed", "retry_at", "seconds_left")
+        ),
     ),
     # Captions are held against the words of their references.
     "captions *": (

@@ -1,7 +1,7 @@
 """What the page shows in its tests: evaluations of a small split, some of them hostile."""
 
 from helpers import hostile_text
-from helpers.fleet import checkpoint, upload
+from helpers.fleet import bundle_of, checkpoint, upload
 from helpers.submissions import submit
 
 IMAGES = 40
@@ -45,3 +45,45 @@ def training(client, steps: int = 3) -> list[str]:
         )
         for step in range(1, steps + 1)
     ]
+
+
+_COLOURS = ("red", "green", "white")
+_FIGURES = ("circle", "square", "star", "cross", "line")
+_SHARES = {  # of images that are described rightly, by step; the fourth of `slow` gains little
+    "steady": (0.1, 0.3, 0.6, 0.95, 0.96),
+    "slow": (0.1, 0.3, 0.58, 0.6, 0.95),
+}
+FIGURES = 200  # images
+
+
+def _describe(at: int, turn: int = 0) -> str:
+    """A figure; `turn`: in another colour than it has."""
+    colour = _COLOURS[(at + turn) % len(_COLOURS)]
+    return f"a {colour} {_FIGURES[at % len(_FIGURES)]} on field {at % 7}"
+
+
+def two_trainings(client) -> dict[str, list[str]]:
+    """Evaluations of two trainings on `figures/test` by run and step. What they get wrong has a
+    wrong colour from the third step on, and is said in the same words before.
+    """
+    people = {f"{at}.png": [_describe(at), f"{_describe(at)} here"] for at in range(FIGURES)}
+    assert client.put("/v1/datasets/figures", content=bundle_of(people)).status_code == 201
+    return {
+        run: [_submit_share(client, run, step, share) for step, share in enumerate(shares, 1)]
+        for run, shares in _SHARES.items()
+    }
+
+
+def _submit_share(client, run: str, step: int, share: float) -> str:
+    said = [
+        _describe(at) if at < share * FIGURES else _describe(at, 1) if step > 2 else "it is one"
+        for at in range(FIGURES)
+    ]
+    captions = [{"image": f"{at}.png", "caption": text} for at, text in enumerate(said)]
+    return submitted(
+        client,
+        dataset="figures/test",
+        captions=captions,
+        labels={"run": run, "step": str(step)},
+        postgen=["cider_d", "bleu"],
+    )

@@ -49,6 +49,11 @@ class DerivedFiles:
         delete_oldest(self._folder, self._room, spared=target)
         return target
 
+    def find(self, place: str) -> Path | None:
+        """The file; None where it has not been made, or was deleted."""
+        found = self._folder / place
+        return found if found.exists() else None
+
     def get(self, place: str, make: MakeFile) -> Path:
         """The file, made once for all who ask meanwhile; ServiceUnavailable if that takes long."""
         found = self._folder / place

@@ -117,9 +117,8 @@ def list_workers(service: Service) -> WorkerList:
         raise errors.ServiceUnavailable(
             f"Redis does not answer ({type(error).__name__}); try again"
         ) from None
-    return WorkerList(
-        items=[_shown(one) for one in fleet_status.list_workers(service.records, connected)]
-    )
+    found = fleet_status.list_workers(service.records, connected, time.time())
+    return WorkerList(items=[_shown(one) for one in found])
 
 
 def _shown(worker: WorkerState) -> Worker:

@@ -1,6 +1,6 @@
 /** Questions to /v1. An answer is JSON; a refusal is a `Refused` with the service's own words. */
 
-import { computed, effect, onEnd, signal } from "./signals.js";
+import { batch, computed, effect, onEnd, signal } from "./signals.js";
 
 /** @typedef {import("#schemas").components["schemas"]} Schemas What the interface says of its answers. */
 
@@ -22,6 +22,9 @@ export const isKeyNeeded = signal(false);
 const CALM = 200; // milliseconds between two questions after the same, when much changes
 const SOON = 1_000;
 const LATE = 15_000;
+const SLOW = 10_000; // milliseconds after which it is told that there is no answer yet
+const LONGEST = 60_000; // milliseconds after which a question is given up, and asked again
+const SHOWN = 120; // characters of an answer that is not JSON
 
 /**
  * @param {string} url
@@ -34,29 +37,59 @@ export async function ask(url, { json, ...how } = {}) {
   if (json !== undefined) headers.set("Content-Type", "application/json");
   const body = json === undefined ? how.body : JSON.stringify(json);
   let answer;
+  let text;
   try {
     answer = await fetch(url, { ...how, headers, body });
+    text = await answer.text();
   } catch (error) {
     if (how.signal?.aborted) throw error;
     isReached.value = false;
     throw new Refused(0, "unreachable", "The service does not answer.");
   }
   isReached.value = true;
-  if (answer.status === 204) return null;
-  const isJson = /json/.test(answer.headers.get("Content-Type") ?? "");
-  const found = isJson ? await answer.json() : await answer.text();
-  if (answer.ok) return found;
   if (answer.status === 401) isKeyNeeded.value = true;
-  const errors = found.errors ?? [];
+  if (answer.status === 204) return null;
+  const found = parsed(url, answer.status, text);
+  if (answer.ok) return found;
+  const errors = found?.errors ?? [];
   const fields =
     errors.length > 1 ? errors.map((/** @type {any} */ each) => `${each.pointer}: ${each.detail}`) : []; // one alone is the detail
-  throw new Refused(
-    answer.status,
-    found.code ?? "",
-    found.detail ?? found.title ?? answer.statusText,
-    fields,
-  );
+  const detail = found?.detail ?? found?.title ?? `The service answered with the status ${answer.status}.`;
+  throw new Refused(answer.status, found?.code ?? "", detail, fields);
 }
+
+/** A proxy's page of errors, or half an answer, is told as what it is. @param {string} url @param {number} status @param {string} text */
+function parsed(url, status, text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const start = text.replace(/\s+/g, " ").trim().slice(0, SHOWN);
+    throw new Refused(
+      status,
+      "not_json",
+      `The answer of ${url.split("?")[0]} is not JSON: status ${status}, ${start ? `“${start}”` : "empty"}`,
+    );
+  }
+}
+
+/** An answer within a minute. @param {string} url @param {AbortController} stop */
+async function askSoon(url, stop) {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop.abort();
+  }, LONGEST);
+  try {
+    return await ask(url, { signal: stop.signal });
+  } catch (error) {
+    throw isLate ? new Refused(0, "late", `The service has not answered for ${LONGEST / 1000} s.`) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Whether the same question may be answered another time. @param {Refused} refused */
+const isPassing = ({ status, code }) => !status || status >= 500 || code === "not_json";
 
 /**
  * What a place answers, asked for again when the place changes, when `refresh` is called, and
@@ -68,36 +101,55 @@ export function resource(urlOf) {
   const answer = signal(/** @type {any} */ (null));
   const refused = signal(/** @type {Refused | null} */ (null));
   const isAsking = signal(false);
+  const isSlow = signal(false);
   const again = signal(0);
   const url = computed(urlOf);
   let askedFor = /** @type {string | null} */ (null);
   let pause = SOON;
+  let waitingFor = /** @type {string | null} */ (null);
+  let slow = 0;
+  const settle = () => {
+    clearTimeout(slow);
+    waitingFor = null;
+    isAsking.value = isSlow.value = false;
+  };
+  onEnd(() => clearTimeout(slow));
   effect(() => {
     again.value;
     const asked = url.value;
+    if (waitingFor !== asked) settle(); // asked for again, it has been waited for since the first time
     if (!asked) return;
     const stop = new AbortController();
+    let isOver = false;
     let timer = 0;
     onEnd(() => {
+      isOver = true;
       stop.abort();
       clearTimeout(timer);
     });
+    if (!waitingFor) slow = setTimeout(() => (isSlow.value = true), SLOW);
+    waitingFor = asked;
     isAsking.value = true;
-    ask(asked, { signal: stop.signal }).then(
+    askSoon(asked, stop).then(
       (found) => {
+        if (isOver) return;
         pause = SOON;
         askedFor = asked;
-        refused.value = null;
-        answer.value = found;
-        isAsking.value = false;
+        batch(() => {
+          settle();
+          refused.value = null;
+          answer.value = found;
+        });
       },
       (error) => {
-        if (stop.signal.aborted) return;
-        isAsking.value = false;
-        refused.value = error instanceof Refused ? error : new Refused(0, "defect", String(error));
-        if (askedFor !== asked && refused.peek()?.status) answer.value = null;
-        const isPassing = !refused.peek()?.status || /** @type {Refused} */ (refused.peek()).status >= 500;
-        if (isPassing) timer = setTimeout(refresh, pause);
+        if (isOver) return;
+        const why = error instanceof Refused ? error : new Refused(0, "defect", String(error));
+        batch(() => {
+          settle();
+          refused.value = why;
+          if (askedFor !== asked && why.status) answer.value = null;
+        });
+        if (isPassing(why)) timer = setTimeout(refresh, pause);
         pause = Math.min(pause * 2, LATE);
       },
     );
@@ -115,7 +167,11 @@ export function resource(urlOf) {
     if (left <= 0) now();
     else if (!waiting) waiting = setTimeout(now, left);
   };
-  return { answer, refused, isAsking, refresh };
+  const retry = () => {
+    settle();
+    refresh();
+  };
+  return { answer, refused, isAsking, isSlow, refresh, retry };
 }
 
 /**
@@ -145,7 +201,7 @@ export function pages(urlOf) {
     isMore.value = true;
     try {
       const joined = url + (url.includes("?") ? "&" : "?") + new URLSearchParams({ cursor });
-      const found = await ask(joined, { signal: asking.signal });
+      const found = await askSoon(joined, asking);
       items.value = [...items.peek(), ...found.items];
       next.value = found.next ?? null;
     } catch (error) {

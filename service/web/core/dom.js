@@ -107,7 +107,7 @@ export function each(items, keyOf, render) {
  */
 function newRow(value, render) {
   const item = signal(value);
-  const [node, end] = scope(() => render(() => item.value), { isKept: true });
+  const [node, end] = scope(() => attempt(() => render(() => item.value)), { isKept: true });
   return { node, item, end };
 }
 
@@ -118,13 +118,38 @@ function live(child) {
   const last = document.createComment("");
   made.append(first, last);
   effect(() => {
-    const next = document.createDocumentFragment();
-    append(next, [child()]);
+    const next = attempt(() => {
+      const made = document.createDocumentFragment();
+      append(made, [child()]);
+      return made;
+    });
     while (first.nextSibling && first.nextSibling !== last)
       /** @type {ChildNode} */ (first.nextSibling).remove();
     last.parentNode?.insertBefore(next, last);
   });
   return made;
+}
+
+/** @template {Node} Made @param {() => Made} make */
+function attempt(make) {
+  try {
+    return make();
+  } catch (error) {
+    return notDrawn(error);
+  }
+}
+
+/** What stands in the place of what throws while it is drawn: the page around it stays. @param {unknown} error */
+export function notDrawn(error) {
+  reportError(error);
+  return h(
+    "div",
+    { class: "notice bad", role: "alert" },
+    h("p", `This view could not be drawn: ${error instanceof Error ? error.message : error}`),
+    h("button", { type: "button", onclick: () => location.reload() }, "Load the page anew"),
+    " ",
+    h("a", { href: "/" }, "Home"),
+  );
 }
 
 /** @param {Element} element @param {string} name @param {unknown} value */

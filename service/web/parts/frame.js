@@ -35,7 +35,7 @@ export function frame(main) {
       h(
         "button",
         { type: "button", class: "find", "aria-keyshortcuts": "Control+K", onclick: find },
-        "Find",
+        h("span", "Find", h("span", { class: "wide" }, " a run, an image, a metric")),
         h("kbd", "Ctrl K"),
       ),
       team(),
@@ -55,10 +55,16 @@ export function frame(main) {
   ];
 }
 
+const isFinderLost = signal(false);
+
 /** Finds runs, images, metrics and splits. */
 async function find() {
-  const { openFinder } = await import("./finder.js");
-  openFinder();
+  try {
+    const { openFinder } = await import("../views/finder.js");
+    openFinder();
+  } catch {
+    isFinderLost.value = true;
+  }
 }
 
 document.addEventListener("keydown", (event) => {
@@ -97,6 +103,8 @@ function notices() {
   if (!isReached.value)
     return h("p", { class: "notice bad" }, "The service does not answer. The page asks it again by itself.");
   if (isKeyNeeded.value) return signIn();
+  if (isFinderLost.value)
+    return h("p", { class: "notice bad" }, "The finder could not be loaded. Load the page anew.");
   return null;
 }
 

@@ -35,7 +35,7 @@ export const tabs = (name, places) =>
 export const section = (title, ...content) =>
   h("section", { "aria-label": title }, h("h2", title), ...content);
 
-/** One of a few facts, in a list of the class `facts`. @param {string} name @param {...Child} content */
+/** One of a few facts, in a list of the class `facts`. @param {Child} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
 
 /** One of several values. @param {() => string[][]} options Values and their texts. @param {{ value: string }} chosen */

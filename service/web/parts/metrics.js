@@ -5,6 +5,7 @@ import { h, replace } from "../core/dom.js";
 import { place } from "../core/urls.js";
 import { number } from "./numbers.js";
 import { splitPlace } from "./places.js";
+import { explained } from "./terms.js";
 
 /** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
 /** @typedef {import("../core/api.js").Schemas["MetricHealth"]} Health */
@@ -40,28 +41,8 @@ const direction = (higher) =>
       : "Neither direction is better.";
 
 /** The metric's title as a button that opens its popover. @param {string} metric @param {About} [about] */
-export function metricName(metric, about = {}) {
-  const popover = h("div", { popover: "auto", role: "dialog", "aria-label": titleOf(metric) });
-  popover.addEventListener("toggle", (event) => {
-    if (/** @type {ToggleEvent} */ (event).newState !== "open") return;
-    putNear(popover, button);
-    if (!popover.hasChildNodes()) fill(popover, metric, about);
-  });
-  const button = h(
-    "button",
-    { type: "button", class: "metric", title: metric, ".popoverTargetElement": popover },
-    titleOf(metric),
-  );
-  return [button, popover];
-}
-
-/** @param {HTMLElement} popover @param {HTMLElement} button */
-function putNear(popover, button) {
-  const { left, bottom } = button.getBoundingClientRect();
-  const width = Math.min(416, 0.92 * innerWidth);
-  popover.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
-  popover.style.top = `${Math.min(bottom + 6, innerHeight - 160)}px`;
-}
+export const metricName = (metric, about = {}) =>
+  explained(titleOf(metric), metric, (popover) => fill(popover, metric, about));
 
 /** @param {HTMLElement} popover @param {string} metric @param {About} about */
 async function fill(popover, metric, { signature, higher, dataset, health }) {

@@ -2,11 +2,16 @@
 
 import { h } from "../core/dom.js";
 import { evaluationPlace } from "./places.js";
-import { stepOf } from "./steps.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
 
 const COMMIT = 7; // digits of a commit that are shown
+
+/** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
+export function stepOf(labels) {
+  const found = /(\d+(?:\.\d+)?)$/.exec(labels.step ?? labels.epoch ?? "");
+  return found ? Number(found[1]) : null;
+}
 
 /** Empty where no label names it. @param {Labels} labels */
 export function nameOf(labels) {

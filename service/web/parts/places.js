@@ -42,8 +42,9 @@ export const imagePlace = (id, image, query = {}) =>
 /** @param {string} id @param {Record<string, string | null>} [query] */
 export const captionsPlace = (id, query = {}) => `${evaluationPlace(id)}${place("/captions", query)}`;
 
-/** @param {string} name @param {string} split @param {string} run */
-export const runPlace = (name, split, run) => splitPlace(name, split, "runs") + place("", run);
+/** @param {string} name @param {string} split @param {string} run @param {Record<string, string | number | null | undefined>} [query] */
+export const runPlace = (name, split, run, query = {}) =>
+  splitPlace(name, split, "runs") + place("", run, query);
 
 /** @param {string} a @param {string} b */
 export const comparePlace = (a, b) => place("/ui/compare", { a, b });

@@ -13,24 +13,63 @@ import { computed, unread } from "../core/signals.js";
 export const answered = (resource, render) => [
   () => refusalOf(resource),
   () => resource.answer.value !== null && render(resource.answer.value),
-  () =>
-    resource.answer.value === null &&
-    !resource.refused.value &&
-    h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"),
+  () => resource.answer.value === null && !resource.refused.value && loading(),
+  () => resource.isSlow.value && slow([resource]),
 ];
 
 /**
  * @param {Resource} resource
  * @param {() => Child} render Made once, when there is an answer; it follows the next ones by itself.
  */
-export function following(resource, render) {
-  const isThere = computed(() => resource.answer.value !== null);
-  const there = {
-    get value() {
-      return isThere.value || null;
-    },
-  };
-  return answered(/** @type {Resource} */ ({ ...resource, answer: there }), () => unread(render));
+export const following = (resource, render) => allNeeded([resource], render);
+
+/**
+ * Made once, when all have an answer: what is drawn at once does not move. Refusals are told above.
+ *
+ * @param {Resource[]} resources
+ * @param {() => Child} render It follows the next answers by itself.
+ */
+export function allNeeded(resources, render) {
+  const isThere = computed(() => resources.every(({ answer }) => answer.value !== null));
+  return [() => resources.map(refusalOf), drawnOnce(resources, isThere, render)];
+}
+
+/**
+ * The same, when each has its answer or will get none.
+ *
+ * @param {Resource[]} resources
+ * @param {() => Child} render It shows each refusal in its place.
+ */
+export function allAnswered(resources, render) {
+  let was = false;
+  const isThere = computed(() => (was ||= resources.every(isSettled)));
+  return [() => !isThere.value && resources.map(refusalOf), drawnOnce(resources, isThere, render)];
+}
+
+/** @param {Resource[]} resources @param {{ value: boolean }} isThere @param {() => Child} render */
+const drawnOnce = (resources, isThere, render) => [
+  () => isThere.value && unread(render),
+  () => !isThere.value && !resources.some(({ refused }) => refused.value) && loading(),
+  () => resources.some(({ isSlow }) => isSlow.value) && slow(resources),
+];
+
+/** @param {Resource} resource */
+const isSettled = ({ answer, refused }) => {
+  const status = refused.value?.status ?? 0;
+  return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
+};
+
+const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
+
+/** Below what is drawn already: nothing moves. @param {Resource[]} resources */
+function slow(resources) {
+  const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ retry }) => retry());
+  return h(
+    "p",
+    { class: "notice", role: "status" },
+    "The service has not answered for 10 s; the page goes on waiting. ",
+    h("button", { type: "button", onclick: again }, "Retry"),
+  );
 }
 
 /** Why it was refused; a key that is missing is asked for elsewhere. @param {Pick<Resource, "refused">} resource */
@@ -54,9 +93,11 @@ export function refusal(refused) {
 const WORDS = {
   queued: "queued",
   running: "running",
+  retrying: "retrying",
   waiting: "waiting",
   ready: "queued",
   succeeded: "done",
+  not_answering: "not answering",
   failed: "failed",
   canceled: "canceled",
   passed: "passed",

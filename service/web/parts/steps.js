@@ -1,13 +1,9 @@
 /** The evaluations of one training, in the order of its steps. */
 
+import { stepOf } from "./names.js";
+
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {Evaluation & { step: number }} Step */
-
-/** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
-export function stepOf(labels) {
-  const found = /(\d+(?:\.\d+)?)$/.exec(labels.step ?? labels.epoch ?? "");
-  return found ? Number(found[1]) : null;
-}
 
 /** Where none has a step: in the order in which they were submitted. @param {Evaluation[]} items The latest first. @returns {Step[]} */
 export function bySteps(items) {

@@ -5,7 +5,7 @@
 
 import { each, h } from "../core/dom.js";
 import { onKey, onSteps } from "../core/keyboard.js";
-import { computed, effect, onEnd, signal } from "../core/signals.js";
+import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
 
 /** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {"ascending" | "descending" | "none"} Direction */
@@ -15,6 +15,7 @@ import { computed, effect, onEnd, signal } from "../core/signals.js";
  * @property {Child} head
  * @property {(row: T, place: number) => Child} cell `place`: from 0.
  * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
+ * @property {boolean} [once] Made once for each row, so that what has the focus in it keeps it.
  * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
  * @property {(row: T) => number | null} [shade] From 0 to 1.
@@ -124,7 +125,7 @@ const headOf = ({ head, kind, sort }) =>
 const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 
 /** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
-function cellOf({ kind = "", cell, phone, tone, shade }, row, place = () => -1) {
+function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
   return h(
     isName ? "th" : "td",
@@ -138,7 +139,7 @@ function cellOf({ kind = "", cell, phone, tone, shade }, row, place = () => -1) 
       ],
       style: () => ({ "--shade": shade?.(row()) ?? 0 }),
     },
-    () => cell(row(), place()),
+    once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );
 }
 

@@ -274,7 +274,7 @@ const scoreColumn = (metric, about) => ({
 const card = (item, url, pictures) =>
   h(
     "div",
-    { class: ["caption", pictures && "pictured"] },
+    { class: ["captioned", pictures && "pictured"] },
     pictures && thumbnail(pictures, item.image),
     h(
       "div",

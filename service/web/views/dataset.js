@@ -109,7 +109,7 @@ function images(dataset, split) {
       lines.value?.map(({ image, references }) =>
         h(
           "li",
-          { class: ["caption", isPictured && "pictured"] },
+          { class: ["captioned", isPictured && "pictured"] },
           isPictured && thumbnail(reference, image),
           h(
             "div",

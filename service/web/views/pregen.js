@@ -1,14 +1,18 @@
-/** The 672 pre-gen metrics as one map of their four tiers, and how well each ranks a team's models. */
+/** The pre-gen metrics as one map of their four tiers, and how well each predicts a post-gen metric. */
 
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
-import { scrolled, select } from "../parts/layout.js";
+import { chip } from "../parts/chips.js";
+import { viewHead } from "../parts/layout.js";
+import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
-import { splitPlace, splitTabs } from "../parts/places.js";
-import { answered, following } from "../parts/states.js";
+import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
+import { pregenSentence } from "../parts/sentences.js";
+import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
+import { metricChoice } from "./choice.js";
 
 /** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
 /** @typedef {import("../core/api.js").Schemas["Correlation"]} Correlation */
@@ -33,8 +37,8 @@ const TIERS = [
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
 const SHOWN = [
-  ["spearman", "Agreement on which model is better (Spearman)"],
-  ["r2", "Variance over strata of images (R²)"],
+  ["spearman", "Agreement on models"],
+  ["r2", "Agreement on images"],
 ];
 
 /** @param {string} name @param {string} split */
@@ -42,77 +46,77 @@ export function pregen(name, split) {
   const target = query("of", "cider_d");
   const shown = query("shown", "spearman");
   const chosen = query("metric", "mean_max_normcount_prefix0");
-  const study = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
+  const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
-  const definitions = computed(
-    () => new Map((known.answer.value?.items ?? []).map((/** @type {Metric} */ each) => [each.name, each])),
-  );
-  const targets = computed(() => Object.keys(study.answer.value?.study?.metrics ?? {}));
-  const found = computed(
+  const study = computed(() => found.answer.value?.study ?? null);
+  const correlations = computed(
     () =>
       new Map(
-        (study.answer.value?.study?.metrics[target.value]?.correlations ?? []).map(
-          (/** @type {Correlation} */ each) => [each.metric, each],
-        ),
+        (study.value?.metrics[target.value]?.correlations ?? []).map((/** @type {Correlation} */ each) => [
+          each.metric,
+          each,
+        ]),
       ),
   );
+  const definitionOf = (/** @type {string} */ metric) =>
+    known.answer.value.items.find((/** @type {Metric} */ each) => each.name === metric)?.definition;
   return {
-    title: `Pre-gen scores on ${name}/${split}`,
+    title: `Pre-gen metrics on ${name}/${split}`,
+    crumbs: () => [...splitCrumbs({ name, split }), /** @type {[string]} */ (["Pre-gen metrics"])],
     content: h(
       "div",
-      h("h1", `Pre-gen scores on ${name}/${split}`),
-      splitTabs(name, split),
-      h(
-        "p",
-        "A name is read from tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
-      ),
-      h(
-        "dl",
-        { class: "facts" },
-        TIERS.map(([tier, text]) => h("div", h("dt", `Tier ${tier}`), h("dd", text))),
-      ),
-      answered(
-        study,
-        ({ study: made, none_because }) =>
-          !made &&
-          h(
-            "p",
-            { class: "notice" },
-            none_because ?? "There is no study of this split yet: the map has no numbers. ",
-            h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
+      { class: "long" },
+      viewHead({
+        name: "Pre-gen metrics",
+        sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
+        tabs: splitTabs(name, split),
+      }),
+      allNeeded([found, known], () => [
+        () => !study.value && noStudy(name, split, found.answer.value.none_because),
+        metricChoice(() => [...new Set([target.value, ...Object.keys(study.value?.metrics ?? {})])], target),
+        h(
+          "div",
+          { class: "bar", role: "group", "aria-label": "Shown" },
+          SHOWN.map(([value, text]) =>
+            chip(
+              text,
+              () => shown.value === value,
+              () => (shown.value = value),
+            ),
           ),
-      ),
-      h(
-        "form",
-        { class: "asked", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-        h(
-          "label",
-          "Correlated with ",
-          select(() => [...new Set([target.value, ...targets.value])].map((each) => [each, each]), target),
+        ),
+        h("p", { role: "status", class: "pinned" }, () =>
+          told(chosen.value, definitionOf(chosen.value), correlations.value.get(chosen.value), target.value),
         ),
         h(
-          "label",
-          "Shown ",
-          select(() => SHOWN, shown),
+          "div",
+          { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" },
+          () => map(correlations.value, shown.value, chosen),
         ),
-      ),
-      legend(),
-      h("p", { role: "status", class: "pinned" }, () =>
-        told(definitions.value.get(chosen.value), found.value.get(chosen.value), target.value),
-      ),
-      following(study, () => scrolled("Map of pre-gen metrics", () => map(found.value, shown.value, chosen))),
+        legend(),
+        tiers(),
+      ]),
     ),
   };
 }
 
-/** @param {Metric | undefined} spec @param {Correlation | undefined} correlation @param {string} target */
-function told(spec, correlation, target) {
-  if (!spec) return null;
-  const how = correlation
-    ? ` With ${target}: Spearman ${number(correlation.spearman)} over ${correlation.models} models; R² ${number(correlation.r2)} over strata of images.`
-    : "";
-  return [h("strong", spec.name), `: ${spec.definition}${how}`];
-}
+/** @param {string} name @param {string} split @param {string | null} why */
+const noStudy = (name, split, why) =>
+  h(
+    "p",
+    { class: "notice" },
+    why ?? "There is no study of this split yet: the map has no numbers.",
+    " ",
+    h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
+  );
+
+/** @param {string} metric @param {string | undefined} definition @param {Correlation | undefined} correlation @param {string} target */
+const told = (metric, definition, correlation, target) => [
+  h("strong", metricName(metric)),
+  `: ${definition ?? "The service has no definition of this metric."}`,
+  correlation &&
+    ` With ${titleOf(target)}: Spearman ${number(correlation.spearman)} over ${correlation.models} models; R² ${number(correlation.r2)} over strata of images.`,
+];
 
 /** Columns are tiers 1 and 2, rows tiers 3 and 4. @param {Map<string, any>} found @param {string} shown @param {{ value: string }} chosen */
 function map(found, shown, chosen) {
@@ -138,6 +142,21 @@ const legend = () =>
       ["over", "positive"],
       ["under", "negative"],
       ["none", "no number"],
-    ].map(([name, text]) => [h("span", { class: ["swatch", name], "aria-hidden": "true" }), text]),
-    "; the darker, the stronger. Arrow keys go through the map.",
+    ].map(([name, text]) => [h("span", { class: ["swatch", name], "aria-hidden": "true" }), `${text} `]),
+    "– the darker, the stronger. Arrow keys go through the map.",
+  );
+
+const tiers = () =>
+  h(
+    "details",
+    h("summary", "How a name is read: four tiers"),
+    h(
+      "p",
+      "From tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
+    ),
+    h(
+      "dl",
+      { class: "facts" },
+      TIERS.map(([tier, text]) => h("div", h("dt", `Tier ${tier}`), h("dd", text))),
+    ),
   );

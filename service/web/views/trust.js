@@ -1,88 +1,114 @@
-/** How far metrics can be trusted on one split: correlations, probes, forecasts against what came, early decisions. */
+/** Which metric to trust on one split: predictors, forecasts against outcomes, early decisions, probes. */
 
 import { ask, Refused, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onChange, onChangeOf } from "../core/live.js";
-import { signal } from "../core/signals.js";
+import { onChange } from "../core/live.js";
+import { computed, signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
-import { section } from "../parts/layout.js";
-import { splitTabs } from "../parts/places.js";
-import { answered, badge, failure, refusal } from "../parts/states.js";
+import { section, viewHead } from "../parts/layout.js";
+import { splitCrumbs, splitTabs } from "../parts/places.js";
+import { trustSentence } from "../parts/sentences.js";
+import { allNeeded, answered, badge, failure, refusal } from "../parts/states.js";
+import { metricChoice } from "./choice.js";
+import { stopButton } from "./stop.js";
+import { stateOf, taskProgress } from "./tasks.js";
 import { correlations } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
 import { probed } from "./trusted/probes.js";
 import { signals } from "./trusted/signals.js";
 
-const MOST = 5; // pre-gen metrics shown for each post-gen metric
+const ALL = 1000; // pre-gen metrics for each post-gen metric: more than there are
 
 /** @param {string} name @param {string} split */
 export function trust(name, split) {
   const dataset = `${name}/${split}`;
-  const study = resource(() => place("/v1/datasets", name, "correlations", { split, limit: MOST }));
-  const probes = resource(() => place("/v1/probes", { dataset, status: "succeeded", limit: 1 }));
   const target = query("target", "cider_d");
+  const study = resource(() => place("/v1/datasets", name, "correlations", { split, limit: ALL }));
+  const past = resource(() =>
+    place("/v1/evaluations", { dataset, status: "succeeded", limit: 200, metrics: target.value }),
+  );
   const card = resource(() => place("/v1/datasets", name, "signal", { split, target: target.value }));
-  const past = resource(() => place("/v1/evaluations", { dataset, status: "succeeded", limit: 200 }));
+  const probes = resource(() => place("/v1/probes", { dataset, status: "succeeded", limit: 1 }));
   onChange((told) => {
     if (!told || told.kind === "study") study.refresh();
     if (!told || told.kind === "probes") probes.refresh();
     if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
     if (!told) card.refresh(); // a second of the service's time, for what one evaluation hardly changes
   });
+  const targets = computed(() => [
+    ...new Set([target.value, ...Object.keys(study.answer.value?.study?.metrics ?? {})]),
+  ]);
   return {
-    title: `Trust in ${dataset}`,
+    title: `Which metric to trust on ${dataset}`,
+    crumbs: () => [...splitCrumbs({ name, split }), /** @type {[string]} */ (["Which metric to trust"])],
     content: h(
       "div",
-      h("h1", `How far metrics can be trusted on ${dataset}`),
-      splitTabs(name, split),
-      section(
-        "Do pre-gen scores predict post-gen scores?",
-        answered(study, (found) => correlations(found)),
-        asking("Study the correlations", "/v1/studies", { dataset }),
-      ),
-      section(
-        "What do metrics say of captions whose quality is known?",
-        answered(probes, ({ items: [latest] }) =>
-          latest ? probed(latest.id) : h("p", { class: "quiet" }, "No probes have been run on this split."),
+      { class: "long" },
+      viewHead({
+        name: "Which metric to trust",
+        sentence: () =>
+          study.answer.value &&
+          (card.answer.value || card.refused.value) &&
+          trustSentence({
+            correlations: study.answer.value,
+            card: card.answer.value,
+            target: target.value,
+          }),
+        tabs: splitTabs(name, split),
+      }),
+      allNeeded([study, past], () => [
+        metricChoice(() => targets.value, target),
+        section(
+          "Pre-gen metrics that predict it",
+          () => correlations(study.answer.value, target.value),
+          starter("Study the correlations", "/v1/studies", "study", dataset),
         ),
-        asking("Run the probes", "/v1/probes", { dataset }),
-      ),
-      section(
-        "Did forecasts come true?",
-        answered(past, ({ items }) => forecasts(items)),
-      ),
-      section(
-        "Which metric tells early which training will be better?",
-        answered(card, (found) => signals(found, target)),
-      ),
+        section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
+        section(
+          "Metrics that tell early which training ends better",
+          answered(card, (found) => signals(found)),
+        ),
+        section(
+          "Captions of known quality",
+          answered(probes, ({ items: [latest] }) =>
+            latest
+              ? probed(latest.id, target)
+              : h("p", { class: "quiet" }, "No probes have been run on this split."),
+          ),
+          starter("Run the probes", "/v1/probes", "probes", dataset),
+        ),
+      ]),
     ),
   };
 }
 
-/** A run that this page can start, followed until it ends. @param {string} text @param {string} url @param {unknown} json */
-function asking(text, url, json) {
-  const id = signal(/** @type {string | null} */ (null));
+/** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset */
+function starter(text, url, kind, dataset) {
   const refused = signal(/** @type {Refused | null} */ (null));
-  const made = resource(() => id.value && place(url, id.value));
-  onChangeOf(() => id.peek(), made.refresh);
+  const latest = resource(() => place(url, { dataset, limit: 1 }));
+  onChange((told) => (!told || told.kind === kind) && latest.refresh());
+  const run = computed(() => latest.answer.value?.items[0] ?? null);
+  const openId = computed(() => (run.value && !run.value.finished_at ? run.value.id : null));
   const begin = async () => {
     refused.value = null;
     try {
-      id.value = (await ask(url, { method: "POST", json })).id;
+      await ask(url, { method: "POST", json: { dataset } });
+      latest.refresh();
     } catch (error) {
-      if (error instanceof Refused) refused.value = error;
+      refused.value = error instanceof Refused ? error : new Refused(0, "defect", String(error));
     }
   };
   return h(
-    "p",
-    h("button", { type: "button", onclick: begin }, text),
-    h("span", { role: "status" }, () => told(made.answer.value)),
+    "div",
+    { class: "bar started", "data-kind": kind },
+    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
+    h(
+      "span",
+      { role: "status" },
+      () => openId.value && [badge(stateOf(run.value)), taskProgress(run.value.tasks)],
+    ),
+    () => openId.value && stopButton(text, () => place(url, openId.peek() ?? ""), latest.refresh),
+    () => run.value?.status === "failed" && failure(run.value.error),
     () => refused.value && refusal(refused.value),
   );
-}
-
-/** Nothing once it has succeeded: what it found is shown then. @param {{ status: string, error: { code: string, detail: string } | null } | null} run */
-function told(run) {
-  if (!run || run.status === "succeeded") return null;
-  return [" ", badge(run.status), failure(run.error)];
 }

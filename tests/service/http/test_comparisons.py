@@ -228,6 +228,7 @@ def _draw_captions(seed, colours):
 
 REDDER = _draw_captions(1, ["red", "red", "blue", "green"])
 BLUER = _draw_captions(2, ["red", "blue", "blue", "the"])
+REDDER[-1], BLUER[-1] = "a purple dog", "a yellow dog"  # of one image alone
 
 
 @pytest.fixture(scope="module")

@@ -353,7 +353,7 @@ def test_the_tree_in_the_errors_module_names_every_error():
         )
 
 
-PAGE = unescape("".join(api_reference.render_page(DOCUMENT)))
+PAGE = unescape("".join(api_reference.render_page(DOCUMENT, "/ui/files/0")))
 
 
 def _section(method, path):
@@ -383,8 +383,7 @@ def test_the_root_says_where_it_is():
     bare = Starlette()
     bare.openapi = lambda: DOCUMENT
     bare.title, bare.version = "Prescore", "1"
-    api_reference.ApiReference(bare)
-    web_page.WebPage(bare)
+    api_reference.ApiReference(bare, web_page.WebPage(bare))
     client = TestClient(bare)
     found = client.get("/").json()
     assert (found["name"], found["ready"]) == ("Prescore", "/readyz")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.fleet import bundle
+from helpers.fleet import bundle, bundle_of
 from helpers.stored_records import enter_checkpoint
 from helpers.submissions import evaluate, run_command
 from prescore import Client
@@ -51,12 +51,31 @@ def test_an_evaluation_has_its_falls_and_a_new_version_with_the_next_checkpoint(
     assert {one["id"]: len(one["falls"]) for one in listed if one["falls"]} == {trained: 2}
 
 
+def test_a_checkpoint_that_really_ends_is_judged(client):
+    """Captions that are references of fewer and fewer images: BLEU falls when it ends."""
+    people = {f"{at}.jpg": f"w{at} x{at % 7} y{at % 5} z{at % 3} end" for at in range(40)}
+    content = bundle_of({image: [text] for image, text in people.items()})
+    client.put("/v1/datasets/ending", content=content).raise_for_status()
+    falls = []
+    for step, right in enumerate((10, 40, 0)):
+        captions = [
+            {"image": image, "caption": text if number < right else "nothing of this"}
+            for number, (image, text) in enumerate(people.items())
+        ]
+        marks = {"run": "ending", "step": str(step)}
+        asked = {"captions": captions, "postgen": ["bleu_1"], "tokenizer": "none"}
+        ended = evaluate(client, dataset="ending/test", labels=marks, **asked)
+        falls.append([(one["metric"], one["kind"], one["step"]) for one in ended["falls"]])
+    assert falls == [[], [], [("bleu_1", "step", 2.0)]]
+
+
 def test_evaluations_that_need_attention_are_listed(service, client):
     captions = [{"image": f"{number}.jpg", "caption": "a man"} for number in range(40)]
     asked = {"dataset": "tiny/test", "captions": captions, "tokenizer": "none"}
     collapsed = evaluate(client, **asked, postgen=["caption_length"])
     failed = evaluate(client, **asked, gates=["caption_length >= 9"])
-    items = client.get("/v1/attention").json()["items"]
+    listed = client.get("/v1/attention").json()["items"]
+    items = [one for one in listed if one["dataset"]["name"] == "tiny"]
     assert [(one["kind"], one["evaluation"]) for one in items] == [
         ("gate", failed["id"]),
         ("collapsed", collapsed["id"]),
@@ -65,8 +84,8 @@ def test_evaluations_that_need_attention_are_listed(service, client):
     assert items[1]["caption"] == {"text": "a man", "images": 40, "of": 40}
     assert len(client.get("/v1/attention?limit=1").json()["items"]) == 1
     with Client(service.url) as mine:
-        found = [one.evaluation for one in mine.attention(limit=5)]
-    assert found == [failed["id"], collapsed["id"]]
+        found = [one.evaluation for one in mine.attention(limit=100)]
+    assert found == [one["evaluation"] for one in listed]
 
 
 def test_trainings_are_listed(service, client, trained):

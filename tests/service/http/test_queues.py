@@ -105,7 +105,8 @@ def test_a_worker_shows_its_work_to_the_team_that_waits_for_it_until_its_lease_e
     with service.records.transaction() as connection:
         own = task_rows.update().where(task_rows.c.key == lease.key)
         connection.execute(own.values(lease_until=time.time() - 1))
-    assert _workers(ask, "blue") == {}
+    silent = _workers(ask, "blue")[WORKER]
+    assert silent["state"] == "not_answering"
 
 
 def test_of_two_tasks_the_one_that_was_begun_first_is_shown(service, ask):

@@ -11,6 +11,7 @@ from prescore.models.overviews import DAYS_LOOKED_AT, LATEST_LOOKED_AT
 from service.contract.results import CommonCaption
 from service.runs import attention
 from service.stored import datasets
+from workers.jobs import inference
 
 DAY = 86_400.0
 COLLAPSED = {"text": "a man", "images": 20, "of": 30}
@@ -126,3 +127,10 @@ def test_only_the_teams_latest_evaluations_of_the_last_days_are_looked_at(coco):
 def test_a_common_caption_is_that_of_half_of_twenty_images(captions, found):
     common = CommonCaption.find(captions)
     assert (None if common is None else (common.text, common.images, common.of)) == found
+
+
+def test_a_task_that_decodes_notes_a_common_caption():
+    pairs = [[place, "a man" if place < 20 else f"a dog {place}"] for place in range(30)]
+    summary = inference._decoded(pairs).summary
+    assert summary.common == CommonCaption(**COLLAPSED)
+    assert inference._decoded(pairs[15:]).summary.common is None

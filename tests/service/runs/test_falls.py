@@ -57,8 +57,12 @@ def test_the_training_that_did_not_fall_is_not_flagged():
         ((1, 2, 3, 2.7), {}, []),  # three standard errors of the difference are .41
         ((1, 2, 3, 2.95), {"error": 0.001}, []),  # less than a twentieth of the way
         ((1, 2, 3, 2.85), {"error": 0.001}, [("step", 4)]),
-        ((0, 0.1, 0.2, 3, 4), {"error": 0.01}, []),  # before half of the way
-        ((0, 2, 2.5, 2.55, 3, 3.05), {"error": 0.01}, []),  # a plateau, and a new learning rate
+        ((0, 0.5, 0.6, 3, 4), {"error": 0.01}, []),  # before half of the way
+        (
+            (0, 2.5, 2.52, 2.55, 3.4, 3.45),
+            {"error": 0.01},
+            [],
+        ),  # a plateau, and a new learning rate
         ((0, 2, 3, 3.05, 4), {"error": 0.01}, [("trend", 4)]),
         (
             (0, 2, 3, 3.2, 4),
@@ -103,6 +107,13 @@ def test_the_nearest_training_is_the_one_beside():
     (fall,) = find_falls(_training((0, 2, 3.05, 3.1)), beside)
     assert fall.beside == "near"
     assert fall.difference == pytest.approx(3.1 - 4)
+
+
+def test_a_training_that_is_not_surely_below_the_other_is_not_flagged():
+    other = _training((0, 2, 3, 4), 0.005)
+    assert find_falls(_training((0.2, 2.2, 3.2, 3.99), 0.005), {"a": other}) == []
+    (fall,) = find_falls(_training((0.2, 2.2, 3.2, 3.9), 0.005), {"a": other})
+    assert fall.difference == pytest.approx(-0.1)
 
 
 def test_another_training_that_fell_too_is_not_the_one_beside():

@@ -121,7 +121,12 @@ def test_trainings_of_a_sweep_are_compared_among_themselves(coco):
     assert _read(coco) == {"ev_b5": [("trend", None), ("run", "ev_c5")]}
     _enter(coco, "d", BROKEN)  # without a sweep: with all
     assert _read(coco)["ev_d5"][1][0] == "run"
-    assert _read(coco)["ev_b5"] == [("trend", None), ("run", "ev_c5")]
+
+
+def test_trainings_without_a_sweep_change_no_falls_of_a_sweep(coco):
+    _enter(coco, "b", BROKEN, sweep="2")
+    _enter(coco, "d", GOOD)
+    assert _read(coco) == {"ev_b5": [("trend", None)]}
 
 
 def test_other_splits_teams_metrics_and_signatures_are_not_compared(coco):

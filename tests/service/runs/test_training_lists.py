@@ -123,16 +123,20 @@ def test_of_a_step_that_was_evaluated_twice_the_latest_score_counts(coco):
         enter_checkpoint(connection, "ev_later", pinned, marks, scores, created_at=2.0)
         running = {"status": "running", "created_at": 3.0}
         enter_run(connection, "ev_running", pinned, {}, marks, **running)
-        other = {"run": "a", "step": "1"}
+        other = {"run": "a", "step": "7"}
         scores = {"cider_d": (9.0, 0.1)}
         enter_checkpoint(connection, "ev_y", pinned, other, scores, "y|v:1", created_at=0.5)
     (found,) = _list(coco)
-    assert [(one.step, one.evaluation) for one in found.steps] == [(1, "ev_a1"), (2, "ev_later")]
-    assert (found.checkpoints, found.running) == (2, 1)
+    assert [(one.evaluation, one.value) for one in found.steps] == [
+        ("ev_a1", 1),
+        ("ev_later", 2.2),
+        ("ev_y", None),  # of another signature than the latest
+    ]
+    assert (found.checkpoints, found.running) == (3, 1)
 
 
 def test_long_trainings_are_thinned_evenly():
-    fallen, best = {3, 500, 777}, 600
+    fallen, best = {3, 500, 777}, 603
     steps = [
         TrainingStep(
             step=at,
@@ -144,7 +148,7 @@ def test_long_trainings_are_thinned_evenly():
         )
         for at in range(1000)
     ]
-    chosen = thin_steps(steps, BestStep(step=best, evaluation="ev_600", value=1.0))
+    chosen = thin_steps(steps, BestStep(step=best, evaluation="ev_603", value=1.0))
     kept = [one.step for one in chosen]
     assert len(kept) == MOST_STEPS
     assert kept == sorted(set(kept))

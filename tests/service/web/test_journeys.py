@@ -42,20 +42,20 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     assert page.locator(".said .say").first.text_content() == worst
 
 
-def test_by_keys_from_a_board_to_a_step_of_a_training(window, training):
+def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, training):
     page = window.open("/ui/datasets/tiny/test")
-    page.wait_for_selector("text=Trainings:")
+    _follow(page, "Training runs")
+    page.wait_for_selector(".cards strong")
     _follow(page, "warm")
-    page.wait_for_selector("h1:has-text('Training warm')")
+    page.wait_for_selector("h1:has-text('warm')")
     page.wait_for_selector("circle.best")
-    _follow(page, "with the step before")
-    page.wait_for_selector("table.forest tbody tr")
-    assert f"a={training[1]}&b={training[0]}" in page.url
-    page.wait_for_selector(".windowed a.main")
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    _follow(page, "Step 2")
+    page.wait_for_selector("aside h2:has-text('Step 2')")
+    page.wait_for_selector("aside ol .caption")
+    _follow(page, ".jpg")
     page.wait_for_selector(".strip")
-    page.wait_for_selector(".said li >> nth=1 >> .say")
+    assert f"/{training[1]}/images/" in page.url
+    assert page.url.endswith(f"?with={training[0]}")
 
 
 def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated):

@@ -1,11 +1,13 @@
 """The page, as one sees and uses it: each view in a real browser, on a real service."""
 
 import re
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from helpers.page_runs import submitted
+from helpers.fleet import bundle
+from helpers.page_runs import CAPTIONS, submitted
 from service.access import keys
 from service.contract.askers import Scope
 
@@ -22,8 +24,24 @@ def _violations(page):
 
 def test_an_empty_service_says_how_to_begin(chromium, serve_here, tmp_path):
     with serve_here(tmp_path / "home") as empty, chromium.opened(empty.url) as page:
-        page.wait_for_selector("text=None yet. The commands below make the first.")
-        assert f"curl {empty.url}/v1/evaluations" in page.inner_text("main")
+        first = page.locator("main section").first
+        first.wait_for()
+        commands = first.locator("pre").all_inner_texts()
+        assert f"export PRESCORE_URL={empty.url}\nprescore score captions.json" in commands[0]
+        assert f"prescore submit model.safetensors --url {empty.url}" in commands[1]
+        assert "Nothing has been scored here yet." in page.inner_text("p.lead")
+        first.get_by_text("Drop captions or a model here").wait_for()
+
+
+def test_the_first_evaluation_of_a_service_is_shown_at_once(chromium, serve_here, tmp_path):
+    with serve_here(tmp_path / "home") as empty, chromium.opened(empty.url) as page:
+        page.wait_for_selector("[data-live=true]")
+        page.wait_for_selector("text=Nothing has been scored here yet.")
+        with empty.client() as client:
+            assert client.put("/v1/datasets/tiny", content=bundle(6)).status_code == 201
+            made = submitted(client, captions=CAPTIONS[:6], labels={"file": "first.json"})
+        page.wait_for_selector(f"tbody a[href$='/{made}']:text-is('first.json')")
+        assert page.locator("text=Nothing has been scored here yet.").count() == 0
 
 
 def test_programs_are_answered_with_json_as_before(service):
@@ -95,12 +113,15 @@ PLACES = {
     "image": ("/ui/evaluations/{checkpoint}/images/1.jpg", ".strip"),
     "compare": ("/ui/compare?a={failed}&b={checkpoint}", ".layers"),
     "board": ("/ui/datasets/tiny/test?metrics=bleu_4", ".windowed a.main"),
-    "run": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
+    "trainings": ("/ui/datasets/tiny/test/runs", ".cards > li"),
+    "training": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
+    "step": ("/ui/datasets/tiny/test/runs/warm?step=2", "aside ol .caption"),
     "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
     "dataset": ("/ui/datasets/tiny/test/dataset", ".cards li"),
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),
+    "api": ("/docs", "h1"),
 }
 
 
@@ -146,8 +167,10 @@ def test_without_scripts_the_page_says_what_it_needs(chromium, service):
         assert not page.locator("text=Load the page again").is_visible()
 
 
-def test_it_is_small(chromium, service):
-    """At most 60 kB of scripts and styles, packed, in at most 30 requests."""
+def test_it_is_small(chromium, service, evaluated, training):
+    """At most 60 kB of scripts and styles, packed, in at most 30 requests. What the first view
+    imports is sent for at once, and nothing else.
+    """
     with chromium.new_context() as context:
         page, found = context.new_page(), []
         page.on("response", lambda answer: found.append(answer))  # noqa: PLW0108
@@ -158,6 +181,10 @@ def test_it_is_small(chromium, service):
     print(f"{len(found)} requests; {len(files)} files of {sum(sizes) / 1000:.1f} kB")
     assert len(found) <= 30
     assert sum(sizes) <= 60_000
+    html = httpx.get(service.url, headers={"Accept": "text/html"}).text
+    scripts = {urlsplit(each.url).path for each in files if each.url.endswith(".js")}
+    later = {name for name in scripts if "/views/" in name or "/plots/" in name}
+    assert set(re.findall(r'rel="modulepreload" href="([^"]+)"', html)) == scripts - later
 
 
 def test_files_are_of_one_version_and_kept(service):
@@ -184,7 +211,7 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
         page.wait_for_selector("[role=alert]:has-text('expected a valid key')")
         field.fill(key)
         page.click("text=Sign in")
-        page.wait_for_selector("text=None yet. The commands below make the first.")
+        page.wait_for_selector("text=Nothing has been scored here yet.")
         page.wait_for_selector("[data-live=true]")
         assert key not in page.evaluate("document.cookie + JSON.stringify(localStorage)")
         (cookie,) = context.cookies()
@@ -192,21 +219,6 @@ def test_one_signs_in_with_a_key_that_no_script_can_read(chromium, serve_here, t
         page.click("text=Sign out")
         page.wait_for_selector("text=This service needs a key")
         assert context.cookies() == []
-
-
-def test_an_admin_sees_keys_and_what_is_used_of_limits(chromium, serve_here, tmp_path):
-    chromium.expected.add("401")
-    with serve_here(tmp_path / "home") as asked, chromium.opened(f"{asked.url}/ui/now") as page:
-        _, key = keys.create_key(asked.records, "red", Scope.ADMIN, "of the nightly build")
-        keys.create_key(asked.records, "blue", Scope.READ, "of others")
-        page.reload()
-        page.get_by_label("This service needs a key").fill(key)
-        page.click("text=Sign in")
-        table = page.get_by_role("region", name="Table of keys")
-        table.wait_for()
-        assert "of the nightly build" in table.inner_text()
-        assert "of others" not in page.inner_text("main")
-        assert "Team red, scope admin" in page.inner_text("main")
 
 
 def test_another_site_cannot_use_ones_key(serve_here, tmp_path):
@@ -236,3 +248,15 @@ def test_what_goes_wrong_in_a_window_is_noticed(chromium, service):
     assert "seen" in told
     assert "thrown" in told
     assert "Content Security Policy" in told
+
+
+def test_the_interface_is_described_in_the_same_frame_on_a_telephone_too(chromium, service):
+    telephone = {"width": 390, "height": 800}
+    with chromium.opened(f"{service.url}/docs", viewport=telephone) as page:
+        places = page.eval_on_selector_all("header.frame nav a", "all => all.map(a => a.pathname)")
+        assert places == ["/", "/ui/now", "/docs"]
+        assert page.inner_text("header.frame [aria-current=page]") == "API"
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.click("header.frame nav a[href='/ui/now']")
+        page.wait_for_selector("[aria-label=Queues] tbody")

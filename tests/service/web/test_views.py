@@ -4,14 +4,10 @@ from statistics import median
 
 import pytest
 
-import prescore
-from helpers import page_runs, shape_trainings
-from helpers.fleet import bundle, upload
+from helpers import page_runs
+from helpers.fleet import bundle
 from helpers.networks import Cut, Network
 from helpers.page_runs import IMAGES, submitted
-from helpers.stored_records import enter_trainings
-from service.stored import datasets
-from workers.lab import shapes
 
 pytestmark = pytest.mark.processes
 
@@ -212,101 +208,6 @@ def test_hostile_captions_are_text(window, evaluated, view):
     assert wide <= 0
 
 
-def test_a_training_marks_its_best_checkpoint(window, service, training):
-    page = window.open("/ui/datasets/tiny/test/runs/warm")
-    page.wait_for_selector("circle.best")
-    scores = [
-        _told(service, f"/v1/evaluations/{each}")["scores"]["cider_d"]["value"] for each in training
-    ]
-    best = training[scores.index(max(scores))]
-    panel = page.locator("figure", has_text="cider_d")
-    assert panel.locator("a").get_attribute("href") == f"/ui/evaluations/{best}"
-    assert panel.locator("circle.point").count() == len(training)
-
-
-def test_probes_are_begun_from_the_page_and_followed(window, service):
-    with service.client() as client:
-        assert client.put("/v1/datasets/fresh", content=bundle(6, seed=3)).status_code == 201
-    page = window.open("/ui/datasets/fresh/test/trust")
-    page.wait_for_selector("section[aria-label*='known'] >> text=No probes have been run")
-    with service.held():
-        page.click("text=Run the probes")
-        page.wait_for_selector("p:has-text('Run the probes') .badge.queued")
-    page.wait_for_selector("p:has-text('Run the probes') .badge", state="detached")
-    page.wait_for_selector("summary:has-text('Probe human')")
-    made = _told(service, "/v1/probes?dataset=fresh/test&limit=1")["items"][0]["id"]
-    health = _told(service, f"/v1/probes/{made}")["health"]["cider_d"]
-    row = page.locator("tr", has=page.locator("th:text-is('cider_d')")).first
-    assert float(row.locator("td").first.inner_text()) == pytest.approx(health["human"], abs=5e-4)
-
-
-def test_a_study_is_begun_from_the_page(window, evaluated, training):
-    page = window.open("/ui/datasets/tiny/test/trust")
-    page.click("text=Study the correlations")
-    page.wait_for_selector(
-        "section[aria-label*='pre-gen'] .badge, section[aria-label*='pre-gen'] .notice"
-    )
-
-
-@pytest.mark.slow
-def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path):
-    """They need eight evaluations of trained models before them."""
-    folder = tmp_path / "past"
-    shapes.make_shapes(folder, 800, seed=0)
-    with prescore.Client(service.url) as library:
-        library.add_dataset("past", folder)
-    with service.client() as client:
-        paths = (path for seed in range(3) for path in shape_trainings.checkpoints(folder, seed))
-        for number, path in enumerate(paths):
-            submitted(
-                client,
-                dataset="past/test",
-                checkpoint=upload(client, path.read_bytes()),
-                decoding={"beam": 1, "max_words": 20},
-                labels={"run": f"r{number // 6}", "step": str(number % 6)},
-            )
-    runs = _told(service, "/v1/evaluations?dataset=past/test&limit=50")["items"]
-    forecast = [run for run in runs if (run["forecast"] or {}).get("cider_d", {}).get("interval")]
-    assert forecast, runs[0]["forecast"]
-    ends = [
-        (*run["forecast"]["cider_d"]["interval"], run["scores"]["cider_d"]["value"])
-        for run in forecast
-    ]
-    inside = sum(low <= value <= high for low, high, value in ends)
-    window.open("/ui/datasets/past/test/trust")
-    cards = window.page.get_by_role("region", name="Cards of forecasts")
-    row = cards.locator("tr", has=window.page.locator("th:text-is('cider_d')"))
-    row.wait_for()
-    assert row.locator("td").last.inner_text() == f"{inside} of {len(ends)}"
-    assert window.page.locator("circle.point").count() == len(ends)
-    window.open(f"/ui/evaluations/{forecast[0]['id']}")
-    band = window.page.locator("tr", has_text="cider_d").locator("rect.forecast")
-    band.wait_for()
-
-
-def test_the_card_tells_which_metric_decides_early(window, service):
-    with service.client() as client:
-        assert client.put("/v1/datasets/signal", content=bundle(6, seed=4)).status_code == 201
-    place = "/ui/datasets/signal/test/trust"
-    window.open(place).get_by_text("There is no card: no evaluation of signal").wait_for()
-    enter_trainings(service.records, datasets.pin_split(service.records, "signal/test"), many=8)
-    page = window.open(place)
-    card = page.get_by_role("region", name="Card of the split")
-    card.wait_for()
-    rows = {
-        row.locator("th").inner_text(): [cell.inner_text() for cell in row.locator("td").all()]
-        for row in card.locator("tbody tr").all()
-    }
-    assert rows["cider_d"][5:] == ["–", "–", "100 %", "100 %"]
-    assert rows["meteor"][5:] == ["–", "–", "0 %", "0 %"]
-    told = "8 trainings make 28 pairs whose final cider_d differs (0 are too close to tell)."
-    told += " At 25 % of the steps, cider_d has the final order of 100 % of them."
-    assert page.get_by_text(told).count() == 1
-    window.expected.add("422")
-    page = window.open(f"{place}?target=mean_mean_count_none")
-    page.get_by_role("alert").filter(has_text="mean_mean_count_none").wait_for()
-
-
 def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
     a, b = evaluated["captions"], evaluated["hostile"]
     window.open(f"/ui/compare?a={a}&b={b}&group=a&brush=0,1,2,3&order=a")
@@ -331,44 +232,6 @@ def test_images_are_found_by_what_is_said_of_them(window, evaluated):
     window.page.wait_for_selector("text=1 of 40 images")
 
 
-def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluated):
-    page = window.open("/ui/datasets/tiny/test/pregen")
-    page.wait_for_selector("[role=gridcell] >> nth=671")
-    assert page.locator("[role=gridcell]").count() == 672
-    names = {
-        each.split(":")[0]
-        for each in page.locator("[role=gridcell]").evaluate_all(
-            "all => all.map(each => each.ariaLabel)"
-        )
-    }
-    told = _told(service, "/v1/metrics")["items"]
-    whole = {each["name"] for each in told if each["family"] == "pregen"}
-    assert names == whole - {"corpus_perplexity", "bits_per_byte"}  # which have no tiers
-    page.locator("[role=gridcell][tabindex='0']").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    page.wait_for_selector("strong:text-is('mean_max_normcount_filter0')")
-    definition = next(
-        each["definition"] for each in told if each["name"] == "mean_max_normcount_filter0"
-    )
-    assert definition in page.inner_text("main")
-    assert "metric=mean_max_normcount_filter0" in page.url
-
-
-def test_now_shows_what_waits_and_what_failed(window, service):
-    page = window.page
-    with service.client() as client, service.held():
-        waiting = submitted(client, postgen=["meteor"], labels={"who": "waits"})
-        window.open("/ui/now")
-        unfinished = ":is([aria-label='Waits'], [aria-label='Runs'])"
-        page.wait_for_selector(f"{unfinished} a[href$='/{waiting}']")
-        page.wait_for_selector("section[aria-label='Queues'] tbody tr")
-        assert client.post(f"/v1/evaluations/{waiting}/cancel").status_code == 202
-    page.wait_for_selector(f"{unfinished} a[href$='/{waiting}']", state="detached")
-    page.wait_for_selector("section[aria-label='You'] >> text=Team")
-
-
 def test_it_waits_for_a_service_that_is_away(chromium, service):
     chromium.expected.add("net::ERR_")
     with Network(service.port) as network, chromium.new_context() as context:
@@ -376,7 +239,7 @@ def test_it_waits_for_a_service_that_is_away(chromium, service):
         page.goto(network.url)
         page.wait_for_selector("[data-live=true]")
         network.cuts.append(Cut(b"GET /v1/", refused=1_000_000))
-        page.click("text=Now")
+        page.click("text=Jobs")
         page.wait_for_selector("text=The service does not answer")
         page.wait_for_selector("[data-live=false]")
         page.click("text=Home")

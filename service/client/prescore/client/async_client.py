@@ -203,6 +203,7 @@ class AsyncClient:
     keys = _make_iterable(AsyncListing, Client.keys)
     labels = _make_awaitable(Client.labels)
     audit = _make_iterable(AsyncListing, Client.audit)
+    search = _make_awaitable(Client.search)
     queues = _make_awaitable(Client.queues)
     workers = _make_awaitable(Client.workers)
 

@@ -8,6 +8,7 @@ from prescore.client.requests import Calls, check_names, drop_none
 from prescore.http.transport import quote_segment
 from prescore.models import Change, Key, Label, Me, Queue, Webhook, WebhookSecret, Worker
 from prescore.models.evaluations import LabelList
+from prescore.models.search import NameMatch, NameMatches
 from prescore.models.workers_and_queues import QueueList, WorkerList
 
 WEBHOOKS = "/v1/webhooks"
@@ -68,6 +69,10 @@ class TeamCalls(Calls):
     ) -> Listing[Change]:
         """Changes and who made them, the latest first; `of`: a run, an upload or `name@version`."""
         return self._list(Change, "changes", "/v1/audit", action=action, object=of, limit=page_size)
+
+    def search(self, text: str, *, limit: int = 20) -> tuple[NameMatch, ...]:
+        """Splits, trainings, evaluations, metrics and images whose name has a text, 50 at most."""
+        return tuple(self._get(NameMatches, "/v1/search", q=text, limit=limit).items)
 
     def queues(self) -> tuple[Queue, ...]:
         """The queues, with what waits to be computed."""

@@ -44,8 +44,21 @@ class RunTask(Answer, needs=("name", "status")):
     status: _TaskStatus
     progress: Progress
     attempts: int
+    attempts_allowed: int | None = Field(
+        description="Number of attempts after which it fails for good, if each one from now on "
+        "ends with an error; attempts that were ended from outside do not count. null where it has "
+        "ended, and of a task in shards."
+    )
+    retry_at: Timestamp | None = Field(
+        description="Time from which a task whose last attempt ended badly is tried again, by the "
+        "next free worker; null for all others."
+    )
     seconds: float | None = Field(
         description="Seconds of the last attempt; null before the first one."
+    )
+    seconds_left: float | None = Field(
+        description="While it runs, an estimate from its progress and the seconds so far, of when "
+        "the run last changed; null where nothing is counted yet."
     )
     cached: bool = Field(description="The task was done before this run was submitted.")
     error: RunProblem | None

@@ -7,6 +7,8 @@ from pydantic import Field
 from prescore.models.base import Answer, Brief, OpenEnum, TupleOf
 from prescore.models.identifiers import SAFE_ID, EvaluationId, Timestamp
 
+IDLE_SECONDS = 60  # for which a task may be ready while a worker of its queue is idle
+
 
 class TaskHeld(Answer, needs=("name",)):
     """A task that a worker computes now."""
@@ -23,12 +25,16 @@ class TaskHeld(Answer, needs=("name",)):
 class Worker(Brief, needs=("name",)):
     name: str = Field(description="No other worker ever has it.")
     role: str = Field(examples=["inference", "metrics"])
-    state: Annotated[Literal["busy", "idle"], OpenEnum()]
+    state: Annotated[Literal["busy", "idle", "not_answering"], OpenEnum()] = Field(
+        description=f"`not_answering`: it has a task and has not been heard of for longer than its "
+        f"lease lasts (12 s), or it is idle while a task of its queues has been ready for more "
+        f"than {IDLE_SECONDS} s."
+    )
     since: Timestamp = Field(
-        description="Time at which a busy one began its task, or an idle one connected to Redis."
+        description="Time at which one with a task began it, or another one connected to Redis."
     )
     task: TaskHeld | None = Field(
-        description="null where it is idle, and where no unfinished run of your team waits for "
+        description="null where it has none, and where no unfinished run of your team waits for "
         "what it computes."
     )
 

@@ -1,75 +1,82 @@
-/** How pre-gen scores correlate with post-gen scores on a split, over images and over models. */
+/** Pre-gen metrics that predict a post-gen metric on a split, over models and over images. */
 
 import { h } from "../../core/dom.js";
-import { head, scrolled } from "../../parts/layout.js";
-import { time } from "../../parts/dates.js";
-import { chance, number } from "../../parts/numbers.js";
+import { ago } from "../../parts/dates.js";
+import { metricName, titleOf } from "../../parts/metrics.js";
+import { chance, count, number, signed } from "../../parts/numbers.js";
+import { splitPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
+import { table } from "../../parts/table.js";
+import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Correlations"]} Correlations */
-/** @typedef {import("../../core/api.js").Schemas["Correlated"]} Correlated */
+/** @typedef {import("../../core/api.js").Schemas["Correlation"]} Correlation */
 
-/** @param {Correlations} found */
-export function correlations({ study, under_way, none_because }) {
-  return [
-    none_because && h("p", { class: "quiet" }, none_because),
-    under_way &&
-      h(
-        "p",
-        "A study is under way: ",
-        badge(under_way.status),
-        under_way.error && ` ${under_way.error.detail}`,
-      ),
-    study === null &&
-      !none_because &&
-      !under_way &&
-      h("p", { class: "quiet" }, "There is no study of this split yet."),
-    study && [
-      h(
-        "p",
-        { class: "quiet" },
-        `${study.evaluations.length} models, ${study.rows} rows, ${time(study.finished_at)}. R² is mostly about which images are hard; the agreement (Spearman) is about which model is better. With few models, a strong agreement of the best of many metrics may be chance.`,
-      ),
-      scrolled(
-        "Table of correlations",
-        h(
-          "table",
-          head([
-            "Post-gen",
-            "Share that is of images",
-            "Pre-gen",
-            "R² of images",
-            "Agreement on models",
-            "p",
-            "Models",
-          ]),
-          Object.entries(study.metrics).map(([metric, each]) => correlated(metric, each)),
-        ),
-      ),
-    ],
-  ];
-}
+const MOST = 10; // pre-gen metrics shown
 
-/** @param {string} metric @param {Correlated} found */
-function correlated(metric, { of_images, reason, correlations }) {
-  const about = (/** @type {number} */ rows) => [
-    h("th", { scope: "rowgroup", rowspan: rows }, metric),
-    h("td", { class: "number", rowspan: rows }, number(of_images)),
-  ];
-  if (!correlations.length)
-    return h("tbody", h("tr", about(1), h("td", { colspan: 5 }, reason ?? "no correlation")));
-  return h(
-    "tbody",
-    correlations.map((each, at) =>
-      h(
-        "tr",
-        at === 0 && about(correlations.length),
-        h("td", each.metric),
-        h("td", { class: "number" }, number(each.r2)),
-        h("td", { class: "number" }, number(each.spearman)),
-        h("td", { class: "number" }, chance(each.spearman_p)),
-        h("td", { class: "number" }, each.models),
-      ),
+/** @returns {import("../../parts/table.js").Column<Correlation>[]} */
+const columns = () => [
+  { head: "Pre-gen metric", kind: "name", cell: ({ metric }) => metricName(metric) },
+  {
+    head: term(
+      "Agreement on models",
+      "Spearman's rank correlation over models: 1 if both metrics order the models equally, −1 if one reverses the order of the other. With few models, the strongest of many metrics may be strong by chance.",
     ),
-  );
+    kind: "number",
+    phone: "value",
+    shade: ({ spearman }) => (spearman === null ? null : Math.abs(spearman)),
+    cell: ({ spearman }) => signed(spearman),
+  },
+  {
+    head: term(
+      "p",
+      "How often a correlation this strong comes about by chance, for one metric chosen beforehand.",
+    ),
+    kind: "number",
+    phone: "below",
+    cell: ({ spearman_p }) => chance(spearman_p),
+  },
+  { head: "Models", kind: "number", cell: ({ models }) => count(models) },
+  {
+    head: term(
+      "Agreement on images",
+      "R² over strata of images: mostly about which images are hard, not about which model is better.",
+    ),
+    kind: "number",
+    cell: ({ r2 }) => number(r2),
+  },
+];
+
+/** @param {Correlation} found */
+const strength = ({ spearman }) => Math.abs(spearman ?? 0);
+
+/** @param {Correlations} found @param {string} target */
+export function correlations({ dataset, study, under_way, none_because }, target) {
+  if (!study)
+    return h(
+      "p",
+      { class: "quiet" },
+      none_because ?? (under_way ? "The first study is under way." : "There is no study of this split yet."),
+    );
+  const found = study.metrics[target];
+  return [
+    h(
+      "p",
+      { class: "quiet" },
+      `${count(study.evaluations.length)} models, ${count(study.rows)} rows, `,
+      ago(study.finished_at),
+      typeof found?.of_images === "number" &&
+        `. ${Math.round(100 * found.of_images)} % of the variance of ${titleOf(target)} is between images`,
+      ". The strongest predictors of models come first; ",
+      h("a", { href: splitPlace(dataset.name, dataset.split, "pregen") }, "all are on the map"),
+      ".",
+    ),
+    found?.correlations.length
+      ? table([...found.correlations].sort((one, other) => strength(other) - strength(one)).slice(0, MOST), {
+          name: `Predictors of ${titleOf(target)}`,
+          columns,
+        })
+      : h("p", { class: "quiet" }, found?.reason ?? `The study has no ${titleOf(target)}.`),
+    under_way && h("p", "A study of more models is under way: ", badge(under_way.status)),
+  ];
 }

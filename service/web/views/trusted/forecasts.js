@@ -1,146 +1,123 @@
-/** Forecasts and their cards, beside what was measured later. */
+/** Forecasts of one metric and their card, against what was measured later. */
 
 import { h } from "../../core/dom.js";
-import { computed } from "../../core/signals.js";
-import { query } from "../../core/urls.js";
 import { beyondOf, forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
-import { select, table } from "../../parts/layout.js";
-import { evaluationLink } from "../../parts/names.js";
-import { interval, number } from "../../parts/numbers.js";
+import { fact } from "../../parts/layout.js";
+import { metricName, titleOf } from "../../parts/metrics.js";
+import { evaluationLink, nameOrId } from "../../parts/names.js";
+import { count, interval, number, signed } from "../../parts/numbers.js";
+import { table } from "../../parts/table.js";
+import { term } from "../../parts/terms.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
+/** @typedef {{ run: Evaluation, forecast: Forecast, expected: number, value: number }} Outcome */
 
-/** What was forecast, beside what was measured later. @param {Evaluation[]} items */
-export function forecasts(items) {
-  const metric = query("forecast");
-  const pairs = items.flatMap(outcomes);
-  const cards = new Map();
-  for (const run of [...items].reverse()) {
-    for (const [name, each] of Object.entries(toldOf(run))) if (each.card) cards.set(name, each);
-  }
-  const names = [...new Set([...cards.keys(), ...pairs.map(({ name }) => name)])];
-  if (!names.length)
+/** @param {Evaluation[]} items The latest first. @param {string} metric */
+export function forecasts(items, metric) {
+  const pairs = items.flatMap((run) => outcomeOf(run, metric));
+  const latest = items.map((run) => toldOf(run)[metric]).find((each) => each?.card);
+  if (!latest && !pairs.length)
     return h(
       "p",
       { class: "quiet" },
-      items.map(noneBecause).find(Boolean) ?? "No forecast has been made on this split.",
+      items.map(noneBecause).find(Boolean) ??
+        `No forecast of ${titleOf(metric)} has been made on this split.`,
     );
-  const shown = computed(() => (names.includes(metric.value) ? metric.value : names[0]));
   return [
-    table(
-      "Cards of forecasts",
-      [
-        "Metric",
-        "Forecast from",
-        "Learned from",
-        "Error",
-        "Without it",
-        "Agreement",
-        "Within runs",
-        "Promised coverage",
-        "Came true",
-      ],
-      names.map((name) =>
-        card(
-          name,
-          cards.get(name),
-          pairs.filter((each) => each.name === name),
-        ),
-      ),
-    ),
     h(
-      "label",
-      "Forecast against measured: ",
-      select(() => names.map((name) => [name, name]), {
-        get value() {
-          return shown.value;
-        },
-        set value(name) {
-          metric.value = name;
-        },
-      }),
-    ),
-    () =>
-      outcome(
-        shown.value,
-        pairs.filter(({ name }) => name === shown.value),
+      "div",
+      { class: "beside" },
+      h(
+        "div",
+        h("dl", { class: "facts" }, latest && cardFacts(latest, metric), cameTrue(pairs)),
+        latest?.none_because && h("p", { class: "quiet" }, latest.none_because),
       ),
+      pairs.length > 0 && plot(pairs, titleOf(metric)),
+    ),
+    pairs.length > 0 && outcomes(pairs, metric),
   ];
 }
 
-/** @typedef {{ name: string, run: Evaluation, forecast: Forecast, expected: number, value: number }} Outcome */
-
-/** Forecasts of scores that were measured later. @param {Evaluation} run @returns {Outcome[]} */
-function outcomes(run) {
-  return Object.entries(forecastsOf(run)).flatMap(([name, forecast]) => {
-    const value = run.scores[name]?.value;
-    if (forecast.value === null || typeof value !== "number") return [];
-    return [{ name, run, forecast, expected: forecast.value, value }];
-  });
+/** A forecast of a score that was measured later. @param {Evaluation} run @param {string} metric @returns {Outcome[]} */
+function outcomeOf(run, metric) {
+  const forecast = forecastsOf(run)[metric];
+  const value = run.scores[metric]?.value;
+  if (typeof forecast?.value !== "number" || typeof value !== "number") return [];
+  return [{ run, forecast, expected: forecast.value, value }];
 }
 
-/** @param {string} name @param {Forecast | undefined} forecast @param {Outcome[]} pairs */
-function card(name, forecast, pairs) {
-  const of = forecast?.card;
-  const inside = pairs.filter(isInside).length;
-  return h(
-    "tr",
-    h("th", { scope: "row" }, name),
-    h(
-      "td",
-      of ? `${of.predictor} (${of.fit})` : "",
-      forecast?.none_because && h("span", { class: "quiet" }, ` ${forecast.none_because}`),
+/** @param {Forecast} forecast @param {string} metric */
+function cardFacts({ card }, metric) {
+  if (!card) return null;
+  const share = (/** @type {number | null} */ value) =>
+    value === null ? "–" : `${Math.round(100 * value)} %`;
+  return [
+    fact("Forecast from", metricName(card.predictor), h("span", { class: "sub" }, `Fit: ${card.fit}`)),
+    fact("Learned from", `${count(card.evaluations)} evaluations of ${count(card.runs)} runs`),
+    fact(
+      term(
+        "Mean error",
+        "In runs that the forecast has not seen; beside it the error of the mean of other runs.",
+      ),
+      `${number(card.error, metric)} (without it ${number(card.error_without, metric)})`,
     ),
-    h("td", of ? `${of.evaluations} evaluations of ${of.runs} runs` : ""),
-    [of?.error, of?.error_without, of?.rank_agreement, of?.rank_agreement_within, of?.coverage].map((value) =>
-      h("td", { class: "number" }, number(value)),
+    fact(
+      term("Agreement", "Rank correlation of forecasts with scores: over all evaluations, and within runs."),
+      `${number(card.rank_agreement)} over all, ${number(card.rank_agreement_within)} within runs`,
     ),
-    h("td", { class: "number" }, pairs.length ? `${inside} of ${pairs.length}` : "–"),
-  );
+    fact(
+      term(
+        "Promised coverage",
+        "How many scores lay within the interval, of runs that the forecast has not seen.",
+      ),
+      share(card.coverage),
+    ),
+  ];
 }
+
+/** @param {Outcome[]} pairs */
+const cameTrue = (pairs) =>
+  pairs.length > 0 &&
+  fact("Within the interval", `${count(pairs.filter(isInside).length)} of ${count(pairs.length)}`);
 
 /** @param {Outcome} pair */
 const isInside = ({ forecast: { interval: ends }, value }) =>
   ends !== null && value >= ends[0] && value <= ends[1];
 
-/** @param {string} name @param {Outcome[]} pairs */
-function outcome(name, pairs) {
-  if (!pairs.length)
-    return h("p", { class: "quiet" }, `No forecast of ${name} has been followed by a score yet.`);
-  return [
-    scatter(
-      pairs.map(({ expected, value }) => ({ x: expected, y: value })),
-      {
-        xName: `${name}, forecast`,
-        yName: "measured",
-        name: `Forecasts of ${name} against what was measured`,
-        what: "evaluations",
-        chosen: null,
-      },
-    ),
-    h(
-      "details",
-      h("summary", "As a table"),
-      table(
-        "Table of forecasts",
-        ["Evaluation", "Forecast", "Measured", "Error"],
-        pairs.map(({ run, forecast, expected, value }) =>
-          h(
-            "tr",
-            h("th", { scope: "row" }, evaluationLink(run.id, run.labels)),
-            h(
-              "td",
-              { class: "number" },
-              `${number(forecast.value, name)} ${interval(forecast.interval, name)}`,
-              h("span", { class: "quiet" }, beyondOf(forecast)),
-            ),
-            h("td", { class: "number" }, number(value, name)),
-            h("td", { class: "number" }, number(value - expected, name)),
-          ),
-        ),
-      ),
-    ),
+/** @param {Outcome[]} pairs @param {string} metric */
+function outcomes(pairs, metric) {
+  /** @type {import("../../parts/table.js").Column<Outcome>[]} */
+  const columns = [
+    { head: "Evaluation", kind: "name", cell: ({ run }) => evaluationLink(run.id, run.labels) },
+    {
+      head: "Forecast",
+      kind: "number",
+      phone: "below",
+      cell: ({ forecast }) => [
+        `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
+        h("span", { class: "sub" }, beyondOf(forecast)),
+      ],
+    },
+    { head: "Measured", kind: "number", phone: "value", cell: ({ value }) => number(value, metric) },
+    { head: "Difference", kind: "number", cell: ({ expected, value }) => signed(value - expected, metric) },
   ];
+  return h(
+    "details",
+    h("summary", "As a table"),
+    table(pairs, { name: `Forecasts of ${titleOf(metric)}`, columns, keyOf: ({ run }) => run.id }),
+  );
 }
+
+/** @param {Outcome[]} pairs @param {string} title */
+const plot = (pairs, title) =>
+  scatter(
+    pairs.map(({ run, expected, value }) => ({ x: expected, y: value, name: nameOrId(run.labels, run.id) })),
+    {
+      xName: `${title}, forecast`,
+      yName: "measured",
+      name: `Forecasts of ${title} against what was measured`,
+      what: "evaluations",
+    },
+  );

@@ -1,77 +1,130 @@
-/** What metrics say of captions whose quality is known: a table for each probe, and the health. */
+/** Captions whose quality is known: how healthy metrics are, and a folded table for each probe. */
 
 import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
-import { table } from "../../parts/layout.js";
-import { time } from "../../parts/dates.js";
-import { isShown, number } from "../../parts/numbers.js";
+import { ago } from "../../parts/dates.js";
+import { metricName, titleOf } from "../../parts/metrics.js";
+import { isShown, number, signed } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
+import { table } from "../../parts/table.js";
+import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ProbeRow"]} Row */
 /** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */
 
-/** @param {string} id */
-export function probed(id) {
+const TITLES = /** @type {Record<string, string>} */ ({
+  human: "People against other people",
+  frequent: "A frequent word made unknown",
+  rare: "Rare words made unknown",
+  swap: "One word in the place of another",
+  random: "Words replaced at random",
+  single: "One caption for all images",
+});
+const ROWS = /** @type {Record<string, string>} */ ({
+  RvR: "People's captions against other people's",
+  SvR: "The captioner's against the same",
+  "R1 unchanged": "People's captions as they are",
+  "single sentence": "One caption for all images",
+  "single sentence, as RvR": "One caption, against the references of people's captions",
+});
+
+/** @param {string} id @param {{ value: string }} target */
+export function probed(id, target) {
   const found = resource(() => place("/v1/probes", id));
   return answered(found, ({ health, probes, finished_at }) => [
-    h("p", { class: "quiet" }, `Run at ${time(finished_at)}.`),
     health && healthTable(health),
+    h("p", { class: "quiet" }, "Probes were run ", ago(finished_at), "."),
     Object.entries(probes).map(([probe, rows]) =>
-      h("details", h("summary", `Probe ${probe}`), probeTable(probe, rows)),
+      h(
+        "details",
+        h(
+          "summary",
+          TITLES[probe] ?? probe,
+          h("span", { class: "quiet" }, () => reading(rows, target.value)),
+        ),
+        probeTable(TITLES[probe] ?? probe, rows),
+      ),
     ),
   ]);
 }
 
-/** @type {["human" | "constant" | "constant_of_human" | "rare_of_human", string][]} */
+/** What a probe's table shows of one metric. @param {Row[]} rows @param {string} metric */
+export function reading(rows, metric) {
+  const title = titleOf(metric);
+  const of = rows[0]?.scores[metric];
+  const dropOf = (/** @type {Row} */ row) => row.drop[metric] ?? -Infinity;
+  const worst = rows.reduce((one, other) => (dropOf(other) > dropOf(one) ? other : one), rows[0]);
+  if (!worst || typeof of !== "number") return `: no ${title}`;
+  const [reason] = rows.flatMap((row) => row.reason ?? []);
+  if (dropOf(worst) === -Infinity && reason) return `: ${reason}`;
+  if (dropOf(worst) === -Infinity) return `: ${title} ${number(of, metric)}`;
+  return isShown(dropOf(worst))
+    ? `: “${nameOfRow(worst)}” costs ${number(dropOf(worst), metric)} of ${number(of, metric)} ${title}`
+    : `: costs no ${title}`;
+}
+
+/** @param {Row} row */
+const nameOfRow = ({ name }) =>
+  ROWS[name] ?? name.replace(/^T = (\d+)$/, "Words in fewer than $1 captions").replace(" -> ", " → ");
+
+/** @type {["human" | "constant" | "constant_of_human" | "rare_of_human", string, string][]} */
 const HEALTH = [
-  ["human", "People's captions"],
-  ["constant", "One caption for all images"],
-  ["constant_of_human", "… by people's references, as a share of people's"],
-  ["rare_of_human", "Drop without rare words"],
+  ["human", "People", "The score of people's captions against other people's."],
+  ["constant", "One caption", "The best score that one caption for all images has."],
+  [
+    "constant_of_human",
+    "One caption, of people's",
+    "The score of one caption for all images as a share of people's: the higher, the less the metric tells.",
+  ],
+  [
+    "rare_of_human",
+    "Lost without rare words",
+    "The share of people's score that is lost when rare words are unknown.",
+  ],
 ];
 
 /** @param {Record<string, Health>} health */
-function healthTable(health) {
-  return table(
-    "Table of health",
-    ["Metric", ...HEALTH.map(([, text]) => text)],
-    Object.entries(health).map(([metric, each]) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, metric),
-        HEALTH.map(([key]) => h("td", { class: "number" }, number(each[key]))),
-      ),
-    ),
-  );
-}
+const healthTable = (health) =>
+  table(Object.entries(health), {
+    name: "Health of metrics",
+    columns: [
+      { head: "Metric", kind: "name", cell: ([metric]) => metricName(metric) },
+      ...HEALTH.map(([key, name, text]) => ({
+        head: term(name, text),
+        kind: "number",
+        phone: key === "constant_of_human" ? /** @type {const} */ ("value") : undefined,
+        cell: (/** @type {[string, Health]} */ [metric, each]) =>
+          key.endsWith("of_human") ? share(each[key]) : number(each[key], metric),
+      })),
+    ],
+  });
 
-/** @param {string} probe @param {Row[]} rows */
-function probeTable(probe, rows) {
-  const metrics = Object.keys(rows[0]?.scores ?? {});
-  return table(
-    `Probe ${probe}`,
-    ["Captions", "Replaced", ...metrics],
-    rows.map((row) =>
-      h(
-        "tr",
-        h(
-          "th",
-          { scope: "row" },
-          row.name,
-          row.text && h("bdi", { class: "quiet" }, ` “${row.text}”`),
-          (row.note || row.reason) && h("span", { class: "quiet" }, ` ${row.note || row.reason}`),
-        ),
-        h("td", { class: "number" }, number(row.share)),
-        metrics.map((metric) =>
-          h(
-            "td",
-            { class: "number" },
-            number(row.scores[metric]),
-            isShown(row.drop[metric]) && h("span", { class: "quiet" }, ` −${number(row.drop[metric])}`),
-          ),
-        ),
-      ),
-    ),
-  );
-}
+/** @param {number | null | undefined} value */
+const share = (value) => (typeof value === "number" ? `${(100 * value).toFixed(0)} %` : "–");
+
+/** @param {string} name @param {Row[]} rows */
+const probeTable = (name, rows) =>
+  table(rows, {
+    name,
+    columns: [
+      {
+        head: "Captions",
+        kind: "name",
+        cell: (row) => [
+          nameOfRow(row),
+          row.text && h("bdi", { class: "sub" }, `“${row.text}”`),
+          (row.note || row.reason) && h("span", { class: "sub" }, row.note || row.reason),
+        ],
+      },
+      { head: "Replaced", kind: "number", cell: (row) => share(row.share) },
+      ...Object.keys(rows[0]?.scores ?? {}).map((metric) => ({
+        head: metricName(metric),
+        kind: "number",
+        cell: (/** @type {Row} */ { scores, drop }) => [
+          number(scores[metric], metric),
+          isShown(drop[metric]) && h("span", { class: "sub" }, signed(-Number(drop[metric]), metric)),
+        ],
+      })),
+    ],
+  });

@@ -1,66 +1,92 @@
 /** The card of a split: signal and noise of metrics, and how often early scores decide right. */
 
 import { h } from "../../core/dom.js";
-import { select, table } from "../../parts/layout.js";
-import { number } from "../../parts/numbers.js";
+import { metricName, titleOf } from "../../parts/metrics.js";
+import { count, number } from "../../parts/numbers.js";
+import { table } from "../../parts/table.js";
+import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["SignalCard"]} SignalCard */
 /** @typedef {import("../../core/api.js").Schemas["MetricSignal"]} MetricSignal */
 /** @typedef {import("../../core/api.js").Schemas["EarlyDecision"]} EarlyDecision */
+/** @typedef {import("../../parts/table.js").Column<MetricSignal>} Column */
 
 const PERCENTS = [5, 10, 25, 50];
-const DECIDES = PERCENTS.map((percent) => `Right at ${percent} % of steps`);
-const COLUMNS = [
-  "Metric",
-  "Signal",
-  "Noise",
-  "Signal / noise",
-  "Largest noise",
-  "Seen difference",
-  ...DECIDES,
-];
 const ENOUGH = 0.9; // of pairs, for a metric to be recommended
 const MANY = 20; // pairs, of which all are right whichever training is left out
 
-/** @param {SignalCard} card @param {{ value: string }} target */
-export function signals(card, target) {
+/** @returns {Column[]} */
+const columns = () => [
+  { head: "Metric", kind: "name", cell: ({ metric }) => metricName(metric) },
+  {
+    head: term("Signal", "The difference of the best and the worst training, as a share of their mean."),
+    kind: "number",
+    cell: ({ signal }) => number(signal),
+  },
+  {
+    head: term("Noise", "How much the last checkpoints of one training differ, as a share of their mean."),
+    kind: "number",
+    cell: ({ noise }) => number(noise),
+  },
+  { head: "Signal / noise", kind: "number", phone: "value", cell: ({ snr }) => number(snr) },
+  {
+    head: term("Largest noise", "Which of three differs most: checkpoints, seeds, or the choice of images."),
+    cell: ({ largest_noise }) => largest_noise ?? "–",
+  },
+  {
+    head: term(
+      "Shown difference",
+      "The smallest difference of two trainings that a test shows in 95 of 100 cases.",
+    ),
+    kind: "number",
+    cell: ({ metric, detectable }) => number(detectable, metric),
+  },
+  ...PERCENTS.map((percent) => ({
+    head: term(
+      `At ${percent} %`,
+      `Pairs of trainings whose final order this metric's scores have in the first ${percent} % of the steps, with the interval that leaves out each training once.`,
+    ),
+    kind: "number",
+    cell: (/** @type {MetricSignal} */ found) => share(decided(found, percent)),
+  })),
+];
+
+/** Metrics that a test can tell apart come first; the others are folded. @param {SignalCard} card */
+export function signals(card) {
   if (card.none_because) return h("p", { class: "quiet" }, `There is no card: ${card.none_because}.`);
-  const targets = card.metrics.filter((each) => each.detectable !== null).map(({ metric }) => metric);
+  const tested = card.metrics.filter(
+    ({ metric, detectable }) => detectable !== null || metric === card.target,
+  );
+  const others = card.metrics.filter((each) => !tested.includes(each));
   return [
     h("p", summary(card)),
-    h(
-      "label",
-      "Decides which training ends with the better ",
-      select(() => [...new Set([card.target, ...targets])].map((each) => [each, each]), target),
-    ),
-    table("Card of the split", COLUMNS, card.metrics.map(row)),
+    signalTable("Metrics that decide early", tested),
+    others.length > 0 &&
+      h(
+        "details",
+        h("summary", `${count(others.length)} more metrics, without a test`),
+        signalTable("Metrics without a test", others),
+      ),
   ];
 }
 
+/** @param {string} name @param {readonly MetricSignal[]} items */
+const signalTable = (name, items) =>
+  table(items, { name, columns: columns(), keyOf: ({ metric }) => metric });
+
 /** The metric that decides earliest, in one sentence. @param {SignalCard} card */
 export function summary({ trainings, pairs, too_close, target, metrics }) {
-  const told = `${Object.keys(trainings).length} trainings make ${pairs} pairs whose final ${target} differs (${too_close} are too close to tell).`;
+  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} are too close to tell).`;
   for (const percent of PERCENTS) {
     const [best] = metrics
       .map((each) => ({ metric: each.metric, decision: decided(each, percent) }))
       .filter(({ decision }) => surely(decision) >= ENOUGH)
       .sort((a, b) => (b.decision?.accuracy ?? 0) - (a.decision?.accuracy ?? 0));
     if (best)
-      return `${told} At ${percent} % of the steps, ${best.metric} has the final order of ${share(best.decision)} of them.`;
+      return `${told} At ${percent} % of the steps, ${titleOf(best.metric)} has the final order of ${share(best.decision)} of them.`;
   }
   return `${told} No metric shown surely has the final order of ${ENOUGH * 100} % of them in the first half of the steps.`;
 }
-
-/** @param {MetricSignal} found */
-const row = (found) =>
-  h(
-    "tr",
-    h("th", { scope: "row" }, found.metric),
-    [found.signal, found.noise, found.snr].map((each) => h("td", { class: "number" }, number(each))),
-    h("td", found.largest_noise ?? "–"),
-    h("td", { class: "number" }, number(found.detectable, found.metric)),
-    PERCENTS.map((percent) => h("td", { class: "number" }, share(decided(found, percent)))),
-  );
 
 /** @param {MetricSignal} found @param {number} percent */
 const decided = (found, percent) => found.decisions.find((each) => each.percent === percent);

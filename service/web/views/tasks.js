@@ -1,0 +1,55 @@
+/** How far the tasks of a run are: a bar, what is done now, and how long it will take. */
+
+import { h } from "../core/dom.js";
+import { count, duration } from "../parts/numbers.js";
+
+/** @typedef {import("../core/api.js").Schemas["RunTask"]} Task */
+
+/** @param {{ status: string, tasks: Task[] }} run `retrying`: nothing runs, and a task is tried again later. */
+export const stateOf = ({ status, tasks }) =>
+  (status === "running" || status === "queued") &&
+  retriedOf(tasks) &&
+  !tasks.some((task) => task.status === "running")
+    ? "retrying"
+    : status;
+
+/** @param {Task[]} tasks */
+const retriedOf = (tasks) => tasks.find((task) => task.retry_at);
+
+/** @param {Task} task From 0 to 1. */
+const shareOf = ({ status, progress: { done, total } }) =>
+  status === "done" ? 1 : status === "running" && total ? done / total : 0;
+
+/** @param {Task[]} tasks */
+export function taskProgress(tasks) {
+  const done = tasks.filter(({ status }) => status === "done").length;
+  const told = `${count(done)} of ${count(tasks.length)} tasks`;
+  const value = tasks.reduce((sum, task) => sum + shareOf(task), 0);
+  return [
+    h("progress", { max: tasks.length || 1, value, "aria-label": told, title: told }),
+    h("span", { class: "sub" }, workOf(tasks) || told),
+  ];
+}
+
+/** @param {Task[]} tasks */
+function workOf(tasks) {
+  const running = tasks.filter(({ status }) => status === "running");
+  if (running.length) return running.map(runningOf).join("; ");
+  const retried = retriedOf(tasks);
+  return retried && retryOf(retried);
+}
+
+/** As "columns 62 %, 40 s left". @param {Task} task */
+function runningOf(task) {
+  const share = task.progress.total ? ` ${Math.floor(100 * shareOf(task))} %` : "";
+  const left = typeof task.seconds_left === "number" ? `, ${duration(task.seconds_left)} left` : "";
+  return `${task.name}${share}${left}`;
+}
+
+/** As "columns: attempt 2 of 3 in 40 s". @param {Task} task */
+function retryOf({ name, attempts, attempts_allowed, retry_at, error }) {
+  const seconds = (new Date(retry_at ?? "").valueOf() - Date.now()) / 1000;
+  const next = seconds > 1 ? `in ${duration(seconds)}` : "now";
+  const of = typeof attempts_allowed === "number" ? ` of ${attempts_allowed}` : "";
+  return `${name}: attempt ${attempts + 1}${of} ${next}${error ? ` (${error.detail})` : ""}`;
+}

@@ -1,0 +1,250 @@
+/** What a step of a training changed: by how much, on which words and images, against other checkpoints. */
+
+import { resource } from "../../core/api.js";
+import { h } from "../../core/dom.js";
+import { computed, unread } from "../../core/signals.js";
+import { change, place, query } from "../../core/urls.js";
+import { chip } from "../../parts/chips.js";
+import { section } from "../../parts/layout.js";
+import { titleOf } from "../../parts/metrics.js";
+import { chance, count, interval, signed } from "../../parts/numbers.js";
+import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
+import { fallOf, worstFalls } from "../../parts/sentences.js";
+import { answered, badge, refusalOf } from "../../parts/states.js";
+import { differing } from "../../parts/words.js";
+import { comparison } from "../compared/comparison.js";
+import { hasPictures, thumbnail } from "../pictures.js";
+
+/** @typedef {import("../../parts/steps.js").Step} Step */
+/** @typedef {import("../training.js").Shown} Shown */
+/** @typedef {import("../../core/api.js").Schemas["Moved"]} Moved */
+/** @typedef {{ key: string, name: string, item: Step }} Rival Another checkpoint: of the step before, or of an overlay. */
+/** @typedef {ReturnType<typeof comparison>} Found */
+
+const BEFORE = "before";
+const MOST_FALLS = 3;
+const MOST_IMAGES = 6;
+const MOST_WORDS = 6;
+
+/** @param {Shown} of */
+export function stepPanel(of) {
+  const shown = computed(() => [of.open.value?.id, ...rivals(of).map(({ item }) => item.id)].join(" "));
+  return h("aside", { class: "panel card step", "aria-label": "Details of a step", tabindex: "-1" }, () => {
+    shown.value; // others are drawn when other checkpoints are compared, not whenever a score is told again
+    return unread(() => (of.open.value ? details(of, of.open.value) : hint(of)));
+  });
+}
+
+/** @param {Shown} of */
+const hint = ({ steps, choose }) => [
+  h("h2", "Choose a step"),
+  h(
+    "p",
+    { class: "quiet" },
+    "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
+  ),
+  () =>
+    worstFalls(steps.value.flatMap(({ falls }) => falls))
+      .slice(0, MOST_FALLS)
+      .map((fall) =>
+        h(
+          "p",
+          `${fallOf(fall)}. `,
+          h("button", { type: "button", class: "link", onclick: () => choose(fall.step) }, "Why →"),
+        ),
+      ),
+];
+
+/** @param {Shown} of @returns {Rival[]} */
+function rivals({ steps, overlays, open }) {
+  const item = open.value;
+  if (!item || item.status !== "succeeded") return [];
+  const done = steps.value.filter(({ status }) => status === "succeeded");
+  const before = done[done.indexOf(item) - 1];
+  const own = before ? [{ key: BEFORE, name: `step ${count(before.step)}`, item: before }] : [];
+  const others = overlays.value.flatMap(({ run, steps }) => {
+    const same = steps.find(({ step, status }) => step === item.step && status === "succeeded");
+    return same ? [{ key: run, name: `${run}, step ${count(same.step)}`, item: same }] : [];
+  });
+  return [...own, ...others];
+}
+
+/** @param {Shown} of @param {Step} item */
+function details(of, item) {
+  const all = rivals(of).map((rival) => ({
+    ...rival,
+    found: comparison(
+      () => item.id,
+      () => rival.item.id,
+    ),
+  }));
+  const metric = () => comparable(of.metrics.value, item);
+  const against = query("against");
+  const usual = usualRival(item, metric());
+  const chosen = computed(() => all.find(({ key }) => key === (against.value || usual)) ?? all[0] ?? null);
+  return [
+    h(
+      "div",
+      { class: "row" },
+      h("h2", `Step ${count(item.step)} `, badge(item.status), " ", item.verdict && badge(item.verdict)),
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Close the details",
+          onclick: () => change({ step: null, against: null }),
+        },
+        "×",
+      ),
+    ),
+    h(
+      "p",
+      h("a", { href: evaluationPlace(item.id), title: item.id }, "Its evaluation"),
+      " · ",
+      h("a", { href: captionsPlace(item.id) }, "its captions"),
+      () =>
+        chosen.value && [
+          " · ",
+          h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "the full comparison"),
+        ],
+    ),
+    all.length === 0
+      ? h(
+          "p",
+          { class: "quiet" },
+          "There is no step before it to compare with. Overlay a run that has this step, too.",
+        )
+      : [
+          h(
+            "div",
+            { class: "rivals", role: "group", "aria-label": "Compared with" },
+            all.map((rival) =>
+              difference(
+                rival,
+                metric,
+                () => chosen.value?.key === rival.key,
+                () => change({ against: rival.key }),
+              ),
+            ),
+          ),
+          () => chosen.value && evidence(item, chosen.value, metric()),
+        ],
+  ];
+}
+
+/** The first metric that captions are compared by. @param {string[]} metrics @param {Step} item */
+const comparable = (metrics, item) =>
+  metrics.find((metric) => item.scores[metric]?.family === "postgen") ?? "cider_d";
+
+/** The checkpoint that it fell below most clearly. @param {Step} item @param {string} metric */
+function usualRival({ falls }, metric) {
+  const [worst] = worstFalls(falls, metric);
+  return worst?.beside?.labels.run ?? BEFORE;
+}
+
+/** @param {Rival & { found: Found }} rival @param {() => string} metric @param {() => boolean} isOn @param {() => void} press */
+const difference = ({ name, found }, metric, isOn, press) =>
+  h(
+    "div",
+    { class: "row" },
+    chip(["against ", name], isOn, press),
+    h("span", { class: "number" }, () => {
+      const score = found.answer.value?.scores[metric()];
+      if (found.refused.value) return h("span", { class: "quiet" }, "not compared");
+      if (!score)
+        return h(
+          "span",
+          { class: "quiet", "aria-busy": found.answer.value?.finished_at ? null : "true" },
+          "comparing…",
+        );
+      return [
+        h("strong", signed(score.difference, metric())),
+        ` ${interval(score.interval, metric())} `,
+        h("span", { class: "quiet" }, `p ${chance(score.p)}`),
+      ];
+    }),
+  );
+
+/** Words and images of a comparison that has ended. @param {Step} item @param {Rival & { found: Found }} rival @param {string} metric */
+function evidence(item, { found, item: other, name }, metric) {
+  const isDone = computed(() => found.answer.value?.status === "succeeded");
+  const sort = item.scores[metric]?.higher_is_better === false ? "-difference" : "difference";
+  const part = (/** @type {string} */ name, /** @type {Record<string, string | number>} */ asked) =>
+    resource(() =>
+      isDone.value ? place("/v1/comparisons", String(found.id.value), name, { metric, ...asked }) : null,
+    );
+  const words = part("words", { limit: MOST_WORDS });
+  const images = part("images", { limit: MOST_IMAGES, sort });
+  const dataset = `${item.dataset.name}@${item.dataset.version}`;
+  const kept = resource(() => place("/v1/datasets", dataset));
+  return [
+    () => refusalOf(found),
+    section(
+      "Words exchanged",
+      h(
+        "div",
+        { class: "words" },
+        answered(words, ({ items }) => wordList(items, name)),
+      ),
+    ),
+    section(
+      `Images that fell most in ${titleOf(metric)}`,
+      h(
+        "ol",
+        { class: "fallen", "aria-busy": () => (!images.answer.value || !kept.answer.value ? "true" : null) },
+        () => refusalOf(images),
+        () =>
+          images.answer.value &&
+          kept.answer.value &&
+          images.answer.value.items.map((/** @type {Moved} */ each) =>
+            fallenImage(each, {
+              item,
+              other,
+              metric,
+              dataset: hasPictures(kept.answer.value, item.dataset.split) ? dataset : null,
+            }),
+          ),
+      ),
+    ),
+  ];
+}
+
+/** @param {{ a: string, b: string, images: number, reverse: number }[]} items @param {string} name */
+const wordList = (items, name) =>
+  items.length
+    ? h(
+        "ul",
+        items.map(({ a, b, images, reverse }) =>
+          h(
+            "li",
+            h("strong", h("bdi", a)),
+            " for ",
+            h("strong", h("bdi", b)),
+            h(
+              "span",
+              { class: "quiet" },
+              ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`,
+            ),
+          ),
+        ),
+      )
+    : h(
+        "p",
+        { class: "quiet" },
+        `No word stands in the place of a word of ${name} more often than the reverse.`,
+      );
+
+/** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, dataset: string | null }} of `dataset`: of which pictures are shown. */
+const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) =>
+  h(
+    "li",
+    { class: ["caption", !dataset && "wordy"] },
+    dataset && thumbnail(dataset, image),
+    h(
+      "div",
+      h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
+      h("div", { class: "say" }, h("bdi", differing(a, b))),
+      h("div", { class: "say quiet" }, h("bdi", differing(b, a))),
+    ),
+    h("span", { class: "number" }, signed(scores[metric]?.difference, metric)),
+  );

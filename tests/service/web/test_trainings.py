@@ -1,0 +1,306 @@
+"""Trainings and what needs attention, against what the interface itself tells."""
+
+from collections import Counter
+from urllib.parse import quote
+
+import pytest
+
+from helpers import page_runs
+from helpers.page_runs import LABEL, submitted
+
+pytestmark = pytest.mark.processes
+
+_SLOW = "/ui/datasets/figures/test/runs/slow"
+_SHIFTS = """new Promise((resolve) => {
+    let all = 0;
+    new PerformanceObserver((list) => {
+        for (const each of list.getEntries()) if (!each.hadRecentInput) all += each.value;
+    }).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve(all), 100);
+})"""
+
+
+@pytest.fixture(scope="module")
+def trainings(service) -> dict[str, list[str]]:
+    with service.client() as client:
+        return page_runs.two_trainings(client)
+
+
+def _told(service, place):
+    with service.client() as client:
+        return client.get(place).json()
+
+
+def _steps(service, run) -> dict[int, dict]:
+    place = f"/v1/evaluations?dataset=figures/test&label.run={run}&limit=50"
+    return {int(one["labels"]["step"]): one for one in _told(service, place)["items"]}
+
+
+def _find_comparison(service, a, b):
+    items = _told(service, "/v1/comparisons?limit=100")["items"]
+    (found,) = [one for one in items if (one["a"], one["b"]) == (a, b)]
+    return found
+
+
+def _read_number(text: str) -> float:
+    return float(text.replace("−", "-").replace("★", ""))
+
+
+def test_a_training_marks_its_best_checkpoint_and_its_falls(window, service, trainings):
+    page = window.open(_SLOW)
+    page.wait_for_selector("circle.best")
+    steps = _steps(service, "slow")
+    for metric, title in (("cider_d", "CIDEr-D"), ("bleu_4", "BLEU-4")):
+        window.open(f"{_SLOW}?metrics={metric}")
+        plot = page.locator("figure", has=page.locator(f"button.metric:text-is('{title}')"))
+        plot.locator("circle.best").wait_for()
+        assert plot.locator("circle.point.series-0").count() == len(steps)
+        values = {step: one["scores"][metric]["value"] for step, one in steps.items()}
+        best = max(values, key=values.__getitem__)
+        told = plot.locator("circle.best title").text_content()
+        assert told == f"slow, step {best}: {values[best]:.3f}"
+        fallen = {step for step, one in steps.items() if metric in _metrics_of_falls(one)}
+        assert fallen
+        drawn = plot.locator("circle.series-0.fallen title").all_text_contents()
+        assert {int(text.split("step ")[1].split(":")[0]) for text in drawn} == fallen
+        rows = page.get_by_role("region", name="Table of steps").locator("tbody tr")
+        for step, row in zip(sorted(steps), rows.all(), strict=True):
+            text = row.locator("td.number").inner_text()
+            assert ("▼ fell" in text, "★" in text) == (step in fallen, step == best)
+            shown = text.replace("▼ fell", "").splitlines()[0]
+            assert _read_number(shown) == pytest.approx(values[step], abs=5e-4)
+
+
+def _metrics_of_falls(run):
+    return {fall["metric"] for fall in run["falls"]}
+
+
+def test_a_training_begins_with_its_worst_fall(window, service, trainings):
+    page = window.open(_SLOW)
+    page.wait_for_selector("p.lead strong")
+    falls = _told(service, f"/v1/evaluations/{trainings['slow'][3]}")["falls"]
+    (fall,) = [one for one in falls if (one["metric"], one["kind"]) == ("cider_d", "run")]
+    claim = page.locator("p.lead strong").inner_text()
+    assert claim.startswith(
+        f"Step 4 is {abs(fall['difference']):.3f} CIDEr-D below steady at the same step"
+    )
+    assert page.locator(".legend").inner_text().split()[:2] == ["slow", "steady"]
+
+
+def test_trainings_are_laid_over_each_other_and_taken_away(window, service, trainings):
+    page = window.open("/ui/datasets/figures/test/runs/steady")
+    page.wait_for_selector("circle.best")
+    assert page.locator("circle.series-1").count() == 0
+    picker = page.get_by_label("Add: overlay a run")
+    page.wait_for_selector("select option[value='slow']", state="attached")
+    assert picker.locator("option[value='steady']").count() == 0
+    picker.select_option("slow")
+    points = page.locator("figure >> nth=0 >> circle.series-1")
+    points.first.wait_for()
+    assert "over=slow" in page.url
+    values = [one["scores"]["cider_d"]["value"] for one in _steps(service, "slow").values()]
+    told = points.locator("title").all_text_contents()
+    assert {text.split(": ")[1] for text in told} == {f"{value:.3f}" for value in values}
+    page.reload()
+    points.first.wait_for()
+    page.click("button.chip:has-text('slow')")
+    points.first.wait_for(state="detached")
+    window.open(_SLOW)
+    page.wait_for_selector("circle.series-1")
+    page.click("button.chip:has-text('steady')")  # that which it fell below is there by itself
+    page.wait_for_selector("circle.series-1", state="detached")
+    page.reload()
+    page.wait_for_selector("circle.best")
+    assert page.locator("button.chip:has-text('steady')").count() == 0
+
+
+def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
+    page = window.open(f"{_SLOW}?metrics=cider_d,bleu_4")
+    page.wait_for_selector("circle.series-1")
+    cursor = page.get_by_role("slider").first
+    cursor.focus()
+    page.keyboard.press("ArrowLeft")  # from the last of five
+    assert page.locator(".crosshair").count() == 2
+    places = page.locator(".crosshair").evaluate_all(
+        "all => all.map((each) => each.x1.baseVal.value)"
+    )
+    circles = [
+        plot.locator("circle.series-0").nth(3).evaluate("each => each.cx.baseVal.value")
+        for plot in page.locator("figure").all()
+    ]
+    assert places == pytest.approx(circles, abs=0.5)
+    (tooltip,) = page.locator(".tooltip").all()
+    told = tooltip.inner_text()
+    own, other = _steps(service, "slow")[4]["scores"], _steps(service, "steady")[4]["scores"]
+    assert told.startswith("step 4")
+    for metric in ("cider_d", "bleu_4"):
+        low, high = own[metric]["interval"]
+        assert f"{own[metric]['value']:.3f} [{low:.3f}, {high:.3f}]" in told
+        away = own[metric]["value"] - other[metric]["value"]
+        assert f"{other[metric]['value']:.3f} (−{-away:.3f})" in told
+        assert f"−{-away:.3f} against steady" in cursor.get_attribute("aria-valuetext")
+    assert cursor.get_attribute("aria-valuenow") == "4"
+    page.keyboard.press("Escape")
+    assert page.locator(".tooltip").count() == 0
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("aside h2:has-text('Step 4')")
+    assert "step=4" in page.url
+    page.locator("h1").click()  # the keys of the view, where no plot has the focus
+    page.keyboard.press("k")
+    page.wait_for_selector("aside h2:has-text('Step 3')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("aside h2:has-text('Choose a step')")
+
+
+def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings):
+    slow, steady = trainings["slow"], trainings["steady"]
+    page = window.open(_SLOW)
+    page.get_by_role("region", name="Table of steps").get_by_text("Step 4").click()
+    rows = page.locator("aside ol .caption")
+    rows.nth(5).wait_for()
+    assert rows.count() == 6
+    found = _find_comparison(service, slow[3], steady[3])
+    for name, other in (("step 3", slow[2]), ("steady, step 4", steady[3])):
+        chip = page.locator(".rivals .row", has=page.locator(f"button:text-is('against {name}')"))
+        score = _find_comparison(service, slow[3], other)["scores"]["cider_d"]
+        page.wait_for_function("each => /p /.test(each.innerText)", arg=chip.element_handle())
+        shown = chip.inner_text()
+        sign = "+" if score["difference"] > 0 else "−"
+        assert f"{sign}{abs(score['difference']):.3f} [" in shown
+        low = score["interval"][0]
+        assert f"[{'−' if low < 0 else ''}{abs(low):.3f}, " in shown
+    items = _told(service, f"/v1/comparisons/{found['id']}/images?metric=cider_d&limit=10000")
+    changes = sorted(one["scores"]["cider_d"]["difference"] for one in items["items"])
+    texts = {one["image"]: (one["a"], one["b"]) for one in items["items"]}
+    shown = [_read_number(row.locator("> .number").inner_text()) for row in rows.all()]
+    assert shown == pytest.approx(changes[:6], abs=5e-4)
+    for row in rows.all():
+        link = row.get_by_role("link")
+        image = link.inner_text()
+        assert tuple(row.locator(".say").all_inner_texts()) == texts[image]
+        assert link.get_attribute("href") == (
+            f"/ui/evaluations/{slow[3]}/images/{image}?with={steady[3]}"
+        )
+    full = page.get_by_role("link", name="the full comparison")
+    assert full.get_attribute("href") == f"/ui/compare?a={slow[3]}&b={steady[3]}"
+    page.click("button:has-text('against step 3')")
+    page.wait_for_selector(f"aside a[href$='b={slow[2]}']")
+    assert "against=before" in page.url
+    page.reload()
+    page.wait_for_selector("button[aria-pressed=true]:has-text('against step 3')")
+    page.click("[aria-label='Close the details']")
+    page.wait_for_selector("aside h2:has-text('Choose a step')")
+    assert "step=" not in page.url
+
+
+def test_a_step_tells_which_words_are_exchanged(window, service, trainings):
+    slow, steady = trainings["slow"], trainings["steady"]
+    page = window.open(f"{_SLOW}?step=4")
+    words = page.locator("section[aria-label='Words exchanged'] li")
+    words.first.wait_for()
+    found = _find_comparison(service, slow[3], steady[3])["id"]
+    images = _told(service, f"/v1/comparisons/{found}/images?limit=10000")["items"]
+    pairs = Counter(
+        pair
+        for one in images
+        for pair in zip(one["a"].split(), one["b"].split(), strict=True)
+        if pair[0] != pair[1]
+    )
+    assert pairs
+    expected = {
+        f"{a} for {b} {many} image{'s' * (many > 1)}, reverse {pairs[b, a]}"
+        for (a, b), many in pairs.items()
+        if many > pairs[b, a]
+    }
+    assert set(words.all_inner_texts()) == expected
+
+
+def test_the_first_step_has_nothing_before_it(window, trainings):
+    page = window.open("/ui/datasets/figures/test/runs/steady?step=1")
+    page.wait_for_selector("aside p:has-text('no step before it')")
+
+
+def test_cards_tell_how_trainings_go(window, service, trainings):
+    page = window.open("/ui/datasets/figures/test/runs")
+    cards = page.locator(".cards > li")
+    cards.nth(1).wait_for()
+    items = _told(service, "/v1/trainings?dataset=figures/test")["items"]
+    for card, item in zip(cards.all(), items, strict=True):
+        text = card.inner_text()
+        before, latest = (step["value"] for step in item["steps"][-2:])
+        sign = "+" if latest > before else "−"
+        assert card.locator("strong").inner_text() == item["run"]
+        assert card.locator(".big").inner_text() == f"{latest:.3f}"
+        assert f"{sign}{abs(latest - before):.3f} since step 4" in text
+        fallen = [step["step"] for step in item["steps"] if step["is_fallen"]]
+        assert card.locator("circle.fallen").count() == len(fallen)
+        assert ("step 4 fell" in text) == (fallen == [4])
+    assert page.locator("nav.tabs [aria-current=page]").inner_text() == "Training runs"
+
+
+def test_home_begins_with_what_needs_attention(window, service, trainings, evaluated):
+    page = window.open("/")
+    table = page.get_by_role("region", name="Table of what needs attention")
+    table.wait_for()
+    items = _told(service, "/v1/attention?limit=10")["items"]
+    kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
+    shown = table.locator("tbody tr")
+    assert shown.count() == len(items)
+    for row, item in zip(shown.all(), items, strict=True):
+        assert row.locator(".badge").inner_text() == kinds[item["kind"]]
+        assert (
+            row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
+        )
+        reason = row.locator(".sub").inner_text()
+        if item["kind"] == "collapsed":
+            assert item["caption"]["text"] in reason
+            assert str(item["caption"]["of"]) in reason
+        if item["kind"] == "gate":
+            assert reason.startswith(item["gate"]["gate"])
+        if item["kind"] == "fall":
+            assert reason.startswith(f"{abs(item['fall']['difference']):.3f} ")
+    assert {"fall", "gate", "collapsed"} <= {item["kind"] for item in items}
+    many = len(items)
+    assert (
+        page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
+    )
+
+
+def test_a_bad_checkpoint_is_explained_in_three_clicks(window, service, trainings):
+    """It is not worse than the step before it: only than another training at the same step."""
+    steps = _steps(service, "slow")
+    values = [steps[step]["scores"]["cider_d"]["value"] for step in sorted(steps)]
+    assert values == sorted(values)
+    page = window.open("/")
+    row = page.get_by_role("region", name="Table of what needs attention").locator(
+        "tr", has_text="slow, step 4"
+    )
+    row.get_by_text("Why →").click()  # by how much, on which words and images
+    page.wait_for_selector("aside button[aria-pressed=true]:has-text('steady')")
+    page.locator("aside ol .caption a").first.click()  # the image and both captions
+    page.wait_for_selector("h1:has-text('.png')")
+    assert f"with={trainings['steady'][3]}" in page.url
+
+
+@pytest.mark.parametrize("place", ["/", f"{_SLOW}?step=4", "/ui/datasets/figures/test/runs"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_moves_while_it_loads(chromium, service, trainings, place, width):
+    with chromium.opened(service.url + place, viewport={"width": width, "height": 900}) as page:
+        page.wait_for_selector("main li, main tbody tr")
+        page.wait_for_selector("[data-live=true]")
+        page.wait_for_selector("[aria-busy=true]", state="detached")
+        assert page.evaluate(_SHIFTS) < 0.02
+
+
+def test_a_training_with_a_hostile_name_is_text(window, service):
+    with service.client() as client:
+        submitted(client, labels={"run": LABEL, "step": "1"})
+    page = window.open(f"/ui/datasets/tiny/test/runs/{quote(LABEL, safe='')}")
+    page.wait_for_selector("circle.point")
+    assert "taken" not in page.title().replace("'taken'", "")
+    assert page.locator("main img").count() == 0
+    window.open("/ui/datasets/tiny/test/runs")
+    page.wait_for_selector(".cards strong:has-text('<img')")
+    assert page.locator("main img").count() == 0
