@@ -115,15 +115,6 @@ export function scope(action, { isKept = false } = {}) {
   return [within(made, null, action), () => end(made)];
 }
 
-/**
- * As `scope`, but what is around does not end it, whether it ends or runs again.
- *
- * @template T
- * @param {() => T} action
- * @returns {[T, () => void]}
- */
-export const apart = (action) => within(null, null, () => scope(action));
-
 /** @param {() => void} action What to do when the effect or scope around ends or runs again. */
 export function onEnd(action) {
   owner?.ends.push(action);
