@@ -87,3 +87,10 @@ def _submit_share(client, run: str, step: int, share: float) -> str:
         labels={"run": run, "step": str(step)},
         postgen=["cider_d", "bleu"],
     )
+
+
+# Sums up layout shifts of a page in `window.shifted`.
+SHIFTS = """window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) window.shifted += each.value;
+}).observe({ type: "layout-shift", buffered: true });"""

@@ -49,7 +49,7 @@ export async function ask(url, { json, ...how } = {}) {
   isReached.value = true;
   if (answer.status === 401) isKeyNeeded.value = true;
   if (answer.status === 204) return null;
-  if (answer.ok && answer.headers.get("Content-Type")?.startsWith("image/")) return true; // its address shows it
+  if (answer.ok && answer.headers.get("Content-Type")?.startsWith("image/")) return url; // a picture, which is there
   const found = parsed(url, answer.status, text);
   if (answer.ok) return found;
   const errors = found?.errors ?? [];

@@ -10,6 +10,8 @@ addEventListener("popstate", () => {
 });
 
 export const path = computed(() => here.value.pathname);
+/** The whole query, with its question mark. */
+export const search = computed(() => here.value.search);
 
 /** @param {string} url A place of this page. @param {{ instead?: boolean }} [how] */
 export function go(url, { instead = false } = {}) {
@@ -58,6 +60,12 @@ export function query(name, otherwise = "") {
     },
   };
 }
+
+/** All values of the query whose names begin so, by their whole names. @param {string} prefix */
+export const queries = (prefix) =>
+  computed(() =>
+    Object.fromEntries([...here.value.searchParams].filter(([name]) => name.startsWith(prefix))),
+  );
 
 /** @param {Record<string, string | null>} values Null: without it. */
 export function change(values) {

@@ -7,7 +7,7 @@ import { isLive } from "../core/live.js";
 import { effect, signal } from "../core/signals.js";
 import { path } from "../core/urls.js";
 
-/** @typedef {[string, string?]} Crumb A name, and its address unless it is the view itself. */
+/** @typedef {string[]} Crumb A name, and its address unless it is the view itself. */
 
 const PLACES = [
   ["/", "Home"],

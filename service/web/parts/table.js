@@ -13,14 +13,15 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @template T
  * @typedef {object} Column
  * @property {Child} head
- * @property {(row: T) => Child} cell
+ * @property {(row: T, place: number) => Child} cell `place`: from 0.
  * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
  * @property {boolean} [once] Made once for each row, so that what has the focus in it keeps it.
  * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
  * @property {(row: T) => number | null} [shade] From 0 to 1.
- * @property {{ direction: () => Direction, choose: () => void }} [sort]
+ * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; with one the button stands beside it.
  */
+/** @typedef {{ direction: () => Direction, choose: () => void, text?: Child, told?: string }} Sort `told`: the button's name for those who hear the page. */
 /**
  * @template T
  * @typedef {object} Window
@@ -28,9 +29,10 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @property {() => void} [more]
  * @property {() => boolean} [hasMore]
  * @property {Record<string, [string, (row: T) => void]>} [keys] What other keys do with the row that has the focus.
+ * @property {{ wide: number, narrow: number }} [rowHeight] Pixels; narrow: on a phone.
  */
 
-const ROW = { wide: 52, narrow: 76 }; // pixels, as the style sheet has them
+const ROW = { wide: 52, narrow: 76 };
 const AROUND = 8; // rows above and below those that are seen
 const AHEAD = 60; // rows before the end at which more are asked for
 
@@ -41,11 +43,15 @@ phone.addEventListener("change", () => (isPhone.value = phone.matches));
 /**
  * @template T
  * @param {readonly T[] | { value: readonly T[] }} items A signal's rows are followed.
- * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T> }} how
+ * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T>, above?: () => T[], below?: () => T[] }} how `above`, `below`: rows that are none of the items, and are not counted.
  */
-export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
+export function table(
+  items,
+  { name, columns, keyOf, tone, window: windowOf, above = () => [], below = () => [] },
+) {
   const rows = () => ("value" in items ? items.value : items);
-  const columnsOf = () => (typeof columns === "function" ? columns() : columns);
+  const listed = computed(() => (typeof columns === "function" ? columns() : columns));
+  const columnsOf = () => listed.value;
   const keys = new Map();
   const key = keyOf ?? ((/** @type {T} */ row) => keys.get(row) ?? keys.set(row, keys.size).get(row));
   const hasPhone = columnsOf().some((column) => column.phone);
@@ -62,8 +68,15 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
       .slice(first(), seen?.last.value)
       .map((item, at) => ({ item, place: first() + at })),
   );
+  const beside = (/** @type {T} */ item) =>
+    h(
+      "tr",
+      { class: tone?.(item) },
+      columnsOf().map((column) => cellOf(column, () => item)),
+    );
   const body = h(
     "tbody",
+    () => above().map(beside),
     seen && space(() => first() * seen.row.value),
     each(
       () => shown.value,
@@ -76,10 +89,18 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
             "data-place": () => row().place,
             "aria-rowindex": () => (seen ? row().place + 2 : null),
           },
-          () => columnsOf().map((column) => cellOf(column, () => row().item)),
+          () =>
+            columnsOf().map((column) =>
+              cellOf(
+                column,
+                () => row().item,
+                () => row().place,
+              ),
+            ),
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
+    () => below().map(beside),
   );
   frame.append(
     h(
@@ -100,24 +121,28 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf }) {
 }
 
 /** @template T @param {Column<T>} column */
-const headOf = ({ head, kind, sort }) =>
-  h(
+function headOf({ head, kind, sort }) {
+  const sorts = sort ? [sort].flat() : [];
+  const direction = () => sorts.map((each) => each.direction()).find((each) => each !== "none") ?? "none";
+  return h(
     "th",
-    { scope: "col", class: kind, "aria-sort": () => sort?.direction() },
-    sort
-      ? h(
-          "button",
-          { type: "button", class: "sort", onclick: sort.choose },
-          head,
-          () => SORTED[sort.direction()],
-        )
-      : head,
+    { scope: "col", class: kind, "aria-sort": () => (sort ? direction() : null) },
+    sorts[0]?.text || !sort ? [head, " "] : null,
+    sorts.map((each) =>
+      h(
+        "button",
+        { type: "button", class: "sort", "aria-label": each.told, onclick: each.choose },
+        each.text ?? head,
+        () => SORTED[each.direction()],
+      ),
+    ),
   );
+}
 
 const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 
-/** @template T @param {Column<T>} column @param {() => T} row */
-function cellOf({ kind = "", cell, once, phone, tone, shade }, row) {
+/** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
+function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
   return h(
     isName ? "th" : "td",
@@ -131,19 +156,20 @@ function cellOf({ kind = "", cell, once, phone, tone, shade }, row) {
       ],
       style: () => ({ "--shade": shade?.(row()) ?? 0 }),
     },
-    once ? unread(() => cell(row())) : () => cell(row()),
+    once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );
 }
 
 /** Which rows are seen. @template T @param {HTMLElement} frame @param {() => readonly T[]} rows @param {Window<T>} of */
-function windowed(frame, rows, { more, hasMore }) {
+function windowed(frame, rows, { more, hasMore, rowHeight = ROW }) {
   const top = signal(0);
   const height = signal(600);
-  const row = computed(() => (isPhone.value ? ROW.narrow : ROW.wide));
+  const row = computed(() => (isPhone.value ? rowHeight.narrow : rowHeight.wide));
   const first = computed(() => Math.max(0, Math.floor(top.value / row.value) - AROUND));
   const last = computed(() =>
     Math.min(rows().length, Math.ceil((top.value + height.value) / row.value) + AROUND),
   );
+  effect(() => frame.style.setProperty("--row", `${row.value}px`));
   frame.addEventListener("scroll", () => (top.value = frame.scrollTop), { passive: true });
   const watcher = new ResizeObserver(() => (height.value = frame.clientHeight));
   watcher.observe(frame);

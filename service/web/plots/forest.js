@@ -1,107 +1,94 @@
-/** Differences of two systems, a row for each metric, on one scale: how large a difference could be seen. */
+/** Differences of two systems on one scale, whose axis stands in the head: how large a difference could be seen. */
 
-import { h, s } from "../core/dom.js";
-import { head } from "../parts/layout.js";
-import { chance, interval, number } from "../parts/numbers.js";
+import { s } from "../core/dom.js";
+import { interval, signed } from "../parts/numbers.js";
 import { linear } from "./scale.js";
-import { span } from "./whisker.js";
 
-const WIDTH = 260;
-const HEIGHT = 22;
+const WIDTH = 280;
+const HEIGHT = 20;
 const FAR = 6; // differences that could be seen, beyond which an arrow is drawn
+const LEAST = 1.5;
 
 /**
  * @typedef {{ metric: string, a: number | null, b: number | null, difference: number | null, interval: [number, number] | null, p: number | null, detectable: number | null, higher: boolean | null }} Difference
  */
 
 /**
- * Right of the middle line the first one is better. A difference of 1 is the smallest that these
+ * The scale of all: right of its middle the first one is better. A difference of 1 is the smallest that these
  * images would show in 4 of 5 cases.
  *
- * @param {Difference[]} rows
- * @param {(row: Difference) => import("../core/dom.js").Child} nameOf
+ * @param {readonly Difference[]} rows
  */
-export function forest(rows, nameOf) {
-  const units = rows.map(inUnits);
-  const most = Math.min(
-    FAR,
-    Math.max(
-      1.5,
-      ...units.flatMap((each) =>
-        [each?.value ?? 0, ...(each?.interval ?? [])].map((value) => Math.abs(value ?? 0)),
-      ),
-    ),
+export function forestScale(rows) {
+  const ends = rows.map(inUnits).flatMap((each) => (each ? [each.value, ...(each.interval ?? [])] : []));
+  const most = Math.min(FAR, Math.max(LEAST, ...ends.map(Math.abs)));
+  return linear([-most, most], [8, WIDTH - 8]);
+}
+
+/** @typedef {ReturnType<typeof forestScale>} ForestScale */
+
+/** @param {ForestScale} at @param {string} a @param {string} b */
+export const forestAxis = (at, a, b) =>
+  drawing(
+    12,
+    { "aria-hidden": "true" },
+    s("text", { x: at(0) - 8, y: 10, "text-anchor": "end" }, `← ${b} better`),
+    s("text", { x: at(0) + 8, y: 10 }, `${a} better →`),
   );
-  const at = linear([-most, most], [6, WIDTH - 6]);
-  return h(
-    "table",
-    { class: "forest" },
-    h(
-      "caption",
-      "Differences with intervals of 95 %. On the right, A is better. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases.",
-    ),
-    head(["Metric", "A", "B", "Difference", "Plot", "p", "Detectable from"]),
-    h(
-      "tbody",
-      rows.map((row, place) =>
-        h(
-          "tr",
-          { class: row.p !== null && row.p < 0.05 ? "told" : null },
-          h("th", { scope: "row" }, nameOf(row)),
-          h("td", { class: "number" }, number(row.a, row.metric)),
-          h("td", { class: "number" }, number(row.b, row.metric)),
-          h("td", { class: "number" }, differenceOf(row)),
-          h("td", drawn(row, units[place], at)),
-          h("td", { class: "number" }, chance(row.p)),
-          h("td", { class: "number" }, number(row.detectable, row.metric)),
-        ),
-      ),
-    ),
+
+/** @param {Difference} row @param {ForestScale} at */
+export function forestBar(row, at) {
+  const unit = inUnits(row);
+  const told = `${row.metric}: ${signed(row.difference, row.metric)} ${interval(row.interval, row.metric)}`;
+  return drawing(
+    HEIGHT,
+    { role: "img", "aria-label": told },
+    line("ground", at(0)),
+    unit && [line("mark", at(1)), line("mark", at(-1))],
+    unit?.interval && band(unit.interval, at),
+    unit && tick(unit.value, at),
   );
 }
 
 /** @param {Difference} row */
-const differenceOf = ({ metric, difference, interval: ends }) =>
-  `${number(difference, metric)} ${interval(ends, metric)}`;
-
-/** @param {Difference} row @returns {{ value: number | null, interval: [number, number] | null } | null} */
 function inUnits({ difference, interval: ends, detectable, higher }) {
   if (difference === null || !detectable) return null;
   const unit = higher === false ? -detectable : detectable;
   const [from, to] = (ends ?? []).map((end) => end / unit).sort((a, b) => a - b);
-  return { value: difference / unit, interval: ends ? [from, to] : null };
+  return { value: difference / unit, interval: ends ? /** @type {[number, number]} */ ([from, to]) : null };
 }
 
-/** @param {Difference} row @param {ReturnType<typeof inUnits>} unit @param {(value: number) => number} at */
-function drawn(row, unit, at) {
-  const middle = HEIGHT / 2;
-  const line = (/** @type {string} */ name, /** @type {number} */ value) =>
-    s("line", { class: name, x1: at(value), x2: at(value), y1: 0, y2: HEIGHT });
-  return s(
+/** @param {number} height @param {import("../core/dom.js").Attributes} attributes @param {...import("../core/dom.js").Child} content */
+const drawing = (height, attributes, ...content) =>
+  s(
     "svg",
-    {
-      class: "whisker",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      width: WIDTH,
-      height: HEIGHT,
-      role: "img",
-      "aria-label": `${row.metric}: ${differenceOf(row)}`,
-    },
-    line("zero", 0),
-    line("mark", 1),
-    line("mark", -1),
-    unit && span(unit, (value) => at(within(value)), middle),
-    unit && unit.value !== null && mark(unit.value, at, middle),
+    { class: "interval", viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, ...attributes },
+    ...content,
   );
-}
+
+/** @param {string} name @param {number} x */
+const line = (name, x) => s("line", { class: name, x1: x, x2: x, y1: 0, y2: HEIGHT });
 
 /** @param {number} value */
 const within = (value) => Math.max(-FAR, Math.min(FAR, value));
 
-/** A dot, or an arrow to where it would be. @param {number} value @param {(value: number) => number} at @param {number} middle */
-function mark(value, at, middle) {
+/** @param {[number, number]} ends @param {ForestScale} at */
+function band(ends, at) {
+  const [from, to] = ends.map((end) => at(within(end)));
+  return s("rect", {
+    class: "band",
+    x: from,
+    y: HEIGHT / 2 - 3,
+    width: Math.max(1, to - from),
+    height: 6,
+    rx: 3,
+  });
+}
+
+/** A tick, or an arrow to where it would be. @param {number} value @param {ForestScale} at */
+function tick(value, at) {
   const x = at(within(value));
-  if (Math.abs(value) <= FAR) return s("circle", { cx: x, cy: middle, r: 4 });
-  const back = value > 0 ? -7 : 7;
-  return s("path", { class: "beyond", d: `M${x} ${middle}l${back} -5v10z` });
+  if (Math.abs(value) <= FAR)
+    return s("rect", { class: "tick", x: x - 1, y: 3, width: 2.5, height: HEIGHT - 6 });
+  return s("path", { class: "tick", d: `M${x} ${HEIGHT / 2}l${value > 0 ? -7 : 7} -5v10z` });
 }

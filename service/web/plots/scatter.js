@@ -3,11 +3,11 @@
 import { h, s } from "../core/dom.js";
 import { number } from "../parts/numbers.js";
 import { brush } from "./brush.js";
-import { axes, clamped, extent, isOutside, linear, outside, padded, ticks, usualExtent } from "./scale.js";
+import { chart } from "./chart.js";
+import { extent, isOutside, linear, outside, padded, ticks, usualExtent } from "./scale.js";
 
 const WIDTH = 460;
 const HEIGHT = 400;
-const BOX = { left: 56, right: WIDTH - 10, top: 10, bottom: HEIGHT - 42 };
 const MOST_MARKS = 1000;
 
 /** @typedef {{ x: number, y: number, name?: string }} Point */
@@ -22,70 +22,70 @@ const MOST_MARKS = 1000;
 export function scatter(points, { xName, yName, name, what, chosen = null, choose = null, open = null }) {
   const all = points.flatMap(({ x, y }) => [x, y]);
   const range = padded(usualExtent(all));
-  const x = clamped(range, [BOX.left, BOX.right]);
-  const y = clamped(range, [BOX.bottom, BOX.top]);
   const isAway = (/** @type {Point} */ point) => isOutside(range, point.x) || isOutside(range, point.y);
-  const marks = ticks(range);
   const isMany = points.length > MOST_MARKS;
-  const plot = s(
-    "svg",
+  const axis = { range, ticks: ticks(range) };
+  const { plot, x, y, box } = chart(
     {
-      class: ["plot", choose && "brushed"],
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "img",
-      "aria-label": `${name}: ${points.length.toLocaleString("en")} ${what}`,
+      width: WIDTH,
+      height: HEIGHT,
+      x: { name: xName, ...axis },
+      y: { name: yName, ...axis },
+      said: `${name}: ${points.length.toLocaleString("en")} ${what}`,
+      kind: choose ? "brushed" : "",
     },
-    axes({ x, y, xTicks: marks, yTicks: marks, xName, yName, box: BOX }),
-    s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
-    !isMany &&
-      points.map((point) =>
-        s(
-          "circle",
-          {
-            class: ["point", open && "link", isAway(point) && "away"],
-            cx: x(point.x),
-            cy: y(point.y),
-            r: 3.5,
-            onclick: () => open?.(point.name ?? ""),
-          },
-          s("title", `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
+    ({ x, y }) => [
+      s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
+      !isMany &&
+        points.map((point) =>
+          s(
+            "circle",
+            {
+              class: ["point", open && "link", isAway(point) && "away"],
+              cx: x(point.x),
+              cy: y(point.y),
+              r: 3.5,
+              onclick: () => open?.(point.name ?? ""),
+            },
+            s("title", `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
+          ),
         ),
-      ),
-    chosen &&
-      s("rect", {
-        class: "brush",
-        x: x(chosen[0]),
-        y: y(chosen[3]),
-        width: Math.max(1, x(chosen[1]) - x(chosen[0])),
-        height: Math.max(1, y(chosen[2]) - y(chosen[3])),
-      }),
+      chosen &&
+        s("rect", {
+          class: "brush",
+          x: x(chosen[0]),
+          y: y(chosen[3]),
+          width: Math.max(1, x(chosen[1]) - x(chosen[0])),
+          height: Math.max(1, y(chosen[2]) - y(chosen[3])),
+        }),
+    ],
   );
-  const whole = padded(extent(all)); // the edges of the plot stand for what lies outside, too
-  const value = (/** @type {number} */ place, /** @type {number} */ low, /** @type {number} */ high) =>
-    place === low ? whole[0] : place === high ? whole[1] : linear([low, high], range)(place);
-  const back = (/** @type {[number, number]} */ [left, top]) => [
-    value(left, BOX.left, BOX.right),
-    value(top, BOX.bottom, BOX.top),
-  ];
   if (choose) {
-    brush(plot, BOX, false, (from, to) => {
+    const whole = padded(extent(all)); // the edges of the plot stand for what lies outside, too
+    const value = (/** @type {number} */ place, /** @type {number} */ low, /** @type {number} */ high) =>
+      place === low ? whole[0] : place === high ? whole[1] : linear([low, high], range)(place);
+    brush(plot, box, false, (from, to) => {
       if (!from || !to) return choose(null);
-      const [[x0, y1], [x1, y0]] = [back(from), back(to)];
+      const [x0, x1] = [from, to].map(([left]) => value(left, box.left, box.right));
+      const [y0, y1] = [to, from].map(([, top]) => value(top, box.bottom, box.top));
       choose([x0, x1, y0, y1]);
     });
   }
-  const told = chosen
-    ? `${xName} ${number(chosen[0])} to ${number(chosen[1])}, ${yName} ${number(chosen[2])} to ${number(chosen[3])}`
-    : `Draw a rectangle to list its ${what}.`;
   return h(
     "div",
     { class: "layers" },
     isMany && cloud(points, x, y, isAway),
     plot,
     outside(points.filter(isAway).length, points.length),
-    choose && h("p", { class: "quiet" }, told),
+    choose && h("p", { class: "quiet" }, toldOf(chosen, { xName, yName, what })),
   );
 }
+
+/** @param {Chosen | null} chosen @param {{ xName: string, yName: string, what: string }} names */
+const toldOf = (chosen, { xName, yName, what }) =>
+  chosen
+    ? `${xName} ${number(chosen[0])} to ${number(chosen[1])}, ${yName} ${number(chosen[2])} to ${number(chosen[3])}`
+    : `Draw a rectangle to list its ${what}.`;
 
 /** @param {Point[]} points @param {(value: number) => number} x @param {(value: number) => number} y @param {(point: Point) => boolean} isAway */
 function cloud(points, x, y, isAway) {

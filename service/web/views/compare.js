@@ -1,80 +1,103 @@
 /** Two evaluations of the same images: what differs, by how much, and on which images. */
 
-import { ask, Refused, resource } from "../core/api.js";
+import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onChangeOf } from "../core/live.js";
-import { computed, effect, onEnd, signal } from "../core/signals.js";
+import { computed, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
-import { fact, scrolled, section } from "../parts/layout.js";
+import { ago } from "../parts/dates.js";
+import { section, viewHead } from "../parts/layout.js";
+import { metricName } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
-import { time } from "../parts/dates.js";
-import { evaluationPlace, splitLink } from "../parts/places.js";
-import { answered, badge, failure, following, labels, refusal } from "../parts/states.js";
-import { forest } from "../plots/forest.js";
+import { chance, interval, number, signed } from "../parts/numbers.js";
+import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs, splitLink } from "../parts/places.js";
+import { comparisonSentence } from "../parts/sentences.js";
+import {
+  allAnswered,
+  answered,
+  badge,
+  failure,
+  following,
+  labels,
+  refusal,
+  refusalOf,
+} from "../parts/states.js";
+import { table } from "../parts/table.js";
+import { forestAxis, forestBar, forestScale } from "../plots/forest.js";
+import { comparison } from "./compared/comparison.js";
 import { images } from "./compared/images.js";
 
 /** @typedef {import("../core/api.js").Schemas["Comparison"]} Comparison */
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {import("../parts/states.js").Resource} Resource */
+
+const LATEST = 200; // evaluations among which one chooses
+const USUAL = "cider_d";
 
 export function compare() {
   const a = query("a");
   const b = query("b");
-  const id = signal(/** @type {string | null} */ (null));
-  const refused = signal(/** @type {Refused | null} */ (null));
-  effect(() => {
-    const [first, second] = [a.value, b.value];
-    id.value = null;
-    refused.value = null;
-    if (!first || !second) return;
-    const stop = new AbortController();
-    onEnd(() => stop.abort());
-    const again = { "Idempotency-Key": `"page ${first} ${second}"` }; // one comparison, however often one looks
-    ask("/v1/comparisons", {
-      method: "POST",
-      json: { a: first, b: second },
-      headers: again,
-      signal: stop.signal,
-    }).then(
-      (made) => {
-        id.value = made.id;
-      },
-      (error) => {
-        if (error instanceof Refused) refused.value = error;
-      },
-    );
-  });
+  const made = comparison(
+    () => a.value,
+    () => b.value,
+  );
   const [first, second] = [a, b].map((each) =>
     resource(() => each.value && place("/v1/evaluations", each.value)),
   );
-  const found = resource(() => id.value && place("/v1/comparisons", id.value));
-  onChangeOf(() => id.peek(), found.refresh);
+  const nameOf = (/** @type {Resource} */ { answer }, /** @type {string} */ id) =>
+    nameOrId(answer.value?.labels, id);
+  const names = computed(() => ({ a: nameOf(first, a.value), b: nameOf(second, b.value) }));
+  const specs = computed(
+    () => new Map(Object.entries(/** @type {Evaluation["scores"]} */ (first.answer.value?.scores ?? {}))),
+  );
+  const isBoth = computed(() => Boolean(a.value && b.value));
+  const isReady = computed(
+    () => isBoth.value && [first, second, made].every(({ answer }) => answer.value !== null),
+  );
   return {
     title: "Compare",
+    crumbs: () => (first.answer.value ? [...splitCrumbs(first.answer.value.dataset), ["compare"]] : [["…"]]),
     content: h(
       "div",
-      h("h1", "Compare two evaluations"),
-      h("dl", { class: "facts" }, side("A", first), () => b.value && side("B", second)),
-      () => a.value && b.value && h("p", h("a", { href: swapped() }, "Swap A and B")),
+      viewHead({
+        name: () => (isReady.value ? `${names.value.a} against ${names.value.b}` : "Compare two evaluations"),
+        sentence: () =>
+          isReady.value
+            ? comparisonSentence({ comparison: made.answer.value, ...names.value, specs: specs.value })
+            : null,
+        tabs: () => (isReady.value || (!b.value && first.answer.value)) && evaluationTabs(a.value),
+      }),
       () =>
         !a.value &&
         h(
           "p",
           { class: "notice" },
-          "Mark two evaluations on a leaderboard, in its column “Compare”; ",
-          h("a", { href: "/" }, "datasets and their leaderboards"),
+          "Mark two evaluations on a leaderboard; ",
+          h("a", { href: "/" }, "all leaderboards"),
           ".",
         ),
-      () => a.value && !b.value && answered(first, (run) => others(run)),
-      () => refused.value && refusal(refused.value),
-      () => id.value && following(found, () => parts(() => found.answer.value, a, b, first)),
+      () => a.value && !b.value && answered(first, others),
+      () => made.refused.value && refusal(made.refused.value),
+      () => (made.refused.value ? null : [first, second].map(refusalOf)),
+      () =>
+        isBoth.value &&
+        allAnswered([first, second, made], () => [
+          h(
+            "div",
+            { class: "sides" },
+            side("A", first),
+            h("a", { class: "chip", href: () => swapped(a.value, b.value) }, "⇄ Swap"),
+            side("B", second),
+          ),
+          () =>
+            made.id.value &&
+            following(made, () => parts(() => made.answer.value, { a: a.value, b: b.value, names, specs })),
+        ]),
     ),
   };
 }
 
-/** The same with both sides exchanged, what is chosen of the images included. */
-function swapped() {
-  const [a, b] = [query("a").value, query("b").value];
+/** The same with both sides exchanged, what is chosen of the images included. @param {string} a @param {string} b */
+function swapped(a, b) {
   const [x0, x1, y0, y1] = query("brush").value.split(",");
   const other = { a: "b", b: "a", b_better: "a_better", a_better: "b_better" };
   const exchange = (/** @type {string} */ key) => other[/** @type {keyof typeof other} */ (key)] ?? key;
@@ -87,81 +110,166 @@ function swapped() {
   });
 }
 
-/** @param {string} name @param {import("../parts/states.js").Resource} found */
+/** @param {string} name @param {Resource} found */
 const side = (name, found) =>
-  fact(
-    name,
+  h(
+    "div",
+    { class: "card", role: "group", "aria-label": name },
     answered(found, (/** @type {Evaluation} */ run) => [
-      h("a", { href: evaluationPlace(run.id) }, nameOrId(run.labels, run.id)),
-      " ",
-      badge(run.status),
-      h("br"),
-      labels(run.labels),
-      h("br"),
-      splitLink(run.dataset),
+      h(
+        "div",
+        { class: "row" },
+        h(
+          "strong",
+          `${name}: `,
+          h("a", { href: evaluationPlace(run.id), title: run.id }, nameOrId(run.labels, run.id)),
+        ),
+        badge(run.status),
+      ),
+      h("p", labels(run.labels)),
+      h("p", { class: "quiet" }, splitLink(run.dataset), ", ", ago(run.created_at)),
     ]),
   );
 
-/** With what an evaluation may be compared: the latest on its split. @param {Evaluation} run */
+/** With what an evaluation may be compared: the latest on its split, by their names. @param {Evaluation} run */
 function others(run) {
   const { name, split } = run.dataset;
   const latest = resource(() =>
-    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50 }),
+    place("/v1/evaluations", {
+      dataset: `${name}/${split}`,
+      status: "succeeded",
+      metrics: USUAL,
+      limit: LATEST,
+    }),
+  );
+  const wanted = signal("");
+  const found = computed(() =>
+    (latest.answer.value?.items ?? []).filter(
+      (/** @type {Evaluation} */ each) =>
+        each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
+    ),
   );
   return section(
-    "Compare it with",
-    answered(latest, ({ items }) =>
-      h(
-        "ul",
-        items
-          .filter((/** @type {Evaluation} */ each) => each.id !== run.id)
-          .map((/** @type {Evaluation} */ each) =>
-            h(
-              "li",
+    `Compare ${nameOrId(run.labels, run.id)} with`,
+    h(
+      "div",
+      { class: "bar" },
+      h("input", {
+        type: "search",
+        "aria-label": "Find an evaluation by its name or labels",
+        placeholder: "a name or a label",
+        maxlength: 200,
+        oninput: (/** @type {any} */ { target }) => (wanted.value = target.value),
+      }),
+    ),
+    following(latest, () =>
+      table(found, {
+        name: "Evaluations",
+        keyOf: ({ id }) => id,
+        columns: [
+          {
+            head: "Evaluation",
+            kind: "name",
+            cell: (each) =>
               h(
                 "a",
-                { href: place("/ui/compare", { a: run.id, b: each.id }) },
+                { class: "main", href: comparePlace(run.id, each.id), title: each.id },
                 nameOrId(each.labels, each.id),
               ),
-              " ",
-              labels(each.labels),
-              h("span", { class: "quiet" }, ` ${time(each.created_at)}`),
-            ),
-          ),
-      ),
+          },
+          {
+            head: metricName(USUAL),
+            kind: "number",
+            phone: "value",
+            cell: ({ scores }) => number(scores[USUAL]?.value, USUAL),
+          },
+          { head: "Labels", phone: "below", cell: (each) => labels(each.labels) },
+          { head: "Submitted", cell: (each) => ago(each.created_at) },
+        ],
+        window: { what: "evaluations" },
+      }),
     ),
   );
 }
 
-/** @param {() => Comparison} run @param {{ value: string }} a @param {{ value: string }} b @param {import("../parts/states.js").Resource} first A's evaluation, which tells families and directions. */
-function parts(run, a, b, first) {
-  const specs = computed(
-    () => new Map(Object.entries(/** @type {Record<string, any>} */ (first.answer.value?.scores ?? {}))),
-  );
-  return [
-    () =>
-      !run().finished_at &&
-      h("p", { class: "quiet" }, badge(run().status), " Metrics appear as they are computed."),
-    () => failure(run().error),
-    section(
-      "Differences",
-      scrolled("Table of differences", () => differences(run().scores, specs.value)),
-    ),
-    () => run().finished_at && specs.value.size > 0 && images(run(), a, b, specs.value),
-  ];
-}
+/** @param {Evaluation} run */
+const textOf = ({ id, labels }) =>
+  [nameOrId(labels, id), ...Object.entries(labels).map((each) => each.join("="))].join(" ");
 
-/** @param {Comparison["scores"]} scores @param {Map<string, Score>} specs Scores of one side, which tell each metric's family and direction. */
-function differences(scores, specs) {
+/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {{ a: string, b: string, names: { value: { a: string, b: string } }, specs: { value: Map<string, Score> } }} Both `specs`: scores of one side, which tell each metric's family and direction. */
+
+/** @param {() => Comparison} run @param {Both} both */
+const parts = (run, both) => [
+  () =>
+    !run().finished_at &&
+    h("p", { class: "quiet" }, badge(run().status), " Metrics appear as they are computed."),
+  () => failure(run().error),
+  section("Differences", () => differences(run(), both)),
+  () => run().finished_at && both.specs.value.size > 0 && images(run(), both),
+];
+
+/** @param {Comparison} run @param {Both} both */
+function differences({ scores, dataset }, { names, specs }) {
   const rows = Object.entries(scores).map(([metric, each]) => ({
     metric,
     ...each,
     detectable: each.minimum_detectable,
-    higher: specs.get(metric)?.higher_is_better ?? null,
+    higher: specs.value.get(metric)?.higher_is_better ?? null,
   }));
-  return forest(rows, ({ metric }) =>
-    specs.get(metric)?.family === "postgen"
-      ? h("a", { href: changed({ metric, brush: null }) }, metric)
-      : metric,
-  );
+  const postgen = rows.filter(({ metric }) => specs.value.get(metric)?.family === "postgen");
+  const others = rows.filter((row) => !postgen.includes(row));
+  return [
+    forest("Table of differences", postgen, names.value, { specs, dataset }),
+    others.length > 0 &&
+      h(
+        "details",
+        h("summary", `Pre-gen metrics: ${others.length}`),
+        forest("Table of differences by pre-gen metrics", others, names.value, { specs, dataset }),
+      ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Bars: 95 %. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases; each metric is drawn in units of its own.",
+    ),
+  ];
+}
+
+/** @param {string} name @param {import("../plots/forest.js").Difference[]} rows @param {{ a: string, b: string }} names @param {{ specs: Both["specs"], dataset: Comparison["dataset"] }} about */
+function forest(name, rows, { a, b }, { specs, dataset }) {
+  const scale = forestScale(rows);
+  return table(rows, {
+    name,
+    tone: ({ p }) => (p !== null && p < 0.05 ? "told" : null),
+    columns: [
+      {
+        head: "Metric",
+        kind: "name",
+        cell: ({ metric, higher }) =>
+          metricName(metric, { higher, dataset, signature: specs.value.get(metric)?.signature }),
+      },
+      { head: h("span", { title: a }, "A"), kind: "number", cell: (row) => number(row.a, row.metric) },
+      { head: h("span", { title: b }, "B"), kind: "number", cell: (row) => number(row.b, row.metric) },
+      {
+        head: "A − B",
+        kind: "number difference",
+        phone: "value",
+        cell: ({ metric, difference, interval: ends }) => [
+          signed(difference, metric),
+          h("span", { class: "sub" }, interval(ends, metric)),
+        ],
+      },
+      {
+        head: [h("span", { class: "hidden" }, "Difference by size"), forestAxis(scale, "A", "B")],
+        phone: "below",
+        cell: (row) => forestBar(row, scale),
+      },
+      { head: "p", kind: "number", cell: ({ p }) => chance(p) },
+      {
+        head: "Detectable from",
+        kind: "number",
+        cell: ({ metric, detectable }) => number(detectable, metric),
+      },
+    ],
+  });
 }

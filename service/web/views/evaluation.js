@@ -1,18 +1,21 @@
-/** One evaluation: what was asked, how far it is, its scores beside their forecasts, its gates. */
+/** One evaluation: its scores beside what they are worth, its falls and gates, and how far it is. */
 
-import { ask, Refused, resource } from "../core/api.js";
+import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChangeOf } from "../core/live.js";
-import { signal } from "../core/signals.js";
+import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
-import { fact, section } from "../parts/layout.js";
+import { ago } from "../parts/dates.js";
+import { fact, section, viewHead } from "../parts/layout.js";
 import { nameOf, nameOrId } from "../parts/names.js";
-import { time } from "../parts/dates.js";
-import { short } from "../parts/numbers.js";
-import { captionsPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { badge, failure, following, labels, refusal } from "../parts/states.js";
-import { gates } from "./evaluated/gates.js";
+import { duration, short } from "../parts/numbers.js";
+import { comparePlace, evaluationTabs, runPlace, splitCrumbs, splitLink } from "../parts/places.js";
+import { evaluationSentence } from "../parts/sentences.js";
+import { badge, failure, following, labels } from "../parts/states.js";
+import { evaluationActions } from "./actions.js";
+import { falls } from "./evaluated/falls.js";
+import { fallenImages, gates } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
 import { allTasks } from "./evaluated/tasks.js";
 
@@ -22,112 +25,114 @@ import { allTasks } from "./evaluated/tasks.js";
 export function evaluation(id) {
   const found = resource(() => place("/v1/evaluations", id));
   onChangeOf(() => id, found.refresh);
+  const run = () => /** @type {Evaluation} */ (found.answer.value);
+  const hasFailed = computed(() => Boolean(found.answer.value && run().gates.some(isFailed)));
+  const drops = resource(() => (hasFailed.value ? place("/v1/evaluations", id, "drops") : null));
+  const isReady = computed(() => {
+    const isLeft = hasFailed.value && !drops.answer.value && !drops.refused.value;
+    return (found.answer.value !== null && !isLeft) || null;
+  });
+  const ready = /** @type {import("../parts/states.js").Resource} */ ({ ...found, answer: isReady });
+  const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
   return {
     title: id,
+    crumbs: () => (found.answer.value ? [...splitCrumbs(run().dataset), [name()]] : [["…"]]),
     content: h(
       "div",
-      h("h1", () => nameOf(found.answer.value?.labels) || "Evaluation", " ", h("code", id)),
-      following(found, () => parts(found)),
+      viewHead({
+        name: h("span", { title: id }, name),
+        sentence: () => (isReady.value ? evaluationSentence(run()) : null),
+        tabs: () => isReady.value && evaluationTabs(id),
+      }),
+      following(ready, () => parts(run, drops, found.refresh)),
     ),
   };
 }
 
-/** Each part is made once, and follows the answer. @param {import("../parts/states.js").Resource} found */
-function parts(found) {
-  const run = () => /** @type {Evaluation} */ (found.answer.value);
-  return [
-    heading(run, found.refresh),
-    () => places(run()),
-    () => failure(run().error),
-    section("Scores", () => scores(run())),
-    section("Tasks", () => allTasks(run())),
-    () => run().gates.length > 0 && section("Gates", () => gates(run())),
-    () =>
-      run().warnings.length > 0 &&
-      section("Warnings", () =>
-        h(
-          "ul",
-          run().warnings.map((each) =>
-            h("li", h("strong", each.code), ` ${each.image ?? ""} ${each.detail}`),
-          ),
-        ),
-      ),
-    section("By API", () =>
-      command(
-        `curl ${location.origin}${place("/v1/evaluations", run().id)}`,
-        "Ask for this evaluation by curl",
-      ),
+/** @param {Evaluation["gates"][number]} gate */
+const isFailed = ({ verdict }) => verdict === "failed";
+
+/**
+ * Each part is made once, and follows the answer.
+ *
+ * @param {() => Evaluation} run @param {import("../parts/states.js").Resource} drops @param {() => void} refresh
+ */
+const parts = (run, drops, refresh) => [
+  facts(run),
+  evaluationActions(run, refresh),
+  () => failure(run().error),
+  () => falls(run()),
+  section("Scores", scores(run)),
+  () => gates(run()),
+  () => fallenImages(run().id, drops.answer.value),
+  section("Tasks", () => allTasks(run())),
+  () => run().warnings.length > 0 && section("Warnings", warnings(run())),
+  h(
+    "details",
+    h("summary", "By API"),
+    command(
+      `curl ${location.origin}${place("/v1/evaluations", run().id)}`,
+      "Ask for this evaluation by curl",
     ),
-  ];
-}
+  ),
+];
 
-/** Where one goes from here. @param {Evaluation} run */
-function places({ id, dataset: { name, split }, labels, gates, tasks }) {
-  const baselines = new Set(
-    gates
-      .flatMap((gate) => Object.values(gate.scores).map((each) => each.evaluation))
-      .filter((each) => each !== null),
+/** @param {Evaluation} run */
+const warnings = (run) =>
+  h(
+    "ul",
+    run.warnings.map(({ code, image, detail }) => h("li", h("strong", code), ` ${image ?? ""} ${detail}`)),
   );
-  const hasCaptions = !tasks.some((task) => task.name === "captions" && task.status !== "done");
-  return h(
-    "nav",
-    { class: "places", "aria-label": "Views of this evaluation" },
-    hasCaptions && h("a", { href: captionsPlace(id) }, "Captions"),
-    h("a", { href: splitPlace(name, split) }, "Leaderboard"),
-    labels.run && h("a", { href: runPlace(name, split, labels.run) }, `Training ${labels.run}`),
-    [...baselines].map((baseline) => compareLink(id, baseline)),
-    h("a", { href: place("/ui/compare", { a: id }) }, "Compare…"),
-  );
-}
 
-/** @param {string} id @param {string} baseline The id of another evaluation. */
-function compareLink(id, baseline) {
-  const found = resource(() => place("/v1/evaluations", baseline));
-  const name = () => `Compare with the baseline ${nameOrId(found.answer.value?.labels, baseline)}`;
-  return h("a", { href: place("/ui/compare", { a: id, b: baseline }) }, name);
-}
-
-/** @param {() => Evaluation} run @param {() => void} refresh */
-function heading(run, refresh) {
-  const { dataset, checkpoint, columns, created_at } = run();
+/** @param {() => Evaluation} run */
+function facts(run) {
+  const { id, dataset, checkpoint, columns, created_at } = run();
+  const training = () => run().labels.run;
   return h(
     "dl",
-    { class: "facts" },
-    fact("State", () => [
-      badge(run().status),
-      " ",
-      run().verdict && badge(run().verdict),
-      " ",
-      stop(run, refresh),
-    ]),
+    { class: "facts panel" },
+    fact("State", () => [badge(run().status), " ", run().verdict && badge(run().verdict)], " "),
     fact(
       "Dataset",
       splitLink(dataset),
-      ` ${dataset.version} `,
-      h("code", { title: dataset.digest }, short(dataset.digest)),
+      h("span", { class: "quiet", title: dataset.digest }, ` ${dataset.version}`),
     ),
+    fact("Submitted", ago(created_at), () => run().finished_at && `, took ${lasted(run())}`),
     checkpoint && fact("Checkpoint", h("code", { title: checkpoint }, short(checkpoint))),
     columns && fact("Columns", h("code", { title: columns }, short(columns))),
+    () =>
+      training() &&
+      fact("Training", h("a", { href: runPlace(dataset.name, dataset.split, training()) }, training())),
+    () => baselinesOf(run()).map((baseline) => fact("Baseline", compareLink(id, baseline))),
     fact("Labels", () => (Object.keys(run().labels).length ? labels(run().labels) : "none")),
     () => run().note && fact("Note", run().note),
-    fact("Submitted", time(created_at)),
-    fact("Ended", () => time(run().finished_at) || "not yet"),
   );
 }
 
-/** @param {() => Evaluation} run @param {() => void} refresh */
-function stop(run, refresh) {
-  const why = signal(/** @type {Refused | null} */ (null));
-  const cancel = async () => {
-    try {
-      await ask(`${place("/v1/evaluations", run().id)}/cancel`, { method: "POST" });
-      refresh();
-    } catch (error) {
-      if (error instanceof Refused) why.value = error;
-    }
-  };
+/** @param {Evaluation} run */
+const lasted = ({ created_at, finished_at }) =>
+  duration((new Date(finished_at ?? "").valueOf() - new Date(created_at).valueOf()) / 1000);
+
+/** Ids of the evaluations that gates compare it with. @param {Evaluation} run */
+const baselinesOf = ({ gates }) => [
+  ...new Set(
+    gates
+      .flatMap((gate) => Object.values(gate.scores).map((each) => each.evaluation))
+      .filter((each) => each !== null),
+  ),
+];
+
+/** @param {string} id @param {string} baseline The id of another evaluation. */
+function compareLink(id, baseline) {
+  const found = resource(() => place("/v1/evaluations", baseline, { metrics: "cider_d" }));
   return [
-    () => !run().finished_at && h("button", { type: "button", onclick: cancel }, "Cancel"),
-    () => why.value && refusal(why.value),
+    () =>
+      found.refused.value
+        ? baseline
+        : found.answer.value
+          ? nameOrId(found.answer.value.labels, baseline)
+          : "…",
+    ", ",
+    h("a", { href: comparePlace(id, baseline) }, "compare"),
   ];
 }

@@ -5,42 +5,118 @@ import { h } from "../core/dom.js";
 import { onKey } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
-import { change, place, query } from "../core/urls.js";
-import { evaluationLink, nameOrId } from "../parts/names.js";
-import { time } from "../parts/dates.js";
-import { direction, interval, number } from "../parts/numbers.js";
-import { runPlace, splitTabs } from "../parts/places.js";
-import { answered, labels } from "../parts/states.js";
-import { windowed } from "../parts/windowed.js";
-import { finite, isOutside, outside } from "../plots/scale.js";
-import { rangeOf, whisker } from "../plots/whisker.js";
+import { change, place, queries, query } from "../core/urls.js";
+import { adder, filterChip } from "../parts/chips.js";
+import { csvChip } from "../parts/downloads.js";
+import { viewHead } from "../parts/layout.js";
+import { titleOf } from "../parts/metrics.js";
+import { nameOrId } from "../parts/names.js";
+import { comparePlace, splitTabs } from "../parts/places.js";
+import { leaderboardSentence } from "../parts/sentences.js";
+import { allAnswered, refusalOf } from "../parts/states.js";
+import { table } from "../parts/table.js";
+import { boardColumns, rankBy, referenceRows, rowTone } from "./boards/columns.js";
 
-/** @typedef {import("../core/api.js").Schemas["Standing"]} Standing */
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {import("../core/api.js").Schemas["Label"]} Label */
+/** @typedef {import("./boards/columns.js").BoardRow} Row */
 
 const PAGE = 200;
+const LATEST = 10; // evaluations that tell which metrics there are
+const BESIDE = "meteor,bleu_4"; // columns, where nobody has chosen others
+const NONE = "none";
+const FILTERS = 2; // labels that have a chip of their own
+const LABEL = "label.";
 
 /** @param {string} name @param {string} split */
 export function leaderboard(name, split) {
   const metric = query("metric", "cider_d");
-  const beside = query("metrics");
-  const label = query("label");
+  const beside = query("metrics", BESIDE);
+  const order = query("order", "rank");
   const signature = query("signature");
-  const chosen = query("chosen");
-  const url = computed(() => {
-    const [mark, value] = parted(label.value);
-    const marked = mark && value ? { [`label.${mark}`]: value } : {};
-    return place("/v1/datasets", name, "leaderboard", {
+  const filters = queries(LABEL);
+  const asked = computed(() =>
+    place("/v1/datasets", name, "leaderboard", {
       split,
       metric: metric.value,
-      metrics: beside.value,
+      metrics: besideOf(beside.value, metric.value).join(","),
       signature: signature.value,
-      limit: PAGE,
-      ...marked,
-    });
-  });
-  const board = pages(() => url.value);
+      order: order.value === "rank" ? null : order.value,
+      ...filters.value,
+    }),
+  );
+  const board = pages(() => `${asked.value}&limit=${PAGE}`);
+  const dataset = `${name}/${split}`;
+  const latest = resource(() => place("/v1/evaluations", { dataset, status: "succeeded", limit: LATEST }));
+  const labels = resource(() => place("/v1/labels", { dataset }));
+  const { isOlder, refresh } = newerScores(board);
+  const selection = compared(() => board.items.value);
+  const metrics = computed(() =>
+    besideOf(beside.value, metric.value).filter(
+      (each) => beside.value !== BESIDE || board.items.value.some(({ scores }) => scores[each]),
+    ),
+  );
+  const isThere = computed(() => board.answer.value !== null || board.refused.value !== null);
+  const columns = boardColumns({ board, metric, metrics, order, selection });
+  return {
+    title: dataset,
+    crumbs: () => [[dataset]],
+    content: h(
+      "div",
+      viewHead({
+        name: dataset,
+        sentence: () =>
+          board.answer.value && order.value === "rank" ? leaderboardSentence(board.answer.value) : null,
+        tabs: () => isThere.value && splitTabs(name, split),
+      }),
+      allAnswered([board, latest, labels], () => [
+        () => refusalOf(board),
+        h(
+          "div",
+          { class: "bar" },
+          () => metricChoice(metric.value, metrics.value, latest.answer.value?.items ?? []),
+          h("span", { class: "bar", id: "filters" }, () =>
+            filterChoice(labels.answer.value?.items ?? [], filters.value),
+          ),
+          h(
+            "span",
+            { class: "bar end" },
+            () =>
+              isOlder.value &&
+              h("button", { type: "button", class: "chip on", onclick: refresh }, "Newer scores: show them"),
+            selection.chips,
+            csvChip(() => asked.value, `${name}-${split}-${metric.value}`),
+          ),
+        ),
+        selection.dialog,
+        table(board.items, {
+          name: "Leaderboard",
+          columns,
+          keyOf: (item) => item.evaluation,
+          tone: rowTone(board),
+          ...referenceRows(board, metric),
+          window: {
+            what: "evaluations",
+            more: board.more,
+            hasMore: () => board.next.value !== null,
+            keys: { c: ["mark this evaluation to compare it", selection.choose] },
+          },
+        }),
+        () =>
+          board.answer.value &&
+          board.items.value.length === 0 &&
+          h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score."),
+        () => otherSignatures(board),
+      ]),
+    ),
+  };
+}
+
+/** @param {string} text @param {string} metric */
+const besideOf = (text, metric) => text.split(",").filter((each) => each && each !== NONE && each !== metric);
+
+/** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board */
+function newerScores(board) {
   const isOlder = signal(false);
   const refresh = () => {
     isOlder.value = false;
@@ -51,219 +127,140 @@ export function leaderboard(name, split) {
     if (board.items.peek().length > PAGE) isOlder.value = true;
     else refresh();
   });
-  const latest = resource(() =>
-    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 20 }),
-  ); // tells which metrics there are
-  const marks = resource(() => place("/v1/labels", { dataset: `${name}/${split}` }));
-  const range = computed(() => rangeOf(board.items.value));
-  const columns = computed(() => beside.value.split(",").filter(Boolean));
-  const selected = computed(() => chosen.value.split(",").filter(Boolean));
-  const choose = (/** @type {Standing} */ { evaluation }) => {
-    const rest = selected.value.filter((id) => id !== evaluation);
-    chosen.value = (rest.length < selected.value.length ? rest : [...rest.slice(-1), evaluation]).join(",");
-  };
-  const field = h("input", {
-    name: "label",
-    value: label.value,
-    list: "labels",
-    placeholder: "NAME=VALUE",
-    pattern: ".+=.+",
-    title: "a label and its value, as branch=main",
-    spellcheck: "false",
-  });
-  onKey("/", "filter by a label", () => field.focus());
-  const table = windowed(board.items, {
-    columns: () => [
-      "Rank",
-      "Compare",
-      "Evaluation",
-      "Score",
-      "Interval",
-      "Plot",
-      ...columns.value,
-      "Labels",
-      "Submitted",
-    ],
-    keyOf: (item) => item.evaluation,
-    cells: (item) => cells(item, { metric, range, columns, selected, choose }),
-    name: "Leaderboard",
-    what: "evaluations",
-    more: board.more,
-    hasMore: () => board.next.value !== null,
-    keys: { c: ["choose this evaluation to compare it", choose] },
-  });
-  return {
-    title: `${name}/${split}`,
-    content: h(
-      "div",
-      h("h1", `${name}/${split}`),
-      splitTabs(name, split),
+  return { isOlder, refresh };
+}
+
+/** @param {string[]} metrics */
+const choose = (metrics) => change({ metrics: metrics.join(",") || NONE });
+
+/** The metric that ranks comes first; a press on another ranks by it. @param {string} metric @param {string[]} others @param {Evaluation[]} latest */
+function metricChoice(metric, others, latest) {
+  const rank = (/** @type {string} */ chosen) => rankBy(chosen, metric, others);
+  const scores = latest.flatMap((each) => Object.entries(each.scores));
+  const ranked = scores.filter(([, { higher_is_better }]) => higher_is_better !== null).map(([each]) => each);
+  const left = [...new Set(ranked)].filter((each) => each !== metric && !others.includes(each));
+  return [
+    h("span", { class: "chip on", title: "The metric that ranks" }, titleOf(metric)),
+    others.map((each) =>
       h(
-        "form",
-        {
-          class: "asked",
-          onsubmit: (/** @type {Event} */ event) => {
-            event.preventDefault();
-            label.value = field.value.trim();
-          },
-        },
-        h(
-          "label",
-          "Ranked by ",
-          h(
-            "select",
-            {
-              onchange: (/** @type {any} */ { target }) => change({ metric: target.value, signature: null }),
-            },
-            () =>
-              names(latest, metric.value).map((each) =>
-                h("option", { value: each, selected: each === metric.value }, each),
-              ),
-          ),
-        ),
-        h(
-          "label",
-          "Also show ",
-          h("input", {
-            value: beside.value,
-            placeholder: "bleu_4,meteor",
-            spellcheck: "false",
-            onchange: (/** @type {any} */ { target }) => {
-              beside.value = target.value.replaceAll(" ", "");
-            },
-          }),
-        ),
-        h("label", "Label ", field),
-        h("datalist", { id: "labels" }, () => options(marks)),
-        h("button", "Filter"),
-      ),
-      () => trainings(marks, name, split),
-      () => selected.value.length > 0 && comparing(selected.value, chosen, board.items.value),
-      () =>
-        isOlder.value &&
-        h(
-          "p",
-          { class: "notice" },
-          "There are newer scores. ",
-          h("button", { type: "button", onclick: refresh }, "Show them"),
-        ),
-      answered(board, () => [
-        () => about(board),
-        () => {
-          const scores = finite(board.items.value.map(({ value }) => value));
-          return outside(scores.filter((value) => isOutside(range.value, value)).length, scores.length);
-        },
-        () =>
-          board.items.value.length === 0 &&
-          h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score."),
-        table,
-      ]),
-    ),
-  };
-}
-
-/** A label's name, and its value, which may hold a `=`. @param {string} text */
-function parted(text) {
-  const at = text.indexOf("=");
-  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
-}
-
-/** @param {import("../parts/states.js").Resource} marks @returns {{ name: string, values: { value: string, evaluations: number }[] }[]} */
-const known = (marks) => marks.answer.value?.items ?? [];
-
-/** @param {import("../parts/states.js").Resource} marks */
-const options = (marks) =>
-  known(marks).flatMap(({ name, values }) =>
-    values.map(({ value }) => h("option", { value: `${name}=${value}` })),
-  );
-
-/** @param {import("../parts/states.js").Resource} marks @param {string} name @param {string} split */
-function trainings(marks, name, split) {
-  const runs = known(marks).find((each) => each.name === "run")?.values ?? [];
-  return (
-    runs.length > 0 &&
-    h(
-      "p",
-      "Trainings: ",
-      runs.map(({ value, evaluations }) => [
-        h("a", { href: runPlace(name, split, value) }, value),
-        ` (${evaluations}) `,
-      ]),
-    )
-  );
-}
-
-/** @param {string[]} selected @param {{ value: string }} chosen @param {Standing[]} items */
-function comparing(selected, chosen, items) {
-  const [a, b] = selected;
-  const name = (/** @type {string} */ id) =>
-    nameOrId(items.find(({ evaluation }) => evaluation === id)?.labels, id);
-  return h(
-    "p",
-    { class: "notice" },
-    b
-      ? h("a", { href: place("/ui/compare", { a, b }) }, `Compare ${name(a)} with ${name(b)}`)
-      : `${name(a)} is marked: mark another to compare it with.`,
-    " ",
-    h("button", { type: "button", onclick: () => (chosen.value = "") }, "Clear"),
-  );
-}
-
-/** Metrics that the latest evaluations have. @param {import("../parts/states.js").Resource} latest @param {string} chosen */
-function names(latest, chosen) {
-  const scores = (latest.answer.value?.items ?? []).flatMap((/** @type {Evaluation} */ each) =>
-    Object.entries(each.scores),
-  );
-  const ranked = scores.filter(
-    (/** @type {[string, Score]} */ [, each]) => each.family === "postgen" && each.higher_is_better !== null,
-  );
-  return [...new Set([chosen, ...ranked.map((/** @type {[string, Score]} */ [metric]) => metric)])];
-}
-
-/** @param {ReturnType<typeof pages>} board */
-function about(board) {
-  const found = board.answer.value;
-  const others = Object.entries(found?.others ?? {});
-  return h(
-    "p",
-    { class: "quiet" },
-    `${direction(found?.higher_is_better)}; `,
-    h("code", found?.signature ?? "no signature"),
-    others.length > 0 && [
-      "; computed otherwise and not comparable: ",
-      others.map(([signature, many]) =>
+        "span",
+        { class: "chip pair" },
+        h("button", { type: "button", title: "Rank by it", onclick: () => rank(each) }, titleOf(each)),
         h(
           "button",
-          { type: "button", class: "link", onclick: () => change({ signature }) },
-          `${signature} (${many})`,
+          {
+            type: "button",
+            "aria-label": `Leave out ${titleOf(each)}`,
+            onclick: () => choose(others.filter((other) => other !== each)),
+          },
+          "×",
         ),
       ),
-    ],
+    ),
+    adder(
+      "+ metric",
+      () => left.map((each) => [each, titleOf(each)]),
+      (each) => choose([...others, each]),
+    ),
+  ];
+}
+
+/** @param {Label[]} labels @param {Record<string, string>} chosen */
+function filterChoice(labels, chosen) {
+  const left = labels.filter(({ name }) => !(LABEL + name in chosen));
+  const first = left.filter(({ name, values }) => name === "branch" || values.length > 1).slice(0, FILTERS);
+  const rest = left.filter((each) => !first.includes(each));
+  const filter = (/** @type {string} */ name, /** @type {string} */ value) =>
+    change({ [LABEL + name]: value });
+  onKey("/", "filter by a label", () =>
+    /** @type {HTMLElement | null} */ (document.querySelector("#filters select"))?.focus(),
   );
+  return [
+    Object.entries(chosen).map(([name, value]) =>
+      filterChip(`${name.slice(LABEL.length)}: ${value}`, () => change({ [name]: null })),
+    ),
+    first.map(({ name, values }) =>
+      adder(
+        `${name}: any`,
+        () => values.map(({ value, evaluations }) => [value, `${value} (${evaluations})`]),
+        (value) => filter(name, value),
+      ),
+    ),
+    rest.length > 0 &&
+      adder(
+        "+ filter",
+        () =>
+          rest.flatMap(({ name, values }) =>
+            values.map(({ value }) => [JSON.stringify([name, value]), `${name}: ${value}`]),
+          ),
+        (pair) => {
+          const [name, value] = JSON.parse(pair);
+          filter(name, value);
+        },
+      ),
+  ];
 }
 
 /**
- * @param {() => Standing} item
- * @param {{ metric: { value: string }, range: { value: [number, number] }, columns: { value: string[] }, selected: { value: string[] }, choose: (item: any) => void }} how
+ * Two evaluations that are marked; where a third one is, the reader says which of the two it replaces.
+ *
+ * @param {() => Row[]} items
  */
-function cells(item, { metric, range, columns, selected, choose }) {
-  return [
-    h("td", { class: "number" }, () => `${item().rank}${item().tied ? "=" : ""}`),
-    h(
-      "td",
-      h("input", {
-        type: "checkbox",
-        ".checked": () => selected.value.includes(item().evaluation),
-        "aria-label": () => `Compare ${item().evaluation}`,
-        onchange: () => choose(item()),
-      }),
-    ),
-    h("th", { scope: "row" }, () => evaluationLink(item().evaluation, item().labels)),
-    h("td", { class: "number" }, () => number(item().value, metric.value)),
-    h("td", { class: "number" }, () => interval(item().interval, metric.value)),
-    h("td", () => whisker(item(), range.value, { metric: metric.value })),
-    () => columns.value.map((name) => h("td", { class: "number" }, number(item().scores[name]?.value, name))),
-    h("td", () => labels(item().labels)),
-    h("td", () => time(item().created_at)),
+function compared(items) {
+  const marked = query("chosen");
+  const ids = computed(() => marked.value.split(",").filter(Boolean));
+  const third = signal("");
+  const nameOf = (/** @type {string} */ id) =>
+    nameOrId(items().find(({ evaluation }) => evaluation === id)?.labels, id);
+  const mark = (/** @type {string[]} */ list) => (marked.value = list.join(","));
+  const choose = (/** @type {Row} */ { evaluation }) => {
+    const rest = ids.value.filter((id) => id !== evaluation);
+    if (rest.length < ids.value.length) return mark(rest);
+    if (rest.length < 2) return mark([...rest, evaluation]);
+    third.value = evaluation;
+    dialog.showModal();
+  };
+  const replace = (/** @type {string} */ id) => {
+    mark([...ids.value.filter((each) => each !== id), third.value]);
+    dialog.close();
+  };
+  const dialog = h(
+    "dialog",
+    { "aria-label": "Which of the two to leave out", onclose: () => (third.value = "") },
+    h("p", () => third.value && `Two are compared. Leave out which, for ${nameOf(third.value)}?`),
+    h("form", { method: "dialog", class: "bar" }, () => [
+      third.value &&
+        ids.value.map((id) => h("button", { type: "button", onclick: () => replace(id) }, nameOf(id))),
+      h("button", "Neither"),
+    ]),
+  );
+  const chips = () => [
+    ids.value.map((id) => filterChip(nameOf(id), () => mark(ids.value.filter((each) => each !== id)))),
+    ids.value.length === 2
+      ? h("a", { class: "chip on", href: comparePlace(ids.value[0], ids.value[1]) }, "Compare 2")
+      : h("button", { class: "chip", disabled: true, title: "Mark two evaluations first" }, "Compare 2"),
   ];
+  const isMarked = (/** @type {string} */ id) => ids.value.includes(id) || third.value === id;
+  return { choose, isMarked, chips, dialog };
+}
+
+/** @param {ReturnType<typeof pages>} board */
+function otherSignatures(board) {
+  const others = Object.entries(/** @type {Record<string, number>} */ (board.answer.value?.others ?? {}));
+  return (
+    others.length > 0 &&
+    h(
+      "p",
+      { class: "quiet" },
+      "Computed otherwise, and not comparable with these: ",
+      others.map(([signature, many], at) => [
+        at > 0 && ", ",
+        h(
+          "button",
+          { type: "button", class: "link", onclick: () => change({ signature }) },
+          `${many} by ${signature}`,
+        ),
+      ]),
+    )
+  );
 }

@@ -37,7 +37,9 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("j")
     worst = page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{worst}')")
+    page.wait_for_selector("text=1 of 40, worst first")
+    page.wait_for_selector(".said .say")
+    assert page.locator(".said .say").first.text_content() == worst
 
 
 def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, training):
@@ -69,14 +71,13 @@ def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated
     shown = [each.rsplit("/", 1)[1] for each in links]
     assert shown == [item["evaluation"] for item in board["items"]]
     page.keyboard.press("/")
-    page.keyboard.type("branch=main")
-    page.keyboard.press("Enter")
+    page.keyboard.type("main")
     page.wait_for_selector("[aria-rowcount='2']")
-    assert "label=branch%3Dmain" in page.url
+    assert "label.branch=main" in page.url
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{evaluated['passed']}')")
+    page.wait_for_selector(f"h1 [title='{evaluated['passed']}']")
     page.go_back()
     page.wait_for_selector("[aria-rowcount='2']")
     page.reload()
@@ -88,7 +89,8 @@ def test_an_evaluation_is_canceled(window, service):
     with service.client() as client, service.held():
         waiting = submitted(client, postgen=["rouge_l"], labels={"who": "is canceled"})
         window.open(f"/ui/evaluations/{waiting}")
-        window.page.click("button:has-text('Cancel')")
+        window.page.click("button:has-text('Stop…')")
+        window.page.click("dialog[open] button:has-text('Stop it')")
         window.page.wait_for_selector("dd .badge.canceled")
         assert client.get(f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
 

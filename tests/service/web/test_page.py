@@ -49,27 +49,6 @@ def test_programs_are_answered_with_json_as_before(service):
     assert httpx.get(service.url, headers={"Accept": "*/*"}).json()["name"] == "Prescore"
 
 
-def test_an_evaluation_shows_its_scores_gates_and_labels(window, service, evaluated):
-    """What hostile people have written in a label is text."""
-    window.open(f"/ui/evaluations/{evaluated['captions']}")
-    table = window.page.get_by_role("region", name="Table of scores")
-    row = table.locator("tr", has_text="cider_d")
-    row.wait_for()
-    with service.client() as client:
-        score = client.get(f"/v1/evaluations/{evaluated['captions']}").json()["scores"]["cider_d"]
-    shown = row.locator("td").nth(0).inner_text()
-    assert float(shown) == pytest.approx(score["value"], abs=5e-4)
-    assert score["signature"] in row.inner_text()
-    window.page.wait_for_selector(".label:has-text('<img')")
-    assert "taken" not in window.page.title()
-    assert window.page.locator("main img").count() == 0
-    window.open(f"/ui/evaluations/{evaluated['failed']}")
-    gate = window.page.locator("article.gate")
-    gate.wait_for()
-    assert "cider_d >= 9" in gate.inner_text()
-    assert gate.locator("h3 .badge").inner_text().endswith("failed")
-
-
 def test_an_evaluation_changes_as_it_goes_on(window, service):
     window.open("/")
     window.page.wait_for_selector("[data-live=true]")
@@ -117,6 +96,7 @@ PLACES = {
     "training": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
     "step": ("/ui/datasets/tiny/test/runs/warm?step=2", "aside ol .caption"),
     "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
+    "dataset": ("/ui/datasets/tiny/test/dataset", ".cards li"),
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),

@@ -1,133 +1,136 @@
 /** The scores of an evaluation, each beside its forecast and what the metric is worth. */
 
 import { h } from "../../core/dom.js";
+import { computed } from "../../core/signals.js";
 import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
-import { table } from "../../parts/layout.js";
-import { direction, interval, number } from "../../parts/numbers.js";
-import { extent, finite, isOutside, widened } from "../../plots/scale.js";
-import { whisker } from "../../plots/whisker.js";
+import { arrow, metricName } from "../../parts/metrics.js";
+import { interval, number } from "../../parts/numbers.js";
+import { table } from "../../parts/table.js";
+import { intervalBar } from "../../plots/intervals.js";
+import { extent, finite, widened } from "../../plots/scale.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
-/** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */
+/** @typedef {import("../../plots/intervals.js").Score} Shown */
+/** @typedef {{ metric: string, run: Evaluation, forecast: Forecast | undefined }} Row */
+/** @typedef {import("../../parts/table.js").Column<Row>} Column */
 
 const FRACTIONS = /^(bleu_\d|rouge_l|meteor|spice|accord|.*normcount.*)/; // never above 1
-/** @type {["human" | "constant", string][]} */
-const SHARES = [
-  ["human", "people's own captions"],
-  ["constant", "one caption for all images"],
-];
 
-/** Scores that are measured, and those that are only forecast yet. @param {Evaluation} run */
+/** Scores that are measured, and those that are only forecast yet; pre-gen scores are folded. @param {() => Evaluation} run */
 export function scores(run) {
-  const forecasts = forecastsOf(run);
-  const names = [...new Set([...Object.keys(run.scores), ...Object.keys(forecasts)])];
-  if (!names.length) return h("p", { class: "quiet" }, "None yet.");
-  const none = noneBecause(run);
-  const columns = [
-    "Metric",
-    "Score",
-    "Interval",
-    "Plot",
-    Object.keys(forecasts).length > 0 && "Forecast",
-    run.health && "Health",
-    "Signature",
-  ];
+  const forecasts = computed(() => forecastsOf(run()));
+  const names = computed(() => [...new Set([...Object.keys(run().scores), ...Object.keys(forecasts.value)])]);
+  const isPregen = (/** @type {string} */ metric) => run().scores[metric]?.family === "pregen";
+  const rowOf = (/** @type {string} */ metric) => ({ metric, run: run(), forecast: forecasts.value[metric] });
+  const postgen = computed(() => names.value.filter((each) => !isPregen(each)).map(rowOf));
+  const pregen = computed(() => names.value.filter(isPregen).map(rowOf));
+  const columns = () => columnsOf(run(), Object.keys(forecasts.value).length > 0);
+  const list = (/** @type {{ value: Row[] }} */ rows, /** @type {string} */ name) =>
+    table(rows, { name, columns, keyOf: ({ metric }) => metric });
+  const isSome = computed(() => postgen.value.length > 0);
+  const isPregenThere = computed(() => pregen.value.length > 0);
   return [
-    none && h("p", { class: "quiet" }, `No forecast: when it was submitted there were ${none}`),
-    table(
-      "Table of scores",
-      columns.filter((name) => typeof name === "string"),
-      names.map((name) => scoreRow(name, run, forecasts[name])),
-    ),
+    () => !names.value.length && h("p", { class: "quiet" }, "None yet."),
+    () =>
+      noneBecause(run()) &&
+      h("p", { class: "quiet" }, `No forecast: when it was submitted there were ${noneBecause(run())}`),
+    () => isSome.value && list(postgen, "Table of scores"),
+    () =>
+      isPregenThere.value &&
+      h(
+        "details",
+        { open: !isSome.value },
+        h("summary", () => `Pre-gen metrics: ${pregen.value.length}`),
+        list(pregen, "Table of pre-gen scores"),
+      ),
   ];
 }
 
-/** @param {string} name @param {Evaluation} run @param {Forecast | undefined} forecast */
-function scoreRow(name, run, forecast) {
-  const score = run.scores[name];
-  const estimate = run.estimate?.[name];
-  const health = run.health?.[name];
-  const shown = score ?? { value: estimate?.value ?? null, interval: estimate?.interval ?? null };
-  const hasForecasts = Object.keys(forecastsOf(run)).length > 0;
-  return h(
-    "tr",
-    h(
-      "th",
-      { scope: "row" },
-      name,
-      score && h("span", { class: "quiet" }, ` ${direction(score.higher_is_better)}`),
-    ),
-    h(
-      "td",
-      { class: "number" },
-      number(shown.value, name),
-      !score && estimate && h("span", { class: "quiet" }, ` of ${estimate.images} of ${estimate.of} images`),
-    ),
-    h("td", { class: "number" }, interval(shown.interval, name)),
-    h(
-      "td",
-      plot(name, shown, forecast, health),
-      score && forecast?.interval && landed(score.value, forecast.interval),
-    ),
-    hasForecasts &&
-      h(
-        "td",
-        { class: "number" },
-        forecast &&
-          (forecast.none_because ?? `${number(forecast.value, name)} ${interval(forecast.interval, name)}`),
-        h("span", { class: "quiet" }, beyondOf(forecast)),
-      ),
-    run.health &&
-      h(
-        "td",
-        health &&
-          SHARES.flatMap(([key, told]) =>
-            health[key] === null
-              ? []
-              : [h("span", { class: "label", title: told }, `${key} ${number(health[key])}`)],
-          ),
-      ),
-    h("td", score && h("code", score.signature)),
-  );
+/** @param {Evaluation} run @param {boolean} hasForecasts @returns {Column[]} */
+function columnsOf(run, hasForecasts) {
+  const { dataset, health } = run;
+  return [
+    {
+      head: "Metric",
+      kind: "name",
+      cell: ({ metric, run: { scores, health } }) => {
+        const { signature, higher_is_better: higher } = scores[metric] ?? {};
+        return [
+          metricName(metric, { signature, higher, dataset, health: health?.[metric] }),
+          h("span", { class: "quiet" }, ` ${arrow(higher)}`),
+        ];
+      },
+    },
+    { head: "Score", kind: "number", phone: "value", cell: value },
+    {
+      head: "95 %",
+      kind: "number",
+      cell: ({ metric, run }) => interval(shownOf(run, metric).interval, metric),
+    },
+    ...(hasForecasts ? [/** @type {Column} */ ({ head: "Forecast", kind: "number", cell: forecast })] : []),
+    ...(health ? [healthColumn("human", "People"), healthColumn("constant", "One sentence")] : []),
+    { head: h("span", { class: "hidden" }, "Interval"), phone: "below", cell: bar },
+  ];
 }
+
+/** What there is of a score: of some images, while captions are made. @param {Evaluation} run @param {string} metric @returns {Shown} */
+function shownOf({ scores, estimate }, metric) {
+  const { value = null, interval: ends = null } = scores[metric] ?? estimate?.[metric] ?? {};
+  return { value, interval: ends };
+}
+
+/** @param {Row} row */
+function value({ metric, run }) {
+  const estimate = run.scores[metric] ? null : run.estimate?.[metric];
+  return [
+    h("strong", number(shownOf(run, metric).value, metric)),
+    estimate && h("span", { class: "sub" }, `of ${estimate.images} of ${estimate.of} images`),
+  ];
+}
+
+/** @param {Row} row */
+function forecast({ metric, run, forecast }) {
+  if (!forecast) return "";
+  if (forecast.none_because) return h("span", { class: "quiet" }, forecast.none_because);
+  const score = run.scores[metric];
+  return [
+    `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
+    h("span", { class: "sub" }, score && landing(score.value, forecast.interval), beyondOf(forecast)),
+  ];
+}
+
+/** @param {number | null} value @param {[number, number] | null} ends */
+function landing(value, ends) {
+  if (value === null || !ends) return "";
+  if (value < ends[0]) return "measured below it";
+  return value > ends[1] ? "measured above it" : "measured within it";
+}
+
+/** @param {"human" | "constant"} key @param {string} head @returns {Column} */
+const healthColumn = (key, head) => ({
+  head: h("span", { title: MARKS[key] }, head),
+  kind: "number",
+  cell: ({ metric, run }) => {
+    const found = run.health?.[metric]?.[key];
+    return typeof found === "number" && h("span", { class: "quiet" }, number(found, metric));
+  },
+});
+
+const MARKS = { human: "people's own captions", constant: "one caption for all images" };
 
 /**
- * From 0 to what there is to compare with, where that is not far off, or to the most that there can be;
- * nothing where there is neither.
+ * From 0 to what there is to compare with, where that is not far off, or to the most that there can be.
  *
- * @param {string} name @param {import("../../plots/whisker.js").Score} shown @param {Forecast | undefined} forecast @param {Health | undefined} health
+ * @param {Row} row
  */
-function plot(name, shown, forecast, health) {
-  const marks = {
-    "people's captions": health?.human ?? null,
-    "one caption for all images": health?.constant ?? null,
-  };
+function bar({ metric, run, forecast }) {
+  const shown = shownOf(run, metric);
+  const health = run.health?.[metric];
+  const marks = { [MARKS.human]: health?.human ?? null, [MARKS.constant]: health?.constant ?? null };
   const beside = finite([forecast?.value, ...(forecast?.interval ?? []), ...Object.values(marks)]);
-  if (!beside.length) return FRACTIONS.test(name) && whisker(shown, [0, 1]);
+  if (!beside.length && FRACTIONS.test(metric)) return intervalBar(shown, [0, 1], { metric });
   const { value, interval: ends } = shown.value === null && forecast ? forecast : shown;
   const [low, high] = widened(extent([0, value, ...(ends ?? [])]), beside);
-  /** @type {[number, number]} */
-  const range = [low, 1.05 * high || 1];
-  const away = Object.entries(marks).filter(([, each]) => each !== null && isOutside(range, each));
-  return [
-    whisker(shown, range, { metric: name, forecast, marks }),
-    away.map(([mark, each]) =>
-      h("span", { class: "quiet" }, ` ${mark}: ${number(each, name)}, outside the plot`),
-    ),
-  ];
-}
-
-/** @param {number | null} value @param {[number, number]} ends */
-function landed(value, [from, to]) {
-  if (value === null) return null;
-  return h(
-    "span",
-    { class: "quiet" },
-    value >= from && value <= to
-      ? " as forecast"
-      : value < from
-        ? " below the forecast"
-        : " above the forecast",
-  );
+  return intervalBar(shown, [low, 1.05 * high || 1], { metric, forecast, marks });
 }

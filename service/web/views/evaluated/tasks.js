@@ -1,9 +1,9 @@
-/** The tasks of an evaluation: how far each is, and why one failed. */
+/** The tasks of an evaluation: how far each is, when one is tried again, and why one failed. */
 
 import { h } from "../../core/dom.js";
-import { table } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
+import { table } from "../../parts/table.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {import("../../core/api.js").Schemas["RunTask"]} Task */
@@ -14,26 +14,39 @@ export function allTasks({ tasks: list, status }) {
   return h("details", h("summary", `${list.length} tasks, all done`), tasks(list));
 }
 
-/** @param {Task[]} list */
-function tasks(list) {
-  return table(
-    "Table of tasks",
-    ["Task", "State", "Progress", "Time", "Attempts"],
-    list.map((task) =>
-      h(
-        "tr",
-        h("th", { scope: "row" }, task.name),
-        h("td", badge(task.status), task.cached && h("span", { class: "label" }, "from cache")),
-        h(
-          "td",
-          progress(task),
-          task.error && h("span", { class: "bad" }, ` ${task.error.code}: ${task.error.detail}`),
-        ),
-        h("td", { class: "number" }, duration(task.seconds)),
-        h("td", { class: "number" }, task.attempts),
-      ),
-    ),
-  );
+/** @param {readonly Task[]} list */
+const tasks = (list) =>
+  table(list, {
+    name: "Table of tasks",
+    columns: [
+      { head: "Task", kind: "name", cell: ({ name }) => name },
+      {
+        head: "State",
+        phone: "value",
+        cell: ({ status, cached, retry_at }) => [
+          badge(retry_at ? "retrying" : status),
+          cached && h("span", { class: "label" }, "from cache"),
+        ],
+      },
+      {
+        head: "Progress",
+        phone: "below",
+        cell: (task) => [progress(task), h("span", { class: "sub" }, toldOf(task))],
+      },
+      { head: "Time", kind: "number", cell: ({ seconds }) => duration(seconds) },
+      { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
+    ],
+  });
+
+/** @param {Task} task */
+function toldOf({ attempts, attempts_allowed: allowed, retry_at, seconds_left: left, error }) {
+  const seconds = retry_at ? (new Date(retry_at).valueOf() - Date.now()) / 1000 : null;
+  const next = `attempt ${attempts + 1}${allowed ? ` of ${allowed}` : ""}`;
+  return [
+    seconds !== null && `retrying ${seconds > 1 ? `in ${duration(seconds)}` : "now"}, ${next}. `,
+    typeof left === "number" && `about ${duration(left)} left`,
+    error && h("span", { class: "bad" }, `${error.code}: ${error.detail}`),
+  ];
 }
 
 /** @param {Task} task */
