@@ -6,7 +6,6 @@ import { onKey, shortcuts } from "../core/keyboard.js";
 import { isLive } from "../core/live.js";
 import { effect, signal } from "../core/signals.js";
 import { path } from "../core/urls.js";
-import { signIn, signOut } from "./sign_in.js";
 
 /** @typedef {string[]} Crumb A name, and its address unless it is the view itself. */
 
@@ -95,14 +94,24 @@ function team() {
       "span",
       { class: "quiet" },
       `team ${name.value} `,
-      h("button", { type: "button", onclick: signOut }, "Sign out"),
+      h(
+        "button",
+        { type: "button", onclick: async () => (await import("./sign_in.js")).signOut() },
+        "Sign out",
+      ),
     );
 }
+
+/** The form that asks for a key, which is loaded once one is needed. */
+const signIn = signal(/** @type {(() => Node) | null} */ (null));
+effect(() => {
+  if (isKeyNeeded.value) import("./sign_in.js").then((found) => (signIn.value = found.signIn));
+});
 
 function notices() {
   if (!isReached.value)
     return h("p", { class: "notice bad" }, "The service does not answer. The page asks it again by itself.");
-  if (isKeyNeeded.value) return signIn();
+  if (isKeyNeeded.value) return signIn.value?.();
   if (isFinderLost.value)
     return h("p", { class: "notice bad" }, "The finder could not be loaded. Load the page anew.");
   return null;

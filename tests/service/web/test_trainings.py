@@ -53,7 +53,7 @@ def test_a_training_marks_its_best_checkpoint_and_its_falls(window, service, tra
     for metric, title in (("cider_d", "CIDEr-D"), ("bleu_4", "BLEU-4")):
         window.open(f"{_SLOW}?metrics={metric}")
         plot = page.locator("figure", has=page.locator(f"button.metric:text-is('{title}')"))
-        plot.locator("circle.best").wait_for()
+        plot.locator("circle.series-1").first.wait_for()  # drawn anew when the overlay is there
         assert plot.locator("circle.point.series-0").count() == len(steps)
         values = {step: one["scores"][metric]["value"] for step, one in steps.items()}
         best = max(values, key=values.__getitem__)
