@@ -25,6 +25,7 @@ const VIEWS = [
   ["/ui/datasets/{name}/{split}/runs/{run}", async () => (await import("./views/training.js")).training],
   ["/ui/datasets/{name}/{split}/trust", async () => (await import("./views/trust.js")).trust],
   ["/ui/datasets/{name}/{split}/pregen", async () => (await import("./views/pregen.js")).pregen],
+  ["/ui/datasets/{name}/{split}/dataset", async () => (await import("./views/dataset.js")).dataset],
   ["/ui/compare", async () => (await import("./views/compare.js")).compare],
   ["/ui/now", async () => (await import("./views/jobs.js")).jobs],
 ];

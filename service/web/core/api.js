@@ -49,6 +49,7 @@ export async function ask(url, { json, ...how } = {}) {
   isReached.value = true;
   if (answer.status === 401) isKeyNeeded.value = true;
   if (answer.status === 204) return null;
+  if (answer.ok && answer.headers.get("Content-Type")?.startsWith("image/")) return url; // a picture, which is there
   const found = parsed(url, answer.status, text);
   if (answer.ok) return found;
   const errors = found?.errors ?? [];
@@ -91,6 +92,10 @@ async function askSoon(url, stop) {
 /** Whether the same question may be answered another time. @param {Refused} refused */
 const isPassing = ({ status, code }) => !status || status >= 500 || code === "not_json";
 
+/** @param {any} one @param {any} other Answers. */
+const isSame = (one, other) =>
+  one === other || (one !== null && other !== null && JSON.stringify(one) === JSON.stringify(other));
+
 /**
  * What a place answers, asked for again when the place changes, when `refresh` is called, and
  * after a while if the service was away. While it is asked for again the last answer stays.
@@ -98,7 +103,7 @@ const isPassing = ({ status, code }) => !status || status >= 500 || code === "no
  * @param {() => string | null} urlOf Null or empty: nothing is asked.
  */
 export function resource(urlOf) {
-  const answer = signal(/** @type {any} */ (null));
+  const answer = signal(/** @type {any} */ (null), isSame); // the same answer again draws nothing anew
   const refused = signal(/** @type {Refused | null} */ (null));
   const isAsking = signal(false);
   const isSlow = signal(false);

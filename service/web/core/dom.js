@@ -5,7 +5,7 @@
  * An attribute or child that is a function is read again when what it reads changes.
  */
 
-import { apart, effect, onEnd, signal, unread } from "./signals.js";
+import { scope, effect, onEnd, signal, unread } from "./signals.js";
 
 /** @typedef {Node | string | number | null | undefined | boolean | (() => any) | any[]} Child A function returns a child. */
 /** @typedef {Record<string, unknown>} Attributes */
@@ -107,7 +107,7 @@ export function each(items, keyOf, render) {
  */
 function newRow(value, render) {
   const item = signal(value);
-  const [node, end] = apart(() => attempt(() => render(() => item.value))); // the effect of the list runs more often
+  const [node, end] = scope(() => attempt(() => render(() => item.value)), { isKept: true });
   return { node, item, end };
 }
 

@@ -102,26 +102,18 @@ export function effect(action) {
 }
 
 /**
- * Run once; what is made inside ends when the returned function is called.
+ * Run once; what is made inside ends when the returned function is called, and with what is around it.
  *
  * @template T
  * @param {() => T} action
+ * @param {{ isKept?: boolean }} [how] `isKept`: what is around it may run again without ending it.
  * @returns {[T, () => void]}
  */
-export function scope(action) {
-  const made = newReader(() => {});
+export function scope(action, { isKept = false } = {}) {
+  const made = newReader(() => {}, false, isKept);
   made.state = FRESH;
   return [within(made, null, action), () => end(made)];
 }
-
-/**
- * As `scope`, but what is around does not end it, whether it ends or runs again.
- *
- * @template T
- * @param {() => T} action
- * @returns {[T, () => void]}
- */
-export const apart = (action) => within(null, null, () => scope(action));
 
 /** @param {() => void} action What to do when the effect or scope around ends or runs again. */
 export function onEnd(action) {
@@ -151,8 +143,8 @@ export function unread(action) {
   return within(owner, null, action);
 }
 
-/** @param {() => void} action @param {boolean} [isLazy] Whether it runs when it is read, not when it is stale. */
-function newReader(action, isLazy = false) {
+/** @param {() => void} action @param {boolean} [isLazy] Whether it runs when it is read, not when it is stale. @param {boolean} [isKept] Whether its owner does not end it. */
+function newReader(action, isLazy = false, isKept = false) {
   /** @type {Reader} */
   const made = {
     readers: new Set(),
@@ -165,7 +157,7 @@ function newReader(action, isLazy = false) {
     isOver: false,
     isRunning: false,
   };
-  owner?.ends.push(() => end(made));
+  if (!isKept) owner?.ends.push(() => end(made));
   return made;
 }
 

@@ -10,6 +10,8 @@ addEventListener("popstate", () => {
 });
 
 export const path = computed(() => here.value.pathname);
+/** The whole query, with its question mark. */
+export const search = computed(() => here.value.search);
 
 /** @param {string} url A place of this page. @param {{ instead?: boolean }} [how] */
 export function go(url, { instead = false } = {}) {

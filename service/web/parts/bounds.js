@@ -35,5 +35,7 @@ export function bounds(name, range, chosen, choose) {
 const meant = (text, chosen, end) =>
   text === "" ? end : chosen !== undefined && text === short(chosen) ? chosen : Number(text);
 
+const SMALL = 1e-6; // what is less is zero but for rounding
+
 /** As many digits as one tells apart, and no more. @param {number} value */
-const short = (value) => String(Number(value.toPrecision(5)));
+const short = (value) => (Math.abs(value) < SMALL ? "0" : String(Number(value.toPrecision(5))));

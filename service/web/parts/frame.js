@@ -8,7 +8,7 @@ import { effect, signal } from "../core/signals.js";
 import { path } from "../core/urls.js";
 import { signIn, signOut } from "./sign_in.js";
 
-/** @typedef {[string, string?]} Crumb A name, and its address unless it is the view itself. */
+/** @typedef {string[]} Crumb A name, and its address unless it is the view itself. */
 
 const PLACES = [
   ["/", "Home"],

@@ -1,6 +1,6 @@
 /** The head that all views have, and the parts that they are laid out with. */
 
-import { h } from "../core/dom.js";
+import { h, replace } from "../core/dom.js";
 import { path } from "../core/urls.js";
 
 /** @typedef {import("../core/dom.js").Child} Child */
@@ -37,6 +37,34 @@ export const section = (title, ...content) =>
 
 /** One of a few facts, in a list of the class `facts`. @param {Child} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
+
+/** A word with a popover. @param {string} name @param {string} title @param {(popover: HTMLElement) => void} fill Called when it is opened first. */
+export function explained(name, title, fill) {
+  const popover = h("div", { popover: "auto", role: "dialog", "aria-label": name });
+  popover.addEventListener("toggle", (event) => {
+    if (/** @type {ToggleEvent} */ (event).newState !== "open") return;
+    putNear(popover, button);
+    if (!popover.hasChildNodes()) fill(popover);
+  });
+  const button = h(
+    "button",
+    { type: "button", class: "metric", title, ".popoverTargetElement": popover },
+    name,
+  );
+  return [button, popover];
+}
+
+/** A word that a popover explains. @param {string} name @param {string} text */
+export const term = (name, text) =>
+  explained(name, "What it means", (popover) => replace(popover, h("p", h("strong", name)), h("p", text)));
+
+/** @param {HTMLElement} popover @param {HTMLElement} button */
+function putNear(popover, button) {
+  const { left, bottom } = button.getBoundingClientRect();
+  const width = Math.min(416, 0.92 * innerWidth);
+  popover.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
+  popover.style.top = `${Math.min(bottom + 6, innerHeight - 160)}px`;
+}
 
 /** One of several values. @param {() => string[][]} options Values and their texts. @param {{ value: string }} chosen */
 export function select(options, chosen) {

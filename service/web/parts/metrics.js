@@ -3,9 +3,9 @@
 import { ask } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
 import { place } from "../core/urls.js";
+import { explained } from "./layout.js";
 import { number } from "./numbers.js";
 import { splitPlace } from "./places.js";
-import { explained } from "./terms.js";
 
 /** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
 /** @typedef {import("../core/api.js").Schemas["MetricHealth"]} Health */

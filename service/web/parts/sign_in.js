@@ -1,6 +1,6 @@
 /** Asking for a key, which the service keeps in a cookie that no script can read. */
 
-import { ask, isKeyNeeded, Refused } from "../core/api.js";
+import { ask } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 
@@ -12,10 +12,9 @@ export function signIn() {
     const key = String(new FormData(form).get("key") ?? "").trim();
     try {
       await ask("/ui/session", { method: "POST", json: { key } });
-      isKeyNeeded.value = false;
       location.reload();
     } catch (error) {
-      said.value = error instanceof Refused ? error.message : String(error);
+      said.value = error instanceof Error ? error.message : String(error);
     }
   };
   return h(

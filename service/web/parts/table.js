@@ -13,7 +13,7 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @template T
  * @typedef {object} Column
  * @property {Child} head
- * @property {(row: T) => Child} cell
+ * @property {(row: T, place: number) => Child} cell `place`: from 0.
  * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
  * @property {boolean} [once] Made once for each row, so that what has the focus in it keeps it.
  * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
@@ -29,9 +29,10 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @property {() => void} [more]
  * @property {() => boolean} [hasMore]
  * @property {Record<string, [string, (row: T) => void]>} [keys] What other keys do with the row that has the focus.
+ * @property {{ wide: number, narrow: number }} [rowHeight] Pixels; narrow: on a phone.
  */
 
-const ROW = { wide: 52, narrow: 76 }; // pixels, as the style sheet has them
+const ROW = { wide: 52, narrow: 76 };
 const AROUND = 8; // rows above and below those that are seen
 const AHEAD = 60; // rows before the end at which more are asked for
 
@@ -88,7 +89,14 @@ export function table(
             "data-place": () => row().place,
             "aria-rowindex": () => (seen ? row().place + 2 : null),
           },
-          () => columnsOf().map((column) => cellOf(column, () => row().item)),
+          () =>
+            columnsOf().map((column) =>
+              cellOf(
+                column,
+                () => row().item,
+                () => row().place,
+              ),
+            ),
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
@@ -133,8 +141,8 @@ function headOf({ head, kind, sort }) {
 
 const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 
-/** @template T @param {Column<T>} column @param {() => T} row */
-function cellOf({ kind = "", cell, once, phone, tone, shade }, row) {
+/** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
+function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
   return h(
     isName ? "th" : "td",
@@ -148,19 +156,20 @@ function cellOf({ kind = "", cell, once, phone, tone, shade }, row) {
       ],
       style: () => ({ "--shade": shade?.(row()) ?? 0 }),
     },
-    once ? unread(() => cell(row())) : () => cell(row()),
+    once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );
 }
 
 /** Which rows are seen. @template T @param {HTMLElement} frame @param {() => readonly T[]} rows @param {Window<T>} of */
-function windowed(frame, rows, { more, hasMore }) {
+function windowed(frame, rows, { more, hasMore, rowHeight = ROW }) {
   const top = signal(0);
   const height = signal(600);
-  const row = computed(() => (isPhone.value ? ROW.narrow : ROW.wide));
+  const row = computed(() => (isPhone.value ? rowHeight.narrow : rowHeight.wide));
   const first = computed(() => Math.max(0, Math.floor(top.value / row.value) - AROUND));
   const last = computed(() =>
     Math.min(rows().length, Math.ceil((top.value + height.value) / row.value) + AROUND),
   );
+  effect(() => frame.style.setProperty("--row", `${row.value}px`));
   frame.addEventListener("scroll", () => (top.value = frame.scrollTop), { passive: true });
   const watcher = new ResizeObserver(() => (height.value = frame.clientHeight));
   watcher.observe(frame);

@@ -1,4 +1,4 @@
-/** Words in which two captions differ, and those that one side says in the place of others. */
+/** Words of captions that are marked, and those that one side says in the place of others. */
 
 import { h } from "../core/dom.js";
 
@@ -7,11 +7,24 @@ const LONGEST = 40; // words of a caption that are held against the other's
 /** @param {string} caption */
 const wordsOf = (caption) => caption.toLowerCase().match(/[\p{L}\p{N}'’-]+/gu) ?? [];
 
+/**
+ * A text in which each of these words is marked.
+ *
+ * @param {string} text @param {readonly string[]} words In lower case. @param {(word: string) => Node} [mark]
+ */
+export function marked(text, words, mark = (word) => h("mark", word)) {
+  const known = new Set(words);
+  const pieces = text.split(/([\p{L}\p{N}'’-]+)/u);
+  return pieces.map((piece, at) => (at % 2 && known.has(piece.toLowerCase()) ? mark(piece) : piece));
+}
+
 /** The caption, with the words marked that the other does not have. @param {string} caption @param {string} other */
-export function marked(caption, other) {
+export function differing(caption, other) {
   const known = new Set(wordsOf(other));
-  const pieces = caption.split(/([\p{L}\p{N}'’-]+)/u);
-  return pieces.map((piece, at) => (at % 2 && !known.has(piece.toLowerCase()) ? h("mark", piece) : piece));
+  return marked(
+    caption,
+    wordsOf(caption).filter((word) => !known.has(word)),
+  );
 }
 
 /**

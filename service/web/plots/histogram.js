@@ -1,61 +1,48 @@
-/** How many have which score; a span of scores can be chosen. */
+/** How many have which score; a span of scores can be chosen, of whole bars. */
 
 import { s } from "../core/dom.js";
 import { brush } from "./brush.js";
-import { axes, linear, ticks } from "./scale.js";
-
-const WIDTH = 640;
-const HEIGHT = 170;
-const BOX = { left: 56, right: WIDTH - 10, top: 8, bottom: HEIGHT - 42 };
+import { chart } from "./chart.js";
+import { linear } from "./scale.js";
 
 /**
  * @param {{ edges: number[], counts: number[] }} bars One edge more than counts.
- * @param {{ name: string, chosen: [number, number] | null, choose: (chosen: [number, number] | null) => void }} how
+ * @param {{ name: string, what: string, chosen: [number, number] | null, choose: (chosen: [number, number] | null) => void }} how `what`: what is counted.
  */
-export function histogram({ edges, counts }, { name, chosen, choose }) {
-  /** @type {[number, number]} */
-  const range = [edges[0], edges[edges.length - 1]];
-  const most = Math.max(1, ...counts);
-  const x = linear(range, [BOX.left, BOX.right]);
-  const y = linear([0, most], [BOX.bottom, BOX.top]);
-  const plot = s(
-    "svg",
+export function histogram({ edges, counts }, { name, what, chosen, choose }) {
+  const range = /** @type {[number, number]} */ ([edges[0], edges[edges.length - 1]]);
+  const { plot, box } = chart(
     {
-      class: "plot brushed",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "img",
-      "aria-label": `How many captions have which ${name}`,
+      width: Math.max(300, Math.min(1200, innerWidth - 80)),
+      height: 150,
+      x: { name, range },
+      y: { name: what, range: [0, Math.max(1, ...counts)] },
+      said: `Number of ${what} by ${name}`,
+      kind: "brushed",
     },
-    axes({
-      x,
-      y,
-      xTicks: ticks(range, 8),
-      yTicks: ticks([0, most], 3),
-      xName: name,
-      yName: "captions",
-      box: BOX,
-    }),
-    counts.map((count, at) => {
-      const isChosen = !chosen || (edges[at + 1] > chosen[0] && edges[at] < chosen[1]);
-      const side = { x: x(edges[at]) + 0.5, width: Math.max(1, x(edges[at + 1]) - x(edges[at]) - 1) };
-      return s(
-        "rect",
-        { class: ["bar", !isChosen && "faint"], ...side, y: y(count), height: BOX.bottom - y(count) },
-        s("title", `${count}`),
-      );
-    }),
+    ({ x, y, box }) =>
+      counts.map((count, at) => {
+        const isChosen = !chosen || (edges[at + 1] > chosen[0] && edges[at] < chosen[1]);
+        return s(
+          "rect",
+          {
+            class: ["bar", !isChosen && "faint"],
+            x: x(edges[at]) + 0.5,
+            width: Math.max(1, x(edges[at + 1]) - x(edges[at]) - 1),
+            y: y(count),
+            height: box.bottom - y(count),
+          },
+          s("title", String(count)),
+        );
+      }),
   );
-  const back = linear([BOX.left, BOX.right], range);
-  const at = (/** @type {number} */ value) =>
-    Math.max(
-      0,
-      Math.min(
-        counts.length - 1,
-        edges.findLastIndex((edge) => edge <= value),
-      ),
-    );
-  brush(plot, BOX, true, (from, to) =>
-    choose(from && to ? [edges[at(back(from[0]))], edges[at(back(to[0])) + 1]] : null),
-  ); // whole bars
+  const valueAt = linear([box.left, box.right], range);
+  const barAt = (/** @type {number} */ x) => {
+    const at = edges.findLastIndex((edge) => edge <= valueAt(x));
+    return Math.max(0, Math.min(counts.length - 1, at));
+  };
+  brush(plot, box, true, (from, to) =>
+    choose(from && to ? [edges[barAt(from[0])], edges[barAt(to[0]) + 1]] : null),
+  );
   return plot;
 }

@@ -52,6 +52,8 @@ export function strip(tokens, name) {
 /** @param {Token} token @param {number} at @param {number} many @param {{ value: Token | null }} shown */
 function mark(token, at, many, shown) {
   const cost = token.logp === null ? TALLEST : Math.min(TALLEST, -token.logp);
+  const show = () => (shown.value = token);
+  const hide = () => (shown.value = null);
   return h(
     "span",
     {
@@ -66,18 +68,10 @@ function mark(token, at, many, shown) {
       tabindex: at === 0 ? "0" : "-1",
       role: "img",
       "aria-label": told(token),
-      onfocus: () => {
-        shown.value = token;
-      },
-      onmouseenter: () => {
-        shown.value = token;
-      },
-      onblur: () => {
-        shown.value = null;
-      },
-      onmouseleave: () => {
-        shown.value = null;
-      },
+      onfocus: show,
+      onmouseenter: show,
+      onblur: hide,
+      onmouseleave: hide,
     },
     h("span", { class: "bar", style: { "--cost": (cost / TALLEST).toFixed(3) } }),
     h("bdi", token.word ?? "·"),
@@ -92,7 +86,7 @@ function told({ word, logp, rank, top, top_logp }) {
       : rank === 0
         ? "; the model's own word too"
         : `; the model's own word: ${top} (p ${probability(top_logp)})`;
-  return `${word ?? "a word that is not told"}: p ${probability(logp)}, rank ${rank.toLocaleString("en")}${own}`;
+  return `${word ?? "a word that is not known"}: p ${probability(logp)}, rank ${rank.toLocaleString("en")}${own}`;
 }
 
 /** @param {number | null} logp */

@@ -55,10 +55,7 @@ export function compare() {
   );
   return {
     title: "Compare",
-    crumbs: () =>
-      first.answer.value
-        ? [...splitCrumbs(first.answer.value.dataset), /** @type {[string]} */ (["compare"])]
-        : [["…"]],
+    crumbs: () => (first.answer.value ? [...splitCrumbs(first.answer.value.dataset), ["compare"]] : [["…"]]),
     content: h(
       "div",
       viewHead({

@@ -36,8 +36,7 @@ export function evaluation(id) {
   const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
   return {
     title: id,
-    crumbs: () =>
-      found.answer.value ? [...splitCrumbs(run().dataset), /** @type {[string]} */ ([name()])] : [["…"]],
+    crumbs: () => (found.answer.value ? [...splitCrumbs(run().dataset), [name()]] : [["…"]]),
     content: h(
       "div",
       viewHead({

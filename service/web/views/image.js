@@ -1,110 +1,97 @@
-/** One image: its references under the model, word by word, and what evaluations say of it. */
+/** One image: its picture, its captions by several evaluations, and its references as the model sees them. */
 
 import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
-import { onKey } from "../core/keyboard.js";
 import { computed } from "../core/signals.js";
-import { go, place, query } from "../core/urls.js";
+import { place, query } from "../core/urls.js";
+import { adder, filterChip } from "../parts/chips.js";
+import { section, viewHead } from "../parts/layout.js";
+import { titleOf } from "../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
-import { captionsPlace, evaluationPlace, imagePlace, runPlace } from "../parts/places.js";
+import { captionsPlace, evaluationPlace, evaluationTabs, runPlace, splitCrumbs } from "../parts/places.js";
+import { imageSentence } from "../parts/sentences.js";
 import { answered, following } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
-import { marked } from "../parts/words.js";
 import { legend, strip } from "../plots/strip.js";
+import { neighbours } from "./neighbours.js";
+import { picture } from "./pictures.js";
+import { captionText, nearest, wordBadges } from "./wording.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["TokenizedCaption"]} Reference */
+/** @typedef {import("../core/api.js").Schemas} Schemas */
+/** @typedef {Schemas["Evaluation"]} Evaluation */
+/** @typedef {Schemas["References"]} References */
+/** @typedef {Schemas["Caption"]} Caption */
+/** @typedef {import("../parts/states.js").Resource} Resource */
+/** @typedef {Schemas["TokenizedCaption"]} TokenizedCaption */
 
-const MOST = 8;
+const MOST = 8; // evaluations beside each other
 
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
   const run = resource(() => place("/v1/evaluations", id));
+  const references = resource(() => {
+    const found = /** @type {Evaluation | null} */ (run.answer.value)?.dataset;
+    return found
+      ? place("/v1/datasets", `${found.name}@${found.version}`, "images", image, "references")
+      : null;
+  });
+  const caption = resource(() => captionUrl(id, image));
   return {
     title: image,
+    crumbs: () => [...crumbsOf(run.answer.value), [image]],
     content: h(
       "div",
-      h("h1", image),
-      h(
-        "p",
-        "In ",
-        h("a", { href: evaluationPlace(id) }, () => nameOrId(run.answer.value?.labels, id)),
-        " · ",
-        h("a", { href: captionsPlace(id) }, "all its captions"),
+      viewHead({
+        name: image,
+        sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
+        tabs: evaluationTabs(id),
+      }),
+      following(run, () =>
+        following(references, () => parts(id, image, run.answer.value, references.answer.value, caption)),
       ),
-      following(run, () => parts(id, image, run.answer.value)),
     ),
   };
 }
 
-/** @param {string} id @param {string} image @param {Evaluation} run */
-function parts(id, image, run) {
-  const dataset = `${run.dataset.name}@${run.dataset.version}`;
-  const found = resource(() => place("/v1/datasets", dataset, "images", image, "references"));
-  return [
-    neighbours(id, () => found.answer.value),
-    h(
-      "div",
-      { class: "beside" },
-      h("div", captionsOf(id, image, run)),
-      () => found.answer.value?.has_picture && picture(dataset, image),
-    ),
-    run.checkpoint || run.columns
-      ? words(id, image, run)
-      : h(
-          "section",
-          { "aria-label": "References" },
-          h("h2", "References"),
-          answered(found, ({ references }) =>
-            h(
-              "ul",
-              references.map((/** @type {string} */ text) => h("li", h("bdi", text))),
-            ),
-          ),
-        ),
-  ];
-}
+/** @param {string} id @param {string} image @param {Evaluation} run @param {References} references @param {Resource} caption */
+const parts = (id, image, run, references, caption) => [
+  neighbours(id, image, run, references),
+  h(
+    "div",
+    { class: "beside" },
+    references.has_picture && picture(`${run.dataset.name}@${run.dataset.version}`, image),
+    captionsOf(id, image, run, caption),
+  ),
+  section("References", run.checkpoint || run.columns ? strips(id, image, run) : referenceList(references)),
+];
 
-/**
- * Made the first time that somebody looks: until then it is asked for again, and its place is kept free.
- *
- * @param {string} dataset With its version, so that the browser keeps the answer. @param {string} image
- */
-function picture(dataset, image) {
-  const url = place("/v1/datasets", dataset, "images", image, { size: "320" });
-  const found = resource(() => url);
-  return h("div", { class: "picture" }, () =>
-    found.answer.value === null
-      ? h("p", { class: "quiet", role: "status" }, found.refused.value?.message ?? "Loading the picture…")
-      : h("img", { src: url, alt: `The image ${image}` }),
+/** @param {Evaluation | null} run @returns {import("../parts/frame.js").Crumb[]} */
+const crumbsOf = (run) =>
+  run
+    ? [
+        ...splitCrumbs(run.dataset),
+        [nameOrId(run.labels, run.id), evaluationPlace(run.id)],
+        ["captions", captionsPlace(run.id)],
+      ]
+    : [];
+
+/** @param {string} id @param {string} image */
+const captionUrl = (id, image) => place("/v1/evaluations", id, "captions", { image });
+
+/** @param {References} of */
+const referenceList = ({ references }) =>
+  h(
+    "ul",
+    references.map((text) => h("li", h("bdi", text))),
   );
-}
 
-/** The images before and after it, in the order of the dataset. @param {string} id @param {() => any} told */
-function neighbours(id, told) {
-  const place = (/** @type {"before" | "after"} */ side) => {
-    const name = told()?.[side];
-    return typeof name === "string" ? imagePlace(id, name) + location.search : null;
-  };
-  const step = (/** @type {"before" | "after"} */ side) => () => {
-    const to = place(side);
-    if (to) go(to);
-  };
-  onKey("j", "the next image", step("after"));
-  onKey("k", "the image before", step("before"));
-  const link = (/** @type {"before" | "after"} */ side, /** @type {string} */ text) => () =>
-    place(side) && h("a", { href: place(side) }, text);
-  return h("p", link("before", "← the image before"), " ", link("after", "the next image →"));
-}
-
-/** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run */
-function captionsOf(id, image, run) {
+/** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run @param {Resource} own */
+function captionsOf(id, image, run, own) {
   const others = query("with");
   const under = query("under");
   const added = computed(() => others.value.split(",").filter(Boolean));
   const ids = computed(() => [...new Set([id, under.value, ...added.value].filter(Boolean))].slice(0, MOST));
-  const first = resource(() => place("/v1/evaluations", id, "captions", { image }));
   const latest = resource(() =>
     place("/v1/evaluations", {
       dataset: `${run.dataset.name}/${run.dataset.split}`,
@@ -112,94 +99,76 @@ function captionsOf(id, image, run) {
       limit: 50,
     }),
   );
-  const field = h("input", {
-    placeholder: "ev_…",
-    list: "evaluations",
-    spellcheck: "false",
-    "aria-label": "Another evaluation",
-  });
-  const add = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    others.value = [...added.value, field.value.trim()].join(",");
-    field.value = "";
-  };
-  return h(
-    "section",
-    { "aria-label": "Captions" },
-    h("h2", "Captions"),
+  const choices = () =>
+    /** @type {Evaluation[]} */ (latest.answer.value?.items ?? [])
+      .filter((each) => !ids.value.includes(each.id))
+      .map((each) => [each.id, nameOrId(each.labels, each.id)]);
+  const remove = (/** @type {string} */ other) => () =>
+    (others.value = added.value.filter((each) => each !== other).join(","));
+  return section(
+    "Captions",
     () =>
       h(
         "ul",
-        { class: "said" },
-        ids.value.map((each) => h("li", said(each, image, each === id ? null : first))),
+        { class: "said panel" },
+        ids.value.map((each) =>
+          h(
+            "li",
+            captionOf(each, image, each === id ? own : null, added.value.includes(each) && remove(each)),
+          ),
+        ),
       ),
     () =>
       ids.value.length < MOST &&
-      h(
-        "form",
-        { class: "asked", onsubmit: add },
-        h("label", "Also show ", field),
-        h("datalist", { id: "evaluations" }, () => offered(latest.answer.value?.items ?? [], ids.value)),
-        h("button", "Add"),
-      ),
+      adder("+ evaluation", choices, (other) => (others.value = [...added.value, other].join(","))),
   );
 }
 
-/** Those of the same split that are not shown. @param {Evaluation[]} latest @param {string[]} shown */
-const offered = (latest, shown) =>
-  latest
-    .filter(({ id }) => !shown.includes(id))
-    .map(({ id, labels }) => h("option", { value: id }, nameOrId(labels, id)));
-
-/** Words are marked that the first one does not have. @param {string} id @param {string} image @param {import("../parts/states.js").Resource | null} first */
-function said(id, image, first) {
-  const found = resource(() => place("/v1/evaluations", id, "captions", { image }));
+/** @param {string} id @param {string} image @param {Resource | null} known @param {(() => void) | false} remove */
+function captionOf(id, image, known, remove) {
+  const found = known ?? resource(() => captionUrl(id, image));
   const run = resource(() => place("/v1/evaluations", id));
-  const caption = (/** @type {string} */ text) => {
-    const other = first?.answer.value?.items[0]?.caption;
-    return other === undefined ? text : marked(text, other);
-  };
   return [
-    () => evaluationLink(id, run.answer.value?.labels),
+    h(
+      "div",
+      { class: "row" },
+      () => evaluationLink(id, run.answer.value?.labels),
+      remove && filterChip("remove", remove),
+    ),
     answered(found, ({ items: [item] }) =>
       item
-        ? [
-            h(
-              "p",
-              { class: "caption" },
-              h("bdi", () => caption(item.caption)),
-            ),
-            h(
-              "p",
-              { class: "quiet" },
-              Object.entries(item.scores)
-                .map(([name, value]) => `${name} ${number(value, name)}`)
-                .join(" · "),
-            ),
-          ]
+        ? [h("p", { class: "say" }, captionText(item)), nearest(item), h("p", wordBadges(item)), scores(item)]
         : h("p", { class: "quiet" }, "no caption"),
     ),
   ];
 }
 
+/** @param {Caption} item */
+const scores = (item) =>
+  h(
+    "dl",
+    { class: "scores" },
+    Object.entries(item.scores).map(([name, value]) =>
+      h("div", h("dt", { title: name }, titleOf(name)), h("dd", number(value, name))),
+    ),
+  );
+
 /** The references as strips, under this checkpoint or another of its training. @param {string} id @param {string} image @param {Evaluation} run */
-function words(id, image, run) {
+function strips(id, image, run) {
   const steps = training(run);
   const at = query("under", id); // the evaluation whose model is asked
   const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
-  return h(
-    "section",
-    { "aria-label": "References" },
-    h("h2", "References, as the model sees them"),
-    () => steps.value.length > 1 && scrubber(steps.value, at, run),
+  return [
+    run.labels.run &&
+      h("div", { class: "scrubber" }, () => steps.value.length > 1 && scrubber(steps.value, at, run)),
     legend(),
     answered(found, ({ captions }) =>
-      captions.map((/** @type {Reference} */ each, /** @type {number} */ place) => [
+      captions.map((/** @type {TokenizedCaption} */ each, /** @type {number} */ place) => [
         h("h3", { class: "reference" }, h("bdi", each.text)),
         strip(each.tokens, `Reference ${place + 1}`),
       ]),
     ),
-  );
+  ];
 }
 
 /** The evaluations of the same training that have tokens, by their step. @param {Evaluation} run */
@@ -221,9 +190,7 @@ function training(run) {
 /** @param {{ id: string, step: number }[]} steps @param {{ value: string }} at @param {Evaluation} run */
 function scrubber(steps, at, run) {
   const place = computed(() => steps.findIndex(({ id }) => id === at.value));
-  return h(
-    "p",
-    { class: "scrubber" },
+  return [
     h(
       "label",
       "Step ",
@@ -233,16 +200,10 @@ function scrubber(steps, at, run) {
         max: steps.length - 1,
         ".value": () => String(Math.max(0, place.value)),
         "aria-valuetext": () => `step ${steps[place.value]?.step ?? "not known"}`,
-        oninput: (/** @type {any} */ { target }) => {
-          at.value = steps[Number(target.value)].id;
-        },
+        oninput: (/** @type {any} */ { target }) => (at.value = steps[Number(target.value)].id),
       }),
-      h("output", () => ` ${steps[place.value]?.step ?? ""} of `),
+      h("output", () => `${steps[place.value]?.step ?? ""} of`),
     ),
-    h(
-      "a",
-      { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) },
-      `the training ${run.labels.run}`,
-    ),
-  );
+    h("a", { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) }, run.labels.run),
+  ];
 }

@@ -128,7 +128,7 @@ const isAny = (rows) => computed(() => rows.value.length > 0).value;
 const jobList = (title, rows, columns, none) =>
   section(title, () =>
     isAny(rows)
-      ? table(rows, { name: title, columns, keyOf: ({ run }) => run.id })
+      ? table(rows, { name: `Table: ${title}`, columns, keyOf: ({ run }) => run.id })
       : none && h("p", { class: "quiet" }, none),
   );
 
@@ -190,7 +190,7 @@ function workerList(workers, all, seconds) {
   ];
   return section("Workers", () =>
     isAny(workers)
-      ? table(workers, { name: "Workers", columns, keyOf: ({ name }) => name })
+      ? table(workers, { name: "Table of workers", columns, keyOf: ({ name }) => name })
       : h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes."),
   );
 }
@@ -206,5 +206,5 @@ function queueList(queues) {
     { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
   ];
   const rows = computed(() => queues.answer.value?.items ?? []);
-  return section("Queues", table(rows, { name: "Queues", columns, keyOf: ({ name }) => name }));
+  return section("Queues", table(rows, { name: "Table of queues", columns, keyOf: ({ name }) => name }));
 }

@@ -60,7 +60,7 @@ export function leaderboard(name, split) {
   const columns = boardColumns({ board, metric, metrics, order, selection });
   return {
     title: dataset,
-    crumbs: () => /** @type {import("../parts/frame.js").Crumb[]} */ ([[dataset]]),
+    crumbs: () => [[dataset]],
     content: h(
       "div",
       viewHead({

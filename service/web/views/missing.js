@@ -1,3 +1,5 @@
+/** A place where nothing is. */
+
 import { h } from "../core/dom.js";
 
 /** @param {string} pathname */
@@ -7,6 +9,6 @@ export const missing = (pathname) => ({
     "section",
     h("h1", "Nothing is at this place"),
     h("p", h("code", pathname)),
-    h("p", h("a", { href: "/" }, "Home")),
+    h("p", h("a", { href: "/" }, "Home"), ", or find a run, an image, a metric or a split with Ctrl K."),
   ),
 });

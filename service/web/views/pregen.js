@@ -62,7 +62,7 @@ export function pregen(name, split) {
     known.answer.value.items.find((/** @type {Metric} */ each) => each.name === metric)?.definition;
   return {
     title: `Pre-gen metrics on ${name}/${split}`,
-    crumbs: () => [...splitCrumbs({ name, split }), /** @type {[string]} */ (["Pre-gen metrics"])],
+    crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
     content: h(
       "div",
       { class: "long" },

@@ -45,9 +45,11 @@ export function training(name, split, run) {
       metrics: [...new Set([...USUAL, ...wanted.value])].join(","),
     });
   const own = resource(() => evaluations(run));
-  const newest = resource(() => place("/v1/evaluations", { dataset, "label.run": run, limit: 1 }));
+  const newest = resource(() =>
+    place("/v1/evaluations", { dataset, "label.run": run, status: "succeeded", limit: 1 }),
+  );
   const trainings = resource(() => place("/v1/trainings", { dataset, limit: 100 }));
-  const steps = computed(() => bySteps(own.answer.value?.items ?? []));
+  const steps = computed(() => stepsOf(own, run));
   const chosen = computed(() =>
     (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS),
   );
@@ -68,11 +70,7 @@ export function training(name, split, run) {
     chosen.value.map((each, at) => ({
       run: each,
       kind: `series-${at + 1}`,
-      steps: bySteps(
-        (beside[at].answer.value?.items ?? []).filter(
-          (/** @type {Step} */ { labels }) => labels.run === each,
-        ),
-      ),
+      steps: stepsOf(beside[at], each),
     })),
   );
   const metrics = computed(() =>
@@ -128,6 +126,12 @@ export function training(name, split, run) {
 }
 
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
+
+/** The latest evaluation of each step. @param {import("../parts/states.js").Resource} found @param {string} run */
+function stepsOf({ answer }, run) {
+  const items = (answer.value?.items ?? []).filter((/** @type {Step} */ { labels }) => labels.run === run);
+  return bySteps(items).filter((item, at, all) => at === 0 || item.step !== all[at - 1].step);
+}
 
 /** @param {string} text */
 const listed = (text) =>

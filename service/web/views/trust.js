@@ -40,7 +40,7 @@ export function trust(name, split) {
   ]);
   return {
     title: `Which metric to trust on ${dataset}`,
-    crumbs: () => [...splitCrumbs({ name, split }), /** @type {[string]} */ (["Which metric to trust"])],
+    crumbs: () => [...splitCrumbs({ name, split }), ["Which metric to trust"]],
     content: h(
       "div",
       { class: "long" },

@@ -19,6 +19,7 @@ def _get(service, path):
 def _choose(page, name, content):
     """Gives this file to the view's place for files."""
     file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.locator(".drop-place, .drop").first.scroll_into_view_if_needed()  # it is loaded then
     page.get_by_label("Captions or a model").set_input_files(file)
 
 

@@ -200,22 +200,21 @@ def test_rows_keep_their_elements_while_their_keys_stay(core):
     """) == ["314", True, True, False]
 
 
-def test_rows_follow_what_they_are_of_however_often_it_changes(core):
+def test_rows_that_stay_go_on_following_what_they_read(core):
     assert core("""
-        const list = signal([{ key: 1, text: "a" }]);
-        const end = signal(true);
-        const parent = dom.h("ul", {}, () => end.value && dom.each(() => list.value,
-            (item) => item.key, (item) => dom.h("li", {}, () => item().text)));
+        const list = signal([{ id: 1, n: 1 }]), factor = signal(1);
+        const [parent, end] = scope(() => dom.h("ul", dom.each(() => list.value, ({ id }) => id,
+            (item) => dom.h("li", () => `${item().n * factor.value} `))));
         const seen = [];
-        for (const text of ["b", "c", "d"]) {
-          list.value = [{ key: 1, text }];
-          seen.push(parent.textContent);
-        }
-        const row = parent.querySelector("li");
-        end.value = false;
-        list.value = [{ key: 1, text: "e" }];
-        return [seen, row.textContent];
-    """) == [["b", "c", "d"], "d"]
+        const look = () => seen.push(parent.textContent);
+        list.value = [{ id: 1, n: 2 }, { id: 2, n: 5 }]; look();
+        list.value = [{ id: 2, n: 6 }, { id: 1, n: 3 }]; look();
+        factor.value = 10; look();
+        list.value = [{ id: 1, n: 4 }]; look();
+        end();
+        factor.value = 100; look();
+        return seen;
+    """) == ["2 5 ", "6 3 ", "60 30 ", "40 ", "40 "]
 
 
 def test_a_part_that_is_made_again_takes_its_rows_with_it(core):
@@ -248,9 +247,19 @@ def test_words_that_stand_in_the_place_of_others_are_counted(script):
           ["A red dog runs", "a blue dog runs"], ["the red cat", "the blue cat"],
           ["one", "one two"], ["", "a dog"], ["a red cat", "a red dog"], ["<b>", "<i>"],
         ];
-        const marked = words.marked("Red <b> x", "red y").filter((each) => each instanceof Node);
+        const marked = words.differing("Red <b> x", "red y").filter((each) => each instanceof Node);
         return [words.exchanged(pairs, 9), marked.map((each) => each.textContent)];
     """) == [[["red", "blue", 2]], ["b", "x"]]
+
+
+def test_words_are_marked_wherever_they_stand_whole(script):
+    assert script("""
+        const { marked } = await load("parts/words");
+        const { h } = await load("core/dom");
+        const text = "A <b>Straße, a strasse; men's MEN men_s";
+        const made = h("p", marked(text, ["straße", "men's", "men", "b"]));
+        return [made.textContent, [...made.children].map((each) => each.textContent)];
+    """) == ["A <b>Straße, a strasse; men's MEN men_s", ["b", "Straße", "men's", "MEN", "men"]]
 
 
 def test_the_label_that_names_an_evaluation(script):

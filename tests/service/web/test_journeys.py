@@ -37,7 +37,9 @@ def test_by_keys_from_home_to_the_worst_caption(window, evaluated):
     page.keyboard.press("j")
     worst = page.evaluate("document.activeElement.textContent")
     page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{worst}')")
+    page.wait_for_selector("text=1 of 40, worst first")
+    page.wait_for_selector(".said .say")
+    assert page.locator(".said .say").first.text_content() == worst
 
 
 def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, training):

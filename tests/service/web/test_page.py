@@ -96,6 +96,7 @@ PLACES = {
     "training": ("/ui/datasets/tiny/test/runs/warm", "circle.best"),
     "step": ("/ui/datasets/tiny/test/runs/warm?step=2", "aside ol .caption"),
     "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
+    "dataset": ("/ui/datasets/tiny/test/dataset", ".cards li"),
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
     "now": ("/ui/now", "[aria-label=Queues] tbody"),
     "missing": ("/ui/nowhere", "h1"),

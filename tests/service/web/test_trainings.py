@@ -304,3 +304,31 @@ def test_a_training_with_a_hostile_name_is_text(window, service):
     window.open("/ui/datasets/tiny/test/runs")
     page.wait_for_selector(".cards strong:has-text('<img')")
     assert page.locator("main img").count() == 0
+
+
+def test_of_a_step_that_was_evaluated_twice_the_latest_counts(window, service):
+    with service.client() as client:
+        for step, text in (("1", "w3"), ("2", "w3 w4"), ("2", "w5 w6 w7")):
+            captions = [{**one, "caption": text} for one in page_runs.CAPTIONS]
+            made = submitted(client, captions=captions, labels={"run": "twice", "step": step})
+    page = window.open("/ui/datasets/tiny/test/runs/twice")
+    page.wait_for_selector("circle.point")
+    rows = page.get_by_role("region", name="Table of steps").locator("tbody tr")
+    assert rows.count() == 2
+    assert rows.nth(1).locator(f"a[href='/ui/evaluations/{made}']").count() == 1
+    assert page.locator("circle.point").count() == 2
+
+
+@pytest.mark.parametrize("place", ["/", _SLOW])
+def test_what_has_the_focus_keeps_it_while_others_evaluate(window, service, trainings, place):
+    page = window.open(place)
+    page.wait_for_selector("[data-live=true]")
+    focused = page.locator("[role=slider], .cards a").first
+    focused.focus()
+    text = focused.evaluate("each => each.getAttribute('aria-label') ?? each.textContent")
+    with service.client() as client, page.expect_response("**/v1/evaluations?*") as answered:
+        submitted(client, labels={"file": "elsewhere.json"})
+    answered.value.finished()
+    page.evaluate("new Promise((resolve) => requestAnimationFrame(() => resolve()))")
+    kept = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+    assert page.evaluate(kept) == text

@@ -1,12 +1,10 @@
 """Each view against what the interface itself tells, by pointer and by keys."""
 
-import csv
-
 import pytest
 
 from helpers import page_runs
 from helpers.networks import Cut, Network
-from helpers.page_runs import IMAGES, submitted
+from helpers.page_runs import submitted
 
 pytestmark = pytest.mark.processes
 
@@ -96,114 +94,14 @@ def test_a_training_is_scrubbed_through(window, service, training):
     assert f"rank {told[0]['rank']:,}" in after[0]
 
 
-def test_captions_of_several_evaluations_stand_beside_each_other(window, evaluated):
-    page = window.open(f"/ui/evaluations/{evaluated['captions']}/images/4.jpg")
-    offered = page.locator(f"datalist#evaluations option[value='{evaluated['hostile']}']")
-    offered.wait_for(state="attached")
-    page.get_by_label("Another evaluation").fill(evaluated["hostile"])
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".said mark:text-is('script')")  # a word that differs
-    assert f"with={evaluated['hostile']}" in page.url
-    page.keyboard.press("j")
-    page.wait_for_selector("h1:has-text('5.jpg')")
-    page.wait_for_selector(".said li >> nth=1 >> .caption")
-    page.wait_for_selector("text=the image before")
-    page.keyboard.press("k")
-    page.wait_for_selector("h1:has-text('4.jpg')")
-
-
-def test_captions_come_worst_first_and_are_searched(window, service, evaluated):
-    one = evaluated["checkpoint"]
-    page = window.open(f"/ui/evaluations/{one}/captions")
-    rows = _board_rows(page)
-    rows.first.wait_for()
-    told = _told(service, f"/v1/evaluations/{one}/captions?sort=cider_d&limit=1")
-    assert rows.first.locator("a").inner_text() == told["items"][0]["image"]
-    assert page.locator(f"text={IMAGES} captions").count() == 1
-    page.get_by_label("Order").select_option("best first")
-    best = _told(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")
-    page.wait_for_selector(f".windowed a >> nth=0 >> text={best['items'][0]['image']}")
-    page.keyboard.press("/")
-    page.keyboard.type("17.jpg")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("text=1 captions")
-    assert rows.locator("a").all_inner_texts() == ["17.jpg"]
-
-
-def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_path):
-    one = evaluated["checkpoint"]
-    page = window.open(f"/ui/evaluations/{one}/captions")
-    _brush(page, (0.4, 0.4), (0.97, 0.6))
-    page.wait_for_selector("button:has-text('All scores')")
-    parameters = dict(part.split("=") for part in page.url.split("?")[1].split("&"))
-    low, high = float(parameters["from"]), float(parameters["to"])
-    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
-    inside = {each["image"] for each in items if low <= each["scores"]["cider_d"] <= high}
-    assert 0 < len(inside) < IMAGES
-    page.wait_for_selector(f"text={len(inside)} captions")
-    with page.expect_download() as saved:
-        page.click("button:has-text('These as CSV')")
-    path = tmp_path / "saved.csv"
-    saved.value.save_as(path)
-    rows = list(csv.DictReader(path.read_text().splitlines()))
-    assert {row["image"] for row in rows} == inside
-
-
-def test_by_keys_captions_of_a_span_of_scores_are_listed(window, service, evaluated):
-    one = evaluated["checkpoint"]
-    page = window.open(f"/ui/evaluations/{one}/captions")
-    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
-    scores = sorted(each["scores"]["cider_d"] for each in items)
-    low, high = (round(scores[0] + share * (scores[-1] - scores[0]), 3) for share in (0.2, 0.8))
-    page.get_by_label("cider_d from").focus()
-    page.keyboard.type(str(low))
-    page.keyboard.press("Tab")
-    page.wait_for_url("**from=**")
-    page.keyboard.type(str(high))  # the next field has kept the focus
-    page.keyboard.press("Enter")
-    many = sum(low <= score <= high for score in scores)
-    assert 0 < many < IMAGES
-    page.wait_for_selector(f"text={many} captions")
-    page.keyboard.press("Control+a")
-    page.keyboard.press("Delete")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f"text={sum(low <= score for score in scores)} captions")
-    page.click("button:has-text('All scores')")
-    page.wait_for_selector(f"text={IMAGES} captions")
-    assert page.get_by_label("cider_d from").input_value() == ""
-
-
 @pytest.mark.parametrize("view", ["captions", "images/4.jpg"])
 def test_hostile_captions_are_text(window, evaluated, view):
     window.open(f"/ui/evaluations/{evaluated['hostile']}/{view}")
-    window.page.wait_for_selector(".windowed a.main, .said .caption")
+    window.page.wait_for_selector(".windowed a.main, .said .nearest")
     assert "owned" not in window.page.title()
     assert window.page.locator("main script, main img").count() == 0
     wide = window.page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
-
-
-def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
-    a, b = evaluated["captions"], evaluated["hostile"]
-    window.open(f"/ui/compare?a={a}&b={b}&group=a&brush=0,1,2,3&order=a")
-    window.page.wait_for_selector("table.forest tbody tr")
-    window.page.click("text=Swap A and B")
-    window.page.wait_for_selector("table.forest tbody tr")
-    asked = dict(each.split("=") for each in window.page.url.split("?")[1].split("&"))
-    assert asked == {"a": b, "b": a, "group": "b", "brush": "2%2C3%2C0%2C1", "order": "b"}
-
-
-def test_one_comes_back_to_where_one_was(window, evaluated):
-    page = window.open(f"/ui/evaluations/{evaluated['checkpoint']}/captions")
-    page.wait_for_selector(".windowed a.main")
-    for _ in range(31):
-        page.keyboard.press("j")
-    image = page.evaluate("document.activeElement.textContent")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f"h1:has-text('{image}')")
-    page.go_back()
-    page.wait_for_selector(f"a.main:focus:text-is('{image}')")
-    assert page.evaluate("document.querySelector('.windowed').scrollTop") > 0
 
 
 def test_it_waits_for_a_service_that_is_away(chromium, service):

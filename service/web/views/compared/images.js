@@ -11,7 +11,7 @@ import { count, number, signed } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { exchanged, marked } from "../../parts/words.js";
+import { differing, exchanged } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 
@@ -187,7 +187,7 @@ const captionColumn = (head, captionsOf) => ({
   head,
   kind: "wide",
   phone: "below",
-  cell: (row) => h("bdi", { title: captionsOf(row)[0] }, marked(...captionsOf(row))),
+  cell: (row) => h("bdi", { title: captionsOf(row)[0] }, differing(...captionsOf(row))),
 });
 
 /** @param {string} order @param {boolean} isLower */

@@ -7,7 +7,7 @@ import { chance, interval, number, signed } from "../../parts/numbers.js";
 import { evaluationPlace, imagePlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { marked } from "../../parts/words.js";
+import { differing } from "../../parts/words.js";
 import { intervalBar } from "../../plots/intervals.js";
 import { extent, padded } from "../../plots/scale.js";
 
@@ -122,9 +122,9 @@ export function fallenImages(id, drops) {
         {
           head: "Caption here",
           phone: "below",
-          cell: ({ a, b }) => h("span", { class: "say" }, marked(a, b)),
+          cell: ({ a, b }) => h("span", { class: "say" }, differing(a, b)),
         },
-        { head: "Caption of the baseline", cell: ({ a, b }) => h("span", { class: "say" }, marked(b, a)) },
+        { head: "Caption of the baseline", cell: ({ a, b }) => h("span", { class: "say" }, differing(b, a)) },
       ],
     }),
   );

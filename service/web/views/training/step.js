@@ -11,7 +11,7 @@ import { chance, count, interval, signed } from "../../parts/numbers.js";
 import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
 import { fallOf, worstFalls } from "../../parts/sentences.js";
 import { answered, badge, refusalOf } from "../../parts/states.js";
-import { marked } from "../../parts/words.js";
+import { differing } from "../../parts/words.js";
 import { comparison } from "../compared/comparison.js";
 import { hasPictures, thumbnail } from "../pictures.js";
 
@@ -243,8 +243,8 @@ const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) 
     h(
       "div",
       h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
-      h("div", { class: "say" }, h("bdi", marked(a, b))),
-      h("div", { class: "say quiet" }, h("bdi", marked(b, a))),
+      h("div", { class: "say" }, h("bdi", differing(a, b))),
+      h("div", { class: "say quiet" }, h("bdi", differing(b, a))),
     ),
     h("span", { class: "number" }, signed(scores[metric]?.difference, metric)),
   );

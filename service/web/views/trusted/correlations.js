@@ -2,12 +2,12 @@
 
 import { h } from "../../core/dom.js";
 import { ago } from "../../parts/dates.js";
+import { term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { chance, count, number, signed } from "../../parts/numbers.js";
 import { splitPlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Correlations"]} Correlations */
 /** @typedef {import("../../core/api.js").Schemas["Correlation"]} Correlation */

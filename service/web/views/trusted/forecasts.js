@@ -2,12 +2,11 @@
 
 import { h } from "../../core/dom.js";
 import { beyondOf, forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
-import { fact } from "../../parts/layout.js";
+import { fact, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../../parts/names.js";
 import { count, interval, number, signed } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
-import { term } from "../../parts/terms.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */

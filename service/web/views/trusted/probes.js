@@ -4,11 +4,11 @@ import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
 import { ago } from "../../parts/dates.js";
+import { term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { isShown, number, signed } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["ProbeRow"]} Row */
 /** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */

@@ -1,10 +1,10 @@
 /** The card of a split: signal and noise of metrics, and how often early scores decide right. */
 
 import { h } from "../../core/dom.js";
+import { term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
-import { term } from "../../parts/terms.js";
 
 /** @typedef {import("../../core/api.js").Schemas["SignalCard"]} SignalCard */
 /** @typedef {import("../../core/api.js").Schemas["MetricSignal"]} MetricSignal */

@@ -1,0 +1,151 @@
+/** One split of a dataset: its content, some of its images, and the ways to score on it. */
+
+import { Refused, resource } from "../core/api.js";
+import { h } from "../core/dom.js";
+import { onEnd, signal } from "../core/signals.js";
+import { place } from "../core/urls.js";
+import { command } from "../parts/command.js";
+import { ago } from "../parts/dates.js";
+import { fact, section, viewHead } from "../parts/layout.js";
+import { count, short } from "../parts/numbers.js";
+import { splitCrumbs, splitTabs } from "../parts/places.js";
+import { datasetSentence } from "../parts/sentences.js";
+import { following, refusal } from "../parts/states.js";
+import { hasPictures, thumbnail } from "./pictures.js";
+import { dropZone } from "./submit.js";
+
+/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
+/** @typedef {{ image: string, split: string, references: string[] }} Line */
+
+const SHOWN = 12; // images
+const MOST_CHARACTERS = 2_000_000; // of captions.jsonl, within which they are looked for
+
+/** @param {string} name @param {string} split */
+export function dataset(name, split) {
+  const found = resource(() => place("/v1/datasets", name));
+  const of = () => /** @type {Dataset} */ (found.answer.value);
+  return {
+    title: `${name}/${split}`,
+    crumbs: () => [...splitCrumbs({ name, split }), ["dataset"]],
+    content: h(
+      "div",
+      viewHead({
+        name: `${name}/${split}`,
+        sentence: () => found.answer.value && datasetSentence({ dataset: of(), split }),
+        tabs: splitTabs(name, split),
+      }),
+      following(found, () =>
+        of().splits[split]
+          ? [facts(of(), split), ways(name, split), section("Images", images(of(), split))]
+          : refusal(
+              new Refused(
+                404,
+                "",
+                `${name} has no split ${split}; it has: ${Object.keys(of().splits).join(", ")}`,
+              ),
+            ),
+      ),
+    ),
+  };
+}
+
+/** @param {Dataset} dataset @param {string} split */
+function facts({ version, content, created_at, splits, features, pictures_shown }, split) {
+  const { images, references, pictures } = splits[split];
+  const shown = pictures_shown ? "shown" : "not shown";
+  return h(
+    "dl",
+    { class: "facts card" },
+    fact("Images", count(images)),
+    fact("References", `${count(references)}, ${Number((references / (images || 1)).toFixed(1))} an image`),
+    fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
+    fact("Pictures", pictures ? `${count(pictures)}, ${shown}` : "none"),
+    fact("Features", features ? described(features) : "none: captions are scored, checkpoints are not"),
+  );
+}
+
+/** @param {NonNullable<Dataset["features"]>} features */
+const described = ({ encoder, size, inputs, places }) => {
+  const vectors = {
+    features: "one vector",
+    grid: `a grid of ${places} vectors`,
+    regions: `up to ${places} regions`,
+  };
+  return `${encoder.name}: ${vectors[inputs] ?? inputs} of ${count(size)} numbers an image`;
+};
+
+/** The ways to score on this split. @param {string} name @param {string} split */
+const ways = (name, split) =>
+  section(
+    "Score on this split",
+    dropZone({ dataset: `${name}/${split}` }),
+    h("p", "Captions of any system, without a checkpoint:"),
+    command(
+      `prescore submit captions.json --url ${location.origin} --dataset ${name}/${split} --wait`,
+      "Score captions by a command",
+    ),
+    h("p", "A checkpoint, which the service decodes and scores:"),
+    command(
+      `prescore submit model.safetensors --url ${location.origin} --dataset ${name}/${split} --wait`,
+      "Score a checkpoint by a command",
+    ),
+  );
+
+/** The first images and their references. @param {Dataset} dataset @param {string} split */
+function images(dataset, split) {
+  const reference = `${dataset.name}@${dataset.version}`;
+  const isPictured = hasPictures(dataset, split);
+  const lines = signal(/** @type {Line[] | null} */ (null));
+  const stop = new AbortController();
+  onEnd(() => stop.abort());
+  readLines(reference, split, stop).then(
+    (read) => (lines.value = read),
+    () => (lines.value = []),
+  );
+  return [
+    () => lines.value === null && h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"),
+    () => lines.value?.length === 0 && h("p", { class: "quiet" }, "The first images could not be read."),
+    h("ul", { class: "cards" }, () =>
+      lines.value?.map(({ image, references }) =>
+        h(
+          "li",
+          { class: ["captioned", isPictured && "pictured"] },
+          isPictured && thumbnail(reference, image),
+          h(
+            "div",
+            h("h3", image),
+            h(
+              "ul",
+              { class: "plain" },
+              references.map((text) => h("li", h("bdi", text))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  ];
+}
+
+/** The first lines of a split, of the beginning of captions.jsonl alone. @param {string} reference @param {string} split @param {AbortController} stop */
+async function readLines(reference, split, stop) {
+  const answer = await fetch(place("/v1/datasets", reference), {
+    headers: { Accept: "application/x-ndjson" },
+    signal: stop.signal,
+  });
+  const reader = answer.ok && answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (!reader) return [];
+  /** @type {Line[]} */
+  const found = [];
+  let rest = "";
+  for (let read = 0; read < MOST_CHARACTERS && found.length < SHOWN;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    read += value.length;
+    const pieces = (rest + value).split("\n");
+    rest = pieces.pop() ?? "";
+    const lines = pieces.filter(Boolean).map((piece) => JSON.parse(piece));
+    found.push(...lines.filter((line) => line.split === split));
+  }
+  reader.cancel();
+  return found.slice(0, SHOWN);
+}
