@@ -8,7 +8,7 @@ import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { bounds } from "../parts/bounds.js";
 import { adder, chip, filterChip } from "../parts/chips.js";
-import { csvChip } from "../parts/downloads.js";
+import { csvChip } from "./downloads.js";
 import { select, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";

@@ -7,7 +7,6 @@ import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { change, place, queries, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
-import { csvChip } from "../parts/downloads.js";
 import { viewHead } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
@@ -15,6 +14,7 @@ import { comparePlace, splitTabs } from "../parts/places.js";
 import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
+import { csvChip } from "./downloads.js";
 import { boardColumns, rankBy, referenceRows, rowTone } from "./boards/columns.js";
 
 /** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
@@ -123,7 +123,7 @@ function newerScores(board) {
     board.refresh();
   };
   onChange((told) => {
-    if (told && told.status !== "succeeded") return;
+    if (told ? told.status !== "succeeded" : board.answer.peek() === null) return; // it is asked for now
     if (board.items.peek().length > PAGE) isOlder.value = true;
     else refresh();
   });

@@ -267,7 +267,7 @@ def test_the_label_that_names_an_evaluation(script):
         "warm, step 3": {"run": "warm", "step": "3", "file": "a.pt"},
         "ours": {"name": "ours", "file": "a.pt", "branch": "dev"},
         "a.pt": {"file": "a.pt", "branch": "dev"},
-        "dev": {"branch": "dev", "commit": "1f2e"},
+        "dev, 1f2e": {"branch": "dev", "commit": "1f2e"},
         "": {"who": "me"},
     }
     assert script(f"""
