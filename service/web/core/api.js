@@ -73,15 +73,15 @@ function parsed(url, status, text) {
   }
 }
 
-/** An answer within a minute. @param {string} url @param {AbortController} stop */
-async function askSoon(url, stop) {
+/** An answer within a minute. @param {string} url @param {AbortController} stop @param {RequestInit} [how] */
+async function askSoon(url, stop, how) {
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     stop.abort();
   }, LONGEST);
   try {
-    return await ask(url, { signal: stop.signal });
+    return await ask(url, { ...how, signal: stop.signal });
   } catch (error) {
     throw isLate ? new Refused(0, "late", `The service has not answered for ${LONGEST / 1000} s.`) : error;
   } finally {
@@ -101,8 +101,9 @@ const isSame = (one, other) =>
  * after a while if the service was away. While it is asked for again the last answer stays.
  *
  * @param {() => string | null} urlOf Null or empty: nothing is asked.
+ * @param {RequestInit} [how] Of a question that changes nothing.
  */
-export function resource(urlOf) {
+export function resource(urlOf, how) {
   const answer = signal(/** @type {any} */ (null), isSame); // the same answer again draws nothing anew
   const refused = signal(/** @type {Refused | null} */ (null));
   const isAsking = signal(false);
@@ -135,7 +136,7 @@ export function resource(urlOf) {
     if (!waitingFor) slow = setTimeout(() => (isSlow.value = true), SLOW);
     waitingFor = asked;
     isAsking.value = true;
-    askSoon(asked, stop).then(
+    askSoon(asked, stop, how).then(
       (found) => {
         if (isOver) return;
         pause = SOON;

@@ -107,7 +107,11 @@ function datasetField(chosen) {
 
 /** @param {File} file @param {Chosen} chosen */
 function captionsPreview(file, chosen) {
-  const found = inspection(file, chosen);
+  const headers = { "Content-Type": "application/octet-stream" };
+  const found = resource(
+    () => chosen.value && place("/v1/inspections", { dataset: chosen.value, file: file.name }),
+    { method: "POST", body: file, headers },
+  );
   return answered(found, (/** @type {Inspection} */ told) => [
     h(
       "dl",
@@ -141,28 +145,6 @@ function captionsPreview(file, chosen) {
       told.unknown_count > 0 || told.images === 0,
     ),
   ]);
-}
-
-/** The service's reading of the file, again when another split is chosen. @param {File} file @param {Chosen} chosen */
-function inspection(file, chosen) {
-  const answer = signal(/** @type {any} */ (null));
-  const refused = signal(/** @type {Refused | null} */ (null));
-  effect(() => {
-    const dataset = chosen.value;
-    if (!dataset) return;
-    const stop = new AbortController();
-    onEnd(() => stop.abort());
-    const url = place("/v1/inspections", { dataset, file: file.name });
-    const headers = { "Content-Type": "application/octet-stream" };
-    answer.value = refused.value = null;
-    ask(url, { method: "POST", body: file, headers, signal: stop.signal }).then(
-      (told) => (answer.value = told),
-      (error) => {
-        if (error instanceof Refused) refused.value = error;
-      },
-    );
-  });
-  return /** @type {import("../parts/states.js").Resource} */ (/** @type {unknown} */ ({ answer, refused }));
 }
 
 /** @param {File} file @param {Chosen} chosen */

@@ -1,5 +1,6 @@
 """What one does from the page: score files, stop, rename and delete evaluations."""
 
+import itertools
 import json
 
 import pytest
@@ -9,6 +10,7 @@ from helpers.fleet import checkpoint
 from helpers.page_runs import submitted
 
 pytestmark = pytest.mark.processes
+_NUMBERS = itertools.count(100)
 
 
 def _get(service, path):
@@ -37,6 +39,12 @@ def _drop(page, name, text):
 
 def _newest(service):
     return next(iter(_get(service, "/v1/evaluations?limit=1").json()["items"]), {"id": None})
+
+
+def _unscored():
+    """Captions of which nothing is computed yet."""
+    caption = f"w1 w{next(_NUMBERS)}"
+    return {"captions": [{**each, "caption": caption} for each in page_runs.CAPTIONS]}
 
 
 def test_captions_are_looked_at_before_they_are_scored(window, service):
@@ -134,25 +142,27 @@ def test_an_evaluation_is_deleted_once_its_name_is_typed(window, service):
     assert _get(service, f"/v1/evaluations/{made}").status_code == 404
 
 
-def test_what_others_need_is_not_deleted(window, service):
+def test_what_an_unfinished_run_needs_is_not_deleted(window, service):
     window.expected.add("409")
     with service.client() as client:
         made = submitted(client, labels={"file": "baseline.json"})
-        other = submitted(client, labels={"file": "other.json"})
-        compared = client.post("/v1/comparisons", json={"a": other, "b": made})
-        assert compared.status_code in (200, 202)
     page = window.open(f"/ui/evaluations/{made}")
     page.get_by_role("button", name="Delete…").click()
     page.get_by_label("Type its name to delete it").fill("baseline.json")
-    page.get_by_role("button", name="Delete it").click()
-    page.get_by_role("dialog").get_by_role("alert").wait_for()
+    with service.client() as client, service.held():
+        labels = {"file": "needs it"}
+        submitted(
+            client, baseline=made, gates=["cider_d >= baseline"], labels=labels, **_unscored()
+        )
+        page.get_by_role("button", name="Delete it").click()
+        page.get_by_role("dialog").get_by_role("alert").wait_for()
     page.keyboard.press("Escape")
     page.wait_for_selector("h1:has-text('baseline.json')")
 
 
 def test_an_evaluation_is_stopped(window, service):
     with service.client() as client, service.held():
-        waiting = submitted(client, postgen=["rouge_l"], labels={"file": "is stopped"})
+        waiting = submitted(client, labels={"file": "is stopped"}, **_unscored())
         page = window.open(f"/ui/evaluations/{waiting}")
         page.get_by_role("button", name="Stop…").click()
         page.get_by_role("button", name="Stop it").click()

@@ -285,7 +285,7 @@ def test_digits_of_numbers(script):
         const shorter = interval([-1e-18, 0.5]);
         return [shown.map((each) => number(each)), number(3.2e-9, product), shorter];
     """) == [
-        ["0.000", "0.000", "0.000", "0.001", "0", "-0.250", "1,235", "2.00e+6", "–"],
+        ["0.000", "0.000", "0.000", "0.001", "0.000", "−0.250", "1,235", "2.00e+6", "–"],
         "3.20e-9",
         "[0.000, 0.500]",
     ]

@@ -46,7 +46,7 @@ def test_an_evaluation_is_called_by_its_file_before_its_id(window, service):
     page.wait_for_selector("h1:has-text('second.json')")
     page.wait_for_selector(f"dd:has-text('first.json') a[href*='b={one}']")
     window.open(f"/ui/evaluations/{one}/captions")
-    page.wait_for_selector("h1 a:text-is('first.json')")
+    page.wait_for_selector("h1:has-text('first.json')")
     window.open(f"/ui/compare?a={one}&b={other}")
     page.wait_for_selector("strong a:text-is('second.json')")
 
