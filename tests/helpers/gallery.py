@@ -46,7 +46,7 @@ _TRAININGS = {  # by the label `run`
 }
 _EPOCHS = {  # of each step; between two epochs their weights are mixed
     "merge-64": (0, 1.6, 2.25, 2.4, 4, 5),
-    "merge-nightly": (0, 1.6, 2, 2.15, 4, 5),
+    "merge-nightly": (0, 1.6, 2, 2.18, 4, 5),
     "init-rc": (0, 1, 2, 3, 4, 5),
 }
 _LOST = (
