@@ -164,7 +164,7 @@ def _find_run_falls(own: _JudgedTraining, others: Mapping[str, StepScores]) -> I
 
 
 def _are_alike(own: _JudgedTraining, other: _JudgedTraining, at: int) -> bool:
-    """Whether both have this step, and at the step before had passed half of the way of both."""
+    """Tell whether both have this step, and had passed half of the way of both before it."""
     before, step = own.steps[at - 1 : at + 1]
     if before not in other.scores or step not in other.scores:
         return False
@@ -181,7 +181,7 @@ class _Shortfall:
     noise: float
 
     def is_ahead(self, gain: float) -> bool:
-        """Whether a training gained at least half of that more."""
+        """Tell whether a training gained more by at least half of that."""
         return 2 * (median(self.gains.values()) - gain) < self.behind
 
 
