@@ -17,7 +17,7 @@ export const stateOf = ({ status, tasks }) =>
 const retriedOf = (tasks) => tasks.find((task) => task.retry_at);
 
 /** @param {Task} task From 0 to 1. */
-const shareOf = ({ status, progress: { done, total } }) =>
+export const shareOf = ({ status, progress: { done, total } }) =>
   status === "done" ? 1 : status === "running" && total ? done / total : 0;
 
 /** @param {Task[]} tasks */
@@ -47,9 +47,12 @@ function runningOf(task) {
 }
 
 /** As "columns: attempt 2 of 3 in 40 s". @param {Task} task */
-function retryOf({ name, attempts, attempts_allowed, retry_at, error }) {
+const retryOf = (task) => `${task.name}: ${attemptOf(task)}${task.error ? ` (${task.error.detail})` : ""}`;
+
+/** The attempt that comes next, as "attempt 2 of 3 in 40 s". @param {Task} task */
+export function attemptOf({ attempts, attempts_allowed, retry_at }) {
   const seconds = (new Date(retry_at ?? "").valueOf() - Date.now()) / 1000;
   const next = seconds > 1 ? `in ${duration(seconds)}` : "now";
   const of = typeof attempts_allowed === "number" ? ` of ${attempts_allowed}` : "";
-  return `${name}: attempt ${attempts + 1}${of} ${next}${error ? ` (${error.detail})` : ""}`;
+  return `attempt ${attempts + 1}${of} ${next}`;
 }
