@@ -13,7 +13,7 @@ import { clamped, ticks } from "./scale.js";
  * @param {(scales: Scales) => import("../core/dom.js").Child} draw
  */
 export function chart({ width, height, x, y, said, kind }, draw) {
-  const box = { left: y.name ? 56 : 36, right: width - 12, top: 10, bottom: height - 40 };
+  const box = { left: y.name ? 56 : 44, right: width - 12, top: 10, bottom: height - 40 };
   const scales = {
     x: clamped(x.range, [box.left, box.right]),
     y: clamped(y.range, [box.bottom, box.top]),
