@@ -45,7 +45,7 @@ export const probed = (id, target) =>
   );
 
 /** What a probe's table shows of one metric. @param {Row[]} rows @param {string} metric */
-function reading(rows, metric) {
+export function reading(rows, metric) {
   const title = titleOf(metric);
   const of = rows[0]?.scores[metric];
   if (typeof of !== "number") return `: no ${title}`;
