@@ -16,8 +16,8 @@ from service.contract import errors
 from service.contract.api.field_types import DatasetFilter, MetricName
 from service.http import openapi
 from service.http.dependencies import Service
-from service.http.routers.leaderboard import USUAL_METRIC, check_known_metrics
-from service.http.routers.request_parameters import Digits
+from service.http.routers.leaderboard import USUAL_METRIC
+from service.http.routers.request_parameters import Digits, check_known_metrics
 from service.http.service_route import ServiceRoute
 from service.runs import attention, training_lists
 from service.runs.training_lists import TrainingQuery

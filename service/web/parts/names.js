@@ -6,6 +6,7 @@ import { evaluationPlace, splitCrumbs } from "./places.js";
 /** @typedef {Record<string, string> | null | undefined} Labels */
 
 const COMMIT = 7; // digits of a commit that are shown
+const SHORT = 9; // characters of an id
 
 /** The number that ends the label `step`, or else `epoch`. @param {Record<string, string>} labels */
 export function stepOf(labels) {
@@ -27,8 +28,8 @@ export function nameOf(labels) {
 export const namingLabel = (labels) =>
   ["run", "name", "file", "branch"].find((label) => labels[label]) ?? "name";
 
-/** @param {Labels} labels @param {string} id */
-export const nameOrId = (labels, id) => nameOf(labels) || id;
+/** The name, or else the beginning of the id. @param {Labels} labels @param {string} id */
+export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
 
 /** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels */
 export const evaluationLink = (id, labels) =>

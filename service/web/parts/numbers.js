@@ -36,7 +36,7 @@ export const chance = (value) =>
   typeof value !== "number"
     ? "–"
     : value < 0.001
-      ? "< .001"
+      ? "<\u00a0.001"
       : value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
 
 /** @param {[number | null, number | null] | null | undefined} ends @param {string} [metric] */

@@ -176,7 +176,7 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
   if (!metric) return status === "succeeded" ? sentence("The two have no score in common.") : null;
   const { difference, interval: ends, p, minimum_detectable: detectable } = scores[metric];
   const title = titleOf(metric);
-  const found = `${signed(difference, metric)}${ends ? ` ${interval(ends, metric)}` : ""}${typeof p === "number" ? `, p ${chance(p)}` : ""}`;
+  const found = `${signed(difference, metric)}${ends ? ` ${interval(ends, metric)}` : ""}${typeof p === "number" ? `, p\u00a0${chance(p)}` : ""}`;
   const preferring = (/** @type {string} */ side) =>
     names.filter(
       (name) =>
@@ -297,14 +297,17 @@ export function trainingsSentence(items) {
 /** @param {Schemas["CaptionPage"] | null} page The first page of all captions. */
 export function captionsSentence(page) {
   const wording = page?.wording;
-  if (!wording) return null;
+  if (!wording?.of) return null;
   const words = (/** @type {{ word: string, captions: number }[]} */ items) =>
     items
       .slice(0, MOST_NAMED)
       .map(({ word, captions }) => `${word} (${count(captions)})`)
       .join(", ");
+  const { of, without_bigram: without } = wording;
   return sentence(
-    `${count(wording.without_bigram)} of ${plural(wording.of, "caption")} ${wording.without_bigram === 1 ? "shares" : "share"} no two successive words with any reference.`,
+    without
+      ? `${count(without)} of ${plural(of, "caption")} ${without === 1 ? "shares" : "share"} no two successive words with any reference.`
+      : `Each of ${plural(of, "caption")} shares two successive words with a reference.`,
     wording.invented.length > 0 && `Most often in no reference: ${words(wording.invented)}.`,
     wording.missed.length > 0 && `Most often missed: ${words(wording.missed)}.`,
   );
@@ -374,7 +377,7 @@ const strongest = (correlations) =>
 
 /** @param {Schemas["Correlation"]} found */
 const predictor = ({ metric, spearman, spearman_p, models }) =>
-  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, p ${chance(spearman_p)}` : ""}`;
+  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, p\u00a0${chance(spearman_p)}` : ""}`;
 
 /** @param {Schemas["Remaining"] | undefined} pregen */
 const chosenOf = (pregen) =>

@@ -22,7 +22,8 @@ def told(script):
             const sentences = await load("parts/sentences");
             return {json.dumps(arguments)}.map((each) => {{
                 const found = sentences.{function}(each);
-                return found && [found.claim, found.detail];
+                const texts = found && [found.claim, found.detail];
+                return texts && texts.map((text) => text.replaceAll("\\u00a0", " "));
             }});
         """)
 
@@ -135,7 +136,7 @@ def _comparison(script, scores):
         const specs = new Map(Object.entries({json.dumps(specs)}));
         const comparison = {json.dumps(comparison)};
         const found = sentences.comparisonSentence({{ comparison, a: "one", b: "two", specs }});
-        return [found.claim, found.detail];
+        return [found.claim, found.detail].map((text) => text.replaceAll("\\u00a0", " "));
     """)
 
 
@@ -377,7 +378,11 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
         ],
         "missed": [],
     }
-    (found, none) = told("captionsSentence", {"wording": wording}, {"wording": None})
+    each = {"of": 3, "without_bigram": 0, "invented": [], "missed": []}
+    found, full, none = told(
+        "captionsSentence", *({"wording": one} for one in (wording, each, None))
+    )
+    assert full == ["Each of 3 captions shares two successive words with a reference.", ""]
     assert found == [
         "112 of 1,000 captions share no two successive words with any reference.",
         "Most often in no reference: man (86), shirt (71), x (4).",
