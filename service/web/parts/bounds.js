@@ -26,7 +26,7 @@ export function bounds(name, range, chosen, choose) {
         choose(ends.some((end, at) => end !== all[at]) ? [Math.min(...ends), Math.max(...ends)] : null);
       },
     });
-  return h("span", { class: "bounds" }, name, " from ", field("from", 0), " to ", field("to", 1));
+  return h("span.bounds", name, " from ", field("from", 0), " to ", field("to", 1));
 }
 
 const SMALL = 1e-6; // what is less is zero but for rounding

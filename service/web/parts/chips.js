@@ -5,13 +5,13 @@ import { titleOf } from "./metrics.js";
 
 /** A press switches it. @param {import("../core/dom.js").Child} text @param {() => boolean} isOn @param {() => void} press */
 export const chip = (text, isOn, press) =>
-  h("button", { type: "button", class: "chip", "aria-pressed": () => String(isOn()), onclick: press }, text);
+  h("button.chip", { type: "button", "aria-pressed": () => String(isOn()), onclick: press }, text);
 
 /** What narrows a list; a press takes it away. @param {string} text @param {() => void} remove */
 export const filterChip = (text, remove) =>
   h(
-    "button",
-    { type: "button", class: "chip on", title: "Take this away", onclick: remove },
+    "button.chip.on",
+    { type: "button", title: "Take this away", onclick: remove },
     text,
     h("span", { "aria-hidden": "true" }, "×"),
   );
@@ -24,8 +24,8 @@ export function adder(text, options, add) {
     if (chosen) add(chosen);
   };
   return h(
-    "select",
-    { class: "chip", "aria-label": text.replace("+ ", "Add: "), onchange: choose },
+    "select.chip",
+    { "aria-label": text.replace("+ ", "Add: "), onchange: choose },
     h("option", { value: "" }, text),
     () => options().map(([value, name]) => h("option", { value }, name)),
   );
@@ -41,7 +41,7 @@ export const metricChips = ({ chosen, choose, known }) => [
     chosen().map((metric) =>
       chosen().length > 1
         ? filterChip(titleOf(metric), () => choose(chosen().filter((each) => each !== metric)))
-        : h("span", { class: "chip on" }, titleOf(metric)),
+        : h("span.chip.on", titleOf(metric)),
     ),
   () =>
     adder(

@@ -18,8 +18,8 @@ export function signIn() {
     }
   };
   return h(
-    "form",
-    { class: "notice sign-in", onsubmit: submit },
+    "form.notice.sign-in",
+    { onsubmit: submit },
     h(
       "label",
       "This service needs a key: ",

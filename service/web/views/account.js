@@ -21,8 +21,7 @@ const LIMITS = {
 /** @param {Schemas["Me"]} me */
 export const account = ({ team, scope, key, name, expires_at, limits }) => [
   h(
-    "dl",
-    { class: "facts" },
+    "dl.facts",
     fact("Team", team),
     fact("Scope", scope),
     key && fact("Key", name || key, expires_at && `, until ${time(expires_at)}`),
@@ -39,7 +38,7 @@ function limit({ name, limit, used, resets_in }) {
     title,
     h("progress", { max: limit || 1, value: Math.min(used, limit || 1), "aria-label": `${title}: ${told}` }),
     ` ${told}`,
-    typeof resets_in === "number" && h("span", { class: "sub" }, `anew in ${duration(resets_in)}`),
+    typeof resets_in === "number" && h("span.sub", `anew in ${duration(resets_in)}`),
   );
 }
 
@@ -55,7 +54,7 @@ const KEY = [
   {
     head: "Key",
     kind: "name",
-    cell: ({ name, id, subject }) => [name || id, subject && h("span", { class: "sub" }, subject)],
+    cell: ({ name, id, subject }) => [name || id, subject && h("span.sub", subject)],
   },
   { head: "Scope", phone: "value", cell: ({ scope }) => scope },
   { head: "Made", cell: ({ created_at }) => ago(created_at) },

@@ -101,15 +101,14 @@ function bar(id, list, wording) {
   onKey("/", "search in captions", () => field.focus());
   const coco = place("/v1/evaluations", id, "captions", { format: "coco" });
   return h(
-    "div",
-    { class: "bar" },
+    "div.bar",
     () => list.metric.value && orderChips(list, list.metric.value),
     wordFilter("invented", list.asked.invented, wording?.invented),
     wordFilter("missed", list.asked.missed, wording?.missed),
     field,
     csvChip(() => captionsUrl(id, list.state.value), id),
-    h("a", { class: "chip", href: coco, download: `${id}.json` }, "COCO"),
-    h("span", { class: "quiet end", role: "status" }, () => counted(list.found)),
+    h("a.chip", { href: coco, download: `${id}.json` }, "COCO"),
+    h("span.quiet.end", { role: "status" }, () => counted(list.found)),
   );
 }
 
@@ -126,8 +125,7 @@ function orderChips({ metrics, higher, worst, sort, chosen, isSpanShown }, metri
   const up = worst(metric);
   return [
     h(
-      "label",
-      { class: "quiet" },
+      "label.quiet",
       "By ",
       select(() => metrics.value.map(titled), byMetric),
     ),
@@ -178,8 +176,7 @@ function span({ found, metric, chosen }) {
   const range = () =>
     /** @type {[number, number]} */ ([bars.value?.edges[0] ?? 0, bars.value?.edges.at(-1) ?? 1]);
   return h(
-    "div",
-    { class: "card span" },
+    "div.card.span",
     () =>
       bars.value?.counts.some(Boolean) &&
       histogram(bars.value, { name: name(), what: "captions", chosen: chosen.value, choose }),
@@ -221,10 +218,7 @@ const scoreColumn = (metric, { scores, dataset }) => ({
   }),
   kind: "number",
   phone: "value",
-  cell: (item) => [
-    h("strong", number(item.scores[metric], metric)),
-    h("span", { class: "sub" }, titleOf(metric)),
-  ],
+  cell: (item) => [h("strong", number(item.scores[metric], metric)), h("span.sub", titleOf(metric))],
 });
 
 /** @param {Caption} item @param {string} url @param {string | false} pictures The dataset whose pictures are shown. */
@@ -235,8 +229,8 @@ const card = (item, url, pictures) =>
     pictures && thumbnail(pictures, item.image),
     h(
       "div",
-      h("a", { class: "main say", href: url, title: item.caption.slice(0, 1000) }, captionText(item)),
+      h("a.main.say", { href: url, title: item.caption.slice(0, 1000) }, captionText(item)),
       nearest(item),
-      h("div", wordBadges(item), " ", h("span", { class: "quiet" }, item.image)),
+      h("div", wordBadges(item), " ", h("span.quiet", item.image)),
     ),
   );

@@ -6,7 +6,7 @@ import { titleOf } from "../parts/metrics.js";
 
 /** @param {string} name @param {() => string[][]} options Values and texts. @param {{ value: string }} chosen */
 export const choice = (name, options, chosen) =>
-  h("div", { class: "bar", role: "group", "aria-label": name }, () =>
+  h("div.bar", { role: "group", "aria-label": name }, () =>
     options().map(([value, text]) =>
       chip(
         text,

@@ -53,8 +53,7 @@ function facts({ version, content, created_at, splits, features, pictures_shown 
   const { images, references, pictures } = splits[split];
   const shown = pictures_shown ? "shown" : "not shown";
   return h(
-    "dl",
-    { class: "facts card" },
+    "dl.facts.card",
     fact("Images", count(images)),
     fact("References", `${count(references)}, ${Number((references / (images || 1)).toFixed(1))} an image`),
     fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
@@ -104,11 +103,10 @@ function images(dataset, split) {
   );
   const pictures = hasPictures(dataset, split) && versioned(dataset);
   return () => {
-    if (!lines.value) return h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
-    if (!lines.value.length) return h("p", { class: "quiet" }, "The first images could not be read.");
+    if (!lines.value) return h("p.quiet", { "aria-busy": "true" }, "Loading…");
+    if (!lines.value.length) return h("p.quiet", "The first images could not be read.");
     return h(
-      "ul",
-      { class: "cards" },
+      "ul.cards",
       lines.value.map((line) => lineCard(line, pictures)),
     );
   };
@@ -117,8 +115,7 @@ function images(dataset, split) {
 /** @param {Line} line @param {string | false} pictures The dataset whose pictures are shown. */
 function lineCard({ image, references }, pictures) {
   const list = h(
-    "ul",
-    { class: "plain" },
+    "ul.plain",
     references.map((text) => h("li", h("bdi", text))),
   );
   return h(

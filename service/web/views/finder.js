@@ -87,7 +87,7 @@ function finder() {
     h(
       "div",
       { role: "group", "aria-label": title },
-      h("p", { class: "sub", "aria-hidden": "true" }, title),
+      h("p.sub", { "aria-hidden": "true" }, title),
       found.map((hit) => option(hit, hits.peek().indexOf(hit), active, open)),
     );
   const field = h("input", {
@@ -107,12 +107,12 @@ function finder() {
     onkeydown: press,
   });
   const dialog = h(
-    "dialog",
-    { class: "finder", "aria-label": "Find" },
+    "dialog.finder",
+    { "aria-label": "Find" },
     field,
     () => refusalOf(found),
     h("div", { role: "listbox", id: "finder-list", "aria-label": "Found" }, () => groups.value.map(group)),
-    h("p", { class: "quiet", role: "status" }, () => told(text.value, hits.value.length, isDone.value)),
+    h("p.quiet", { role: "status" }, () => told(text.value, hits.value.length, isDone.value)),
   );
   effect(() => {
     document.getElementById(`found-${active.value}`)?.scrollIntoView({ block: "nearest" });
@@ -143,7 +143,7 @@ const option = (hit, at, active, open) =>
       onclick: () => open(hit),
     },
     h("bdi", hit.name),
-    hit.detail && h("span", { class: "sub" }, hit.detail),
+    hit.detail && h("span.sub", hit.detail),
   );
 
 /** @param {string} text @param {Item[]} items @returns {{ title: string, hits: Hit[] }[]} */

@@ -56,8 +56,7 @@ export function imageView(id, image) {
 const parts = (id, image, run, references, caption) => [
   neighbours(id, image, run, references),
   h(
-    "div",
-    { class: "beside" },
+    "div.beside",
     references.has_picture && picture(versioned(run.dataset), image),
     captionsOf(id, image, run, caption),
   ),
@@ -92,19 +91,14 @@ function captionsOf(id, image, { dataset: { name, split } }, own) {
   const captionOf = (/** @type {string} */ each) =>
     h(
       "li",
-      h(
-        "div",
-        { class: "row" },
-        evaluationName(each),
-        added.value.includes(each) && filterChip("remove", remove(each)),
-      ),
+      h("div.row", evaluationName(each), added.value.includes(each) && filterChip("remove", remove(each))),
       answered(each === id ? own : resource(() => captionUrl(each, image)), ({ items: [item] }) =>
-        item ? said(item) : h("p", { class: "quiet" }, "no caption"),
+        item ? said(item) : h("p.quiet", "no caption"),
       ),
     );
   return section(
     "Captions",
-    () => h("ul", { class: "said panel" }, ids.value.map(captionOf)),
+    () => h("ul.said.panel", ids.value.map(captionOf)),
     () =>
       ids.value.length < MOST &&
       adder("+ evaluation", choices, (other) => (others.value = [...added.value, other].join(","))),
@@ -119,12 +113,11 @@ function evaluationName(id) {
 
 /** @param {Caption} item */
 const said = (item) => [
-  h("p", { class: "say" }, captionText(item)),
+  h("p.say", captionText(item)),
   nearest(item),
   h("p", wordBadges(item)),
   h(
-    "dl",
-    { class: "scores" },
+    "dl.scores",
     Object.entries(item.scores).map(([name, value]) =>
       h("div", h("dt", { title: name }, titleOf(name)), h("dd", number(value, name))),
     ),
@@ -137,13 +130,12 @@ function strips(id, image, run) {
   const at = query("under", id); // the evaluation whose model is asked
   const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
   return [
-    run.labels.run &&
-      h("div", { class: "scrubber" }, () => steps.value.length > 1 && scrubber(steps.value, at, run)),
+    run.labels.run && h("div.scrubber", () => steps.value.length > 1 && scrubber(steps.value, at, run)),
     legend(),
     answered(found, ({ captions }) =>
       captions.map(
         (/** @type {Schemas["TokenizedCaption"]} */ { text, tokens }, /** @type {number} */ at) => [
-          h("h3", { class: "reference" }, h("bdi", text)),
+          h("h3.reference", h("bdi", text)),
           strip(tokens, `Reference ${at + 1}`),
         ],
       ),

@@ -92,7 +92,7 @@ export function jobs() {
           FAILED,
           "No evaluation has failed.",
         ),
-        h("div", { class: "beside" }, workerList(there, all, seconds), queueList(queues)),
+        h("div.beside", workerList(there, all, seconds), queueList(queues)),
         section("You", answered(me, account)),
       ]),
     ),
@@ -123,7 +123,7 @@ const jobList = (title, rows, columns, none) =>
   section(title, () =>
     isAny(rows)
       ? table(rows, { name: `Table: ${title}`, columns, keyOf: ({ run }) => run.id })
-      : h("p", { class: "quiet" }, none),
+      : h("p.quiet", none),
   );
 
 /** @type {Column<Job>[]} */
@@ -180,7 +180,7 @@ function workerList(workers, all, seconds) {
   return section("Workers", () =>
     isAny(workers)
       ? table(workers, { name: "Table of workers", columns, keyOf: ({ name }) => name })
-      : h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes."),
+      : h("p.notice.bad", "No worker is there: what is submitted waits until one comes."),
   );
 }
 

@@ -95,11 +95,11 @@ export function neighbours(id, image, run, references) {
   });
   const [label, back] = list?.back ?? ["all captions", captionsPlace(id)];
   return h(
-    "nav",
-    { class: "bar", "aria-label": "Images beside this one" },
+    "nav.bar",
+    { "aria-label": "Images beside this one" },
     arrow(before, "←", "The image before"),
     arrow(after, "→", "The next image"),
-    h("span", { class: "quiet grow", role: "status" }, () => shown.value.text),
+    h("span.quiet.grow", { role: "status" }, () => shown.value.text),
     h("a", { href: back }, label),
   );
 }
@@ -108,9 +108,8 @@ export function neighbours(id, image, run, references) {
 function arrow(url, sign, name) {
   const isOff = () => !url.value;
   return h(
-    "a",
+    "a.chip",
     {
-      class: "chip",
       href: () => url.value,
       role: () => isOff() && "link",
       "aria-disabled": () => isOff() && "true",

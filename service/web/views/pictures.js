@@ -15,18 +15,14 @@ export const hasPictures = ({ pictures_shown, splits }, split) =>
 /** The picture, or the reason why it is not there. @param {string} dataset As of `versioned`. @param {string} image */
 export const picture = (dataset, image) =>
   h(
-    "div",
-    { class: "picture" },
-    shown(dataset, image, `The image ${image}`, (reason) =>
-      h("p", { class: "quiet", role: "status" }, reason),
-    ),
+    "div.picture",
+    shown(dataset, image, `The image ${image}`, (reason) => h("p.quiet", { role: "status" }, reason)),
   );
 
 /** A small picture in a list. @param {string} dataset As of `versioned`. @param {string} image */
 export const thumbnail = (dataset, image) =>
   h(
-    "div",
-    { class: "photo" },
+    "div.photo",
     shown(dataset, image, "", (reason) => h("span", { title: reason }, shortened(reason))),
   );
 

@@ -60,8 +60,7 @@ export function pregen(name, split) {
     title: `Pre-gen metrics on ${name}/${split}`,
     crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
     content: h(
-      "div",
-      { class: "long" },
+      "div.long",
       viewHead({
         name: "Pre-gen metrics",
         sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
@@ -72,11 +71,9 @@ export function pregen(name, split) {
         targetChoice(() => study.value, target),
         choice("Shown", () => SHOWN, shown),
         h(
-          "div",
-          { class: "mapped" },
+          "div.mapped",
           h(
-            "div",
-            { class: "pinned" },
+            "div.pinned",
             h("p", { role: "status" }, () =>
               told(
                 chosen.value,
@@ -87,10 +84,8 @@ export function pregen(name, split) {
             ),
             legend(),
           ),
-          h(
-            "div",
-            { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" },
-            () => map(correlations.value, shown.value, chosen),
+          h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
+            map(correlations.value, shown.value, chosen),
           ),
         ),
         tiers(),
@@ -102,8 +97,7 @@ export function pregen(name, split) {
 /** @param {string} name @param {string} split @param {string | null} why */
 const noStudy = (name, split, why) =>
   h(
-    "p",
-    { class: "notice" },
+    "p.notice",
     why ?? "There is no study of this split yet: the map has no numbers.",
     " ",
     h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
@@ -135,8 +129,7 @@ function map(found, shown, chosen) {
 
 const legend = () =>
   h(
-    "p",
-    { class: "quiet" },
+    "p.quiet",
     [
       ["over", "positive"],
       ["under", "negative"],
@@ -153,8 +146,7 @@ const tiers = () =>
       "From tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
     ),
     h(
-      "dl",
-      { class: "facts" },
+      "dl.facts",
       TIERS.map(([tier, text]) => fact(`Tier ${tier}`, text)),
     ),
   );

@@ -29,6 +29,6 @@ export function stopButton(name, url, after) {
       },
       text,
     ),
-    () => refused.value && h("span", { class: "bad", role: "alert" }, ` ${refused.value}`),
+    () => refused.value && h("span.bad", { role: "alert" }, ` ${refused.value}`),
   ];
 }

@@ -25,7 +25,7 @@ export function taskProgress(tasks) {
   const value = tasks.reduce((sum, task) => sum + shareOf(task), 0);
   return [
     h("progress", { max: tasks.length || 1, value, "aria-label": told, title: told }),
-    h("span", { class: "sub" }, workOf(tasks) || told),
+    h("span.sub", workOf(tasks) || told),
   ];
 }
 

@@ -39,8 +39,7 @@ export function trust(name, split) {
     title: `Which metric to trust on ${dataset}`,
     crumbs: () => [...splitCrumbs({ name, split }), ["Which metric to trust"]],
     content: h(
-      "div",
-      { class: "long" },
+      "div.long",
       viewHead({
         name: "Which metric to trust",
         sentence: () =>
@@ -65,9 +64,7 @@ export function trust(name, split) {
         section(
           "Captions of known quality",
           answered(probes, ({ items: [latest] }) =>
-            latest
-              ? probed(latest.id, target)
-              : h("p", { class: "quiet" }, "No probes have been run on this split."),
+            latest ? probed(latest.id, target) : h("p.quiet", "No probes have been run on this split."),
           ),
           starter("Run the probes", "/v1/probes", "probes", dataset),
         ),
@@ -90,8 +87,8 @@ function starter(text, url, kind, dataset) {
     });
   };
   return h(
-    "div",
-    { class: "bar started", "data-kind": kind },
+    "div.bar.started",
+    { "data-kind": kind },
     h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
     h(
       "span",

@@ -7,14 +7,14 @@ import { marked } from "../parts/words.js";
 export const captionText = ({ caption, invented }) =>
   h(
     "bdi",
-    marked(caption, invented, (word) => h("mark", { class: "invented" }, word)),
+    marked(caption, invented, (word) => h("mark.invented", word)),
   );
 
 /** @param {Caption} item */
 export function nearest({ nearest, missed }) {
-  if (nearest === null) return h("div", { class: "nearest" }, "no reference");
-  const text = marked(nearest, missed, (word) => h("u", { class: "missed" }, word));
-  return h("div", { class: "nearest", title: nearest.slice(0, 1000) }, "nearest: ", h("bdi", text));
+  if (nearest === null) return h("div.nearest", "no reference");
+  const text = marked(nearest, missed, (word) => h("u.missed", word));
+  return h("div.nearest", { title: nearest.slice(0, 1000) }, "nearest: ", h("bdi", text));
 }
 
 /** How many words are invented and missed. @param {Caption} item */

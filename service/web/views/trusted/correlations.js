@@ -39,15 +39,14 @@ const strength = ({ spearman }) => Math.abs(spearman ?? 0);
 export function correlations({ dataset, study, under_way, none_because }, target) {
   if (!study) {
     const why = under_way ? "The first study is under way." : "There is no study of this split yet.";
-    return h("p", { class: "quiet" }, none_because ?? why);
+    return h("p.quiet", none_because ?? why);
   }
   const title = titleOf(target);
   const { of_images: share, correlations: found, reason } = study.metrics[target] ?? {};
   const strongest = [...(found ?? [])].sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
   return [
     h(
-      "p",
-      { class: "quiet" },
+      "p.quiet",
       `${count(study.evaluations.length)} models, ${count(study.rows)} rows, `,
       ago(study.finished_at),
       typeof share === "number" &&
@@ -58,7 +57,7 @@ export function correlations({ dataset, study, under_way, none_because }, target
     ),
     strongest.length
       ? table(strongest, { name: `Predictors of ${title}`, columns })
-      : h("p", { class: "quiet" }, reason ?? `The study has no ${title}.`),
+      : h("p.quiet", reason ?? `The study has no ${title}.`),
     under_way && h("p", "A study of more models is under way: ", badge(under_way.status)),
   ];
 }

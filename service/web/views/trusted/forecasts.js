@@ -23,11 +23,10 @@ export function forecasts(items, metric) {
     );
   return [
     h(
-      "div",
-      { class: "beside" },
+      "div.beside",
       h(
         "div",
-        h("dl", { class: "facts" }, latest && cardFacts(latest, metric), cameTrue(pairs)),
+        h("dl.facts", latest && cardFacts(latest, metric), cameTrue(pairs)),
         latest?.none_because &&
           none(`The next evaluations get no forecast of ${titleOf(metric)}.`, latest.none_because),
       ),
@@ -38,10 +37,7 @@ export function forecasts(items, metric) {
 }
 
 /** @param {string} claim @param {string | null | undefined} reason As the service tells it, with its numbers. */
-const none = (claim, reason) => [
-  h("p", { class: "quiet" }, claim),
-  reason && folded("Why not", h("p", { class: "quiet" }, reason)),
-];
+const none = (claim, reason) => [h("p.quiet", claim), reason && folded("Why not", h("p.quiet", reason))];
 
 /** A forecast of a score that was measured later. @param {Evaluation} run @param {string} metric @returns {Outcome[]} */
 function outcomeOf(run, metric) {
@@ -60,7 +56,7 @@ function cardFacts({ card }, metric) {
   if (!card) return null;
   const { predictor, fit, evaluations, runs, error, error_without, coverage } = card;
   return [
-    fact("Forecast from", metricName(predictor), h("span", { class: "sub" }, `Fit: ${fit}`)),
+    fact("Forecast from", metricName(predictor), h("span.sub", `Fit: ${fit}`)),
     fact("Learned from", `${count(evaluations)} evaluations of ${count(runs)} runs`),
     fact(term("Mean error", ERROR), `${number(error, metric)} (without it ${number(error_without, metric)})`),
     fact(
@@ -91,7 +87,7 @@ function outcomes(pairs, metric) {
       phone: "below",
       cell: ({ forecast }) => [
         `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
-        h("span", { class: "sub" }, beyondOf(forecast)),
+        h("span.sub", beyondOf(forecast)),
       ],
     },
     { head: "Measured", kind: "number", phone: "value", cell: ({ value }) => number(value, metric) },

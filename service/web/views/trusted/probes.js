@@ -35,10 +35,10 @@ export const probed = (id, target) =>
     resource(() => place("/v1/probes", id)),
     ({ health, probes, finished_at }) => [
       health && healthTable(health),
-      h("p", { class: "quiet" }, "Probes were run ", ago(finished_at), "."),
+      h("p.quiet", "Probes were run ", ago(finished_at), "."),
       Object.entries(probes).map(([probe, rows]) => {
         const title = TITLES[probe] ?? probe;
-        const told = h("span", { class: "quiet" }, () => reading(rows, target.value));
+        const told = h("span.quiet", () => reading(rows, target.value));
         return folded([title, told], probeTable(title, rows));
       }),
     ],
@@ -108,8 +108,8 @@ const probeTable = (name, rows) =>
         kind: "name",
         cell: (row) => [
           nameOfRow(row),
-          row.text && h("bdi", { class: "sub" }, `“${row.text}”`),
-          h("span", { class: "sub" }, row.note || row.reason),
+          row.text && h("bdi.sub", `“${row.text}”`),
+          h("span.sub", row.note || row.reason),
         ],
       },
       { head: "Replaced", kind: "number", cell: (row) => share(row.share) },
@@ -118,7 +118,7 @@ const probeTable = (name, rows) =>
         kind: "number",
         cell: (/** @type {Row} */ { scores, drop }) => [
           number(scores[metric], metric),
-          isShown(drop[metric]) && h("span", { class: "sub" }, signed(-Number(drop[metric]), metric)),
+          isShown(drop[metric]) && h("span.sub", signed(-Number(drop[metric]), metric)),
         ],
       })),
     ],

@@ -40,7 +40,7 @@ const columns = () => [
 
 /** Metrics that a test can tell apart come first; the others are folded. @param {Schemas["SignalCard"]} card */
 export function signals(card) {
-  if (card.none_because) return h("p", { class: "quiet" }, `There is no card: ${card.none_because}.`);
+  if (card.none_because) return h("p.quiet", `There is no card: ${card.none_because}.`);
   const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
     detectable !== null || metric === card.target;
   const others = card.metrics.filter((each) => !isTested(each));
