@@ -14,9 +14,9 @@ import { path } from "../core/urls.js";
 export const viewHead = ({ name, sentence, tabs }) => [
   h("h1", name),
   sentence &&
-    h("p", { class: "lead" }, () => {
+    h("p.lead", () => {
       const found = sentence();
-      return found && [h("strong", found.claim), " ", h("span", { class: "quiet" }, found.detail)];
+      return found && [h("strong", found.claim), " ", h("span.quiet", found.detail)];
     }),
   tabs,
 ];
@@ -24,8 +24,8 @@ export const viewHead = ({ name, sentence, tabs }) => [
 /** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
 export const tabs = (name, places) =>
   h(
-    "nav",
-    { class: "tabs", "aria-label": name },
+    "nav.tabs",
+    { "aria-label": name },
     places.map(([text, url]) =>
       h("a", { href: url, "aria-current": () => (path.value === url.split("?")[0] ? "page" : null) }, text),
     ),
@@ -38,6 +38,9 @@ export const section = (title, ...content) =>
 /** One of a few facts, in a list of the class `facts`. @param {Child} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
 
+/** What is read when it is opened. @param {Child} summary @param {...Child} content */
+export const folded = (summary, ...content) => h("details", h("summary", summary), ...content);
+
 /** A word with a popover. @param {string} name @param {string} title @param {(popover: HTMLElement) => void} fill Called when it is opened first. */
 export function explained(name, title, fill) {
   const popover = h("div", { popover: "auto", role: "dialog", "aria-label": name });
@@ -46,11 +49,7 @@ export function explained(name, title, fill) {
     putNear(popover, button);
     if (!popover.hasChildNodes()) fill(popover);
   });
-  const button = h(
-    "button",
-    { type: "button", class: "metric", title, ".popoverTargetElement": popover },
-    name,
-  );
+  const button = h("button.metric", { type: "button", title, ".popoverTargetElement": popover }, name);
   return [button, popover];
 }
 
@@ -88,7 +87,7 @@ export const head = (names) =>
 
 /** What may be wider than the page, and scrolls by itself. @param {string} name @param {...Child} content */
 export const scrolled = (name, ...content) =>
-  h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": name }, ...content);
+  h("div.scrolled", { tabindex: "0", role: "region", "aria-label": name }, ...content);
 
 /** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
 export const table = (name, columns, rows) => scrolled(name, h("table", head(columns), h("tbody", rows)));
