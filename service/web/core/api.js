@@ -14,6 +14,12 @@ export class Refused extends Error {
   }
 }
 
+/** @param {unknown} error @returns {Refused} */
+export const refusedBy = (error) =>
+  error instanceof Refused
+    ? error
+    : new Refused(0, "defect", error instanceof Error ? error.message : String(error));
+
 /** Whether the last question was answered: false while the service is away. */
 export const isReached = signal(true);
 /** Whether a key is needed, and none is there that is valid. */
@@ -149,7 +155,7 @@ export function resource(urlOf, how) {
       },
       (error) => {
         if (isOver) return;
-        const why = error instanceof Refused ? error : new Refused(0, "defect", String(error));
+        const why = refusedBy(error);
         batch(() => {
           settle();
           refused.value = why;

@@ -152,8 +152,8 @@ function attempt(make) {
 export function notDrawn(error) {
   reportError(error);
   return h(
-    "div",
-    { class: "notice bad", role: "alert" },
+    "div.notice.bad",
+    { role: "alert" },
     h("p", `This view could not be drawn: ${error instanceof Error ? error.message : error}`),
     h("button", { type: "button", onclick: () => location.reload() }, "Load the page anew"),
     " ",

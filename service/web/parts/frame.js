@@ -24,31 +24,24 @@ export function frame(main) {
   const help = keyList();
   onKey("?", "shortcuts", () => help.showModal());
   return [
-    h("a", { class: "skip", href: "#content" }, "Skip to the content"),
+    h("a.skip", { href: "#content" }, "Skip to the content"),
     h(
-      "header",
-      { class: "frame" },
-      h("a", { class: "brand", href: "/" }, "Prescore"),
+      "header.frame",
+      h("a.brand", { href: "/" }, "Prescore"),
       h("nav", { "aria-label": "Places" }, PLACES.map(placeLink)),
-      h("nav", { class: "crumbs", "aria-label": "Way to this view" }, () => crumbs.value.map(crumb)),
+      h("nav.crumbs", { "aria-label": "Way to this view" }, () => crumbs.value.map(crumb)),
       h(
-        "button",
-        { type: "button", class: "find", "aria-keyshortcuts": "Control+K", onclick: find },
-        h("span", "Find", h("span", { class: "wide" }, " a run, an image, a metric")),
+        "button.find",
+        { type: "button", "aria-keyshortcuts": "Control+K", onclick: find },
+        h("span", "Find", h("span.wide", " a run, an image, a metric")),
         h("kbd", "Ctrl K"),
       ),
       team(),
-      h("span", { class: "live", "data-live": () => String(isLive.value) }, () =>
-        isLive.value ? "live" : "not live",
-      ),
+      h("span.live", { "data-live": () => String(isLive.value) }, () => (isLive.value ? "live" : "not live")),
       theme(),
-      h(
-        "button",
-        { type: "button", class: "wide", "aria-label": "Shortcuts", onclick: () => help.showModal() },
-        "?",
-      ),
+      h("button.wide", { type: "button", "aria-label": "Shortcuts", onclick: () => help.showModal() }, "?"),
     ),
-    h("div", { role: "status", class: "notices" }, notices),
+    h("div.notices", { role: "status" }, notices),
     main,
     help,
   ];
@@ -91,8 +84,7 @@ function team() {
   return () =>
     name.value &&
     h(
-      "span",
-      { class: "quiet" },
+      "span.quiet",
       `team ${name.value} `,
       h(
         "button",
@@ -110,10 +102,9 @@ effect(() => {
 
 function notices() {
   if (!isReached.value)
-    return h("p", { class: "notice bad" }, "The service does not answer. The page asks it again by itself.");
+    return h("p.notice.bad", "The service does not answer. The page asks it again by itself.");
   if (isKeyNeeded.value) return signIn.value?.();
-  if (isFinderLost.value)
-    return h("p", { class: "notice bad" }, "The finder could not be loaded. Load the page anew.");
+  if (isFinderLost.value) return h("p.notice.bad", "The finder could not be loaded. Load the page anew.");
   return null;
 }
 
@@ -124,9 +115,8 @@ function theme() {
     localStorage.setItem("theme", chosen.value);
   });
   return h(
-    "select",
+    "select.theme",
     {
-      class: "theme",
       "aria-label": "Colours",
       onchange: (/** @type {Event} */ event) => {
         chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
@@ -146,7 +136,7 @@ function keyList() {
     "dialog",
     { "aria-label": "Shortcuts" },
     h("h2", "Shortcuts"),
-    h("dl", { class: "keys" }, () =>
+    h("dl.keys", () =>
       [...shortcuts.value, { key: "Ctrl K", text: "find a run, an image, a metric, a split" }].map(
         ({ key, text }) => [h("dt", h("kbd", key)), h("dd", text)],
       ),

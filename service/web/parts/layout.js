@@ -35,6 +35,9 @@ export const section = (title, ...content) =>
 /** One of a few facts, in a list of the class `facts`. @param {Child} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
 
+/** What is read when it is opened. @param {Child} summary @param {...Child} content */
+export const folded = (summary, ...content) => h("details", h("summary", summary), ...content);
+
 /** A word with a popover. @param {string} name @param {string} title @param {(popover: HTMLElement) => void} fill Called when it is opened first. */
 export function explained(name, title, fill) {
   const popover = h("div", { popover: "auto", role: "dialog", "aria-label": name });

@@ -59,14 +59,14 @@ const isSettled = ({ answer, refused }) => {
   return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
 };
 
-const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
+const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
 
 /** Below what is drawn already: nothing moves. @param {Resource[]} resources */
 function slow(resources) {
   const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ retry }) => retry());
   return h(
-    "p",
-    { class: "notice", role: "status" },
+    "p.notice",
+    { role: "status" },
     "The service has not answered for 10 s; the page goes on waiting. ",
     h("button", { type: "button", onclick: again }, "Retry"),
   );
@@ -79,8 +79,8 @@ export const refusalOf = ({ refused }) =>
 /** @param {import("../core/api.js").Refused} refused */
 export function refusal(refused) {
   return h(
-    "div",
-    { class: "notice bad", role: "alert" },
+    "div.notice.bad",
+    { role: "alert" },
     h("p", refused.message),
     refused.fields.length > 0 &&
       h(
@@ -113,8 +113,8 @@ export function badge(status) {
 
 /** @param {Record<string, string>} labels */
 export const labels = (labels) =>
-  Object.entries(labels ?? {}).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`));
+  Object.entries(labels ?? {}).map(([name, value]) => h("span.label", `${name}=${value}`));
 
 /** Why a run or a task failed. @param {{ code: string, detail: string } | null} error */
 export const failure = (error) =>
-  error && h("p", { class: "notice bad", role: "alert" }, h("strong", error.code), " ", error.detail);
+  error && h("p.notice.bad", { role: "alert" }, h("strong", error.code), " ", error.detail);

@@ -4,18 +4,14 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
-import { chip } from "../parts/chips.js";
-import { viewHead } from "../parts/layout.js";
+import { fact, folded, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
 import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
-import { metricChoice } from "./choice.js";
-
-/** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
-/** @typedef {import("../core/api.js").Schemas["Correlation"]} Correlation */
+import { choice, targetChoice } from "./choice.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -52,20 +48,19 @@ export function pregen(name, split) {
   const correlations = computed(
     () =>
       new Map(
-        (study.value?.metrics[target.value]?.correlations ?? []).map((/** @type {Correlation} */ each) => [
-          each.metric,
-          each,
-        ]),
+        /** @type {Schemas["Correlation"][]} */ (study.value?.metrics[target.value]?.correlations ?? []).map(
+          (each) => [each.metric, each],
+        ),
       ),
   );
   const definitionOf = (/** @type {string} */ metric) =>
-    known.answer.value.items.find((/** @type {Metric} */ each) => each.name === metric)?.definition;
+    known.answer.value.items.find((/** @type {Schemas["Metric"]} */ each) => each.name === metric)
+      ?.definition;
   return {
     title: `Pre-gen metrics on ${name}/${split}`,
     crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
     content: h(
-      "div",
-      { class: "long" },
+      "div.long",
       viewHead({
         name: "Pre-gen metrics",
         sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
@@ -73,27 +68,26 @@ export function pregen(name, split) {
       }),
       allNeeded([found, known], () => [
         () => !study.value && noStudy(name, split, found.answer.value.none_because),
-        metricChoice(() => [...new Set([target.value, ...Object.keys(study.value?.metrics ?? {})])], target),
+        targetChoice(() => study.value, target),
+        choice("Shown", () => SHOWN, shown),
         h(
-          "div",
-          { class: "bar", role: "group", "aria-label": "Shown" },
-          SHOWN.map(([value, text]) =>
-            chip(
-              text,
-              () => shown.value === value,
-              () => (shown.value = value),
+          "div.mapped",
+          h(
+            "div.pinned",
+            h("p", { role: "status" }, () =>
+              told(
+                chosen.value,
+                definitionOf(chosen.value),
+                correlations.value.get(chosen.value),
+                target.value,
+              ),
             ),
+            legend(),
+          ),
+          h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
+            map(correlations.value, shown.value, chosen),
           ),
         ),
-        h("p", { role: "status", class: "pinned" }, () =>
-          told(chosen.value, definitionOf(chosen.value), correlations.value.get(chosen.value), target.value),
-        ),
-        h(
-          "div",
-          { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" },
-          () => map(correlations.value, shown.value, chosen),
-        ),
-        legend(),
         tiers(),
       ]),
     ),
@@ -103,14 +97,13 @@ export function pregen(name, split) {
 /** @param {string} name @param {string} split @param {string | null} why */
 const noStudy = (name, split, why) =>
   h(
-    "p",
-    { class: "notice" },
+    "p.notice",
     why ?? "There is no study of this split yet: the map has no numbers.",
     " ",
     h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
   );
 
-/** @param {string} metric @param {string | undefined} definition @param {Correlation | undefined} correlation @param {string} target */
+/** @param {string} metric @param {string | undefined} definition @param {Schemas["Correlation"] | undefined} correlation @param {string} target */
 const told = (metric, definition, correlation, target) => [
   h("strong", metricName(metric)),
   `: ${definition ?? "The service has no definition of this metric."}`,
@@ -136,8 +129,7 @@ function map(found, shown, chosen) {
 
 const legend = () =>
   h(
-    "p",
-    { class: "quiet" },
+    "p.quiet",
     [
       ["over", "positive"],
       ["under", "negative"],
@@ -147,16 +139,14 @@ const legend = () =>
   );
 
 const tiers = () =>
-  h(
-    "details",
-    h("summary", "How a name is read: four tiers"),
+  folded(
+    "How a name is read: four tiers",
     h(
       "p",
       "From tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
     ),
     h(
-      "dl",
-      { class: "facts" },
-      TIERS.map(([tier, text]) => h("div", h("dt", `Tier ${tier}`), h("dd", text))),
+      "dl.facts",
+      TIERS.map(([tier, text]) => fact(`Tier ${tier}`, text)),
     ),
   );

@@ -3,18 +3,16 @@
 import { h } from "../core/dom.js";
 import { count, duration } from "../parts/numbers.js";
 
-/** @typedef {import("../core/api.js").Schemas["RunTask"]} Task */
+/** @typedef {Schemas["RunTask"]} Task */
 
 /** @param {{ status: string, tasks: Task[] }} run `retrying`: nothing runs, and a task is tried again later. */
-export const stateOf = ({ status, tasks }) =>
-  (status === "running" || status === "queued") &&
-  retriedOf(tasks) &&
-  !tasks.some((task) => task.status === "running")
-    ? "retrying"
-    : status;
+export function stateOf({ status, tasks }) {
+  const isOpen = status === "running" || status === "queued";
+  return isOpen && tasks.some(({ retry_at }) => retry_at) && !isRunning(tasks) ? "retrying" : status;
+}
 
 /** @param {Task[]} tasks */
-const retriedOf = (tasks) => tasks.find((task) => task.retry_at);
+const isRunning = (tasks) => tasks.some(({ status }) => status === "running");
 
 /** @param {Task} task From 0 to 1. */
 export const shareOf = ({ status, progress: { done, total } }) =>
@@ -27,16 +25,18 @@ export function taskProgress(tasks) {
   const value = tasks.reduce((sum, task) => sum + shareOf(task), 0);
   return [
     h("progress", { max: tasks.length || 1, value, "aria-label": told, title: told }),
-    h("span", { class: "sub" }, workOf(tasks) || told),
+    h("span.sub", workOf(tasks) || told),
   ];
 }
 
 /** @param {Task[]} tasks */
 function workOf(tasks) {
-  const running = tasks.filter(({ status }) => status === "running");
-  if (running.length) return running.map(runningOf).join("; ");
-  const retried = retriedOf(tasks);
-  return retried && retryOf(retried);
+  if (isRunning(tasks))
+    return tasks
+      .filter(({ status }) => status === "running")
+      .map(runningOf)
+      .join("; ");
+  return tasks.filter(({ retry_at }) => retry_at).map(retryOf)[0];
 }
 
 /** As "columns 62 %, 40 s left". @param {Task} task */

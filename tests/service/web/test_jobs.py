@@ -201,7 +201,7 @@ def test_workers_that_do_not_answer_are_not_called_idle(window):
     }
     assert shown == {"gone": "not answering", "deaf": "not answering", "free": "idle"}
     assert page.locator(".lead strong").inner_text().startswith("2 of 3 workers are not answering")
-    waits = _section(page, "Queues").locator("tbody tr", has_text="metrics")
+    waits = _section(page, "Queues of tasks").locator("tbody tr", has_text="metrics")
     assert waits.locator("td").all_inner_texts() == ["2", "0", "2", "45 s"]
 
 

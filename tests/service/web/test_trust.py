@@ -74,7 +74,7 @@ def test_the_strongest_predictors_of_models_come_first(window):
     table.wait_for()
     rows = _cells(table)
     assert list(rows) == [f"mean_max_count_filter{at}" for at in range(12, 2, -1)]
-    assert rows["mean_max_count_filter11"] == ["−0.550", "< .001", "14", "0.450"]
+    assert rows["mean_max_count_filter11"] == ["−0.550", "<\xa0.001", "14", "0.450"]
     claim = (
         "Best predictor of CIDEr-D here: mean_max_count_filter12, Spearman +0.600 over 14 models"
     )
