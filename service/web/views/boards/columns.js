@@ -57,7 +57,7 @@ function scoreColumn(each, { board, metric, order, rank }) {
     shade: (row) => (row.reference ? null : shadeOf(valueOf(row), ends.value, isMain && higher === false)),
     tone: ({ evaluation }) => (evaluation && evaluation === firsts?.[each] ? "best" : null),
     sort: {
-      text: () => (isRanking() ? "" : "⇅"),
+      text: "",
       told: `Rank by ${titleOf(each)}`,
       direction: () => (isRanking() ? "descending" : "none"),
       choose: () => rank(each),
@@ -75,12 +75,14 @@ function shadeOf(value, [low, high], isLower) {
 /** @param {Board} of @returns {import("../../parts/table.js").Sort[]} */
 const nameSorts = ({ order }) => [
   {
-    text: "by name",
+    text: "name",
+    told: "Sort by name",
     direction: () => (order.value === "name" ? "ascending" : "none"),
     choose: () => (order.value = order.value === "name" ? "rank" : "name"),
   },
   {
-    text: "by date",
+    text: "date",
+    told: "Sort by date",
     direction: () =>
       order.value === "newest" ? "descending" : order.value === "oldest" ? "ascending" : "none",
     choose: () => (order.value = order.value === "newest" ? "oldest" : "newest"),
