@@ -63,9 +63,7 @@ export function training(name, split, run) {
     if (next) choose(next.step);
   });
   onKey("Escape", "close the details of a step", () => change({ step: null, against: null }));
-  onChange((change) => {
-    if (!change || change.kind === "evaluation") [own, ...beside].forEach((each) => each.refresh());
-  });
+  onChange(() => [own, ...beside].forEach((each) => each.refresh()), "evaluation");
   const overlays = computed(() =>
     chosen.value.map((each, at) => ({
       run: each,

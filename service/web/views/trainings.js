@@ -20,17 +20,11 @@ const SPARK = { width: 298, height: 56, room: 6 }; // pixels
 export function trainings(name, split) {
   const dataset = `${name}/${split}`;
   const found = resource(() => place("/v1/trainings", { dataset, limit: MOST }));
-  onChange((change) => {
-    if (!change || change.kind === "evaluation") found.refresh();
-  });
+  onChange(found.refresh, "evaluation");
   const items = () => found.answer.value?.items ?? [];
   return {
     title: `Training runs of ${dataset}`,
-    crumbs: () =>
-      /** @type {import("../parts/frame.js").Crumb[]} */ ([
-        ...splitCrumbs({ name, split }),
-        ["training runs"],
-      ]),
+    crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
     content: h(
       "div",
       viewHead({

@@ -270,6 +270,8 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     items = _told(service, "/v1/attention?limit=10")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     shown = table.locator("tbody tr")
+    assert len(items) > shown.count() == 6
+    page.click(f"button:text-is('Show all {len(items)}')")
     assert shown.count() == len(items)
     for row, item in zip(shown.all(), items, strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
