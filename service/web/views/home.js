@@ -13,7 +13,7 @@ import { evaluationLink, nameOrId, stepOf } from "../parts/names.js";
 import { count, duration, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { fallSize, homeSentence } from "../parts/sentences.js";
-import { allAnswered, badge, refusalOf } from "../parts/states.js";
+import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
 
@@ -74,7 +74,7 @@ export function home() {
           section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
           () => !isEmpty.value && section("Score something", dropPlace()),
         ];
-        return () => (!isEmpty.value || begin.value) && unread(content);
+        return () => (isEmpty.value && !begin.value ? loading() : unread(content));
       }),
     ),
   };
