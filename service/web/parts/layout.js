@@ -3,13 +3,10 @@
 import { h, replace } from "../core/dom.js";
 import { path } from "../core/urls.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
-/** @typedef {import("./sentences.js").Sentence} Sentence */
-
 /**
  * The name of what is shown, one sentence on it, and the way to the views beside it.
  *
- * @param {{ name: Child, sentence?: () => Sentence | null, tabs?: Child }} of
+ * @param {{ name: Child, sentence?: () => import("./sentences.js").Sentence | null, tabs?: Child }} of
  */
 export const viewHead = ({ name, sentence, tabs }) => [
   h("h1", name),
@@ -74,20 +71,3 @@ export function select(options, chosen) {
     options().map(([value, text]) => h("option", { value, selected: value === chosen.value }, text)),
   );
 }
-
-/** @param {(string | Node)[]} names */
-export const head = (names) =>
-  h(
-    "thead",
-    h(
-      "tr",
-      names.map((name) => h("th", { scope: "col" }, name)),
-    ),
-  );
-
-/** What may be wider than the page, and scrolls by itself. @param {string} name @param {...Child} content */
-export const scrolled = (name, ...content) =>
-  h("div.scrolled", { tabindex: "0", role: "region", "aria-label": name }, ...content);
-
-/** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
-export const table = (name, columns, rows) => scrolled(name, h("table", head(columns), h("tbody", rows)));

@@ -61,9 +61,8 @@ export function curves(series, { metric, isBounded, height, cursor, chosen, choo
   };
   const now = () => cursor.step.value ?? chosen() ?? steps[steps.length - 1];
   const frame = h(
-    "div",
+    "div.curves",
     {
-      class: "curves",
       style: { height: `${height}px` },
       tabindex: "0",
       role: "slider",
@@ -85,8 +84,8 @@ export function curves(series, { metric, isBounded, height, cursor, chosen, choo
     () =>
       isHere() &&
       h(
-        "div",
-        { class: "tooltip", style: () => side(cursor.step.value, scales.value, width.value) },
+        "div.tooltip",
+        { style: () => side(cursor.step.value, scales.value, width.value) },
         () => cursor.step.value !== null && tooltip(cursor.step.value),
       ),
   );
@@ -146,7 +145,7 @@ function draw(series, { metric, range, steps, width, height, cursor, chosen, sca
 
 /** The step that is pointed at, or whose details are open. @param {number | null} step @param {Scales} scales */
 const rule = (step, { x, box }) =>
-  step !== null && s("line", { class: "crosshair", x1: x(step), x2: x(step), y1: box.top, y2: box.bottom });
+  step !== null && s("line.crosshair", { x1: x(step), x2: x(step), y1: box.top, y2: box.bottom });
 
 /** @param {Series} series @param {Scales} scales */
 const ribbons = ({ kind, points }, scales) => [

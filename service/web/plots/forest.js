@@ -60,11 +60,7 @@ function inUnits({ difference, interval: ends, detectable, higher }) {
 
 /** @param {number} height @param {import("../core/dom.js").Attributes} attributes @param {...import("../core/dom.js").Child} content */
 const drawing = (height, attributes, ...content) =>
-  s(
-    "svg",
-    { class: "interval", viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, ...attributes },
-    ...content,
-  );
+  s("svg.interval", { viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, ...attributes }, ...content);
 
 /** @param {string} name @param {number} x */
 const line = (name, x) => s("line", { class: name, x1: x, x2: x, y1: 0, y2: HEIGHT });
@@ -75,20 +71,12 @@ const within = (value) => Math.max(-FAR, Math.min(FAR, value));
 /** @param {[number, number]} ends @param {ForestScale} at */
 function band(ends, at) {
   const [from, to] = ends.map((end) => at(within(end)));
-  return s("rect", {
-    class: "band",
-    x: from,
-    y: HEIGHT / 2 - 3,
-    width: Math.max(1, to - from),
-    height: 6,
-    rx: 3,
-  });
+  return s("rect.band", { x: from, y: HEIGHT / 2 - 3, width: Math.max(1, to - from), height: 6, rx: 3 });
 }
 
 /** A tick, or an arrow to where it would be. @param {number} value @param {ForestScale} at */
 function tick(value, at) {
   const x = at(within(value));
-  if (Math.abs(value) <= FAR)
-    return s("rect", { class: "tick", x: x - 1, y: 3, width: 2.5, height: HEIGHT - 6 });
-  return s("path", { class: "tick", d: `M${x} ${HEIGHT / 2}l${value > 0 ? -7 : 7} -5v10z` });
+  if (Math.abs(value) <= FAR) return s("rect.tick", { x: x - 1, y: 3, width: 2.5, height: HEIGHT - 6 });
+  return s("path.tick", { d: `M${x} ${HEIGHT / 2}l${value > 0 ? -7 : 7} -5v10z` });
 }

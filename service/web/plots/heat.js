@@ -9,8 +9,8 @@ import { h } from "../core/dom.js";
  */
 export function heat({ rows, columns, at, share, told, chosen, choose, name }) {
   const table = h(
-    "table",
-    { class: "heat", role: "grid", "aria-label": name },
+    "table.heat",
+    { role: "grid", "aria-label": name },
     h(
       "thead",
       h(

@@ -23,8 +23,8 @@ const ticksOf = (range) => ticks(range, 4);
 export function axis(range) {
   const at = scaleOf(range);
   return s(
-    "svg",
-    { class: "interval", viewBox: `0 0 ${WIDTH} 12`, width: WIDTH, height: 12, "aria-hidden": "true" },
+    "svg.interval",
+    { viewBox: `0 0 ${WIDTH} 12`, width: WIDTH, height: 12, "aria-hidden": "true" },
     ticksOf(range).map((value) => s("text", { x: at(value), y: 10, "text-anchor": "middle" }, String(value))),
   );
 }
@@ -44,9 +44,8 @@ export function intervalBar(score, range, { metric = "", forecast = null, marks 
   ];
   if (score.value !== null && isOutside(range, score.value)) return offScale(score.value, range);
   return s(
-    "svg",
+    "svg.interval",
     {
-      class: "interval",
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       width: WIDTH,
       height: HEIGHT,

@@ -72,8 +72,7 @@ export function usualExtent(values) {
 export const outside = (many, all) =>
   many > 0 &&
   h(
-    "p",
-    { class: "quiet" },
+    "p.quiet",
     `Outside the scale of the plot, and drawn hollow at its edge: ${many.toLocaleString("en")} of ${all.toLocaleString("en")}. The scale is that of the others.`,
   );
 
@@ -109,8 +108,8 @@ function tick(value) {
  */
 export function axes({ x, y, xTicks, yTicks, xName, yName, box }) {
   return s(
-    "g",
-    { class: "axes", "aria-hidden": "true" },
+    "g.axes",
+    { "aria-hidden": "true" },
     xTicks.map((at) => [
       s("line", { x1: x(at), x2: x(at), y1: box.top, y2: box.bottom }),
       s("text", { x: x(at), y: box.bottom + 14, "text-anchor": "middle" }, tick(at)),

@@ -35,7 +35,7 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
       kind: choose ? "brushed" : "",
     },
     ({ x, y }) => [
-      s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
+      s("line.zero", { x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
       !isMany &&
         points.map((point) =>
           s(
@@ -51,8 +51,7 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
           ),
         ),
       chosen &&
-        s("rect", {
-          class: "brush",
+        s("rect.brush", {
           x: x(chosen[0]),
           y: y(chosen[3]),
           width: Math.max(1, x(chosen[1]) - x(chosen[0])),
@@ -72,12 +71,11 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
     });
   }
   return h(
-    "div",
-    { class: "layers" },
+    "div.layers",
     isMany && cloud(points, x, y, isAway),
     plot,
     outside(points.filter(isAway).length, points.length),
-    choose && h("p", { class: "quiet" }, toldOf(chosen, { xName, yName, what })),
+    choose && h("p.quiet", toldOf(chosen, { xName, yName, what })),
   );
 }
 

@@ -33,15 +33,15 @@ export function strip(tokens, name) {
   const shown = signal(/** @type {Token | null} */ (null));
   const marks = tokens.map((token, at) => mark(token, at, many, shown));
   const group = h(
-    "div",
-    { class: "strip", role: "group", "aria-label": `${name}: arrow keys go through its words` },
+    "div.strip",
+    { role: "group", "aria-label": `${name}: arrow keys go through its words` },
     marks,
   );
   group.addEventListener("keydown", (event) => walk(event, marks));
   return h(
     "div",
     group,
-    h("p", { class: "quiet spoken" }, () =>
+    h("p.quiet.spoken", () =>
       shown.value
         ? told(shown.value)
         : `prefix0: ${many} of ${tokens.length} tokens (${number(many / tokens.length)}); filter0: ${hits}`,
@@ -73,7 +73,7 @@ function mark(token, at, many, shown) {
       onblur: hide,
       onmouseleave: hide,
     },
-    h("span", { class: "bar", style: { "--cost": (cost / TALLEST).toFixed(3) } }),
+    h("span.bar", { style: { "--cost": (cost / TALLEST).toFixed(3) } }),
     h("bdi", token.word ?? "·"),
   );
 }
@@ -106,16 +106,12 @@ function walk(event, marks) {
 /** What the colours and patterns mean. */
 export function legend() {
   return h(
-    "ul",
-    { class: "legend", "aria-label": "What the strips show" },
+    "ul.legend",
+    { "aria-label": "What the strips show" },
     RANKS.map(([, text], at) =>
       h(
         "li",
-        h(
-          "span",
-          { class: ["token", "sample", `rank-${at}`] },
-          h("span", { class: "bar", style: { "--cost": "1" } }),
-        ),
+        h("span", { class: ["token", "sample", `rank-${at}`] }, h("span.bar", { style: { "--cost": "1" } })),
         ` ${text}`,
       ),
     ),

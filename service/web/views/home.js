@@ -81,8 +81,7 @@ export function home() {
 function attentionTable(attention) {
   const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
   return h(
-    "div",
-    { class: "headless" },
+    "div.headless",
     table(items, {
       name: "Table of what needs attention",
       keyOf: ({ kind, evaluation }) => `${kind} ${evaluation}`,
@@ -91,10 +90,7 @@ function attentionTable(attention) {
         {
           head: "Evaluation",
           kind: "name",
-          cell: (item) => [
-            evaluationLink(item.evaluation, item.labels),
-            h("span", { class: "sub" }, reason(item)),
-          ],
+          cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span.sub", reason(item))],
         },
         { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
         { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
@@ -196,11 +192,7 @@ function latestTable(latest) {
     shown,
     () =>
       latest.next.value &&
-      h(
-        "button",
-        { type: "button", class: "more", onclick: latest.more, disabled: () => latest.isMore.value },
-        "More",
-      ),
+      h("button.more", { type: "button", onclick: latest.more, disabled: () => latest.isMore.value }, "More"),
   ];
 }
 
@@ -213,7 +205,7 @@ function state({ status, verdict, tasks }) {
     `${task.name}${total > 0 ? ` ${Math.floor((100 * done) / total)} %` : ""}`,
     typeof task.seconds_left === "number" && `${duration(task.seconds_left)} left`,
   ];
-  return h("span", { class: "badge running" }, told.filter(Boolean).join(", "));
+  return h("span.badge.running", told.filter(Boolean).join(", "));
 }
 
 /** With half of its interval; until it is there, its forecast. @param {Evaluation} run @param {string} metric */
@@ -222,13 +214,10 @@ function score(run, metric) {
   const forecast = /** @type {Record<string, any>} */ (run.forecast ?? {})[metric];
   if (typeof found?.value === "number") {
     const half = found.interval && (found.interval[1] - found.interval[0]) / 2;
-    return [
-      number(found.value, metric),
-      half !== null && h("span", { class: "quiet" }, ` ±${number(half, metric)}`),
-    ];
+    return [number(found.value, metric), half !== null && h("span.quiet", ` ±${number(half, metric)}`)];
   }
   return typeof forecast?.value === "number"
-    ? h("i", { class: "quiet" }, `${number(forecast.value, metric)} forecast`)
+    ? h("i.quiet", `${number(forecast.value, metric)} forecast`)
     : "–";
 }
 
@@ -236,29 +225,27 @@ function score(run, metric) {
 const datasetCards = (items) =>
   items.length
     ? h(
-        "ul",
-        { class: "cards" },
+        "ul.cards",
         items.map(({ name, version, splits }) =>
           h(
             "li",
-            h("div", { class: "row" }, h("h3", name), h("span", { class: "quiet" }, version)),
+            h("div.row", h("h3", name), h("span.quiet", version)),
             Object.entries(splits).map(([split, { images }]) =>
               h(
-                "div",
-                { class: "row" },
+                "div.row",
                 h("a", { href: splitPlace(name, split) }, split),
-                h("span", { class: "quiet" }, `${count(images)} images`),
+                h("span.quiet", `${count(images)} images`),
               ),
             ),
           ),
         ),
       )
-    : h("p", { class: "quiet" }, "None yet.");
+    : h("p.quiet", "None yet.");
 
 /** A place for files, whose script is loaded when it is nearly seen. */
 function dropPlace() {
   const dropZone = signal(/** @type {typeof import("./submit.js").dropZone | null} */ (null));
-  const frame = h("div", { class: "drop-place" }, () => dropZone.value?.());
+  const frame = h("div.drop-place", () => dropZone.value?.());
   const watcher = new IntersectionObserver(
     async (entries) => {
       if (!entries.some((each) => each.isIntersecting)) return;

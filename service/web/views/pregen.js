@@ -11,7 +11,8 @@ import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
 import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
-import { choice, targetChoice } from "./choice.js";
+import { choice, metricChoice } from "./choice.js";
+import { targetsOf } from "./trusted/correlations.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -32,6 +33,7 @@ const TIERS = [
   ],
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
+/** @type {[string, string][]} */
 const SHOWN = [
   ["spearman", "Agreement on models"],
   ["r2", "Agreement on images"],
@@ -68,8 +70,8 @@ export function pregen(name, split) {
       }),
       allNeeded([found, known], () => [
         () => !study.value && noStudy(name, split, found.answer.value.none_because),
-        targetChoice(() => study.value, target),
-        choice("Shown", () => SHOWN, shown),
+        metricChoice(() => targetsOf(study.value, target.value), target),
+        choice("Shown", SHOWN, shown),
         h(
           "div.mapped",
           h(

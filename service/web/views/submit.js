@@ -25,9 +25,8 @@ export function dropZone({ dataset } = {}) {
   const file = signal(/** @type {File | null} */ (null));
   const isOver = signal(false);
   const chosen = signal(dataset ?? "");
-  const field = h("input", {
+  const field = h("input.hidden", {
     type: "file",
-    class: "hidden",
     "aria-label": "Captions or a model",
     onchange: () => take(field.files),
   });
@@ -51,11 +50,7 @@ export function dropZone({ dataset } = {}) {
       },
     },
     h("strong", "Drop captions or a model here to score them"),
-    h(
-      "p",
-      { class: "quiet" },
-      "COCO results JSON, JSONL, CSV · safetensors, a transformers folder as tar, an ONNX bundle",
-    ),
+    h("p.quiet", "COCO results JSON, JSONL, CSV · safetensors, a transformers folder as tar, an ONNX bundle"),
     h("button", { type: "button", onclick: () => field.click() }, "Choose a file"),
     field,
   );
@@ -71,14 +66,9 @@ export function dropZone({ dataset } = {}) {
 /** @param {File} file @param {Chosen} chosen @param {boolean} isOpen Whether the dataset is chosen here. @param {() => void} cancel */
 function preview(file, chosen, isOpen, cancel) {
   return h(
-    "div",
-    { class: "card", role: "group", "aria-label": `Score ${file.name}` },
-    h(
-      "div",
-      { class: "row" },
-      h("h3", file.name),
-      h("button", { type: "button", onclick: cancel }, "Leave it"),
-    ),
+    "div.card",
+    { role: "group", "aria-label": `Score ${file.name}` },
+    h("div.row", h("h3", file.name), h("button", { type: "button", onclick: cancel }, "Leave it")),
     isOpen && datasetField(chosen),
     CAPTIONS.test(file.name) ? captionsPreview(file, chosen) : modelPreview(file, chosen),
   );
@@ -114,8 +104,7 @@ function captionsPreview(file, chosen) {
   );
   return answered(found, (/** @type {Inspection} */ told) => [
     h(
-      "dl",
-      { class: "facts" },
+      "dl.facts",
       fact("Format", told.format),
       fact("Captions", count(told.captions.length)),
       fact("Images", `${count(told.images)} of ${count(told.of)} of ${chosen.value}`),
@@ -123,17 +112,15 @@ function captionsPreview(file, chosen) {
     ),
     told.unknown_count > 0 &&
       h(
-        "p",
-        { class: "notice bad" },
+        "p.notice.bad",
         `${count(told.unknown_count)} images are not in this split: ${told.unknown.join(", ")}. Choose another split, or mend the file.`,
       ),
     told.missing.length > 0 &&
       h(
-        "p",
-        { class: "quiet" },
+        "p.quiet",
         `Without a caption: ${told.missing.join(", ")}${told.of - told.images > told.missing.length ? ", …" : ""}. Only images with a caption are scored.`,
       ),
-    told.warnings.map(({ detail }) => h("p", { class: "quiet" }, detail)),
+    told.warnings.map(({ detail }) => h("p.quiet", detail)),
     sending(
       `Score ${count(told.captions.length)} captions`,
       () => ({
@@ -176,9 +163,7 @@ function modelPreview(file, chosen) {
     ),
     () => refused.value && refusal(refused.value),
     () =>
-      !checkpoint.value &&
-      !stop.value &&
-      h("button", { type: "button", class: "main", onclick: begin }, "Upload it"),
+      !checkpoint.value && !stop.value && h("button.main", { type: "button", onclick: begin }, "Upload it"),
     () => stop.value && uploading(file, sent, stop.value),
     () => checkpoint.value && described(checkpoint.value, file, chosen),
   ];
@@ -187,8 +172,7 @@ function modelPreview(file, chosen) {
 /** @param {File} file @param {{ value: { done: number, began: number } }} sent @param {AbortController} stop */
 const uploading = (file, sent, stop) =>
   h(
-    "p",
-    { class: "bar" },
+    "p.bar",
     h("progress", { max: file.size, ".value": () => sent.value.done, "aria-label": "Uploaded" }),
     h("span", () => {
       const { done, began } = sent.value;
@@ -201,14 +185,13 @@ const uploading = (file, sent, stop) =>
 /** @param {any} checkpoint As the service describes it. @param {File} file @param {Chosen} chosen */
 const described = (checkpoint, file, chosen) => [
   h(
-    "dl",
-    { class: "facts" },
+    "dl.facts",
     fact("Format", checkpoint.format),
     fact("Architecture", checkpoint.architecture),
     fact("Parameters", count(checkpoint.parameters)),
     fact("State", checkpoint.state),
   ),
-  checkpoint.problem && h("p", { class: "notice bad" }, checkpoint.problem.detail),
+  checkpoint.problem && h("p.notice.bad", checkpoint.problem.detail),
   sending(
     `Score it on ${chosen.value}`,
     () => ({ dataset: chosen.value, checkpoint: checkpoint.digest, labels: { file: file.name } }),
@@ -232,10 +215,8 @@ function sending(text, requestOf, isRefused) {
   };
   return [
     () => refused.value && refusal(refused.value),
-    h(
-      "button",
-      { type: "button", class: "main", disabled: () => isRefused || isSending.value, onclick: send },
-      () => (isSending.value ? "Sending…" : text),
+    h("button.main", { type: "button", disabled: () => isRefused || isSending.value, onclick: send }, () =>
+      isSending.value ? "Sending…" : text,
     ),
   ];
 }

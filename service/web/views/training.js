@@ -105,13 +105,10 @@ export function training(name, split, run) {
         () =>
           !steps.value.length &&
           own.answer.value &&
-          h("p", { class: "quiet" }, `No evaluation on ${dataset} has the label run=${run}.`),
-        () =>
-          own.answer.value?.next &&
-          h("p", { class: "notice" }, `Only the latest ${MOST} evaluations are shown.`),
+          h("p.quiet", `No evaluation on ${dataset} has the label run=${run}.`),
+        () => own.answer.value?.next && h("p.notice", `Only the latest ${MOST} evaluations are shown.`),
         h(
-          "div",
-          { class: "bar" },
+          "div.bar",
           metricChips({
             chosen: () => metrics.value,
             choose: (list) => change({ metrics: list.join(",") }),
@@ -119,7 +116,7 @@ export function training(name, split, run) {
           }),
           overlayChips(run, chosen, trainings),
         ),
-        () => steps.value.length > 0 && h("div", { class: "training" }, plots(of), panel, stepsTable(of)),
+        () => steps.value.length > 0 && h("div.training", plots(of), panel, stepsTable(of)),
       ]),
     ),
   };
@@ -153,7 +150,7 @@ const rivalsOf = (steps) => [
 
 /** @param {string} run @param {{ value: string[] }} chosen @param {import("../parts/states.js").Resource} trainings */
 const overlayChips = (run, chosen, trainings) => [
-  h("span", { class: "quiet" }, "beside"),
+  h("span.quiet", "beside"),
   () =>
     chosen.value.map((each) =>
       filterChip(each, () =>
@@ -179,8 +176,7 @@ function plots(of) {
   const { run, steps, overlays, metrics, open, choose } = of;
   const figure = (/** @type {string} */ metric, /** @type {number} */ at) => {
     const scores = steps.value.flatMap((item) => item.scores[metric] ?? []);
-    if (!scores.length)
-      return h("p", { class: "quiet" }, `No evaluation of this training has a ${titleOf(metric)}.`);
+    if (!scores.length) return h("p.quiet", `No evaluation of this training has a ${titleOf(metric)}.`);
     const [{ signature, higher_is_better: higher, family }] = scores;
     const best = bestStep(metric, steps.value);
     const series = [
@@ -194,12 +190,7 @@ function plots(of) {
     return h(
       "figure",
       { class: ["panel card", at > 0 && "small"] },
-      h(
-        "figcaption",
-        { class: "row" },
-        h("span", metricName(metric, { signature, higher })),
-        at === 0 && legend(series),
-      ),
+      h("figcaption.row", h("span", metricName(metric, { signature, higher })), at === 0 && legend(series)),
       curves(series, {
         metric,
         isBounded: family === "postgen",
@@ -213,7 +204,7 @@ function plots(of) {
       at === 0 && forecastNote(metric, steps.value),
     );
   };
-  return h("div", { class: "plots" }, () => metrics.value.map(figure));
+  return h("div.plots", () => metrics.value.map(figure));
 }
 
 /** @param {Step} item @param {string} metric @param {Step | null} best */
@@ -233,19 +224,18 @@ function pointOf(item, metric, best) {
 /** @param {import("../plots/curves.js").Series[]} series */
 const legend = (series) =>
   h(
-    "ul",
-    { class: "legend" },
+    "ul.legend",
     series.map(({ name, kind }) => h("li", h("span", { class: ["swatch", kind] }), h("bdi", name))),
     h("li", "ribbons: 95 % intervals"),
     series[0].points.some(({ forecast }) => forecast) &&
-      h("li", h("span", { class: "swatch forecast" }), "forecast before decoding"),
+      h("li", h("span.swatch.forecast"), "forecast before decoding"),
   );
 
 /** Why the latest step has no forecast. @param {string} metric @param {Step[]} steps */
 function forecastNote(metric, steps) {
   const latest = steps[steps.length - 1];
   const why = noneBecause(latest) ?? toldOf(latest)[metric]?.none_because;
-  return why && h("p", { class: "quiet" }, `No forecast for step ${count(latest.step)}: ${why}`);
+  return why && h("p.quiet", `No forecast for step ${count(latest.step)}: ${why}`);
 }
 
 /** A score beside those of the overlays at the same step. @param {Shown} of @param {string} metric @param {number} step */
@@ -267,15 +257,13 @@ const tooltip = (of, step) => [
     const { score, others } = scoresAt(of, metric, step);
     return [
       h(
-        "div",
-        { class: "row" },
+        "div.row",
         h("span", titleOf(metric)),
         h("span", `${number(score?.value, metric)} ${interval(score?.interval, metric)}`),
       ),
       others.map(({ run, kind, value, difference }) =>
         h(
-          "div",
-          { class: "row quiet" },
+          "div.row.quiet",
           h("span", h("span", { class: ["swatch", kind] }), run),
           h("span", `${number(value, metric)} (${signed(difference, metric)})`),
         ),
@@ -303,8 +291,7 @@ function stepsTable({ steps, metrics, choose }) {
     choose(step);
   };
   return h(
-    "div",
-    { class: "steps" },
+    "div.steps",
     table(steps, {
       name: "Table of steps",
       keyOf: ({ id }) => id,
@@ -314,8 +301,8 @@ function stepsTable({ steps, metrics, choose }) {
           kind: "name",
           cell: ({ step }) =>
             h(
-              "a",
-              { class: "main", href: changed({ step: String(step), against: null }), onclick: open(step) },
+              "a.main",
+              { href: changed({ step: String(step), against: null }), onclick: open(step) },
               `Step ${count(step)}`,
             ),
         },
@@ -362,9 +349,9 @@ const compareLink = (item, before) =>
 function scoreCell(item, metric, steps) {
   const { value = null, interval: ends = null } = item.scores[metric] ?? {};
   return [
-    isFallen(item, metric) && [h("span", { class: "badge bad" }, "▼ fell"), " "],
+    isFallen(item, metric) && [h("span.badge.bad", "▼ fell"), " "],
     bestStep(metric, steps)?.id === item.id && "★ ",
     number(value, metric),
-    h("span", { class: "sub" }, interval(ends, metric)),
+    h("span.sub", interval(ends, metric)),
   ];
 }

@@ -43,8 +43,7 @@ export function trainings(name, split) {
           items().length
             ? trainingCards(items())
             : h(
-                "p",
-                { class: "quiet" },
+                "p.quiet",
                 `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`,
               ),
       ]),
@@ -53,7 +52,7 @@ export function trainings(name, split) {
 }
 
 /** @param {TrainingRun[]} items */
-export const trainingCards = (items) => h("ul", { class: "cards" }, items.map(card));
+export const trainingCards = (items) => h("ul.cards", items.map(card));
 
 /** @param {TrainingRun} training */
 function card({ run, dataset, metric, checkpoints, steps, best, forecast, running }) {
@@ -67,31 +66,26 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
   return h(
     "li",
     h(
-      "div",
-      { class: "row" },
+      "div.row",
       h("strong", h("a", { href: runPlace(dataset.name, dataset.split, run) }, run)),
       h(
         "span",
-        fallen.length > 0 &&
-          h("span", { class: "badge bad" }, `step ${count(fallen[fallen.length - 1])} fell`),
+        fallen.length > 0 && h("span.badge.bad", `step ${count(fallen[fallen.length - 1])} fell`),
         " ",
         running
-          ? h("span", { class: "badge wait" }, "running")
+          ? h("span.badge.wait", "running")
           : !fallen.length && best && progress(best.step, latest.step),
       ),
     ),
     h(
-      "span",
-      { class: "sub" },
+      "span.sub",
       `${dataset.name}/${dataset.split} · ${count(checkpoints)} checkpoint${checkpoints === 1 ? "" : "s"}`,
     ),
     h(
-      "div",
-      { class: "row value" },
-      h("span", { class: "big" }, number(latest?.value, metric)),
+      "div.row.value",
+      h("span.big", number(latest?.value, metric)),
       h(
-        "span",
-        { class: "quiet" },
+        "span.quiet",
         [
           titleOf(metric),
           forecast
@@ -108,9 +102,7 @@ function card({ run, dataset, metric, checkpoints, steps, best, forecast, runnin
 
 /** @param {number} best @param {number} latest Steps. */
 const progress = (best, latest) =>
-  best === latest
-    ? h("span", { class: "badge good" }, "improving")
-    : h("span", { class: "badge" }, `best: step ${count(best)}`);
+  best === latest ? h("span.badge.good", "improving") : h("span.badge", `best: step ${count(best)}`);
 
 /** A small curve without axes: its last point is marked, and the steps that fell. @param {TrainingRun["steps"]} steps @param {string} said */
 function spark(steps, said) {
@@ -128,9 +120,9 @@ function spark(steps, said) {
   );
   const places = known.map(({ step, value }) => [x(step), y(Number(value))]);
   return s(
-    "svg",
-    { class: "plot spark", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
-    s("path", { class: "line", d: places.map((place, at) => `${at ? "L" : "M"}${place}`).join("") }),
+    "svg.plot.spark",
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
+    s("path.line", { d: places.map((place, at) => `${at ? "L" : "M"}${place}`).join("") }),
     known.map(({ is_fallen }, at) => {
       if (!is_fallen && at < known.length - 1) return null;
       const [cx, cy] = places[at];

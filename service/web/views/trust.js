@@ -9,10 +9,10 @@ import { section, viewHead } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { trustSentence } from "../parts/sentences.js";
 import { allNeeded, answered, badge, failure, refusal } from "../parts/states.js";
-import { targetChoice } from "./choice.js";
+import { metricChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
-import { correlations } from "./trusted/correlations.js";
+import { correlations, targetsOf } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
 import { probed } from "./trusted/probes.js";
 import { signals } from "./trusted/signals.js";
@@ -53,7 +53,7 @@ export function trust(name, split) {
         tabs: splitTabs(name, split),
       }),
       allNeeded([study, past], () => [
-        targetChoice(() => study.answer.value?.study, target),
+        metricChoice(() => targetsOf(study.answer.value?.study, target.value), target),
         section(
           "Pre-gen metrics that predict it",
           () => correlations(study.answer.value, target.value),

@@ -29,7 +29,7 @@ const MOST_WORDS = 6;
 /** @param {Shown} of */
 export function stepPanel(of) {
   const shown = computed(() => [of.open.value?.id, ...rivals(of).map(({ item }) => item.id)].join(" "));
-  return h("aside", { class: "panel card step", "aria-label": "Details of a step", tabindex: "-1" }, () => {
+  return h("aside.panel.card.step", { "aria-label": "Details of a step", tabindex: "-1" }, () => {
     shown.value; // others are drawn when other checkpoints are compared, not whenever a score is told again
     return unread(() => (of.open.value ? details(of, of.open.value) : hint(of)));
   });
@@ -39,8 +39,7 @@ export function stepPanel(of) {
 const hint = ({ steps, choose }) => [
   h("h2", "Choose a step"),
   h(
-    "p",
-    { class: "quiet" },
+    "p.quiet",
     "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
   ),
   () =>
@@ -50,7 +49,7 @@ const hint = ({ steps, choose }) => [
         h(
           "p",
           `${fallOf(fall)}. `,
-          h("button", { type: "button", class: "link", onclick: () => choose(fall.step) }, "Why →"),
+          h("button.link", { type: "button", onclick: () => choose(fall.step) }, "Why →"),
         ),
       ),
 ];
@@ -84,8 +83,7 @@ function details(of, item) {
   const chosen = computed(() => all.find(({ key }) => key === (against.value || usual)) ?? all[0] ?? null);
   return [
     h(
-      "div",
-      { class: "row" },
+      "div.row",
       h("h2", `Step ${count(item.step)} `, badge(item.status), " ", item.verdict && badge(item.verdict)),
       h(
         "button",
@@ -109,15 +107,11 @@ function details(of, item) {
         ],
     ),
     all.length === 0
-      ? h(
-          "p",
-          { class: "quiet" },
-          "There is no step before it to compare with. Overlay a run that has this step, too.",
-        )
+      ? h("p.quiet", "There is no step before it to compare with. Overlay a run that has this step, too.")
       : [
           h(
-            "div",
-            { class: "rivals", role: "group", "aria-label": "Compared with" },
+            "div.rivals",
+            { role: "group", "aria-label": "Compared with" },
             all.map((rival) =>
               difference(
                 rival,
@@ -145,22 +139,21 @@ function usualRival({ falls }, metric) {
 /** @param {Rival & { found: Found }} rival @param {() => string} metric @param {() => boolean} isOn @param {() => void} press */
 const difference = ({ name, found }, metric, isOn, press) =>
   h(
-    "div",
-    { class: "row" },
+    "div.row",
     chip(["against ", name], isOn, press),
-    h("span", { class: "number" }, () => {
+    h("span.number", () => {
       const score = found.answer.value?.scores[metric()];
-      if (found.refused.value) return h("span", { class: "quiet" }, "not compared");
+      if (found.refused.value) return h("span.quiet", "not compared");
       if (!score)
         return h(
-          "span",
-          { class: "quiet", "aria-busy": found.answer.value?.finished_at ? null : "true" },
+          "span.quiet",
+          { "aria-busy": found.answer.value?.finished_at ? null : "true" },
           "comparing…",
         );
       return [
         h("strong", signed(score.difference, metric())),
         ` ${interval(score.interval, metric())} `,
-        h("span", { class: "quiet" }, `p ${chance(score.p)}`),
+        h("span.quiet", `p ${chance(score.p)}`),
       ];
     }),
   );
@@ -182,16 +175,15 @@ function evidence(item, { found, item: other, name }, metric) {
     section(
       "Words exchanged",
       h(
-        "div",
-        { class: "words" },
+        "div.words",
         answered(words, ({ items }) => wordList(items, name)),
       ),
     ),
     section(
       `Images that fell most in ${titleOf(metric)}`,
       h(
-        "ol",
-        { class: "fallen", "aria-busy": () => (!images.answer.value || !kept.answer.value ? "true" : null) },
+        "ol.fallen",
+        { "aria-busy": () => (!images.answer.value || !kept.answer.value ? "true" : null) },
         () => refusalOf(images),
         () =>
           images.answer.value &&
@@ -220,19 +212,11 @@ const wordList = (items, name) =>
             h("strong", h("bdi", a)),
             " for ",
             h("strong", h("bdi", b)),
-            h(
-              "span",
-              { class: "quiet" },
-              ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`,
-            ),
+            h("span.quiet", ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`),
           ),
         ),
       )
-    : h(
-        "p",
-        { class: "quiet" },
-        `No word stands in the place of a word of ${name} more often than the reverse.`,
-      );
+    : h("p.quiet", `No word stands in the place of a word of ${name} more often than the reverse.`);
 
 /** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, dataset: string | null }} of `dataset`: of which pictures are shown. */
 const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) =>
@@ -243,8 +227,8 @@ const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) 
     h(
       "div",
       h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
-      h("div", { class: "say" }, h("bdi", differing(a, b))),
-      h("div", { class: "say quiet" }, h("bdi", differing(b, a))),
+      h("div.say", h("bdi", differing(a, b))),
+      h("div.say.quiet", h("bdi", differing(b, a))),
     ),
-    h("span", { class: "number" }, signed(scores[metric]?.difference, metric)),
+    h("span.number", signed(scores[metric]?.difference, metric)),
   );
