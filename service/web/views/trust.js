@@ -54,24 +54,28 @@ export function trust(name, split) {
       }),
       allNeeded([study, past], () => [
         metricChoice(() => targetsOf(study.answer.value?.study, target.value), target),
-        section(
+        headed(
           "Pre-gen metrics that predict it",
-          () => correlations(study.answer.value, target.value),
           starter("Study the correlations", "/v1/studies", "study", dataset),
+          () => correlations(study.answer.value, target.value),
         ),
         section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
         section("Metrics that tell early which training ends better", answered(card, signals)),
-        section(
+        headed(
           "Captions of known quality",
+          starter("Run the probes", "/v1/probes", "probes", dataset),
           answered(probes, ({ items: [latest] }) =>
             latest ? probed(latest.id, target) : h("p.quiet", "No probes have been run on this split."),
           ),
-          starter("Run the probes", "/v1/probes", "probes", dataset),
         ),
       ]),
     ),
   };
 }
+
+/** A section with a button beside its name. @param {string} title @param {Child} button @param {Child} content */
+const headed = (title, button, content) =>
+  h("section", { "aria-label": title }, h("div.row", h("h2", title), button), content);
 
 /** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset */
 function starter(text, url, kind, dataset) {
