@@ -93,13 +93,13 @@ function starter(text, url, kind, dataset) {
   return h(
     "div.bar.started",
     { "data-kind": kind },
-    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
     h(
       "span",
       { role: "status" },
       () => openId.value && [badge(stateOf(run.value)), taskProgress(run.value.tasks)],
     ),
     () => openId.value && stopButton(text, () => place(url, openId.peek() ?? ""), latest.refresh),
+    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
     () => run.value?.status === "failed" && failure(run.value.error),
     () => refused.value && refusal(refused.value),
   );
