@@ -52,7 +52,7 @@ async function fill(popover, metric, { signature, higher, dataset, health }) {
   );
   replace(
     popover,
-    h("p", h("strong", titleOf(metric)), h("span", { class: "quiet" }, ` ${metric}`)),
+    h("p", h("strong", titleOf(metric)), h("span.quiet", ` ${metric}`)),
     h("p", known?.definition ?? "The service has no definition of this metric."),
     h("p", direction(known?.higher_is_better ?? higher)),
     health &&
@@ -60,7 +60,7 @@ async function fill(popover, metric, { signature, higher, dataset, health }) {
         "p",
         `On this split people's captions have ${number(health.human, metric)}, one caption for all images ${number(health.constant, metric)}.`,
       ),
-    signature && h("p", { class: "quiet" }, "Signature: ", h("code", signature)),
+    signature && h("p.quiet", "Signature: ", h("code", signature)),
     dataset &&
       h(
         "p",

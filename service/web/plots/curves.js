@@ -10,7 +10,6 @@ import { number } from "../parts/numbers.js";
 import { chart } from "./chart.js";
 import { extent, finite, isOutside, outside, padded, ticks, usualExtent, widened } from "./scale.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {import("./scale.js").Range} Range */
 /** @typedef {import("./chart.js").Scales} Scales */
 /** @typedef {[number | null, number | null] | null | undefined} Ends */

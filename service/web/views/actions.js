@@ -28,8 +28,7 @@ export function evaluationActions(run, refresh) {
     dialog.showModal();
   };
   return h(
-    "div",
-    { class: "bar" },
+    "div.bar",
     button("Copy link", copy, () => (isCopied.value ? "Copied" : "Copy link")),
     button("Edit", () => open(editForm(run(), change, dialog))),
     () =>
@@ -72,9 +71,8 @@ function actionForm(dialog, title, { text, act, isReady = () => true }, ...conte
     ...content,
     () => why.value && refusal(why.value),
     h(
-      "div",
-      { class: "bar" },
-      h("button", { class: "main", disabled: () => isActing.value || !isReady() }, text),
+      "div.bar",
+      h("button.main", { disabled: () => isActing.value || !isReady() }, text),
       h("button", { type: "button", onclick: () => dialog.close() }, "Keep it as it is"),
     ),
   );
@@ -135,7 +133,7 @@ function editForm(run, change, dialog) {
     h(
       "p",
       h("label", "Name ", textField("name", run.labels[naming] ?? "")),
-      h("span", { class: "sub" }, `The label ${naming}.`),
+      h("span.sub", `The label ${naming}.`),
     ),
     h(
       "fieldset",
@@ -153,8 +151,7 @@ function editForm(run, change, dialog) {
 /** @param {string[]} label */
 function labelRow([name, value]) {
   const row = h(
-    "div",
-    { class: "bar" },
+    "div.bar",
     textField("label", name, undefined, "Label"),
     textField("value", value, undefined, `Value of ${name || "the label"}`),
     h(

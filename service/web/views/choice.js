@@ -1,13 +1,15 @@
-/** A choice of one of several, as chips. */
+/** Choices in a bar: one of several as chips, and a text that is searched for. */
 
 import { h } from "../core/dom.js";
 import { chip } from "../parts/chips.js";
 import { titleOf } from "../parts/metrics.js";
 
-/** @param {string} name @param {() => string[][]} options Values and texts. @param {{ value: string }} chosen */
+/** @param {string} name @param {[string, Child][]} options Values and texts. @param {{ value: string }} chosen */
 export const choice = (name, options, chosen) =>
-  h("div.bar", { role: "group", "aria-label": name }, () =>
-    options().map(([value, text]) =>
+  h(
+    "div.bar",
+    { role: "group", "aria-label": name },
+    options.map(([value, text]) =>
       chip(
         text,
         () => chosen.value === value,
@@ -16,14 +18,22 @@ export const choice = (name, options, chosen) =>
     ),
   );
 
-/** The metric that is predicted: one of those of a study. @param {() => Schemas["Study"] | null} study @param {{ value: string }} target */
-export const targetChoice = (study, target) =>
+/** The metric that a view is about. @param {() => string[]} metrics @param {{ value: string }} chosen */
+export const metricChoice = (metrics, chosen) => () =>
   choice(
     "Metric to predict",
-    () =>
-      [...new Set([target.value, ...Object.keys(study()?.metrics ?? {})])].map((name) => [
-        name,
-        titleOf(name),
-      ]),
-    target,
+    metrics().map((each) => [each, titleOf(each)]),
+    chosen,
   );
+
+/** @param {string} name @param {string} placeholder @param {{ value: string }} text */
+export const searchField = (name, placeholder, text) =>
+  h("input", {
+    type: "search",
+    "aria-label": name,
+    placeholder,
+    ".value": () => text.value,
+    maxlength: 200,
+    spellcheck: "false",
+    oninput: (/** @type {any} */ { target }) => (text.value = target.value),
+  });

@@ -72,18 +72,16 @@ export function leaderboard(name, split) {
       allAnswered([board, latest, labels], () => [
         () => refusalOf(board),
         h(
-          "div",
-          { class: "bar" },
+          "div.bar",
           () => metricChoice(metric.value, metrics.value, latest.answer.value?.items ?? []),
-          h("span", { class: "bar", id: "filters" }, () =>
+          h("span.bar", { id: "filters" }, () =>
             filterChoice(labels.answer.value?.items ?? [], filters.value),
           ),
           h(
-            "span",
-            { class: "bar end" },
+            "span.bar.end",
             () =>
               isOlder.value &&
-              h("button", { type: "button", class: "chip on", onclick: refresh }, "Newer scores: show them"),
+              h("button.chip.on", { type: "button", onclick: refresh }, "Newer scores: show them"),
             selection.chips,
             csvChip(() => asked.value, `${name}-${split}-${metric.value}`),
           ),
@@ -105,7 +103,7 @@ export function leaderboard(name, split) {
         () =>
           board.answer.value &&
           board.items.value.length === 0 &&
-          h("p", { class: "quiet" }, board.answer.value?.none_because ?? "No evaluation has this score."),
+          h("p.quiet", board.answer.value?.none_because ?? "No evaluation has this score."),
         () => otherSignatures(board),
       ]),
     ),
@@ -140,11 +138,10 @@ function metricChoice(metric, others, latest) {
   const ranked = scores.filter(([, { higher_is_better }]) => higher_is_better !== null).map(([each]) => each);
   const left = [...new Set(ranked)].filter((each) => each !== metric && !others.includes(each));
   return [
-    h("span", { class: "chip on", title: "The metric that ranks" }, titleOf(metric)),
+    h("span.chip.on", { title: "The metric that ranks" }, titleOf(metric)),
     others.map((each) =>
       h(
-        "span",
-        { class: "chip pair" },
+        "span.chip.pair",
         h("button", { type: "button", title: "Rank by it", onclick: () => rank(each) }, titleOf(each)),
         h(
           "button",
@@ -237,8 +234,8 @@ function compared(items) {
   const chips = () => [
     ids.value.map((id) => filterChip(nameOf(id), () => mark(ids.value.filter((each) => each !== id)))),
     ids.value.length === 2
-      ? h("a", { class: "chip on", href: comparePlace(ids.value[0], ids.value[1]) }, "Compare 2")
-      : h("button", { class: "chip", disabled: true, title: "Mark two evaluations first" }, "Compare 2"),
+      ? h("a.chip.on", { href: comparePlace(ids.value[0], ids.value[1]) }, "Compare 2")
+      : h("button.chip", { disabled: true, title: "Mark two evaluations first" }, "Compare 2"),
   ];
   const isMarked = (/** @type {string} */ id) => ids.value.includes(id) || third.value === id;
   return { choose, isMarked, chips, dialog };
@@ -250,16 +247,11 @@ function otherSignatures(board) {
   return (
     others.length > 0 &&
     h(
-      "p",
-      { class: "quiet" },
+      "p.quiet",
       "Computed otherwise, and not comparable with these: ",
       others.map(([signature, many], at) => [
         at > 0 && ", ",
-        h(
-          "button",
-          { type: "button", class: "link", onclick: () => change({ signature }) },
-          `${many} by ${signature}`,
-        ),
+        h("button.link", { type: "button", onclick: () => change({ signature }) }, `${many} by ${signature}`),
       ]),
     )
   );

@@ -20,7 +20,7 @@ import { curves, newCursor } from "../plots/curves.js";
 import { stepPanel } from "./training/step.js";
 
 /** @typedef {import("../parts/steps.js").Step} Step */
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {Schemas["Score"]} Score */
 /** @typedef {{ run: string, kind: string, steps: Step[] }} Overlay `kind`: the class of its colour. */
 
 const USUAL = ["cider_d", "meteor", "perplexity"];
@@ -118,7 +118,7 @@ export function training(name, split, run) {
 
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
 
-/** The latest evaluation of each step. @param {import("../parts/states.js").Resource} found @param {string} run */
+/** The latest evaluation of each step. @param {Resource} found @param {string} run */
 function stepsOf({ answer }, run) {
   const items = (answer.value?.items ?? []).filter((/** @type {Step} */ { labels }) => labels.run === run);
   return bySteps(items).filter((item, at, all) => at === 0 || item.step !== all[at - 1].step);
@@ -142,7 +142,7 @@ const rivalsOf = (steps) => [
   ...new Set(steps.flatMap(({ falls }) => falls.flatMap(({ beside }) => beside?.labels.run ?? []))),
 ];
 
-/** @param {string} run @param {{ value: string[] }} chosen @param {import("../parts/states.js").Resource} trainings */
+/** @param {string} run @param {{ value: string[] }} chosen @param {Resource} trainings */
 const overlayChips = (run, chosen, trainings) => [
   h("span.quiet", "beside"),
   () =>
@@ -332,7 +332,7 @@ function stepsTable({ steps, metrics, choose }) {
   );
 }
 
-/** @param {string} metric @param {boolean} isFirst @param {{ value: Step[] }} steps @returns {import("../parts/table.js").Column<Step>} */
+/** @param {string} metric @param {boolean} isFirst @param {{ value: Step[] }} steps @returns {Column<Step>} */
 function scoreColumn(metric, isFirst, steps) {
   const isBest = (/** @type {Step} */ { id }) => bestStep(metric, steps.value)?.id === id;
   return {

@@ -4,12 +4,11 @@ import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { place } from "../core/urls.js";
-import { viewHead } from "../parts/layout.js";
+import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
 import { plural, trainingsSentence } from "../parts/sentences.js";
-import { following } from "../parts/states.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
 
@@ -23,19 +22,17 @@ export function trainings(name, split) {
   onChange(found.refresh, "evaluation");
   const items = () => found.answer.value?.items ?? [];
   const none = `No evaluation on ${dataset} has the labels run and step. Submit checkpoints with --label run=NAME --label step=NUMBER.`;
-  return {
-    title: `Training runs of ${dataset}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
-    content: h(
-      "div",
-      viewHead({
-        name: "Training runs",
-        sentence: () => found.answer.value && trainingsSentence(items()),
-        tabs: splitTabs(name, split),
-      }),
-      following(found, () => () => (items().length ? trainingCards(items()) : h("p.quiet", none))),
-    ),
-  };
+  return view(
+    {
+      title: `Training runs of ${dataset}`,
+      name: "Training runs",
+      crumbs: () => [...splitCrumbs({ name, split }), ["training runs"]],
+      sentence: () => found.answer.value && trainingsSentence(items()),
+      tabs: splitTabs(name, split),
+      needs: [found],
+    },
+    () => () => (items().length ? trainingCards(items()) : h("p.quiet", none)),
+  );
 }
 
 /** @param {TrainingRun[]} items */

@@ -37,7 +37,7 @@ export function boardColumns({ board, metric, metrics, order, selection }) {
           h("span", { title: row.tied_with_first ? NOT_TOLD : null }, `${row.rank}${row.tied ? "=" : ""}`),
       },
       {
-        head: h("span", { class: "hidden" }, "Compare"),
+        head: h("span.hidden", "Compare"),
         kind: "narrow",
         cell: (row) => marker(row, selection),
       },
@@ -51,14 +51,14 @@ export function boardColumns({ board, metric, metrics, order, selection }) {
         sort: rankSort(by, by, metrics.value, order),
       },
       {
-        head: [h("span", { class: "hidden" }, "Interval of 95 %"), axis(range.value)],
+        head: [h("span.hidden", "Interval of 95 %"), axis(range.value)],
         phone: "below",
         cell: (row) => intervalBar(row, range.value, { metric: by }),
       },
       ...metrics.value.map((each) =>
         besideColumn(each, { board, metric: by, metrics: metrics.value, order }),
       ),
-      { head: "Against the first", cell: (row) => h("span", { class: "quiet" }, against(board, row, by)) },
+      { head: "Against the first", cell: (row) => h("span.quiet", against(board, row, by)) },
     ];
   };
 }
@@ -144,7 +144,7 @@ const marker = (row, { choose, isMarked }) =>
 
 /** @param {BoardRow} row */
 function system({ reference, about, evaluation, labels, created_at }) {
-  if (reference) return [reference, h("span", { class: "sub" }, about)];
+  if (reference) return [reference, h("span.sub", about)];
   const { file, ...others } = labels;
   const name = nameOf(labels);
   const told = Object.entries(others).filter(([label, value]) => !NAMING.has(label) && value !== name);
@@ -152,7 +152,7 @@ function system({ reference, about, evaluation, labels, created_at }) {
   const text = texts.filter(Boolean).join(", ");
   return [
     evaluationLink(evaluation, labels),
-    h("span", { class: "sub" }, text && [h("bdi", text), " · "], ago(created_at)),
+    h("span.sub", text && [h("bdi", text), " · "], ago(created_at)),
   ];
 }
 

@@ -31,10 +31,10 @@ export function scores(run) {
   const isSome = computed(() => postgen.value.length > 0);
   const isPregenThere = computed(() => pregen.value.length > 0);
   return [
-    () => !names.value.length && h("p", { class: "quiet" }, "None yet."),
+    () => !names.value.length && h("p.quiet", "None yet."),
     () =>
       noneBecause(run()) &&
-      h("p", { class: "quiet" }, `No forecast: when it was submitted there were ${noneBecause(run())}`),
+      h("p.quiet", `No forecast: when it was submitted there were ${noneBecause(run())}`),
     () => isSome.value && list(postgen, "Table of scores"),
     () =>
       isPregenThere.value &&
@@ -58,7 +58,7 @@ function columnsOf(run, hasForecasts) {
         const { signature, higher_is_better: higher } = scores[metric] ?? {};
         return [
           metricName(metric, { signature, higher, dataset, health: health?.[metric] }),
-          h("span", { class: "quiet" }, ` ${arrow(higher)}`),
+          h("span.quiet", ` ${arrow(higher)}`),
         ];
       },
     },
@@ -70,7 +70,7 @@ function columnsOf(run, hasForecasts) {
     },
     ...(hasForecasts ? [/** @type {Column} */ ({ head: "Forecast", kind: "number", cell: forecast })] : []),
     ...(health ? [healthColumn("human", "People"), healthColumn("constant", "One sentence")] : []),
-    { head: h("span", { class: "hidden" }, "Interval"), phone: "below", cell: bar },
+    { head: h("span.hidden", "Interval"), phone: "below", cell: bar },
   ];
 }
 
@@ -85,18 +85,18 @@ function value({ metric, run }) {
   const estimate = run.scores[metric] ? null : run.estimate?.[metric];
   return [
     h("strong", number(shownOf(run, metric).value, metric)),
-    estimate && h("span", { class: "sub" }, `of ${estimate.images} of ${estimate.of} images`),
+    estimate && h("span.sub", `of ${estimate.images} of ${estimate.of} images`),
   ];
 }
 
 /** @param {Row} row */
 function forecast({ metric, run, forecast }) {
   if (!forecast) return "";
-  if (forecast.none_because) return h("span", { class: "quiet" }, forecast.none_because);
+  if (forecast.none_because) return h("span.quiet", forecast.none_because);
   const score = run.scores[metric];
   return [
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
-    h("span", { class: "sub" }, score && landing(score.value, forecast.interval), beyondOf(forecast)),
+    h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),
   ];
 }
 
@@ -113,7 +113,7 @@ const healthColumn = (key, head) => ({
   kind: "number",
   cell: ({ metric, run }) => {
     const found = run.health?.[metric]?.[key];
-    return typeof found === "number" && h("span", { class: "quiet" }, number(found, metric));
+    return typeof found === "number" && h("span.quiet", number(found, metric));
   },
 });
 
