@@ -6,7 +6,7 @@ import { onKey, onSteps } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
-import { adder, filterChip, metricChips } from "../parts/chips.js";
+import { listChips } from "../parts/chips.js";
 import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
@@ -49,7 +49,9 @@ export function training(name, split, run) {
     place("/v1/evaluations", { dataset, "label.run": run, status: "succeeded", limit: 1 }),
   );
   const trainings = resource(() => place("/v1/trainings", { dataset, limit: 100 }));
+  const runs = computed(() => /** @type {string[]} */ ((trainings.answer.value?.items ?? []).map(runOf)));
   const steps = computed(() => stepsOf(own, run));
+  const hasSteps = computed(() => steps.value.length > 0);
   const chosen = computed(() =>
     (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS),
   );
@@ -71,9 +73,10 @@ export function training(name, split, run) {
       steps: stepsOf(beside[at], each),
     })),
   );
-  const metrics = computed(() =>
-    wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value)),
+  const shown = computed(() =>
+    (wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value))).join(),
   );
+  const metrics = computed(() => listed(shown.value)); // the same while other scores change
   const open = computed(() => steps.value.find((each) => String(each.step) === step.value) ?? null);
   const choose = (/** @type {number} */ at) => {
     change({ step: String(at), against: null });
@@ -97,20 +100,30 @@ export function training(name, split, run) {
       allAnswered([own], () => [
         () => refusalOf(own),
         () =>
-          !steps.value.length &&
+          !hasSteps.value &&
           own.answer.value &&
           h("p.quiet", `No evaluation on ${dataset} has the label run=${run}.`),
         () => own.answer.value?.next && h("p.notice", `Only the latest ${MOST} evaluations are shown.`),
         h(
           "div.bar",
-          metricChips({
+          listChips({
+            text: "+ metric",
             chosen: () => metrics.value,
             choose: (list) => change({ metrics: list.join(",") }),
             known: () => Object.keys(newest.answer.value?.items[0]?.scores ?? {}),
+            least: 1,
+            title: titleOf,
           }),
-          overlayChips(run, chosen, trainings),
+          h("span.quiet", "beside"),
+          listChips({
+            text: "+ overlay a run",
+            chosen: () => chosen.value,
+            choose: (list) => change({ over: list.join(",") || NONE }),
+            known: () => runs.value.filter((each) => each !== run),
+            most: MOST_OVERLAYS,
+          }),
         ),
-        () => steps.value.length > 0 && h("div.training", plots(of), stepPanel(of), stepsTable(of)),
+        () => hasSteps.value && unread(() => h("div.training", plots(of), stepPanel(of), stepsTable(of))),
       ]),
     ),
   };
@@ -123,6 +136,9 @@ function stepsOf({ answer }, run) {
   const items = (answer.value?.items ?? []).filter((/** @type {Step} */ { labels }) => labels.run === run);
   return bySteps(items).filter((item, at, all) => at === 0 || item.step !== all[at - 1].step);
 }
+
+/** @param {{ run: string }} training */
+const runOf = ({ run }) => run;
 
 /** @param {string} text */
 const listed = (text) =>
@@ -140,28 +156,6 @@ const isFallen = ({ falls }, metric) => falls.some((each) => each.metric === met
 /** The trainings that its steps fell below. @param {Step[]} steps */
 const rivalsOf = (steps) => [
   ...new Set(steps.flatMap(({ falls }) => falls.flatMap(({ beside }) => beside?.labels.run ?? []))),
-];
-
-/** @param {string} run @param {{ value: string[] }} chosen @param {Resource} trainings */
-const overlayChips = (run, chosen, trainings) => [
-  h("span.quiet", "beside"),
-  () =>
-    chosen.value.map((each) =>
-      filterChip(each, () =>
-        change({ over: chosen.value.filter((other) => other !== each).join(",") || NONE }),
-      ),
-    ),
-  () =>
-    chosen.value.length < MOST_OVERLAYS &&
-    adder(
-      "+ overlay a run",
-      () =>
-        (trainings.answer.value?.items ?? [])
-          .map((/** @type {{ run: string }} */ each) => each.run)
-          .filter((/** @type {string} */ each) => each !== run && !chosen.value.includes(each))
-          .map((/** @type {string} */ each) => [each, each]),
-      (each) => change({ over: [...chosen.value, each].join(",") }),
-    ),
 ];
 
 /** A plot for each metric, with one cursor and one tooltip for all. @param {Shown} of */
