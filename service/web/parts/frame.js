@@ -50,13 +50,11 @@ export function frame(main) {
 const isFinderLost = signal(false);
 
 /** Finds runs, images, metrics and splits. */
-async function find() {
-  try {
-    const { openFinder } = await import("../views/finder.js");
-    openFinder();
-  } catch {
-    isFinderLost.value = true;
-  }
+function find() {
+  import("../views/finder.js").then(
+    ({ openFinder }) => openFinder(),
+    () => (isFinderLost.value = true),
+  );
 }
 
 document.addEventListener("keydown", (event) => {
@@ -76,22 +74,12 @@ const crumb = ([name, url]) => (url ? h("a", { href: url }, name) : h("span", na
 function team() {
   const name = signal("");
   ask("/v1/me").then(
-    (me) => {
-      if (me.key) name.value = me.team;
-    },
+    (me) => me.key && (name.value = me.team),
     () => {},
   );
-  return () =>
-    name.value &&
-    h(
-      "span.quiet",
-      `team ${name.value} `,
-      h(
-        "button",
-        { type: "button", onclick: async () => (await import("./sign_in.js")).signOut() },
-        "Sign out",
-      ),
-    );
+  const leave = async () => (await import("./sign_in.js")).signOut();
+  const out = () => h("button", { type: "button", onclick: leave }, "Sign out");
+  return () => name.value && h("span.quiet", `team ${name.value} `, out());
 }
 
 /** The form that asks for a key, which is loaded once one is needed. */
@@ -109,26 +97,18 @@ function notices() {
 }
 
 function theme() {
-  const chosen = signal(stored() ?? "auto");
+  const stored = localStorage.getItem("theme") ?? "";
+  const chosen = signal(THEMES.includes(stored) ? stored : "auto");
   effect(() => {
     document.documentElement.dataset.theme = chosen.value;
     localStorage.setItem("theme", chosen.value);
   });
+  const choose = (/** @type {any} */ { target }) => (chosen.value = target.value);
   return h(
     "select.theme",
-    {
-      "aria-label": "Colours",
-      onchange: (/** @type {Event} */ event) => {
-        chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
-      },
-    },
+    { "aria-label": "Colours", onchange: choose },
     THEMES.map((name) => h("option", { value: name, selected: name === chosen.peek() }, name)),
   );
-}
-
-function stored() {
-  const found = localStorage.getItem("theme");
-  return found && THEMES.includes(found) ? found : null;
 }
 
 function keyList() {

@@ -2,6 +2,7 @@
 
 import { h, replace } from "../core/dom.js";
 import { path } from "../core/urls.js";
+import { allNeeded } from "./states.js";
 
 /**
  * The name of what is shown, one sentence on it, and the way to the views beside it.
@@ -17,6 +18,18 @@ export const viewHead = ({ name, sentence, tabs }) => [
     }),
   tabs,
 ];
+
+/**
+ * A view whose content is drawn once all that it needs is answered.
+ *
+ * @param {{ title: string, name?: Child, crumbs?: () => Crumb[], sentence?: () => import("./sentences.js").Sentence | null, tabs?: Child, kind?: string, needs: Resource[] }} of
+ * @param {() => Child} render
+ */
+export const view = ({ title, name = title, crumbs, sentence, tabs, kind, needs }, render) => ({
+  title,
+  crumbs,
+  content: h("div", { class: kind }, viewHead({ name, sentence, tabs }), allNeeded(needs, render)),
+});
 
 /** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
 export const tabs = (name, places) =>
@@ -41,7 +54,7 @@ export const folded = (summary, ...content) => h("details", h("summary", summary
 /** A word with a popover. @param {string} name @param {string} title @param {(popover: HTMLElement) => void} fill Called when it is opened first. */
 export function explained(name, title, fill) {
   const popover = h("div", { popover: "auto", role: "dialog", "aria-label": name });
-  popover.addEventListener("toggle", (event) => {
+  popover.addEventListener("beforetoggle", (event) => {
     if (/** @type {ToggleEvent} */ (event).newState !== "open") return;
     putNear(popover, button);
     if (!popover.hasChildNodes()) fill(popover);

@@ -3,7 +3,6 @@
 import { h } from "../core/dom.js";
 import { computed, unread } from "../core/signals.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {ReturnType<typeof import("../core/api.js").resource>} Resource */
 
 /**
@@ -59,7 +58,7 @@ const isSettled = ({ answer, refused }) => {
   return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
 };
 
-const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
+export const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
 
 /** Below what is drawn already: nothing moves. @param {Resource[]} resources */
 function slow(resources) {
@@ -90,25 +89,12 @@ export function refusal(refused) {
   );
 }
 
-const WORDS = {
-  queued: "queued",
-  running: "running",
-  retrying: "retrying",
-  waiting: "waiting",
-  ready: "queued",
-  succeeded: "done",
-  not_answering: "not answering",
-  failed: "failed",
-  canceled: "canceled",
-  passed: "passed",
-  undecided: "undecided",
-  not_comparable: "not comparable",
-};
+const WORDS = /** @type {Record<string, string>} */ ({ ready: "queued", succeeded: "done" });
 
 /** @param {string | null | undefined} status Told by a word, a form and a colour. */
 export function badge(status) {
   const name = status ?? "none";
-  return h("span", { class: ["badge", name] }, WORDS[/** @type {keyof typeof WORDS} */ (name)] ?? name);
+  return h("span", { class: ["badge", name] }, WORDS[name] ?? name.replace("_", " "));
 }
 
 /** @param {Record<string, string>} labels */

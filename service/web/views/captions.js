@@ -8,13 +8,13 @@ import { computed, signal } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
 import { bounds } from "../parts/bounds.js";
 import { adder, chip, filterChip } from "../parts/chips.js";
-import { select, viewHead } from "../parts/layout.js";
+import { select, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { evaluationCrumbs, nameOrId } from "../parts/names.js";
 import { count, number } from "../parts/numbers.js";
 import { evaluationTabs, imagePlace } from "../parts/places.js";
 import { captionsSentence } from "../parts/sentences.js";
-import { allNeeded, following } from "../parts/states.js";
+import { following } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { histogram } from "../plots/histogram.js";
 import { csvChip } from "./downloads.js";
@@ -39,25 +39,23 @@ export function captions(id) {
     () => id,
     () => [run, first].forEach(({ refresh }) => refresh()),
   );
-  return {
-    title: "Captions",
-    crumbs: () => [...evaluationCrumbs(run.answer.value), ["captions"]],
-    content: h(
-      "div",
-      viewHead({
-        name: () => (run.answer.value || run.refused.value ? nameOrId(run.answer.value?.labels, id) : "…"),
-        sentence: () => captionsSentence(first.answer.value),
-        tabs: evaluationTabs(id),
-      }),
-      allNeeded([run, first, dataset], () => [
-        bar(id, list, first.answer.value.wording),
-        following(list.found, () => [
-          () => list.isSpanShown.value && span(list),
-          cards(id, run.answer.value, dataset.answer.value, list),
-        ]),
+  return view(
+    {
+      title: "Captions",
+      name: () => (run.answer.value || run.refused.value ? nameOrId(run.answer.value?.labels, id) : "…"),
+      crumbs: () => [...evaluationCrumbs(run.answer.value), ["captions"]],
+      sentence: () => captionsSentence(first.answer.value),
+      tabs: evaluationTabs(id),
+      needs: [run, first, dataset],
+    },
+    () => [
+      bar(id, list, first.answer.value.wording),
+      following(list.found, () => [
+        () => list.isSpanShown.value && span(list),
+        cards(id, run.answer.value, dataset.answer.value, list),
       ]),
-    ),
-  };
+    ],
+  );
 }
 
 /** What is listed, as the address says it. @param {string} id @param {Resource} run @param {Resource} first */

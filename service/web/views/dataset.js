@@ -6,11 +6,11 @@ import { onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
-import { fact, section, viewHead } from "../parts/layout.js";
+import { fact, section, view } from "../parts/layout.js";
 import { count, short } from "../parts/numbers.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { datasetSentence } from "../parts/sentences.js";
-import { following, refusal } from "../parts/states.js";
+import { refusal } from "../parts/states.js";
 import { hasPictures, thumbnail, versioned } from "./pictures.js";
 import { dropZone } from "./submit.js";
 
@@ -23,29 +23,22 @@ const MOST_CHARACTERS = 2_000_000; // of captions.jsonl, within which they are l
 export function dataset(name, split) {
   const found = resource(() => place("/v1/datasets", name));
   const of = () => /** @type {Dataset} */ (found.answer.value);
-  return {
-    title: `${name}/${split}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["dataset"]],
-    content: h(
-      "div",
-      viewHead({
-        name: `${name}/${split}`,
-        sentence: () => found.answer.value && datasetSentence({ dataset: of(), split }),
-        tabs: splitTabs(name, split),
-      }),
-      following(found, () =>
-        of().splits[split]
-          ? [facts(of(), split), ways(name, split), section("Images", images(of(), split))]
-          : refusal(
-              new Refused(
-                404,
-                "",
-                `${name} has no split ${split}; it has: ${Object.keys(of().splits).join(", ")}`,
-              ),
-            ),
-      ),
-    ),
-  };
+  const title = `${name}/${split}`;
+  return view(
+    {
+      title,
+      crumbs: () => [...splitCrumbs({ name, split }), ["dataset"]],
+      sentence: () => found.answer.value && datasetSentence({ dataset: of(), split }),
+      tabs: splitTabs(name, split),
+      needs: [found],
+    },
+    () => {
+      const known = Object.keys(of().splits);
+      return known.includes(split)
+        ? [facts(of(), split), ways(title), section("Images", images(of(), split))]
+        : refusal(new Refused(404, "", `${name} has no split ${split}; it has: ${known.join(", ")}`));
+    },
+  );
 }
 
 /** @param {Dataset} dataset @param {string} split */
@@ -81,14 +74,14 @@ const WAYS = [
   ],
 ];
 
-/** The ways to score on this split. @param {string} name @param {string} split */
-const ways = (name, split) =>
+/** @param {string} dataset */
+const ways = (dataset) =>
   section(
     "Score on this split",
-    dropZone({ dataset: `${name}/${split}` }),
+    dropZone({ dataset }),
     WAYS.map(([text, file, what]) => [
       h("p", text),
-      command(`prescore submit ${file} --url ${location.origin} --dataset ${name}/${split} --wait`, what),
+      command(`prescore submit ${file} --url ${location.origin} --dataset ${dataset} --wait`, what),
     ]),
   );
 

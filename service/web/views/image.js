@@ -5,13 +5,13 @@ import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
-import { section, viewHead } from "../parts/layout.js";
+import { section, view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { evaluationCrumbs, evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
 import { captionsPlace, evaluationTabs, runPlace } from "../parts/places.js";
 import { imageSentence } from "../parts/sentences.js";
-import { allNeeded, answered } from "../parts/states.js";
+import { answered } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { legend, strip } from "../plots/strip.js";
 import { neighbours } from "./neighbours.js";
@@ -31,25 +31,20 @@ export function imageView(id, image) {
       place("/v1/datasets", versioned(run.answer.value.dataset), "images", image, "references"),
   );
   const caption = resource(() => captionUrl(id, image));
-  return {
-    title: image,
-    crumbs: () => [
-      ...evaluationCrumbs(run.answer.value),
-      ...(run.answer.value ? [["captions", captionsPlace(id)]] : []),
-      [image],
-    ],
-    content: h(
-      "div",
-      viewHead({
-        name: image,
-        sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
-        tabs: evaluationTabs(id),
-      }),
-      allNeeded([run, references], () =>
-        parts(id, image, run.answer.value, references.answer.value, caption),
-      ),
-    ),
-  };
+  return view(
+    {
+      title: image,
+      crumbs: () => [
+        ...evaluationCrumbs(run.answer.value),
+        ...(run.answer.value ? [["captions", captionsPlace(id)]] : []),
+        [image],
+      ],
+      sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
+      tabs: evaluationTabs(id),
+      needs: [run, references],
+    },
+    () => parts(id, image, run.answer.value, references.answer.value, caption),
+  );
 }
 
 /** @param {string} id @param {string} image @param {Evaluation} run @param {References} references @param {Resource} caption */

@@ -6,12 +6,12 @@ import { onChange } from "../core/live.js";
 import { computed, onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { ago, lasting, time } from "../parts/dates.js";
-import { section, viewHead } from "../parts/layout.js";
+import { section, view } from "../parts/layout.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, duration } from "../parts/numbers.js";
 import { comparePlace, splitLink, splitPlace } from "../parts/places.js";
 import { jobsSentence } from "../parts/sentences.js";
-import { allNeeded, answered, badge } from "../parts/states.js";
+import { answered, badge } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { account } from "./account.js";
 import { stopButton } from "./stop.js";
@@ -66,37 +66,30 @@ export function jobs() {
   const [running, retrying, queued] = ["running", "retrying", "queued"].map((state) =>
     computed(() => all.value.filter((job) => job.state === state)),
   );
+  const failures = computed(() => jobsIn("evaluation", failed));
   const there = computed(() => workers.answer.value?.items ?? []);
   const columns = jobColumns(seconds, () => lists.forEach(({ found }) => found.refresh()));
-  return {
-    title: "Jobs",
-    content: h(
-      "div",
-      viewHead({
-        name: "Jobs",
-        sentence: () =>
-          workers.answer.value &&
-          jobsSentence({
-            running: running.value.length + retrying.value.length,
-            queued: queued.value.length,
-            workers: there.value,
-          }),
-      }),
-      allNeeded([...lists.map(({ found }) => found), failed, workers, queues, me], () => [
-        jobList("Running", running, columns, "Nothing is running."),
-        () => isAny(retrying) && jobList("Retrying", retrying, columns, ""),
-        jobList("Queued", queued, columns, "Nothing is queued."),
-        jobList(
-          "Recent failures",
-          computed(() => jobsIn("evaluation", failed)),
-          FAILED,
-          "No evaluation has failed.",
-        ),
-        h("div.beside", workerList(there, all, seconds), queueList(queues)),
-        section("You", answered(me, account)),
-      ]),
-    ),
-  };
+  return view(
+    {
+      title: "Jobs",
+      sentence: () =>
+        workers.answer.value &&
+        jobsSentence({
+          running: running.value.length + retrying.value.length,
+          queued: queued.value.length,
+          workers: there.value,
+        }),
+      needs: [...lists.map(({ found }) => found), failed, workers, queues, me],
+    },
+    () => [
+      jobList("Running", running, columns, "Nothing is running."),
+      () => isAny(retrying) && jobList("Retrying", retrying, columns, ""),
+      jobList("Queued", queued, columns, "Nothing is queued."),
+      jobList("Recent failures", failures, FAILED, "No evaluation has failed."),
+      h("div.beside", workerList(there, all, seconds), queueList(queues)),
+      section("You", answered(me, account)),
+    ],
+  );
 }
 
 /** @param {string} kind @param {Resource} found @returns {Job[]} */

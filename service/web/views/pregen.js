@@ -4,14 +4,14 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
-import { fact, folded, viewHead } from "../parts/layout.js";
+import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
-import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
-import { choice, targetChoice } from "./choice.js";
+import { choice, metricChoice } from "./choice.js";
+import { targetsOf } from "./trusted/correlations.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -32,6 +32,7 @@ const TIERS = [
   ],
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
+/** @type {[string, string][]} */
 const SHOWN = [
   ["spearman", "Agreement on models"],
   ["r2", "Agreement on images"],
@@ -56,42 +57,41 @@ export function pregen(name, split) {
   const definitionOf = (/** @type {string} */ metric) =>
     known.answer.value.items.find((/** @type {Schemas["Metric"]} */ each) => each.name === metric)
       ?.definition;
-  return {
-    title: `Pre-gen metrics on ${name}/${split}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
-    content: h(
-      "div.long",
-      viewHead({
-        name: "Pre-gen metrics",
-        sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
-        tabs: splitTabs(name, split),
-      }),
-      allNeeded([found, known], () => [
-        () => !study.value && noStudy(name, split, found.answer.value.none_because),
-        targetChoice(() => study.value, target),
-        choice("Shown", () => SHOWN, shown),
+  return view(
+    {
+      title: `Pre-gen metrics on ${name}/${split}`,
+      name: "Pre-gen metrics",
+      crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
+      sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
+      tabs: splitTabs(name, split),
+      kind: "long",
+      needs: [found, known],
+    },
+    () => [
+      () => !study.value && noStudy(name, split, found.answer.value.none_because),
+      metricChoice(() => targetsOf(study.value, target.value), target),
+      choice("Shown", SHOWN, shown),
+      h(
+        "div.mapped",
         h(
-          "div.mapped",
-          h(
-            "div.pinned",
-            h("p", { role: "status" }, () =>
-              told(
-                chosen.value,
-                definitionOf(chosen.value),
-                correlations.value.get(chosen.value),
-                target.value,
-              ),
+          "div.pinned",
+          h("p", { role: "status" }, () =>
+            told(
+              chosen.value,
+              definitionOf(chosen.value),
+              correlations.value.get(chosen.value),
+              target.value,
             ),
-            legend(),
           ),
-          h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
-            map(correlations.value, shown.value, chosen),
-          ),
+          legend(),
         ),
-        tiers(),
-      ]),
-    ),
-  };
+        h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
+          map(correlations.value, shown.value, chosen),
+        ),
+      ),
+      tiers(),
+    ],
+  );
 }
 
 /** @param {string} name @param {string} split @param {string | null} why */

@@ -8,11 +8,9 @@ import { count, duration } from "../parts/numbers.js";
 /** @param {{ status: string, tasks: Task[] }} run `retrying`: nothing runs, and a task is tried again later. */
 export function stateOf({ status, tasks }) {
   const isOpen = status === "running" || status === "queued";
-  return isOpen && tasks.some(({ retry_at }) => retry_at) && !isRunning(tasks) ? "retrying" : status;
+  const isRunning = tasks.some((task) => task.status === "running");
+  return isOpen && !isRunning && tasks.some(({ retry_at }) => retry_at) ? "retrying" : status;
 }
-
-/** @param {Task[]} tasks */
-const isRunning = (tasks) => tasks.some(({ status }) => status === "running");
 
 /** @param {Task} task From 0 to 1. */
 export const shareOf = ({ status, progress: { done, total } }) =>
@@ -31,12 +29,8 @@ export function taskProgress(tasks) {
 
 /** @param {Task[]} tasks */
 function workOf(tasks) {
-  if (isRunning(tasks))
-    return tasks
-      .filter(({ status }) => status === "running")
-      .map(runningOf)
-      .join("; ");
-  return tasks.filter(({ retry_at }) => retry_at).map(retryOf)[0];
+  const running = tasks.filter(({ status }) => status === "running").map(runningOf);
+  return running.join("; ") || tasks.filter(({ retry_at }) => retry_at).map(retryOf)[0];
 }
 
 /** As "columns 62 %, 40 s left". @param {Task} task */

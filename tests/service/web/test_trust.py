@@ -214,7 +214,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     )
     assert facts["Within the interval"] == f"{inside} of {len(ends)}"
     assert section.locator("circle.point").count() == len(ends)
-    section.locator("summary").click()
+    section.get_by_text("As a table").click()
     assert len(_cells(page.get_by_role("region", name="Forecasts of CIDEr-D"))) == len(ends)
     window.open(f"/ui/evaluations/{forecast[0]['id']}")
     band = page.locator("tr", has_text="cider_d").locator("rect.forecast")

@@ -61,7 +61,7 @@ const signalTable = (name, items) =>
 
 /** The metric that decides earliest, in one sentence. @param {Schemas["SignalCard"]} card */
 export function summary({ trainings, pairs, too_close, target, metrics }) {
-  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} are too close to tell).`;
+  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} ${too_close === 1 ? "is" : "are"} too close to tell).`;
   for (const percent of PERCENTS) {
     const [best] = metrics
       .map((each) => ({ metric: each.metric, decision: decided(each, percent) }))
