@@ -21,7 +21,7 @@ const USUAL = "cider_d";
 const sentence = (claim, ...details) => ({ claim, detail: details.filter(Boolean).join(" ") });
 
 /** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
-const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
+export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 
 /** `a, b and c`. @param {string[]} names */
 function listed(names) {
@@ -225,17 +225,23 @@ export const worstFalls = (falls, metric = USUAL) =>
       Math.abs(other.difference) - Math.abs(one.difference),
   );
 
-/** A fall in words, without a full stop. @param {Fall} fall */
-export function fallOf({ metric, kind, step, difference, interval: ends, beside }) {
-  const size = `${number(Math.abs(difference), metric)} ${titleOf(metric)}`;
-  const side = difference < 0 ? "below" : "above";
-  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
-  const against = {
-    run: `${beside?.labels.run ?? "another run"} at the same step`,
+/** What it fell below. @param {Fall} fall @param {string} [at] */
+export const rivalOf = ({ kind, beside }, at = "the same step") =>
+  ({
+    run: `${beside?.labels.run ?? "another run"} at ${at}`,
     trend: "the line between the steps beside it",
     step: "the step before",
-  }[kind];
-  return `Step ${count(step)} is ${size} ${side} ${against}${doubt}`;
+  })[kind];
+
+/** `1.250 CIDEr-D below merge-64 at the same step`. @param {Fall} fall */
+export const fallSize = (fall) =>
+  `${number(Math.abs(fall.difference), fall.metric)} ${titleOf(fall.metric)} ${fall.difference < 0 ? "below" : "above"} ${rivalOf(fall)}`;
+
+/** A fall in words, without a full stop. @param {Fall} fall */
+export function fallOf(fall) {
+  const { metric, step, difference, interval: ends } = fall;
+  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
+  return `Step ${count(step)} is ${fallSize(fall)}${doubt}`;
 }
 
 /**

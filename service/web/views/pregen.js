@@ -10,8 +10,7 @@ import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
-import { choice, metricChoice } from "./choice.js";
-import { targetsOf } from "./trusted/correlations.js";
+import { choice, targetChoice } from "./choice.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -32,7 +31,6 @@ const TIERS = [
   ],
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
-/** @type {[string, string][]} */
 const SHOWN = [
   ["spearman", "Agreement on models"],
   ["r2", "Agreement on images"],
@@ -69,8 +67,8 @@ export function pregen(name, split) {
     },
     () => [
       () => !study.value && noStudy(name, split, found.answer.value.none_because),
-      metricChoice(() => targetsOf(study.value, target.value), target),
-      choice("Shown", SHOWN, shown),
+      targetChoice(() => study.value, target),
+      choice("Shown", () => SHOWN, shown),
       h(
         "div.mapped",
         h(
