@@ -58,7 +58,7 @@ const isSettled = ({ answer, refused }) => {
   return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
 };
 
-const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
+export const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
 
 /** Below what is drawn already: nothing moves. @param {Resource[]} resources */
 function slow(resources) {
