@@ -44,17 +44,8 @@ export function pregen(name, split) {
   const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
   const study = computed(() => found.answer.value?.study ?? null);
-  const correlations = computed(
-    () =>
-      new Map(
-        /** @type {Schemas["Correlation"][]} */ (study.value?.metrics[target.value]?.correlations ?? []).map(
-          (each) => [each.metric, each],
-        ),
-      ),
-  );
-  const definitionOf = (/** @type {string} */ metric) =>
-    known.answer.value.items.find((/** @type {Schemas["Metric"]} */ each) => each.name === metric)
-      ?.definition;
+  const correlations = computed(() => by("metric", study.value?.metrics[target.value]?.correlations ?? []));
+  const metrics = computed(() => by("name", known.answer.value.items));
   return view(
     {
       title: `Pre-gen metrics on ${name}/${split}`,
@@ -76,7 +67,7 @@ export function pregen(name, split) {
           h("p", { role: "status" }, () =>
             told(
               chosen.value,
-              definitionOf(chosen.value),
+              metrics.value.get(chosen.value)?.definition,
               correlations.value.get(chosen.value),
               target.value,
             ),
@@ -91,6 +82,9 @@ export function pregen(name, split) {
     ],
   );
 }
+
+/** Items by the values of a field. @param {string} field @param {any[]} items @returns {Map<string, any>} */
+const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 
 /** @param {string} name @param {string} split @param {string | null} why */
 const noStudy = (name, split, why) =>
