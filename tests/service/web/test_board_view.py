@@ -193,7 +193,7 @@ def test_metrics_are_chosen_from_what_there_is(window, service, odd):
 
 def test_labels_narrow_a_board(window, service, odd):
     page = _open(window)
-    page.get_by_label("branch: any").select_option(label="branch: dev (2)")
+    page.get_by_label("branch: any").select_option(label="dev (2)")
     page.wait_for_selector("[aria-rowcount='3']")
     assert set(listed_evaluations(page)) == {odd["people"], odd["c"]}
     page.reload()
