@@ -14,6 +14,12 @@ export class Refused extends Error {
   }
 }
 
+/** @param {unknown} error @returns {Refused} */
+export const refusedBy = (error) =>
+  error instanceof Refused
+    ? error
+    : new Refused(0, "defect", error instanceof Error ? error.message : String(error));
+
 /** Whether the last question was answered: false while the service is away. */
 export const isReached = signal(true);
 /** Whether a key is needed, and none is there that is valid. */
@@ -41,8 +47,8 @@ export async function ask(url, { json, ...how } = {}) {
   try {
     answer = await fetch(url, { ...how, headers, body });
     text = await answer.text();
-  } catch (error) {
-    if (how.signal?.aborted) throw error;
+  } catch {
+    if (how.signal?.aborted) throw how.signal.reason;
     isReached.value = false;
     throw new Refused(0, "unreachable", "The service does not answer.");
   }
@@ -52,11 +58,14 @@ export async function ask(url, { json, ...how } = {}) {
   if (answer.ok && answer.headers.get("Content-Type")?.startsWith("image/")) return url; // a picture, which is there
   const found = parsed(url, answer.status, text);
   if (answer.ok) return found;
-  const errors = found?.errors ?? [];
-  const fields =
-    errors.length > 1 ? errors.map((/** @type {any} */ each) => `${each.pointer}: ${each.detail}`) : []; // one alone is the detail
-  const detail = found?.detail ?? found?.title ?? `The service answered with the status ${answer.status}.`;
-  throw new Refused(answer.status, found?.code ?? "", detail, fields);
+  const { errors = [], title, code = "", detail = title } = found ?? {};
+  const fields = errors.map((/** @type {any} */ each) => `${each.pointer}: ${each.detail}`);
+  throw new Refused(
+    answer.status,
+    code,
+    detail ?? `The service answered with the status ${answer.status}.`,
+    fields.length > 1 ? fields : [], // one alone is the detail
+  );
 }
 
 /** A proxy's page of errors, or half an answer, is told as what it is. @param {string} url @param {number} status @param {string} text */
@@ -74,19 +83,10 @@ function parsed(url, status, text) {
 }
 
 /** An answer within a minute. @param {string} url @param {AbortController} stop @param {RequestInit} [how] */
-async function askSoon(url, stop, how) {
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    stop.abort();
-  }, LONGEST);
-  try {
-    return await ask(url, { ...how, signal: stop.signal });
-  } catch (error) {
-    throw isLate ? new Refused(0, "late", `The service has not answered for ${LONGEST / 1000} s.`) : error;
-  } finally {
-    clearTimeout(timer);
-  }
+function askSoon(url, stop, how) {
+  const late = new Refused(0, "late", `The service has not answered for ${LONGEST / 1000} s.`);
+  const timer = setTimeout(() => stop.abort(late), LONGEST);
+  return ask(url, { ...how, signal: stop.signal }).finally(() => clearTimeout(timer));
 }
 
 /** Whether the same question may be answered another time. @param {Refused} refused */
@@ -149,7 +149,7 @@ export function resource(urlOf, how) {
       },
       (error) => {
         if (isOver) return;
-        const why = error instanceof Refused ? error : new Refused(0, "defect", String(error));
+        const why = refusedBy(error);
         batch(() => {
           settle();
           refused.value = why;

@@ -14,26 +14,35 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * @template {keyof HTMLElementTagNameMap} Tag
- * @param {Tag} tag
- * @param {...(Attributes | Child)} content Attributes first, if there are any: `on…` are listeners, `class` may
- *   be a list, `style` an object of custom properties and styles, `.name` a property. Then children.
+ * @param {Tag | `${Tag}.${string}`} tag With its classes: `h("p.quiet", text)`.
+ * @param {...(Attributes | Child)} content Attributes first, if there are any: `on…` are listeners, `class` (in the
+ *   place of the tag's) may be a list, `style` an object of custom properties and styles, `.name` a property. Then children.
  * @returns {HTMLElementTagNameMap[Tag]}
  */
-export const h = (tag, ...content) => filled(document.createElement(tag), content);
+export function h(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  const made = document.createElement(/** @type {Tag} */ (name));
+  return filled(made, classes, content);
+}
 
 /**
  * @template {keyof SVGElementTagNameMap} Tag
- * @param {Tag} tag
+ * @param {Tag | `${Tag}.${string}`} tag
  * @param {...(Attributes | Child)} content As of `h`.
  * @returns {SVGElementTagNameMap[Tag]}
  */
-export const s = (tag, ...content) => filled(document.createElementNS(SVG, tag), content);
+export function s(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  const made = document.createElementNS(SVG, /** @type {Tag} */ (name));
+  return filled(made, classes, content);
+}
 
 /**
  * @template {Element} Made
- * @param {Made} made @param {(Attributes | Child)[]} content
+ * @param {Made} made @param {string[]} classes @param {(Attributes | Child)[]} content
  */
-function filled(made, [first, ...rest]) {
+function filled(made, classes, [first, ...rest]) {
+  if (classes.length) made.setAttribute("class", classes.join(" "));
   const isAttributes = first && Object.getPrototypeOf(first) === Object.prototype;
   if (isAttributes) for (const [name, value] of Object.entries(first)) setLive(made, name, value);
   append(made, /** @type {Child[]} */ (isAttributes ? rest : [first, ...rest]));
@@ -143,8 +152,8 @@ function attempt(make) {
 export function notDrawn(error) {
   reportError(error);
   return h(
-    "div",
-    { class: "notice bad", role: "alert" },
+    "div.notice.bad",
+    { role: "alert" },
     h("p", `This view could not be drawn: ${error instanceof Error ? error.message : error}`),
     h("button", { type: "button", onclick: () => location.reload() }, "Load the page anew"),
     " ",

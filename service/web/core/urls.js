@@ -89,18 +89,11 @@ export function changed(values) {
  * @param {...(string | Record<string, string | number | null | undefined>)} parts
  */
 export function place(root, ...parts) {
-  const names = parts
-    .filter((part) => typeof part === "string")
-    .map((part) => `/${encodeURIComponent(part)}`);
-  const asked = new URLSearchParams();
-  for (const part of parts) {
-    if (typeof part === "string") continue;
-    for (const [name, value] of Object.entries(part)) {
-      if (value !== null && value !== undefined && value !== "") asked.set(name, String(value));
-    }
-  }
-  const text = asked.toString();
-  return root + names.join("") + (text && `?${text}`);
+  const names = parts.filter((part) => typeof part === "string").map(encodeURIComponent);
+  const values = parts.flatMap((part) => (typeof part === "string" ? [] : Object.entries(part)));
+  const given = values.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return [root, ...names].join("/") + (text && `?${text}`);
 }
 
 // Where one was on a view, for when one comes back to it: how far it was scrolled, and which link had the focus.

@@ -12,30 +12,25 @@ import { number } from "./numbers.js";
  * @param {(chosen: Span | null) => void} choose Null: all.
  */
 export function bounds(name, range, chosen, choose) {
-  const fields = ["from", "to"].map((side, at) =>
+  const field = (/** @type {string} */ side, /** @type {0 | 1} */ at) =>
     h("input", {
       type: "number",
       step: "any",
       "aria-label": () => `${name()} ${side}`,
       placeholder: () => number(range()[at]),
-      ".value": () => (chosen() ? short(/** @type {Span} */ (chosen())[at]) : ""),
-      onchange: () => changed(),
-    }),
-  );
-  function changed() {
-    const texts = fields.map((field) => /** @type {HTMLInputElement} */ (field).value);
-    if (!texts.some(Boolean)) return choose(null);
-    const [from, to] = texts.map((text, at) => meant(text, chosen()?.[at], range()[at]));
-    choose([Math.min(from, to), Math.max(from, to)]);
-  }
-  return h("span", { class: "bounds" }, name, " from ", fields[0], " to ", fields[1]);
+      ".value": () => short(chosen()?.[at]),
+      onchange: (/** @type {any} */ { target }) => {
+        const all = range();
+        const ends = /** @type {Span} */ ([...(chosen() ?? all)]);
+        ends[at] = target.value === "" ? all[at] : Number(target.value);
+        choose(ends.some((end, at) => end !== all[at]) ? [Math.min(...ends), Math.max(...ends)] : null);
+      },
+    });
+  return h("span.bounds", name, " from ", field("from", 0), " to ", field("to", 1));
 }
-
-/** A field that nobody changed keeps the digits that it does not show. @param {string} text @param {number | undefined} chosen @param {number} end */
-const meant = (text, chosen, end) =>
-  text === "" ? end : chosen !== undefined && text === short(chosen) ? chosen : Number(text);
 
 const SMALL = 1e-6; // what is less is zero but for rounding
 
-/** As many digits as one tells apart, and no more. @param {number} value */
-const short = (value) => (Math.abs(value) < SMALL ? "0" : String(Number(value.toPrecision(5))));
+/** As many digits as one tells apart, and no more. @param {number | undefined} value */
+const short = (value) =>
+  value === undefined ? "" : Math.abs(value) < SMALL ? "0" : String(Number(value.toPrecision(5)));

@@ -1,17 +1,16 @@
 /** Chips: what is chosen is chosen from what there is, and taken away by a press. */
 
 import { h } from "../core/dom.js";
-import { titleOf } from "./metrics.js";
 
 /** A press switches it. @param {import("../core/dom.js").Child} text @param {() => boolean} isOn @param {() => void} press */
 export const chip = (text, isOn, press) =>
-  h("button", { type: "button", class: "chip", "aria-pressed": () => String(isOn()), onclick: press }, text);
+  h("button.chip", { type: "button", "aria-pressed": () => String(isOn()), onclick: press }, text);
 
 /** What narrows a list; a press takes it away. @param {string} text @param {() => void} remove */
 export const filterChip = (text, remove) =>
   h(
-    "button",
-    { type: "button", class: "chip on", title: "Take this away", onclick: remove },
+    "button.chip.on",
+    { type: "button", title: "Take this away", onclick: remove },
     text,
     h("span", { "aria-hidden": "true" }, "×"),
   );
@@ -24,32 +23,33 @@ export function adder(text, options, add) {
     if (chosen) add(chosen);
   };
   return h(
-    "select",
-    { class: "chip", "aria-label": text.replace("+ ", "Add: "), onchange: choose },
+    "select.chip",
+    { "aria-label": text.replace("+ ", "Add: "), onchange: choose },
     h("option", { value: "" }, text),
     () => options().map(([value, name]) => h("option", { value }, name)),
   );
 }
 
 /**
- * Metrics as chips: the first is the one that a view is about.
+ * What is chosen of a list, as chips, and the others to add.
  *
- * @param {{ chosen: () => string[], choose: (metrics: string[]) => void, known: () => string[] }} of `known`: those that can be added.
+ * @param {{ text: string, chosen: () => string[], choose: (chosen: string[]) => void, known: () => string[], least?: number, most?: number, title?: (each: string) => string }} of `text`: as of `adder`. `known`: those that there are.
  */
-export const metricChips = ({ chosen, choose, known }) => [
+export const listChips = ({ text, chosen, choose, known, least = 0, most = Infinity, title = String }) => [
   () =>
-    chosen().map((metric) =>
-      chosen().length > 1
-        ? filterChip(titleOf(metric), () => choose(chosen().filter((each) => each !== metric)))
-        : h("span", { class: "chip on" }, titleOf(metric)),
+    chosen().map((each) =>
+      chosen().length > least
+        ? filterChip(title(each), () => choose(chosen().filter((other) => other !== each)))
+        : h("span.chip.on", title(each)),
     ),
   () =>
+    chosen().length < most &&
     adder(
-      "+ metric",
+      text,
       () =>
         known()
           .filter((each) => !chosen().includes(each))
-          .map((each) => [each, titleOf(each)]),
-      (metric) => choose([...chosen(), metric]),
+          .map((each) => [each, title(each)]),
+      (each) => choose([...chosen(), each]),
     ),
 ];

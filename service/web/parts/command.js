@@ -11,8 +11,7 @@ export function command(text, what) {
     isCopied.value = true;
   };
   return h(
-    "div",
-    { class: "command" },
+    "div.command",
     h("pre", { tabindex: "0", role: "region", "aria-label": what }, h("code", text)),
     h("button", { type: "button", onclick: copy }, () => (isCopied.value ? "Copied" : "Copy")),
   );

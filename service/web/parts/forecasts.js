@@ -23,3 +23,11 @@ export const beyondOf = (forecast) =>
   typeof forecast?.beyond === "number"
     ? ` beyond what other runs have shown (${forecast.card?.predictor} is better by ${precise(forecast.beyond)})`
     : "";
+
+const PLAIN = /** @type {[RegExp, string][]} */ ([
+  [/^outside the fitted range/, "its pre-gen scores lie outside those of earlier training runs"],
+  [/^not enough evidence/, "too few evaluations tell how wrong a forecast is"],
+]);
+
+/** Why there is no forecast, in plain words. @param {string} reason As the service tells it, with all its numbers. */
+export const plainly = (reason) => PLAIN.find(([pattern]) => pattern.test(reason))?.[1] ?? reason;

@@ -24,31 +24,24 @@ export function frame(main) {
   const help = keyList();
   onKey("?", "shortcuts", () => help.showModal());
   return [
-    h("a", { class: "skip", href: "#content" }, "Skip to the content"),
+    h("a.skip", { href: "#content" }, "Skip to the content"),
     h(
-      "header",
-      { class: "frame" },
-      h("a", { class: "brand", href: "/" }, "Prescore"),
+      "header.frame",
+      h("a.brand", { href: "/" }, "Prescore"),
       h("nav", { "aria-label": "Places" }, PLACES.map(placeLink)),
-      h("nav", { class: "crumbs", "aria-label": "Way to this view" }, () => crumbs.value.map(crumb)),
+      h("nav.crumbs", { "aria-label": "Way to this view" }, () => crumbs.value.map(crumb)),
       h(
-        "button",
-        { type: "button", class: "find", "aria-keyshortcuts": "Control+K", onclick: find },
-        h("span", "Find", h("span", { class: "wide" }, " a run, an image, a metric")),
+        "button.find",
+        { type: "button", "aria-keyshortcuts": "Control+K", onclick: find },
+        h("span", "Find", h("span.wide", " a run, an image, a metric")),
         h("kbd", "Ctrl K"),
       ),
       team(),
-      h("span", { class: "live", "data-live": () => String(isLive.value) }, () =>
-        isLive.value ? "live" : "not live",
-      ),
+      h("span.live", { "data-live": () => String(isLive.value) }, () => (isLive.value ? "live" : "not live")),
       theme(),
-      h(
-        "button",
-        { type: "button", class: "wide", "aria-label": "Shortcuts", onclick: () => help.showModal() },
-        "?",
-      ),
+      h("button.wide", { type: "button", "aria-label": "Shortcuts", onclick: () => help.showModal() }, "?"),
     ),
-    h("div", { role: "status", class: "notices" }, notices),
+    h("div.notices", { role: "status" }, notices),
     main,
     help,
   ];
@@ -57,13 +50,11 @@ export function frame(main) {
 const isFinderLost = signal(false);
 
 /** Finds runs, images, metrics and splits. */
-async function find() {
-  try {
-    const { openFinder } = await import("../views/finder.js");
-    openFinder();
-  } catch {
-    isFinderLost.value = true;
-  }
+function find() {
+  import("../views/finder.js").then(
+    ({ openFinder }) => openFinder(),
+    () => (isFinderLost.value = true),
+  );
 }
 
 document.addEventListener("keydown", (event) => {
@@ -83,23 +74,12 @@ const crumb = ([name, url]) => (url ? h("a", { href: url }, name) : h("span", na
 function team() {
   const name = signal("");
   ask("/v1/me").then(
-    (me) => {
-      if (me.key) name.value = me.team;
-    },
+    (me) => me.key && (name.value = me.team),
     () => {},
   );
-  return () =>
-    name.value &&
-    h(
-      "span",
-      { class: "quiet" },
-      `team ${name.value} `,
-      h(
-        "button",
-        { type: "button", onclick: async () => (await import("./sign_in.js")).signOut() },
-        "Sign out",
-      ),
-    );
+  const leave = async () => (await import("./sign_in.js")).signOut();
+  const out = () => h("button", { type: "button", onclick: leave }, "Sign out");
+  return () => name.value && h("span.quiet", `team ${name.value} `, out());
 }
 
 /** The form that asks for a key, which is loaded once one is needed. */
@@ -110,35 +90,25 @@ effect(() => {
 
 function notices() {
   if (!isReached.value)
-    return h("p", { class: "notice bad" }, "The service does not answer. The page asks it again by itself.");
+    return h("p.notice.bad", "The service does not answer. The page asks it again by itself.");
   if (isKeyNeeded.value) return signIn.value?.();
-  if (isFinderLost.value)
-    return h("p", { class: "notice bad" }, "The finder could not be loaded. Load the page anew.");
+  if (isFinderLost.value) return h("p.notice.bad", "The finder could not be loaded. Load the page anew.");
   return null;
 }
 
 function theme() {
-  const chosen = signal(stored() ?? "auto");
+  const stored = localStorage.getItem("theme") ?? "";
+  const chosen = signal(THEMES.includes(stored) ? stored : "auto");
   effect(() => {
     document.documentElement.dataset.theme = chosen.value;
     localStorage.setItem("theme", chosen.value);
   });
+  const choose = (/** @type {any} */ { target }) => (chosen.value = target.value);
   return h(
-    "select",
-    {
-      class: "theme",
-      "aria-label": "Colours",
-      onchange: (/** @type {Event} */ event) => {
-        chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
-      },
-    },
+    "select.theme",
+    { "aria-label": "Colours", onchange: choose },
     THEMES.map((name) => h("option", { value: name, selected: name === chosen.peek() }, name)),
   );
-}
-
-function stored() {
-  const found = localStorage.getItem("theme");
-  return found && THEMES.includes(found) ? found : null;
 }
 
 function keyList() {
@@ -146,7 +116,7 @@ function keyList() {
     "dialog",
     { "aria-label": "Shortcuts" },
     h("h2", "Shortcuts"),
-    h("dl", { class: "keys" }, () =>
+    h("dl.keys", () =>
       [...shortcuts.value, { key: "Ctrl K", text: "find a run, an image, a metric, a split" }].map(
         ({ key, text }) => [h("dt", h("kbd", key)), h("dd", text)],
       ),

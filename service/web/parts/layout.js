@@ -2,30 +2,40 @@
 
 import { h, replace } from "../core/dom.js";
 import { path } from "../core/urls.js";
-
-/** @typedef {import("../core/dom.js").Child} Child */
-/** @typedef {import("./sentences.js").Sentence} Sentence */
+import { allNeeded } from "./states.js";
 
 /**
  * The name of what is shown, one sentence on it, and the way to the views beside it.
  *
- * @param {{ name: Child, sentence?: () => Sentence | null, tabs?: Child }} of
+ * @param {{ name: Child, sentence?: () => import("./sentences.js").Sentence | null, tabs?: Child }} of
  */
 export const viewHead = ({ name, sentence, tabs }) => [
   h("h1", name),
   sentence &&
-    h("p", { class: "lead" }, () => {
+    h("p.lead", () => {
       const found = sentence();
-      return found && [h("strong", found.claim), " ", h("span", { class: "quiet" }, found.detail)];
+      return found && [h("strong", found.claim), " ", h("span.quiet", found.detail)];
     }),
   tabs,
 ];
 
+/**
+ * A view whose content is drawn once all that it needs is answered.
+ *
+ * @param {{ title: string, name?: Child, crumbs?: () => Crumb[], sentence?: () => import("./sentences.js").Sentence | null, tabs?: Child, kind?: string, needs: Resource[] }} of
+ * @param {() => Child} render
+ */
+export const view = ({ title, name = title, crumbs, sentence, tabs, kind, needs }, render) => ({
+  title,
+  crumbs,
+  content: h("div", { class: kind }, viewHead({ name, sentence, tabs }), allNeeded(needs, render)),
+});
+
 /** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
 export const tabs = (name, places) =>
   h(
-    "nav",
-    { class: "tabs", "aria-label": name },
+    "nav.tabs",
+    { "aria-label": name },
     places.map(([text, url]) =>
       h("a", { href: url, "aria-current": () => (path.value === url.split("?")[0] ? "page" : null) }, text),
     ),
@@ -38,19 +48,18 @@ export const section = (title, ...content) =>
 /** One of a few facts, in a list of the class `facts`. @param {Child} name @param {...Child} content */
 export const fact = (name, ...content) => h("div", h("dt", name), h("dd", ...content));
 
+/** What is read when it is opened. @param {Child} summary @param {...Child} content */
+export const folded = (summary, ...content) => h("details", h("summary", summary), ...content);
+
 /** A word with a popover. @param {string} name @param {string} title @param {(popover: HTMLElement) => void} fill Called when it is opened first. */
 export function explained(name, title, fill) {
   const popover = h("div", { popover: "auto", role: "dialog", "aria-label": name });
-  popover.addEventListener("toggle", (event) => {
+  popover.addEventListener("beforetoggle", (event) => {
     if (/** @type {ToggleEvent} */ (event).newState !== "open") return;
     putNear(popover, button);
     if (!popover.hasChildNodes()) fill(popover);
   });
-  const button = h(
-    "button",
-    { type: "button", class: "metric", title, ".popoverTargetElement": popover },
-    name,
-  );
+  const button = h("button.metric", { type: "button", title, ".popoverTargetElement": popover }, name);
   return [button, popover];
 }
 
@@ -75,20 +84,3 @@ export function select(options, chosen) {
     options().map(([value, text]) => h("option", { value, selected: value === chosen.value }, text)),
   );
 }
-
-/** @param {(string | Node)[]} names */
-export const head = (names) =>
-  h(
-    "thead",
-    h(
-      "tr",
-      names.map((name) => h("th", { scope: "col" }, name)),
-    ),
-  );
-
-/** What may be wider than the page, and scrolls by itself. @param {string} name @param {...Child} content */
-export const scrolled = (name, ...content) =>
-  h("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": name }, ...content);
-
-/** @param {string} name @param {(string | Node)[]} columns @param {Child} rows */
-export const table = (name, columns, rows) => scrolled(name, h("table", head(columns), h("tbody", rows)));

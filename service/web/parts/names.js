@@ -1,7 +1,7 @@
 /** The name of an evaluation, from its labels: `run` and `step`, else `name`, `file`, or `branch` and `commit`. */
 
 import { h } from "../core/dom.js";
-import { evaluationPlace } from "./places.js";
+import { evaluationPlace, splitCrumbs } from "./places.js";
 
 /** @typedef {Record<string, string> | null | undefined} Labels */
 
@@ -34,3 +34,7 @@ export const nameOrId = (labels, id) => nameOf(labels) || id.slice(0, SHORT);
 /** The evaluation's name as a link; its id is the title. @param {string} id @param {Labels} labels */
 export const evaluationLink = (id, labels) =>
   h("a", { class: "main", href: evaluationPlace(id), title: id }, nameOrId(labels, id));
+
+/** The way to an evaluation, for the frame. @param {Evaluation | null} run @returns {Crumb[]} */
+export const evaluationCrumbs = (run) =>
+  run ? [...splitCrumbs(run.dataset), [nameOrId(run.labels, run.id), evaluationPlace(run.id)]] : [];

@@ -60,7 +60,3 @@ export const precise = (value) =>
   typeof value === "number" && value !== 0 && Math.abs(value) < 0.0005
     ? value.toExponential(2)
     : number(value);
-
-/** @param {boolean | null | undefined} higher */
-export const direction = (higher) =>
-  higher === true ? "↑ higher is better" : higher === false ? "↓ lower is better" : "";

@@ -21,7 +21,7 @@ const USUAL = "cider_d";
 const sentence = (claim, ...details) => ({ claim, detail: details.filter(Boolean).join(" ") });
 
 /** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
-const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
+export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 
 /** `a, b and c`. @param {string[]} names */
 function listed(names) {
@@ -50,7 +50,10 @@ const ATTENTION = {
   fall: (many) => `${count(many)} fell`,
 };
 
-/** @param {{ attention: Schemas["AttentionItem"][], running: number, queued: number }} of */
+/** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
+const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
+
+/** @param {{ attention: Schemas["AttentionItem"][], running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of Pages of evaluations. */
 export function homeSentence({ attention, running, queued }) {
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
     const many = attention.filter((each) => each.kind === kind).length;
@@ -61,7 +64,7 @@ export function homeSentence({ attention, running, queued }) {
     many
       ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds)}.`
       : "Nothing of the last 30 days needs attention.",
-    `${count(running)} running, ${count(queued)} queued.`,
+    `${manyIn(running)} running, ${manyIn(queued)} queued.`,
   );
 }
 
@@ -225,17 +228,23 @@ export const worstFalls = (falls, metric = USUAL) =>
       Math.abs(other.difference) - Math.abs(one.difference),
   );
 
-/** A fall in words, without a full stop. @param {Fall} fall */
-export function fallOf({ metric, kind, step, difference, interval: ends, beside }) {
-  const size = `${number(Math.abs(difference), metric)} ${titleOf(metric)}`;
-  const side = difference < 0 ? "below" : "above";
-  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
-  const against = {
-    run: `${beside?.labels.run ?? "another run"} at the same step`,
+/** What it fell below. @param {Fall} fall @param {string} [at] */
+export const rivalOf = ({ kind, beside }, at = "the same step") =>
+  ({
+    run: `${beside?.labels.run ?? "another run"} at ${at}`,
     trend: "the line between the steps beside it",
     step: "the step before",
-  }[kind];
-  return `Step ${count(step)} is ${size} ${side} ${against}${doubt}`;
+  })[kind];
+
+/** `1.250 CIDEr-D below merge-64 at the same step`. @param {Fall} fall */
+export const fallSize = (fall) =>
+  `${number(Math.abs(fall.difference), fall.metric)} ${titleOf(fall.metric)} ${fall.difference < 0 ? "below" : "above"} ${rivalOf(fall)}`;
+
+/** A fall in words, without a full stop. @param {Fall} fall */
+export function fallOf(fall) {
+  const { metric, step, difference, interval: ends } = fall;
+  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
+  return `Step ${count(step)} is ${fallSize(fall)}${doubt}`;
 }
 
 /**

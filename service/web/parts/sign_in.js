@@ -1,6 +1,6 @@
 /** Asking for a key, which the service keeps in a cookie that no script can read. */
 
-import { ask } from "../core/api.js";
+import { ask, refusedBy } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 
@@ -14,12 +14,12 @@ export function signIn() {
       await ask("/ui/session", { method: "POST", json: { key } });
       location.reload();
     } catch (error) {
-      said.value = error instanceof Error ? error.message : String(error);
+      said.value = refusedBy(error).message;
     }
   };
   return h(
-    "form",
-    { class: "notice sign-in", onsubmit: submit },
+    "form.notice.sign-in",
+    { onsubmit: submit },
     h(
       "label",
       "This service needs a key: ",

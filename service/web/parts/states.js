@@ -3,7 +3,6 @@
 import { h } from "../core/dom.js";
 import { computed, unread } from "../core/signals.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {ReturnType<typeof import("../core/api.js").resource>} Resource */
 
 /**
@@ -59,14 +58,14 @@ const isSettled = ({ answer, refused }) => {
   return answer.value !== null || (status >= 400 && status < 500 && status !== 401);
 };
 
-const loading = () => h("p", { class: "quiet", "aria-busy": "true" }, "Loading…");
+export const loading = () => h("p.quiet", { "aria-busy": "true" }, "Loading…");
 
 /** Below what is drawn already: nothing moves. @param {Resource[]} resources */
 function slow(resources) {
   const again = () => resources.filter(({ isSlow }) => isSlow.peek()).forEach(({ retry }) => retry());
   return h(
-    "p",
-    { class: "notice", role: "status" },
+    "p.notice",
+    { role: "status" },
     "The service has not answered for 10 s; the page goes on waiting. ",
     h("button", { type: "button", onclick: again }, "Retry"),
   );
@@ -79,8 +78,8 @@ export const refusalOf = ({ refused }) =>
 /** @param {import("../core/api.js").Refused} refused */
 export function refusal(refused) {
   return h(
-    "div",
-    { class: "notice bad", role: "alert" },
+    "div.notice.bad",
+    { role: "alert" },
     h("p", refused.message),
     refused.fields.length > 0 &&
       h(
@@ -90,31 +89,18 @@ export function refusal(refused) {
   );
 }
 
-const WORDS = {
-  queued: "queued",
-  running: "running",
-  retrying: "retrying",
-  waiting: "waiting",
-  ready: "queued",
-  succeeded: "done",
-  not_answering: "not answering",
-  failed: "failed",
-  canceled: "canceled",
-  passed: "passed",
-  undecided: "undecided",
-  not_comparable: "not comparable",
-};
+const WORDS = /** @type {Record<string, string>} */ ({ ready: "queued", succeeded: "done" });
 
 /** @param {string | null | undefined} status Told by a word, a form and a colour. */
 export function badge(status) {
   const name = status ?? "none";
-  return h("span", { class: ["badge", name] }, WORDS[/** @type {keyof typeof WORDS} */ (name)] ?? name);
+  return h("span", { class: ["badge", name] }, WORDS[name] ?? name.replace("_", " "));
 }
 
 /** @param {Record<string, string>} labels */
 export const labels = (labels) =>
-  Object.entries(labels ?? {}).map(([name, value]) => h("span", { class: "label" }, `${name}=${value}`));
+  Object.entries(labels ?? {}).map(([name, value]) => h("span.label", `${name}=${value}`));
 
 /** Why a run or a task failed. @param {{ code: string, detail: string } | null} error */
 export const failure = (error) =>
-  error && h("p", { class: "notice bad", role: "alert" }, h("strong", error.code), " ", error.detail);
+  error && h("p.notice.bad", { role: "alert" }, h("strong", error.code), " ", error.detail);

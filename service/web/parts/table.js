@@ -7,21 +7,19 @@ import { each, h } from "../core/dom.js";
 import { onKey, onSteps } from "../core/keyboard.js";
 import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
-/** @typedef {"ascending" | "descending" | "none"} Direction */
 /**
  * @template T
  * @typedef {object} Column
  * @property {Child} head
  * @property {(row: T, place: number) => Child} cell `place`: from 0.
- * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`, `best`.
+ * @property {string} [kind] Classes: `name` (the head of the row, with a link `a.main`), `number`, `narrow`, `wide`.
  * @property {boolean} [once] Made once for each row, so that what has the focus in it keeps it.
- * @property {"value" | "below"} [phone] Where a phone shows it: beside the name, or below it. Others are left out there.
+ * @property {"mark" | "value" | "below"} [phone] Where a phone shows it: before the name, beside it, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
  * @property {(row: T) => number | null} [shade] From 0 to 1.
- * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; with one the button stands beside it.
+ * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; else it stands beside it.
  */
-/** @typedef {{ direction: () => Direction, choose: () => void, text?: Child, told?: string }} Sort `told`: the button's name for those who hear the page. */
+/** @typedef {{ direction: () => "ascending" | "descending" | "none", choose: () => void, text?: Child, told?: string }} Sort `told`: the button's name for those who hear the page. */
 /**
  * @template T
  * @typedef {object} Window
@@ -45,16 +43,11 @@ phone.addEventListener("change", () => (isPhone.value = phone.matches));
  * @param {readonly T[] | { value: readonly T[] }} items A signal's rows are followed.
  * @param {{ name: string, columns: Column<T>[] | (() => Column<T>[]), keyOf?: (row: T) => string | number, tone?: (row: T) => string | null, window?: Window<T>, above?: () => T[], below?: () => T[] }} how `above`, `below`: rows that are none of the items, and are not counted.
  */
-export function table(
-  items,
-  { name, columns, keyOf, tone, window: windowOf, above = () => [], below = () => [] },
-) {
+export function table(items, { name, columns, keyOf, tone, window: windowOf, above, below }) {
   const rows = () => ("value" in items ? items.value : items);
   const listed = computed(() => (typeof columns === "function" ? columns() : columns));
-  const columnsOf = () => listed.value;
   const keys = new Map();
   const key = keyOf ?? ((/** @type {T} */ row) => keys.get(row) ?? keys.set(row, keys.size).get(row));
-  const hasPhone = columnsOf().some((column) => column.phone);
   const frame = h("div", {
     class: windowOf ? "windowed" : "scrolled",
     tabindex: "0",
@@ -68,50 +61,43 @@ export function table(
       .slice(first(), seen?.last.value)
       .map((item, at) => ({ item, place: first() + at })),
   );
-  const beside = (/** @type {T} */ item) =>
+  /** @param {() => T} item @param {() => number} [place] */
+  const rowOf = (item, place) =>
     h(
       "tr",
-      { class: tone?.(item) },
-      columnsOf().map((column) => cellOf(column, () => item)),
+      {
+        class: () => tone?.(item()),
+        "data-place": place,
+        "aria-rowindex": () => (seen && place ? place() + 2 : null),
+      },
+      () => listed.value.map((column) => cellOf(column, item, place)),
     );
   const body = h(
     "tbody",
-    () => above().map(beside),
+    () => above?.().map((item) => rowOf(() => item)),
     seen && space(() => first() * seen.row.value),
     each(
       () => shown.value,
       ({ item }) => key(item),
       (row) =>
-        h(
-          "tr",
-          {
-            class: () => tone?.(row().item),
-            "data-place": () => row().place,
-            "aria-rowindex": () => (seen ? row().place + 2 : null),
-          },
-          () =>
-            columnsOf().map((column) =>
-              cellOf(
-                column,
-                () => row().item,
-                () => row().place,
-              ),
-            ),
+        rowOf(
+          () => row().item,
+          () => row().place,
         ),
     ),
     seen && space(() => (rows().length - seen.last.value) * seen.row.value),
-    () => below().map(beside),
+    () => below?.().map((item) => rowOf(() => item)),
   );
   frame.append(
     h(
       "table",
       {
-        class: hasPhone && "cards-on-phone",
+        class: listed.value.some((column) => column.phone) && "cards-on-phone",
         "aria-rowcount": () => seen && (windowOf?.hasMore?.() ? -1 : rows().length + 1),
       },
       h(
         "thead",
-        h("tr", () => columnsOf().map(headOf)),
+        h("tr", () => listed.value.map(headOf)),
       ),
       body,
     ),
@@ -121,19 +107,23 @@ export function table(
 }
 
 /** @template T @param {Column<T>} column */
-function headOf({ head, kind, sort }) {
-  const sorts = sort ? [sort].flat() : [];
-  const direction = () => sorts.map((each) => each.direction()).find((each) => each !== "none") ?? "none";
+function headOf({ head, kind, sort = [] }) {
+  const sorts = [sort].flat();
+  const directions = () => sorts.map(({ direction }) => direction());
   return h(
     "th",
-    { scope: "col", class: kind, "aria-sort": () => (sort ? direction() : null) },
-    sorts[0]?.text || !sort ? [head, " "] : null,
-    sorts.map((each) =>
+    {
+      scope: "col",
+      class: kind,
+      "aria-sort": () => sorts.length > 0 && (directions().find((each) => each !== "none") ?? "none"),
+    },
+    (!sorts.length || sorts[0].text !== undefined) && [head, " "],
+    sorts.map(({ text = head, told, choose, direction }) =>
       h(
-        "button",
-        { type: "button", class: "sort", "aria-label": each.told, onclick: each.choose },
-        each.text ?? head,
-        () => SORTED[each.direction()],
+        "button.sort",
+        { type: "button", "aria-label": told, onclick: choose },
+        text,
+        () => SORTED[direction()] || (text !== head && " ⇅"),
       ),
     ),
   );
@@ -144,17 +134,13 @@ const SORTED = { ascending: " ▲", descending: " ▼", none: "" };
 /** @template T @param {Column<T>} column @param {() => T} row @param {() => number} [place] */
 function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () => -1) {
   const isName = kind.split(" ").includes("name");
+  const part = computed(() => shade?.(row()) ?? null);
   return h(
     isName ? "th" : "td",
     {
       scope: isName && "row",
-      class: () => [
-        kind,
-        phone && `phone-${phone}`,
-        tone?.(row()),
-        typeof shade?.(row()) === "number" && "shaded",
-      ],
-      style: () => ({ "--shade": shade?.(row()) ?? 0 }),
+      class: () => [kind, phone && `phone-${phone}`, tone?.(row()), part.value !== null && "shaded"],
+      style: () => ({ "--shade": part.value ?? 0 }),
     },
     once ? unread(() => cell(row(), place())) : () => cell(row(), place()),
   );
@@ -198,8 +184,7 @@ function goThrough(frame, body, rows, { top, row }, { what, keys = {} }) {
     const now = body.contains(document.activeElement) ? placeOf() : -1;
     const next = Math.max(0, Math.min(rows().length - 1, now < 0 ? 0 : now + step));
     const [above, below] = [next * row.value, (next + 2) * row.value - frame.clientHeight];
-    if (frame.scrollTop > above) frame.scrollTop = above;
-    if (frame.scrollTop < below) frame.scrollTop = below;
+    frame.scrollTop = Math.max(below, Math.min(above, frame.scrollTop));
     top.value = frame.scrollTop;
     /** @type {HTMLElement | null} */ (body.querySelector(`tr[data-place="${next}"] a.main`))?.focus();
   });
@@ -213,4 +198,4 @@ function goThrough(frame, body, rows, { top, row }, { what, keys = {} }) {
 
 /** @param {() => number} height */
 const space = (height) =>
-  h("tr", { "aria-hidden": "true", class: "space" }, h("td", { style: () => ({ height: `${height()}px` }) }));
+  h("tr.space", { "aria-hidden": "true" }, h("td", { style: () => ({ height: `${height()}px` }) }));

@@ -13,7 +13,7 @@ const CLICK = 6; // units of the plot within which the pointer has not moved
  * @param {(from: Point | null, to?: Point) => void} choose The two corners when the pointer is let go; null after a click.
  */
 export function brush(plot, box, isSpan, choose) {
-  const shade = s("rect", { class: "brush", "aria-hidden": "true" });
+  const shade = s("rect.brush", { "aria-hidden": "true" });
   let began = /** @type {Point | null} */ (null);
   const end = () => {
     began = null;

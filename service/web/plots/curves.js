@@ -4,16 +4,16 @@
  */
 
 import { h, s } from "../core/dom.js";
-import { onEnd, signal } from "../core/signals.js";
+import { computed, onEnd, signal } from "../core/signals.js";
 import { titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { chart } from "./chart.js";
-import { extent, isOutside, outside, padded, ticks, usualExtent, widened } from "./scale.js";
+import { extent, finite, isOutside, outside, padded, ticks, usualExtent, widened } from "./scale.js";
 
 /** @typedef {import("./scale.js").Range} Range */
 /** @typedef {import("./chart.js").Scales} Scales */
 /** @typedef {[number | null, number | null] | null | undefined} Ends */
-/** @typedef {{ step: number, value: number | null, interval: Ends, forecast?: { value: number | null, interval: Ends } | null, isFallen?: boolean, isBest?: boolean }} Point */
+/** @typedef {{ step: number, value: number | null, interval: Ends, forecast?: { interval: Ends } | null, isFallen?: boolean, isBest?: boolean }} Point */
 /** @typedef {{ name: string, kind: string, points: Point[] }} Series `kind`: the class that tells its colour. */
 /** @typedef {{ step: { value: number | null }, metric: { value: string | null } }} Cursor `metric`: the plot in which it is. */
 
@@ -25,78 +25,90 @@ const KEYS = /** @type {Record<string, number>} */ ({
   Home: -Infinity,
   End: Infinity,
 });
-
 const ALONE = 6; // pixels at both sides of a ribbon that has one step
+const NOTE = { width: 250, height: 90 }; // pixels
 
 /** A cursor that no plot has. @returns {Cursor} */
 export const newCursor = () => ({ step: signal(null), metric: signal(null) });
 
 /**
- * @param {Series[]} series The training itself first.
- * @param {{ metric: string, isBounded: boolean, height: number, cursor: Cursor, chosen: () => number | null, choose: (step: number) => void, tooltip: (step: number) => import("../core/dom.js").Child, said: (step: number) => string }} how
- *   `isBounded`: its scores cannot explode, and all of them are in the plot's scale. `chosen`: the step whose details are open. `said`: what the tooltip shows, in words.
+ * @param {() => Series[]} seriesOf The training itself first.
+ * @param {{ metric: string, isBounded: boolean, height: number, cursor: Cursor, chosen: () => number | null, choose: (step: number) => void, tooltip: (step: number) => Child, said: (step: number) => string, note: () => { step: number, content: Child } | null }} how
+ *   `isBounded`: its scores cannot explode, and all of them are in the plot's scale. `chosen`: the step whose details are open. `said`: what the tooltip shows, in words. `note`: what stands beside a point while no details are open.
  */
-export function curves(series, { metric, isBounded, height, cursor, chosen, choose, tooltip, said }) {
-  const steps = series[0].points.map(({ step }) => step);
+export function curves(seriesOf, { metric, isBounded, height, cursor, chosen, choose, tooltip, said, note }) {
+  const series = computed(seriesOf);
+  const steps = computed(() => series.value[0].points.map(({ step }) => step));
+  const range = computed(() => rangeOf(series.value, isBounded));
   const width = signal(0);
-  const range = rangeOf(series, isBounded);
-  const scales = { value: /** @type {Scales | null} */ (null) };
-  const isHere = () => cursor.metric.value === metric && cursor.step.value !== null;
+  const marked = () => cursor.step.value ?? chosen();
+  const ruled = () => marked() ?? note()?.step ?? null;
+  const drawn = computed(() =>
+    width.value > 0
+      ? draw(series.value, { metric, range: range.value, width: width.value, height, ruled })
+      : null,
+  );
+  const xOf = (/** @type {number} */ step) => drawn.value?.x(step) ?? 0;
   const point = (/** @type {number | null} */ step) => {
     cursor.metric.value = step === null ? null : metric;
     cursor.step.value = step;
   };
   const nearest = (/** @type {MouseEvent} */ event) => {
     const at = event.clientX - frame.getBoundingClientRect().left;
-    const away = (/** @type {number} */ step) => Math.abs((scales.value?.x(step) ?? 0) - at);
-    return steps.reduce((best, step) => (away(step) < away(best) ? step : best), steps[0]);
+    const away = (/** @type {number} */ step) => Math.abs(xOf(step) - at);
+    return steps.value.reduce((best, step) => (away(step) < away(best) ? step : best));
   };
   const onkeydown = (/** @type {KeyboardEvent} */ event) => {
-    const now = steps.indexOf(cursor.step.value ?? NaN);
-    if (event.key === "Enter" && now >= 0) choose(steps[now]);
+    const all = steps.value;
+    const now = all.indexOf(cursor.step.value ?? NaN);
+    if (event.key === "Enter" && now >= 0) choose(all[now]);
     else if (event.key === "Escape") point(null);
-    else if (event.key in KEYS) point(steps[Math.max(0, Math.min(steps.length - 1, now + KEYS[event.key]))]);
+    else if (event.key in KEYS) point(all[Math.max(0, Math.min(all.length - 1, now + KEYS[event.key]))]);
     else return;
     event.preventDefault();
   };
-  const now = () => cursor.step.value ?? chosen() ?? steps[steps.length - 1];
+  const last = () => steps.value[steps.value.length - 1];
+  const now = () => marked() ?? last();
+  const tip = () => {
+    const step = cursor.step.value;
+    if (step === null || cursor.metric.value !== metric) return null;
+    const isLeft = xOf(step) < width.value / 2;
+    const style = isLeft ? { left: `${xOf(step) + 14}px` } : { right: `${width.value - xOf(step) + 14}px` };
+    return h("div.tooltip", { style }, tooltip(step));
+  };
   const frame = h(
-    "div",
-    {
-      class: "curves",
-      style: { height: `${height}px` },
-      tabindex: "0",
-      role: "slider",
-      "aria-label": `Step of the plot of ${titleOf(metric)}`,
-      "aria-valuemin": steps[0],
-      "aria-valuemax": steps[steps.length - 1],
-      "aria-valuenow": now,
-      "aria-valuetext": () => said(now()),
-      onpointermove: (/** @type {PointerEvent} */ event) => point(nearest(event)),
-      onpointerleave: () => point(null),
-      onclick: (/** @type {MouseEvent} */ event) => choose(nearest(event)),
-      onfocus: () => point(chosen() ?? steps[steps.length - 1]),
-      onblur: () => point(null),
-      onkeydown,
-    },
-    () =>
-      width.value > 0 &&
-      draw(series, { metric, range, steps, width: width.value, height, cursor, chosen, scales }),
-    () =>
-      isHere() &&
-      h(
-        "div",
-        { class: "tooltip", style: () => side(cursor.step.value, scales.value, width.value) },
-        () => cursor.step.value !== null && tooltip(cursor.step.value),
-      ),
+    "div.curves",
+    { style: { height: `${height}px` } },
+    h(
+      "div.cursor",
+      {
+        tabindex: "0",
+        role: "slider",
+        "aria-label": `Step of the plot of ${titleOf(metric)}`,
+        "aria-valuemin": () => steps.value[0],
+        "aria-valuemax": last,
+        "aria-valuenow": now,
+        "aria-valuetext": () => said(now()),
+        onpointermove: (/** @type {PointerEvent} */ event) => point(nearest(event)),
+        onpointerleave: () => point(null),
+        onclick: (/** @type {MouseEvent} */ event) => choose(nearest(event)),
+        onfocus: () => point(chosen() ?? last()),
+        onblur: () => point(null),
+        onkeydown,
+      },
+      () => drawn.value?.plot,
+    ),
+    () => drawn.value && chosen() === null && noteAt(note(), series.value[0], drawn.value, width.value),
+    tip,
   );
   const watcher = new ResizeObserver(() => (width.value = Math.round(frame.clientWidth)));
   watcher.observe(frame);
   onEnd(() => watcher.disconnect());
-  const values = series.flatMap(({ points }) =>
-    points.flatMap(({ value }) => (value === null ? [] : [value])),
-  );
-  return [frame, outside(values.filter((value) => isOutside(range, value)).length, values.length)];
+  const away = () => {
+    const values = finite(series.value.flatMap(({ points }) => points.map(({ value }) => value)));
+    return outside(values.filter((value) => isOutside(range.value, value)).length, values.length);
+  };
+  return [frame, away];
 }
 
 /** @param {Series[]} series @param {boolean} isBounded @returns {Range} */
@@ -107,64 +119,53 @@ function rangeOf(series, isBounded) {
   return padded(widened((isBounded ? extent : usualExtent)(measured), forecasts), 0.06);
 }
 
-/** Where the tooltip is: beside the cursor, on the side that has more room. @param {number | null} step @param {Scales | null} scales @param {number} width */
-function side(step, scales, width) {
-  const x = scales && step !== null ? scales.x(step) : 0;
-  const isLeft = x < width / 2;
-  return { left: isLeft ? `${x + 14}px` : "auto", right: isLeft ? "auto" : `${width - x + 14}px` };
+/** Below its point, at its right if there is room. @param {{ step: number, content: Child } | null} note @param {Series} series @param {Scales} scales @param {number} width */
+function noteAt(note, { points }, { x, y, box }, width) {
+  const value = points.find(({ step }) => step === note?.step)?.value;
+  if (!note || typeof value !== "number") return null;
+  const [before, after] = [x(note.step) - 14 - NOTE.width, x(note.step) + 14];
+  const left = after + NOTE.width < width ? after : Math.max(0, before);
+  const top = Math.min(y(value) + 14, box.bottom - NOTE.height);
+  const style = { left: `${left}px`, top: `${top}px`, width: `${NOTE.width}px` };
+  return h("div.tooltip.note", { style }, note.content);
 }
 
-/**
- * @param {Series[]} series
- * @param {{ metric: string, range: Range, steps: number[], width: number, height: number, cursor: Cursor, chosen: () => number | null, scales: { value: Scales | null } }} how `scales`: told to the frame.
- */
-function draw(series, { metric, range, steps, width, height, cursor, chosen, scales }) {
+/** @param {Series[]} series @param {{ metric: string, range: Range, width: number, height: number, ruled: () => number | null }} how `ruled`: the step with a line. */
+function draw(series, { metric, range, width, height, ruled }) {
+  const steps = series[0].points.map(({ step }) => step);
   const all = extent(steps);
-  const marks = steps.length <= 10 ? steps : ticks(all, 8);
   const best = series[0].points.find(({ isBest }) => isBest);
-  const { plot } = chart(
-    {
-      width,
-      height,
-      x: { name: "step", range: padded(all, 0.03), ticks: marks },
-      y: { name: titleOf(metric), range },
-      kind: "curve",
-      said: `${titleOf(metric)} over ${steps.length} steps; best: step ${best?.step ?? "not known"}`,
-    },
-    (found) => {
-      scales.value = found;
-      return [
-        [...series].reverse().map((each) => ribbons(each, found)),
-        [...series].reverse().map((each) => line(each, found)),
-        () => rule(cursor.step.value ?? chosen(), found),
-        [...series].reverse().map((each) => points(each, found, range)),
-      ];
-    },
-  );
-  return plot;
+  const below = [...series].reverse(); // the training itself is drawn over the others
+  const x = { name: "step", range: padded(all, 0.03), ticks: steps.length <= 10 ? steps : ticks(all, 8) };
+  const said = `${titleOf(metric)} over ${steps.length} steps; best: step ${best?.step ?? "not known"}`;
+  return chart({ width, height, x, y: { name: "", range }, kind: "curve", said }, (scales) => [
+    below.map((each) => ribbons(each, scales)),
+    below.map((each) => line(each, scales)),
+    () => rule(ruled(), scales),
+    below.map((each) => points(each, scales, range)),
+  ]);
 }
 
-/** The step that is pointed at, or whose details are open. @param {number | null} step @param {Scales} scales */
+/** @param {number | null} step @param {Scales} scales */
 const rule = (step, { x, box }) =>
-  step !== null && s("line", { class: "crosshair", x1: x(step), x2: x(step), y1: box.top, y2: box.bottom });
+  step !== null && s("line.crosshair", { x1: x(step), x2: x(step), y1: box.top, y2: box.bottom });
 
 /** @param {Series} series @param {Scales} scales */
 const ribbons = ({ kind, points }, scales) => [
   ribbon(`ribbon ${kind}`, points, scales),
   ribbon(
     "ribbon forecast",
-    points.flatMap(({ step, forecast }) => (forecast ? [{ step, ...forecast }] : [])),
+    points.map(({ step, forecast }) => ({ step, interval: forecast?.interval })),
     scales,
   ),
 ];
 
 /** @param {string} name @param {{ step: number, interval: Ends }[]} points @param {Scales} scales */
 function ribbon(name, points, { x, y }) {
-  const known = points.flatMap(({ step, interval }) =>
-    interval && interval[0] !== null && interval[1] !== null
-      ? [{ step, low: interval[0], high: interval[1] }]
-      : [],
-  );
+  const known = points.flatMap(({ step, interval }) => {
+    const [low, high] = finite(interval ?? []);
+    return high === undefined ? [] : [{ step, low, high }];
+  });
   if (!known.length) return null;
   const half = known.length > 1 ? 0 : ALONE;
   const edge = (/** @type {"low" | "high"} */ side) =>

@@ -1,6 +1,7 @@
 /** A table of numbers as a heat map: one cell has the focus, arrow keys move it. */
 
 import { h } from "../core/dom.js";
+import { onArrows } from "./arrows.js";
 
 /**
  * @template T
@@ -9,8 +10,8 @@ import { h } from "../core/dom.js";
  */
 export function heat({ rows, columns, at, share, told, chosen, choose, name }) {
   const table = h(
-    "table",
-    { class: "heat", role: "grid", "aria-label": name },
+    "table.heat",
+    { role: "grid", "aria-label": name },
     h(
       "thead",
       h(
@@ -31,21 +32,12 @@ export function heat({ rows, columns, at, share, told, chosen, choose, name }) {
     ),
   );
   const cells = () => /** @type {HTMLElement[]} */ ([...table.querySelectorAll("[role=gridcell]")]);
-  (cells().find((each) => each.getAttribute("aria-selected") === "true") ?? cells()[0])?.setAttribute(
-    "tabindex",
-    "0",
-  );
-  table.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns.length, ArrowDown: columns.length }[
-      event.key
-    ];
-    if (!step) return;
-    event.preventDefault();
-    const all = cells();
-    const next = all[all.indexOf(/** @type {HTMLElement} */ (document.activeElement)) + step];
-    if (!next) return;
-    for (const each of all) each.tabIndex = each === next ? 0 : -1;
-    next.focus();
+  (cells().find((each) => each.ariaSelected === "true") ?? cells()[0])?.setAttribute("tabindex", "0");
+  onArrows(table, cells, {
+    ArrowLeft: -1,
+    ArrowRight: 1,
+    ArrowUp: -columns.length,
+    ArrowDown: columns.length,
   });
   return table;
 

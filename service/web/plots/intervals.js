@@ -2,83 +2,90 @@
 
 import { s } from "../core/dom.js";
 import { interval, number } from "../parts/numbers.js";
-import { isOutside, linear, padded, ticks, usualExtent } from "./scale.js";
+import { clamped, isOutside, linear, padded, ticks, usualExtent } from "./scale.js";
 
 const WIDTH = 190;
 const HEIGHT = 18;
+const EDGE = 8;
+const LABELS = 3.5; // of an axis, about
 
+/** @typedef {import("./scale.js").Range} Range */
+/** @typedef {import("./scale.js").Scale} Scale */
 /** @typedef {{ value: number | null, interval: [number | null, number | null] | null }} Score */
 
-/** The range of most of them, intervals included. @param {(Score | null | undefined)[]} scores @returns {[number, number]} */
+/** The range of most of them, intervals included. @param {(Score | null | undefined)[]} scores @returns {Range} */
 export const rangeOf = (scores) =>
   padded(usualExtent(scores.flatMap((each) => [each?.value, ...(each?.interval ?? [])])));
 
-/** @param {[number, number]} range */
-const scaleOf = (range) => linear(range, [8, WIDTH - 8]);
+/** @param {number} width @returns {Range} */
+export const across = (width) => [EDGE, width - EDGE];
 
-/** @param {[number, number]} range */
-const ticksOf = (range) => ticks(range, 4);
+/** @param {number} width @param {number} height @param {import("../core/dom.js").Attributes} attributes @param {...Child} content */
+export const drawing = (width, height, attributes, ...content) =>
+  s("svg.interval", { viewBox: `0 0 ${width} ${height}`, width, height, ...attributes }, ...content);
 
-/** @param {[number, number]} range */
+/** @param {string} name @param {number} x @param {number} height @param {Child} [title] */
+export const line = (name, x, height, title) =>
+  s("line", { class: name, x1: x, x2: x, y1: 0, y2: height }, title);
+
+/** @param {string} name @param {number[]} ends @param {number} y @param {number} height */
+export const band = (name, [from, to], y, height) =>
+  s("rect", { class: name, x: from, y, width: Math.max(1, to - from), height, rx: 3 });
+
+/** Three or four, where round values allow it. @param {Range} range */
+const ticksOf = (range) =>
+  [2, 3, 4, 5, 6, 8]
+    .map((many) => ticks(range, many))
+    .reduce((best, each) => (Math.abs(each.length - LABELS) < Math.abs(best.length - LABELS) ? each : best));
+
+/** @param {Range} range */
 export function axis(range) {
-  const at = scaleOf(range);
-  return s(
-    "svg",
-    { class: "interval", viewBox: `0 0 ${WIDTH} 12`, width: WIDTH, height: 12, "aria-hidden": "true" },
-    ticksOf(range).map((value) => s("text", { x: at(value), y: 10, "text-anchor": "middle" }, String(value))),
+  const at = linear(range, across(WIDTH));
+  const values = ticksOf(range);
+  const digits = Math.max(...values.map((value) => (String(value).split(".")[1] ?? "").length));
+  return drawing(
+    WIDTH,
+    12,
+    { "aria-hidden": "true" },
+    values.map((value) => s("text", { x: at(value), y: 10, "text-anchor": "middle" }, value.toFixed(digits))),
   );
 }
 
 /**
  * @param {Score} score
- * @param {[number, number]} range
+ * @param {Range} range
  * @param {{ metric?: string, forecast?: Score | null, marks?: Record<string, number | null> }} [beside] `marks`: values that stand beside it, by their names.
  */
 export function intervalBar(score, range, { metric = "", forecast = null, marks = {} } = {}) {
-  const at = scaleOf(range);
+  if (score.value !== null && isOutside(range, score.value)) return offScale(score.value, range);
+  const at = clamped(range, across(WIDTH));
   const inside = Object.entries(marks).filter(([, value]) => value !== null && !isOutside(range, value));
   const told = [
     `${number(score.value, metric)} ${interval(score.interval, metric)}`,
     forecast && `forecast ${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     ...inside.map(([name, value]) => `${name} ${number(value, metric)}`),
   ];
-  if (score.value !== null && isOutside(range, score.value)) return offScale(score.value, range);
-  return s(
-    "svg",
-    {
-      class: "interval",
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      width: WIDTH,
-      height: HEIGHT,
-      role: "img",
-      "aria-label": told.filter(Boolean).join(", "),
-    },
-    ticksOf(range).map((value) => line("ground", at(value))),
-    span("band", score, range, at, [6, 6]),
-    forecast && span("forecast", forecast, range, at, [3, 12]),
+  return drawing(
+    WIDTH,
+    HEIGHT,
+    { role: "img", "aria-label": told.filter(Boolean).join(", ") },
+    ticksOf(range).map((value) => line("ground", at(value), HEIGHT)),
+    span("band", score, at, 6, 6),
+    forecast && span("forecast", forecast, at, 3, 12),
     inside.map(([name, value]) =>
-      line("mark", at(Number(value)), s("title", `${name} ${number(value, metric)}`)),
+      line("mark", at(Number(value)), HEIGHT, s("title", `${name} ${number(value, metric)}`)),
     ),
-    score.value !== null &&
-      s("rect", {
-        class: ["tick", forecast && "landing"],
-        x: at(score.value) - 1,
-        y: 2,
-        width: 2.5,
-        height: HEIGHT - 4,
-      }),
+    score.value !== null && tick(at(score.value), HEIGHT, forecast && "landing"),
   );
 }
 
-/** @param {number} value @param {[number, number]} range */
+/** @param {number} x @param {number} height @param {string | null} [kind] */
+export const tick = (x, height, kind) =>
+  s("rect", { class: ["tick", kind], x: x - 1, y: 2, width: 2.5, height: height - 4 });
+
+/** @param {number} value @param {Range} range */
 export const offScale = (value, [low]) => (value < low ? "← off the scale" : "off the scale →");
 
-/** @param {string} name @param {number} x @param {import("../core/dom.js").Child} [title] */
-const line = (name, x, title) => s("line", { class: name, x1: x, x2: x, y1: 0, y2: HEIGHT }, title);
-
-/** @param {string} name @param {Score} score @param {[number, number]} range @param {(value: number) => number} at @param {[number, number]} box Top and height. */
-function span(name, { interval: ends }, [low, high], at, [y, height]) {
-  if (!ends || ends[0] === null || ends[1] === null) return null;
-  const [from, to] = ends.map((end) => at(Math.max(low, Math.min(high, Number(end)))));
-  return s("rect", { class: name, x: from, y, width: Math.max(1, to - from), height, rx: 3 });
-}
+/** @param {string} name @param {Score} score @param {Scale} at @param {number} y @param {number} height */
+const span = (name, { interval: ends }, at, y, height) =>
+  ends && ends[0] !== null && ends[1] !== null && band(name, [at(ends[0]), at(ends[1])], y, height);

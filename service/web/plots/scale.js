@@ -1,6 +1,7 @@
-/** Scales, their round ticks and axes: what all plots are drawn on. */
+/** Scales and their round ticks: what all plots are drawn on. */
 
-import { h, s } from "../core/dom.js";
+import { h } from "../core/dom.js";
+import { count } from "../parts/numbers.js";
 
 /** @typedef {[number, number]} Range */
 /** @typedef {(value: number) => number} Scale */
@@ -71,11 +72,7 @@ export function usualExtent(values) {
 /** A sentence on what lies outside a plot's range, or nothing. @param {number} many @param {number} all */
 export const outside = (many, all) =>
   many > 0 &&
-  h(
-    "p",
-    { class: "quiet" },
-    `Outside the scale of the plot, and drawn hollow at its edge: ${many.toLocaleString("en")} of ${all.toLocaleString("en")}. The scale is that of the others.`,
-  );
+  h("p.quiet", `${count(many)} of ${count(all)} lie outside the scale and are drawn hollow at its edge.`);
 
 /** With room at both ends. @param {Range} range @param {number} [share] @returns {Range} */
 export function padded([low, high], share = 0.05) {
@@ -92,43 +89,4 @@ export function ticks([low, high], many = 5) {
   const first = Math.ceil(low / step);
   const last = Math.floor(high / step);
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
-}
-
-/** A round number in as few digits as it has. @param {number} value */
-function tick(value) {
-  const size = Math.abs(value);
-  return size !== 0 && (size < 0.0001 || size >= 1e6)
-    ? value.toExponential()
-    : value.toLocaleString("en", { maximumFractionDigits: 6 });
-}
-
-/**
- * Lines and numbers at two sides of a plot.
- *
- * @param {{ x: Scale, y: Scale, xTicks: number[], yTicks: number[], xName: string, yName: string, box: { left: number, right: number, top: number, bottom: number } }} of
- */
-export function axes({ x, y, xTicks, yTicks, xName, yName, box }) {
-  return s(
-    "g",
-    { class: "axes", "aria-hidden": "true" },
-    xTicks.map((at) => [
-      s("line", { x1: x(at), x2: x(at), y1: box.top, y2: box.bottom }),
-      s("text", { x: x(at), y: box.bottom + 14, "text-anchor": "middle" }, tick(at)),
-    ]),
-    yTicks.map((at) => [
-      s("line", { x1: box.left, x2: box.right, y1: y(at), y2: y(at) }),
-      s("text", { x: box.left - 5, y: y(at) + 4, "text-anchor": "end" }, tick(at)),
-    ]),
-    s("text", { x: (box.left + box.right) / 2, y: box.bottom + 30, "text-anchor": "middle" }, xName),
-    s(
-      "text",
-      {
-        x: 12,
-        y: (box.top + box.bottom) / 2,
-        "text-anchor": "middle",
-        transform: `rotate(-90 12 ${(box.top + box.bottom) / 2})`,
-      },
-      yName,
-    ),
-  );
 }

@@ -1,21 +1,20 @@
-/** Points by two numbers. More than a thousand are drawn on a canvas. */
+/** Points by two numbers; one scale for both axes, and a line where both numbers are equal. */
 
 import { h, s } from "../core/dom.js";
-import { number } from "../parts/numbers.js";
+import { count, number } from "../parts/numbers.js";
 import { brush } from "./brush.js";
 import { chart } from "./chart.js";
 import { extent, isOutside, linear, outside, padded, ticks, usualExtent } from "./scale.js";
 
 const WIDTH = 460;
 const HEIGHT = 400;
-const MOST_MARKS = 1000;
+const MANY = 200; // points, from which on they are drawn so that others are seen through them
+const MOST_MARKS = 1000; // points that are elements; more are one path
 
 /** @typedef {{ x: number, y: number, name?: string }} Point */
 /** @typedef {[number, number, number, number]} Chosen From x to x, from y to y. */
 
 /**
- * Both axes have one scale, and a line where both numbers are equal.
- *
  * @param {Point[]} points
  * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null, open?: ((name: string) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen. `open`: what a click on a point does.
  */
@@ -23,36 +22,37 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
   const all = points.flatMap(({ x, y }) => [x, y]);
   const range = padded(usualExtent(all));
   const isAway = (/** @type {Point} */ point) => isOutside(range, point.x) || isOutside(range, point.y);
-  const isMany = points.length > MOST_MARKS;
+  const away = points.filter(isAway);
+  const marked = points.length > MOST_MARKS ? away : points;
+  const rest = points.length > MOST_MARKS ? points.filter((point) => !isAway(point)) : [];
   const axis = { range, ticks: ticks(range) };
-  const { plot, x, y, box } = chart(
+  const { plot, box } = chart(
     {
       width: WIDTH,
       height: HEIGHT,
       x: { name: xName, ...axis },
       y: { name: yName, ...axis },
-      said: `${name}: ${points.length.toLocaleString("en")} ${what}`,
+      said: `${name}: ${count(points.length)} ${what}`,
       kind: choose ? "brushed" : "",
     },
     ({ x, y }) => [
-      s("line", { class: "zero", x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
-      !isMany &&
-        points.map((point) =>
-          s(
-            "circle",
-            {
-              class: ["point", open && "link", isAway(point) && "away"],
-              cx: x(point.x),
-              cy: y(point.y),
-              r: 3.5,
-              onclick: () => open?.(point.name ?? ""),
-            },
-            s("title", `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
-          ),
+      s("line.zero", { x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
+      s("path.cloud", { d: rest.map((point) => `M${x(point.x)} ${y(point.y)}h0`).join("") }),
+      marked.map((point) =>
+        s(
+          "circle",
+          {
+            class: ["point", open && "link", isAway(point) ? "away" : points.length > MANY && "many"],
+            cx: x(point.x),
+            cy: y(point.y),
+            r: 3.5,
+            onclick: () => open?.(point.name ?? ""),
+          },
+          s("title", `${point.name ?? ""} ${number(point.x)}, ${number(point.y)}`),
         ),
+      ),
       chosen &&
-        s("rect", {
-          class: "brush",
+        s("rect.brush", {
           x: x(chosen[0]),
           y: y(chosen[3]),
           width: Math.max(1, x(chosen[1]) - x(chosen[0])),
@@ -72,12 +72,10 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
     });
   }
   return h(
-    "div",
-    { class: "layers" },
-    isMany && cloud(points, x, y, isAway),
+    "div.layers",
     plot,
-    outside(points.filter(isAway).length, points.length),
-    choose && h("p", { class: "quiet" }, toldOf(chosen, { xName, yName, what })),
+    outside(away.length, points.length),
+    choose && h("p.quiet", toldOf(chosen, { xName, yName, what })),
   );
 }
 
@@ -86,19 +84,3 @@ const toldOf = (chosen, { xName, yName, what }) =>
   chosen
     ? `${xName} ${number(chosen[0])} to ${number(chosen[1])}, ${yName} ${number(chosen[2])} to ${number(chosen[3])}`
     : `Draw a rectangle to list its ${what}.`;
-
-/** @param {Point[]} points @param {(value: number) => number} x @param {(value: number) => number} y @param {(point: Point) => boolean} isAway */
-function cloud(points, x, y, isAway) {
-  const canvas = h("canvas", { width: 2 * WIDTH, height: 2 * HEIGHT, "aria-hidden": "true" });
-  requestAnimationFrame(() => {
-    const drawn = canvas.getContext("2d");
-    if (!drawn) return;
-    drawn.scale(2, 2);
-    drawn.fillStyle = drawn.strokeStyle = getComputedStyle(canvas).color;
-    drawn.globalAlpha = 0.35;
-    for (const point of points) {
-      drawn[isAway(point) ? "strokeRect" : "fillRect"](x(point.x) - 1.5, y(point.y) - 1.5, 3, 3);
-    }
-  });
-  return canvas;
-}

@@ -5,7 +5,8 @@
 
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
-import { number, precise } from "../parts/numbers.js";
+import { count, number, precise } from "../parts/numbers.js";
+import { onArrows } from "./arrows.js";
 
 /** @typedef {{ word: string | null, logp: number | null, rank: number, top: string | null, top_logp: number | null }} Token */
 
@@ -32,18 +33,15 @@ export function strip(tokens, name) {
   const hits = tokens.filter(({ rank }) => rank === 0).length;
   const shown = signal(/** @type {Token | null} */ (null));
   const marks = tokens.map((token, at) => mark(token, at, many, shown));
-  const group = h(
-    "div",
-    { class: "strip", role: "group", "aria-label": `${name}: arrow keys go through its words` },
-    marks,
-  );
-  group.addEventListener("keydown", (event) => walk(event, marks));
+  const told = `${name}: arrow keys go through its words`;
+  const group = h("div.strip", { role: "group", "aria-label": told }, marks);
+  onArrows(group, () => marks, { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity });
   return h(
     "div",
     group,
-    h("p", { class: "quiet spoken" }, () =>
+    h("p.quiet.spoken", () =>
       shown.value
-        ? told(shown.value)
+        ? describe(shown.value)
         : `prefix0: ${many} of ${tokens.length} tokens (${number(many / tokens.length)}); filter0: ${hits}`,
     ),
   );
@@ -67,55 +65,40 @@ function mark(token, at, many, shown) {
       ],
       tabindex: at === 0 ? "0" : "-1",
       role: "img",
-      "aria-label": told(token),
+      "aria-label": describe(token),
       onfocus: show,
       onmouseenter: show,
       onblur: hide,
       onmouseleave: hide,
     },
-    h("span", { class: "bar", style: { "--cost": (cost / TALLEST).toFixed(3) } }),
+    h("span.bar", { style: { "--cost": (cost / TALLEST).toFixed(3) } }),
     h("bdi", token.word ?? "·"),
   );
 }
 
 /** @param {Token} token */
-function told({ word, logp, rank, top, top_logp }) {
+function describe({ word, logp, rank, top, top_logp }) {
   const own =
     top === null
       ? ""
       : rank === 0
         ? "; the model's own word too"
         : `; the model's own word: ${top} (p ${probability(top_logp)})`;
-  return `${word ?? "a word that is not known"}: p ${probability(logp)}, rank ${rank.toLocaleString("en")}${own}`;
+  return `${word ?? "a word that is not known"}: p ${probability(logp)}, rank ${count(rank)}${own}`;
 }
 
 /** @param {number | null} logp */
 const probability = (logp) => precise(logp === null ? 0 : Math.exp(logp));
 
-/** @param {KeyboardEvent} event @param {HTMLElement[]} marks */
-function walk(event, marks) {
-  const step = { ArrowLeft: -1, ArrowRight: 1, Home: -marks.length, End: marks.length }[event.key];
-  if (step === undefined) return;
-  event.preventDefault();
-  const at = marks.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-  const next = marks[Math.max(0, Math.min(marks.length - 1, at + step))];
-  for (const each of marks) each.tabIndex = each === next ? 0 : -1;
-  next.focus();
-}
-
 /** What the colours and patterns mean. */
 export function legend() {
   return h(
-    "ul",
-    { class: "legend", "aria-label": "What the strips show" },
+    "ul.legend",
+    { "aria-label": "What the strips show" },
     RANKS.map(([, text], at) =>
       h(
         "li",
-        h(
-          "span",
-          { class: ["token", "sample", `rank-${at}`] },
-          h("span", { class: "bar", style: { "--cost": "1" } }),
-        ),
+        h("span", { class: ["token", "sample", `rank-${at}`] }, h("span.bar", { style: { "--cost": "1" } })),
         ` ${text}`,
       ),
     ),

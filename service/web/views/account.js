@@ -5,14 +5,11 @@ import { h } from "../core/dom.js";
 import { place } from "../core/urls.js";
 import { ago, time } from "../parts/dates.js";
 import { fact } from "../parts/layout.js";
-import { duration } from "../parts/numbers.js";
+import { count, duration } from "../parts/numbers.js";
 import { answered } from "../parts/states.js";
 import { table } from "../parts/table.js";
 
-/** @typedef {import("../core/api.js").Schemas["Me"]} Me */
-/** @typedef {import("../core/api.js").Schemas["Key"]} Key */
-
-/** Names of limits, and whether they count bytes or seconds. @type {Record<string, [string, ((value: number) => string)?]>} */
+/** Titles of limits, and the form of those that are no counts. @type {Record<string, [string, ((value: number) => string)?]>} */
 const LIMITS = {
   requests: ["Requests a minute"],
   runs: ["Unfinished runs"],
@@ -21,11 +18,10 @@ const LIMITS = {
   device_seconds: ["Computing a day", duration],
 };
 
-/** @param {Me} me */
+/** @param {Schemas["Me"]} me */
 export const account = ({ team, scope, key, name, expires_at, limits }) => [
   h(
-    "dl",
-    { class: "facts" },
+    "dl.facts",
     fact("Team", team),
     fact("Scope", scope),
     key && fact("Key", name || key, expires_at && `, until ${time(expires_at)}`),
@@ -34,20 +30,17 @@ export const account = ({ team, scope, key, name, expires_at, limits }) => [
   key && scope === "admin" && keys(),
 ];
 
-/** @param {Me["limits"][number]} limit */
+/** @param {Schemas["Me"]["limits"][number]} limit */
 function limit({ name, limit, used, resets_in }) {
-  const [title, form = plain] = LIMITS[name] ?? [name];
+  const [title, form = (/** @type {number} */ value) => count(Math.round(value))] = LIMITS[name] ?? [name];
   const told = `${form(used)} of ${form(limit)}`;
   return fact(
     title,
     h("progress", { max: limit || 1, value: Math.min(used, limit || 1), "aria-label": `${title}: ${told}` }),
     ` ${told}`,
-    typeof resets_in === "number" && h("span", { class: "sub" }, `anew in ${duration(resets_in)}`),
+    typeof resets_in === "number" && h("span.sub", `anew in ${duration(resets_in)}`),
   );
 }
-
-/** @param {number} value */
-const plain = (value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
 
 /** @param {number} value */
 function bytes(value) {
@@ -56,26 +49,26 @@ function bytes(value) {
   return `${(value / 1000 ** unit).toLocaleString("en", digits)} ${["B", "kB", "MB", "GB"][unit]}`;
 }
 
+/** @type {Column<Schemas["Key"]>[]} */
+const KEY = [
+  {
+    head: "Key",
+    kind: "name",
+    cell: ({ name, id, subject }) => [name || id, subject && h("span.sub", subject)],
+  },
+  { head: "Scope", phone: "value", cell: ({ scope }) => scope },
+  { head: "Made", cell: ({ created_at }) => ago(created_at) },
+  { head: "Last used", phone: "below", cell: ({ used_at }) => ago(used_at) || "never" },
+  {
+    head: "Ends",
+    cell: ({ revoked_at, expires_at }) =>
+      revoked_at ? ["revoked ", ago(revoked_at)] : time(expires_at) || "never",
+  },
+];
+
 /** The keys of the team, which an admin may see. */
-function keys() {
-  const found = resource(() => place("/v1/keys", { limit: 200 }));
-  /** @type {import("../parts/table.js").Column<Key>[]} */
-  const columns = [
-    {
-      head: "Key",
-      kind: "name",
-      cell: ({ name, id, subject }) => [name || id, subject && h("span", { class: "sub" }, subject)],
-    },
-    { head: "Scope", phone: "value", cell: ({ scope }) => scope },
-    { head: "Made", cell: ({ created_at }) => ago(created_at) },
-    { head: "Last used", phone: "below", cell: ({ used_at }) => ago(used_at) || "never" },
-    {
-      head: "Ends",
-      cell: ({ revoked_at, expires_at }) =>
-        revoked_at ? ["revoked ", ago(revoked_at)] : time(expires_at) || "never",
-    },
-  ];
-  return answered(found, (/** @type {{ items: Key[] }} */ { items }) =>
-    table(items, { name: "Keys of the team", columns, keyOf: ({ id }) => id }),
+const keys = () =>
+  answered(
+    resource(() => place("/v1/keys", { limit: 200 })),
+    ({ items }) => table(items, { name: "Keys of the team", columns: KEY, keyOf: ({ id }) => id }),
   );
-}

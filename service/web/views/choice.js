@@ -1,17 +1,41 @@
-/** The choice of the metric that a view is about, as chips. */
+/** Choices in a bar: one of several as chips, and a text that is searched for. */
 
 import { h } from "../core/dom.js";
 import { chip } from "../parts/chips.js";
 import { titleOf } from "../parts/metrics.js";
 
-/** @param {() => string[]} metrics @param {{ value: string }} chosen */
-export const metricChoice = (metrics, chosen) =>
-  h("div", { class: "bar", role: "group", "aria-label": "Metric to predict" }, () =>
-    metrics().map((metric) =>
+/** @param {string} name @param {() => any[][]} options Values and texts. @param {{ value: string }} chosen */
+export const choice = (name, options, chosen) =>
+  h("div.bar", { role: "group", "aria-label": name }, () =>
+    options().map(([value, text]) =>
       chip(
-        titleOf(metric),
-        () => chosen.value === metric,
-        () => (chosen.value = metric),
+        text,
+        () => chosen.value === value,
+        () => (chosen.value = value),
       ),
     ),
   );
+
+/** One of these metrics, by its title. @param {string} name @param {() => string[]} metrics @param {{ value: string }} chosen */
+export const metricChoice = (name, metrics, chosen) =>
+  choice(name, () => metrics().map((each) => [each, titleOf(each)]), chosen);
+
+/** The metric that is predicted: one of those of a study. @param {() => Schemas["Study"] | null} study @param {{ value: string }} target */
+export const targetChoice = (study, target) =>
+  metricChoice(
+    "Metric to predict",
+    () => [...new Set([target.value, ...Object.keys(study()?.metrics ?? {})])],
+    target,
+  );
+
+/** @param {string} name @param {string} placeholder @param {{ value: string }} text */
+export const searchField = (name, placeholder, text) =>
+  h("input", {
+    type: "search",
+    "aria-label": name,
+    placeholder,
+    ".value": () => text.value,
+    maxlength: 200,
+    spellcheck: "false",
+    oninput: (/** @type {any} */ { target }) => (text.value = target.value),
+  });

@@ -8,34 +8,25 @@ import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
-import { chance, interval, number, signed } from "../parts/numbers.js";
-import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs, splitLink } from "../parts/places.js";
+import { number } from "../parts/numbers.js";
+import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs } from "../parts/places.js";
 import { comparisonSentence } from "../parts/sentences.js";
-import {
-  allAnswered,
-  answered,
-  badge,
-  failure,
-  following,
-  labels,
-  refusal,
-  refusalOf,
-} from "../parts/states.js";
+import { allAnswered, answered, badge, failure, following, labels, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { forestAxis, forestBar, forestScale } from "../plots/forest.js";
+import { searchField } from "./choice.js";
 import { comparison } from "./compared/comparison.js";
+import { differenceTable, sideHeads } from "./compared/differences.js";
 import { images } from "./compared/images.js";
 
-/** @typedef {import("../core/api.js").Schemas["Comparison"]} Comparison */
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../parts/states.js").Resource} Resource */
+/** @typedef {Schemas["Comparison"]} Comparison */
+/** @typedef {{ a: string, b: string, names: { value: { a: string, b: string } }, specs: { value: Map<string, Schemas["Score"]> } }} Both `specs`: scores of one side, which tell each metric's family and direction. */
 
 const LATEST = 200; // evaluations among which one chooses
 const USUAL = "cider_d";
 
 export function compare() {
-  const a = query("a");
-  const b = query("b");
+  const [a, b] = [query("a"), query("b")];
   const made = comparison(
     () => a.value,
     () => b.value,
@@ -43,16 +34,14 @@ export function compare() {
   const [first, second] = [a, b].map((each) =>
     resource(() => each.value && place("/v1/evaluations", each.value)),
   );
-  const nameOf = (/** @type {Resource} */ { answer }, /** @type {string} */ id) =>
-    nameOrId(answer.value?.labels, id);
-  const names = computed(() => ({ a: nameOf(first, a.value), b: nameOf(second, b.value) }));
+  const names = computed(() => ({
+    a: nameOrId(first.answer.value?.labels, a.value),
+    b: nameOrId(second.answer.value?.labels, b.value),
+  }));
   const specs = computed(
     () => new Map(Object.entries(/** @type {Evaluation["scores"]} */ (first.answer.value?.scores ?? {}))),
   );
-  const isBoth = computed(() => Boolean(a.value && b.value));
-  const isReady = computed(
-    () => isBoth.value && [first, second, made].every(({ answer }) => answer.value !== null),
-  );
+  const isReady = computed(() => [first, second, made].every(({ answer }) => answer.value !== null));
   return {
     title: "Compare",
     crumbs: () => (first.answer.value ? [...splitCrumbs(first.answer.value.dataset), ["compare"]] : [["…"]]),
@@ -66,32 +55,30 @@ export function compare() {
             : null,
         tabs: () => (isReady.value || (!b.value && first.answer.value)) && evaluationTabs(a.value),
       }),
-      () =>
-        !a.value &&
-        h(
-          "p",
-          { class: "notice" },
-          "Mark two evaluations on a leaderboard; ",
-          h("a", { href: "/" }, "all leaderboards"),
-          ".",
-        ),
-      () => a.value && !b.value && answered(first, others),
-      () => made.refused.value && refusal(made.refused.value),
-      () => (made.refused.value ? null : [first, second].map(refusalOf)),
-      () =>
-        isBoth.value &&
-        allAnswered([first, second, made], () => [
+      () => {
+        if (!a.value)
+          return h(
+            "p.notice",
+            "Mark two evaluations on a leaderboard; ",
+            h("a", { href: "/" }, "all leaderboards"),
+            ".",
+          );
+        if (!b.value) return answered(first, others);
+        return allAnswered([first, second, made], () => [
           h(
-            "div",
-            { class: "sides" },
+            "div.sides",
             side("A", first),
-            h("a", { class: "chip", href: () => swapped(a.value, b.value) }, "⇄ Swap"),
+            h("a.chip", { href: () => swapped(a.value, b.value) }, "⇄ Swap"),
             side("B", second),
           ),
           () =>
-            made.id.value &&
-            following(made, () => parts(() => made.answer.value, { a: a.value, b: b.value, names, specs })),
-        ]),
+            made.id.value
+              ? following(made, () =>
+                  parts(() => made.answer.value, { a: a.value, b: b.value, names, specs }),
+                )
+              : refusalOf(made),
+        ]);
+      },
     ),
   };
 }
@@ -113,70 +100,49 @@ function swapped(a, b) {
 /** @param {string} name @param {Resource} found */
 const side = (name, found) =>
   h(
-    "div",
-    { class: "card", role: "group", "aria-label": name },
-    answered(found, (/** @type {Evaluation} */ run) => [
+    "div.card",
+    { role: "group", "aria-label": name },
+    answered(found, (/** @type {Evaluation} */ { id, labels, status, created_at }) => [
       h(
-        "div",
-        { class: "row" },
-        h(
-          "strong",
-          `${name}: `,
-          h("a", { href: evaluationPlace(run.id), title: run.id }, nameOrId(run.labels, run.id)),
-        ),
-        badge(run.status),
+        "div.row",
+        h("strong", `${name}: `, h("a", { href: evaluationPlace(id), title: id }, nameOrId(labels, id))),
+        h("span.quiet", badge(status), " ", ago(created_at)),
       ),
-      h("p", labels(run.labels)),
-      h("p", { class: "quiet" }, splitLink(run.dataset), ", ", ago(run.created_at)),
+      h(
+        "span.sub",
+        h(
+          "bdi",
+          Object.entries(labels)
+            .map((each) => each.join(" "))
+            .join(", "),
+        ),
+      ),
     ]),
   );
 
 /** With what an evaluation may be compared: the latest on its split, by their names. @param {Evaluation} run */
 function others(run) {
-  const { name, split } = run.dataset;
+  const dataset = `${run.dataset.name}/${run.dataset.split}`;
   const latest = resource(() =>
-    place("/v1/evaluations", {
-      dataset: `${name}/${split}`,
-      status: "succeeded",
-      metrics: USUAL,
-      limit: LATEST,
-    }),
+    place("/v1/evaluations", { dataset, status: "succeeded", metrics: USUAL, limit: LATEST }),
   );
   const wanted = signal("");
   const found = computed(() =>
-    (latest.answer.value?.items ?? []).filter(
-      (/** @type {Evaluation} */ each) =>
-        each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
+    /** @type {Evaluation[]} */ (latest.answer.value?.items ?? []).filter(
+      (each) => each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
     ),
   );
+  const name = (/** @type {Evaluation} */ { id, labels }) =>
+    h("a.main", { href: comparePlace(run.id, id), title: id }, nameOrId(labels, id));
   return section(
     `Compare ${nameOrId(run.labels, run.id)} with`,
-    h(
-      "div",
-      { class: "bar" },
-      h("input", {
-        type: "search",
-        "aria-label": "Find an evaluation by its name or labels",
-        placeholder: "a name or a label",
-        maxlength: 200,
-        oninput: (/** @type {any} */ { target }) => (wanted.value = target.value),
-      }),
-    ),
+    h("div.bar", searchField("Find an evaluation by its name or labels", "a name or a label", wanted)),
     following(latest, () =>
       table(found, {
         name: "Evaluations",
         keyOf: ({ id }) => id,
         columns: [
-          {
-            head: "Evaluation",
-            kind: "name",
-            cell: (each) =>
-              h(
-                "a",
-                { class: "main", href: comparePlace(run.id, each.id), title: each.id },
-                nameOrId(each.labels, each.id),
-              ),
-          },
+          { head: "Evaluation", kind: "name", cell: name },
           {
             head: metricName(USUAL),
             kind: "number",
@@ -196,14 +162,9 @@ function others(run) {
 const textOf = ({ id, labels }) =>
   [nameOrId(labels, id), ...Object.entries(labels).map((each) => each.join("="))].join(" ");
 
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
-/** @typedef {{ a: string, b: string, names: { value: { a: string, b: string } }, specs: { value: Map<string, Score> } }} Both `specs`: scores of one side, which tell each metric's family and direction. */
-
 /** @param {() => Comparison} run @param {Both} both */
 const parts = (run, both) => [
-  () =>
-    !run().finished_at &&
-    h("p", { class: "quiet" }, badge(run().status), " Metrics appear as they are computed."),
+  () => !run().finished_at && h("p.quiet", badge(run().status), " Metrics appear as they are computed."),
   () => failure(run().error),
   section("Differences", () => differences(run(), both)),
   () => run().finished_at && both.specs.value.size > 0 && images(run(), both),
@@ -212,64 +173,35 @@ const parts = (run, both) => [
 /** @param {Comparison} run @param {Both} both */
 function differences({ scores, dataset }, { names, specs }) {
   const rows = Object.entries(scores).map(([metric, each]) => ({
-    metric,
-    ...each,
-    detectable: each.minimum_detectable,
+    ...{ metric, ...each, detectable: each.minimum_detectable },
     higher: specs.value.get(metric)?.higher_is_better ?? null,
+    signature: specs.value.get(metric)?.signature,
   }));
   const postgen = rows.filter(({ metric }) => specs.value.get(metric)?.family === "postgen");
   const others = rows.filter((row) => !postgen.includes(row));
+  const forest = (/** @type {string} */ name, /** @type {typeof rows} */ shown) => {
+    const scale = forestScale(shown);
+    return differenceTable(shown, {
+      name,
+      heads: [...sideHeads(names.value), "A − B"],
+      bar: {
+        head: [h("span.hidden", "Difference by size"), forestAxis(scale, "A", "B")],
+        cell: (row) => forestBar(row, scale),
+      },
+      aboutOf: ({ higher, signature }) => ({ higher, signature, dataset }),
+    });
+  };
   return [
-    forest("Table of differences", postgen, names.value, { specs, dataset }),
+    forest("Table of differences", postgen),
     others.length > 0 &&
       h(
         "details",
         h("summary", `Pre-gen metrics: ${others.length}`),
-        forest("Table of differences by pre-gen metrics", others, names.value, { specs, dataset }),
+        forest("Table of differences by pre-gen metrics", others),
       ),
     h(
-      "p",
-      { class: "quiet" },
+      "p.quiet",
       "Bars: 95 %. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases; each metric is drawn in units of its own.",
     ),
   ];
-}
-
-/** @param {string} name @param {import("../plots/forest.js").Difference[]} rows @param {{ a: string, b: string }} names @param {{ specs: Both["specs"], dataset: Comparison["dataset"] }} about */
-function forest(name, rows, { a, b }, { specs, dataset }) {
-  const scale = forestScale(rows);
-  return table(rows, {
-    name,
-    tone: ({ p }) => (p !== null && p < 0.05 ? "told" : null),
-    columns: [
-      {
-        head: "Metric",
-        kind: "name",
-        cell: ({ metric, higher }) =>
-          metricName(metric, { higher, dataset, signature: specs.value.get(metric)?.signature }),
-      },
-      { head: h("span", { title: a }, "A"), kind: "number", cell: (row) => number(row.a, row.metric) },
-      { head: h("span", { title: b }, "B"), kind: "number", cell: (row) => number(row.b, row.metric) },
-      {
-        head: "A − B",
-        kind: "number difference",
-        phone: "value",
-        cell: ({ metric, difference, interval: ends }) => [
-          signed(difference, metric),
-          h("span", { class: "sub" }, interval(ends, metric)),
-        ],
-      },
-      {
-        head: [h("span", { class: "hidden" }, "Difference by size"), forestAxis(scale, "A", "B")],
-        phone: "below",
-        cell: (row) => forestBar(row, scale),
-      },
-      { head: "p", kind: "number", cell: ({ p }) => chance(p) },
-      {
-        head: "Detectable from",
-        kind: "number",
-        cell: ({ metric, detectable }) => number(detectable, metric),
-      },
-    ],
-  });
 }

@@ -6,15 +6,14 @@ import { onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
-import { fact, section, viewHead } from "../parts/layout.js";
+import { fact, section, view } from "../parts/layout.js";
 import { count, short } from "../parts/numbers.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { datasetSentence } from "../parts/sentences.js";
-import { following, refusal } from "../parts/states.js";
-import { hasPictures, thumbnail } from "./pictures.js";
+import { loading, refusal } from "../parts/states.js";
+import { hasPictures, thumbnail, versioned } from "./pictures.js";
 import { dropZone } from "./submit.js";
 
-/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
 /** @typedef {{ image: string, split: string, references: string[] }} Line */
 
 const SHOWN = 12; // images
@@ -24,29 +23,22 @@ const MOST_CHARACTERS = 2_000_000; // of captions.jsonl, within which they are l
 export function dataset(name, split) {
   const found = resource(() => place("/v1/datasets", name));
   const of = () => /** @type {Dataset} */ (found.answer.value);
-  return {
-    title: `${name}/${split}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["dataset"]],
-    content: h(
-      "div",
-      viewHead({
-        name: `${name}/${split}`,
-        sentence: () => found.answer.value && datasetSentence({ dataset: of(), split }),
-        tabs: splitTabs(name, split),
-      }),
-      following(found, () =>
-        of().splits[split]
-          ? [facts(of(), split), ways(name, split), section("Images", images(of(), split))]
-          : refusal(
-              new Refused(
-                404,
-                "",
-                `${name} has no split ${split}; it has: ${Object.keys(of().splits).join(", ")}`,
-              ),
-            ),
-      ),
-    ),
-  };
+  const title = `${name}/${split}`;
+  return view(
+    {
+      title,
+      crumbs: () => [...splitCrumbs({ name, split }), ["dataset"]],
+      sentence: () => found.answer.value && datasetSentence({ dataset: of(), split }),
+      tabs: splitTabs(name, split),
+      needs: [found],
+    },
+    () => {
+      const known = Object.keys(of().splits);
+      return known.includes(split)
+        ? [facts(of(), split), ways(title), section("Images", images(of(), split))]
+        : refusal(new Refused(404, "", `${name} has no split ${split}; it has: ${known.join(", ")}`));
+    },
+  );
 }
 
 /** @param {Dataset} dataset @param {string} split */
@@ -54,8 +46,7 @@ function facts({ version, content, created_at, splits, features, pictures_shown 
   const { images, references, pictures } = splits[split];
   const shown = pictures_shown ? "shown" : "not shown";
   return h(
-    "dl",
-    { class: "facts card" },
+    "dl.facts.card",
     fact("Images", count(images)),
     fact("References", `${count(references)}, ${Number((references / (images || 1)).toFixed(1))} an image`),
     fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
@@ -65,73 +56,73 @@ function facts({ version, content, created_at, splits, features, pictures_shown 
 }
 
 /** @param {NonNullable<Dataset["features"]>} features */
-const described = ({ encoder, size, inputs, places }) => {
+function described({ encoder, size, inputs, places }) {
   const vectors = {
     features: "one vector",
     grid: `a grid of ${places} vectors`,
     regions: `up to ${places} regions`,
   };
   return `${encoder.name}: ${vectors[inputs] ?? inputs} of ${count(size)} numbers an image`;
-};
+}
 
-/** The ways to score on this split. @param {string} name @param {string} split */
-const ways = (name, split) =>
+const WAYS = [
+  ["Captions of any system, without a checkpoint:", "captions.json", "Score captions by a command"],
+  [
+    "A checkpoint, which the service decodes and scores:",
+    "model.safetensors",
+    "Score a checkpoint by a command",
+  ],
+];
+
+/** @param {string} dataset */
+const ways = (dataset) =>
   section(
     "Score on this split",
-    dropZone({ dataset: `${name}/${split}` }),
-    h("p", "Captions of any system, without a checkpoint:"),
-    command(
-      `prescore submit captions.json --url ${location.origin} --dataset ${name}/${split} --wait`,
-      "Score captions by a command",
-    ),
-    h("p", "A checkpoint, which the service decodes and scores:"),
-    command(
-      `prescore submit model.safetensors --url ${location.origin} --dataset ${name}/${split} --wait`,
-      "Score a checkpoint by a command",
-    ),
+    dropZone({ dataset }),
+    WAYS.map(([text, file, what]) => [
+      h("p", text),
+      command(`prescore submit ${file} --url ${location.origin} --dataset ${dataset} --wait`, what),
+    ]),
   );
 
 /** The first images and their references. @param {Dataset} dataset @param {string} split */
 function images(dataset, split) {
-  const reference = `${dataset.name}@${dataset.version}`;
-  const isPictured = hasPictures(dataset, split);
   const lines = signal(/** @type {Line[] | null} */ (null));
   const stop = new AbortController();
   onEnd(() => stop.abort());
-  readLines(reference, split, stop).then(
+  readLines(versioned(dataset), split, stop).then(
     (read) => (lines.value = read),
     () => (lines.value = []),
   );
-  return [
-    () => lines.value === null && h("p", { class: "quiet", "aria-busy": "true" }, "Loading…"),
-    () => lines.value?.length === 0 && h("p", { class: "quiet" }, "The first images could not be read."),
-    h("ul", { class: "cards" }, () =>
-      lines.value?.map(({ image, references }) =>
-        h(
-          "li",
-          { class: ["captioned", isPictured && "pictured"] },
-          isPictured && thumbnail(reference, image),
-          h(
-            "div",
-            h("h3", image),
-            h(
-              "ul",
-              { class: "plain" },
-              references.map((text) => h("li", h("bdi", text))),
-            ),
-          ),
-        ),
-      ),
-    ),
-  ];
+  const pictures = hasPictures(dataset, split) && versioned(dataset);
+  return () => {
+    if (!lines.value) return loading();
+    if (!lines.value.length) return h("p.quiet", "The first images could not be read.");
+    return h(
+      "ul.cards",
+      lines.value.map((line) => lineCard(line, pictures)),
+    );
+  };
+}
+
+/** @param {Line} line @param {string | false} pictures The dataset whose pictures are shown. */
+function lineCard({ image, references }, pictures) {
+  const list = h(
+    "ul.plain",
+    references.map((text) => h("li", h("bdi", text))),
+  );
+  return h(
+    "li",
+    { class: ["captioned", pictures && "pictured"] },
+    pictures && thumbnail(pictures, image),
+    h("div", h("h3", image), list),
+  );
 }
 
 /** The first lines of a split, of the beginning of captions.jsonl alone. @param {string} reference @param {string} split @param {AbortController} stop */
-async function readLines(reference, split, stop) {
-  const answer = await fetch(place("/v1/datasets", reference), {
-    headers: { Accept: "application/x-ndjson" },
-    signal: stop.signal,
-  });
+async function readLines(reference, split, { signal }) {
+  const headers = { Accept: "application/x-ndjson" };
+  const answer = await fetch(place("/v1/datasets", reference), { headers, signal });
   const reader = answer.ok && answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return [];
   /** @type {Line[]} */

@@ -4,11 +4,7 @@ import { h } from "../core/dom.js";
 
 /** A chip that saves what a place answers as CSV. @param {() => string} urlOf @param {string} name Of the file, without its ending. @param {string} [text] */
 export const csvChip = (urlOf, name, text = "CSV") =>
-  h(
-    "button",
-    { type: "button", class: "chip", title: "Download as CSV", onclick: () => saveCsv(urlOf(), name) },
-    text,
-  );
+  h("button.chip", { type: "button", title: "Download as CSV", onclick: () => saveCsv(urlOf(), name) }, text);
 
 /** @param {string} url @param {string} name */
 async function saveCsv(url, name) {

@@ -10,29 +10,38 @@ import { ago } from "../parts/dates.js";
 import { fact, section, viewHead } from "../parts/layout.js";
 import { nameOf, nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
-import { comparePlace, evaluationTabs, runPlace, splitCrumbs, splitLink } from "../parts/places.js";
+import {
+  comparePlace,
+  evaluationPlace,
+  evaluationTabs,
+  runPlace,
+  splitCrumbs,
+  splitLink,
+} from "../parts/places.js";
 import { evaluationSentence } from "../parts/sentences.js";
-import { badge, failure, following, labels } from "../parts/states.js";
+import { allAnswered, badge, following, labels } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
-import { fallenImages, gates } from "./evaluated/gates.js";
+import { fallenImages, gates, withReasons } from "./evaluated/gates.js";
 import { scores } from "./evaluated/scores.js";
 import { allTasks } from "./evaluated/tasks.js";
-
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 
 /** @param {string} id */
 export function evaluation(id) {
   const found = resource(() => place("/v1/evaluations", id));
   onChangeOf(() => id, found.refresh);
   const run = () => /** @type {Evaluation} */ (found.answer.value);
-  const hasFailed = computed(() => Boolean(found.answer.value && run().gates.some(isFailed)));
+  const isThere = computed(() => found.answer.value !== null);
+  const hasFailed = computed(() => isThere.value && run().gates.some(({ verdict }) => verdict === "failed"));
   const drops = resource(() => (hasFailed.value ? place("/v1/evaluations", id, "drops") : null));
-  const isReady = computed(() => {
-    const isLeft = hasFailed.value && !drops.answer.value && !drops.refused.value;
-    return (found.answer.value !== null && !isLeft) || null;
-  });
-  const ready = /** @type {import("../parts/states.js").Resource} */ ({ ...found, answer: isReady });
+  const ids = computed(() => (isThere.value ? baselinesOf(run()).join(",") : ""));
+  const baselines = computed(() => ids.value.split(",").filter(Boolean).map(baselineOf));
+  const told = computed(() =>
+    isThere.value
+      ? withReasons(run(), (id) => baselines.value.find((each) => each.id === id)?.name() ?? "")
+      : null,
+  );
+  const sentence = computed(() => told.value && evaluationSentence(told.value));
   const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
   return {
     title: id,
@@ -41,41 +50,32 @@ export function evaluation(id) {
       "div",
       viewHead({
         name: h("span", { title: id }, name),
-        sentence: () => (isReady.value ? evaluationSentence(run()) : null),
-        tabs: () => isReady.value && evaluationTabs(id),
+        sentence: () => sentence.value,
+        tabs: () => isThere.value && evaluationTabs(id),
       }),
-      following(ready, () => parts(run, drops, found.refresh)),
+      following(found, () =>
+        allAnswered(hasFailed.value ? [drops] : [], () => [
+          facts(run, () => baselines.value),
+          evaluationActions(run, found.refresh),
+          () => falls(run()),
+          section("Scores", scores(run)),
+          () => told.value && gates(told.value, sentence.value?.detail),
+          () => fallenImages(id, drops.answer.value),
+          section("Tasks", () => allTasks(run())),
+          () => run().warnings.length > 0 && section("Warnings", warnings(run())),
+          h(
+            "details",
+            h("summary", "By API"),
+            command(
+              `curl ${location.origin}${place("/v1/evaluations", id)}`,
+              "Ask for this evaluation by curl",
+            ),
+          ),
+        ]),
+      ),
     ),
   };
 }
-
-/** @param {Evaluation["gates"][number]} gate */
-const isFailed = ({ verdict }) => verdict === "failed";
-
-/**
- * Each part is made once, and follows the answer.
- *
- * @param {() => Evaluation} run @param {import("../parts/states.js").Resource} drops @param {() => void} refresh
- */
-const parts = (run, drops, refresh) => [
-  facts(run),
-  evaluationActions(run, refresh),
-  () => failure(run().error),
-  () => falls(run()),
-  section("Scores", scores(run)),
-  () => gates(run()),
-  () => fallenImages(run().id, drops.answer.value),
-  section("Tasks", () => allTasks(run())),
-  () => run().warnings.length > 0 && section("Warnings", warnings(run())),
-  h(
-    "details",
-    h("summary", "By API"),
-    command(
-      `curl ${location.origin}${place("/v1/evaluations", run().id)}`,
-      "Ask for this evaluation by curl",
-    ),
-  ),
-];
 
 /** @param {Evaluation} run */
 const warnings = (run) =>
@@ -84,26 +84,29 @@ const warnings = (run) =>
     run.warnings.map(({ code, image, detail }) => h("li", h("strong", code), ` ${image ?? ""} ${detail}`)),
   );
 
-/** @param {() => Evaluation} run */
-function facts(run) {
+/** @param {() => Evaluation} run @param {() => Baseline[]} baselines */
+function facts(run, baselines) {
   const { id, dataset, checkpoint, columns, created_at } = run();
   const training = () => run().labels.run;
   return h(
-    "dl",
-    { class: "facts panel" },
+    "dl.facts.panel",
     fact("State", () => [badge(run().status), " ", run().verdict && badge(run().verdict)], " "),
-    fact(
-      "Dataset",
-      splitLink(dataset),
-      h("span", { class: "quiet", title: dataset.digest }, ` ${dataset.version}`),
-    ),
+    fact("Dataset", splitLink(dataset), h("span.quiet", { title: dataset.digest }, ` ${dataset.version}`)),
     fact("Submitted", ago(created_at), () => run().finished_at && `, took ${lasted(run())}`),
     checkpoint && fact("Checkpoint", h("code", { title: checkpoint }, short(checkpoint))),
     columns && fact("Columns", h("code", { title: columns }, short(columns))),
     () =>
       training() &&
       fact("Training", h("a", { href: runPlace(dataset.name, dataset.split, training()) }, training())),
-    () => baselinesOf(run()).map((baseline) => fact("Baseline", compareLink(id, baseline))),
+    () =>
+      baselines().map(({ id: other, name }) =>
+        fact(
+          "Baseline",
+          h("a", { href: evaluationPlace(other), title: other }, name),
+          ", ",
+          h("a", { href: comparePlace(id, other) }, "compare"),
+        ),
+      ),
     fact("Labels", () => (Object.keys(run().labels).length ? labels(run().labels) : "none")),
     () => run().note && fact("Note", run().note),
   );
@@ -122,17 +125,13 @@ const baselinesOf = ({ gates }) => [
   ),
 ];
 
-/** @param {string} id @param {string} baseline The id of another evaluation. */
-function compareLink(id, baseline) {
-  const found = resource(() => place("/v1/evaluations", baseline, { metrics: "cider_d" }));
-  return [
-    () =>
-      found.refused.value
-        ? baseline
-        : found.answer.value
-          ? nameOrId(found.answer.value.labels, baseline)
-          : "…",
-    ", ",
-    h("a", { href: comparePlace(id, baseline) }, "compare"),
-  ];
+/** @param {string} id */
+function baselineOf(id) {
+  const { answer, refused } = resource(() => place("/v1/evaluations", id, { metrics: "cider_d" }));
+  return {
+    id,
+    name: () => (answer.value || refused.value ? nameOrId(answer.value?.labels, id) : "its baseline"),
+  };
 }
+
+/** @typedef {ReturnType<typeof baselineOf>} Baseline */

@@ -10,9 +10,8 @@ import { titleOf } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { refusalOf } from "../parts/states.js";
 
-/** @typedef {import("../core/api.js").Schemas["NameMatch"]} Item */
+/** @typedef {Schemas["NameMatch"]} Item */
 /** @typedef {{ name: string, detail: string, url: string | (() => Promise<string>) }} Hit */
-/** @typedef {{ title: string, hits: Hit[] }} Group */
 
 const CALM = 120; // milliseconds without a key after which it is asked
 const MOST = 30;
@@ -84,17 +83,13 @@ function finder() {
     hits.value;
     active.value = 0;
   });
-  const list = h("div", { role: "listbox", id: "finder-list", "aria-label": "Found" }, () => {
-    let at = 0;
-    return groups.value.map(({ title, hits }) =>
-      h(
-        "div",
-        { role: "group", "aria-label": title },
-        h("p", { class: "sub", "aria-hidden": "true" }, title),
-        hits.map((hit) => option(hit, at++, active, open)),
-      ),
+  const group = (/** @type {{ title: string, hits: Hit[] }} */ { title, hits: found }) =>
+    h(
+      "div",
+      { role: "group", "aria-label": title },
+      h("p.sub", { "aria-hidden": "true" }, title),
+      found.map((hit) => option(hit, hits.peek().indexOf(hit), active, open)),
     );
-  });
   const field = h("input", {
     type: "search",
     role: "combobox",
@@ -112,12 +107,12 @@ function finder() {
     onkeydown: press,
   });
   const dialog = h(
-    "dialog",
-    { class: "finder", "aria-label": "Find" },
+    "dialog.finder",
+    { "aria-label": "Find" },
     field,
     () => refusalOf(found),
-    list,
-    h("p", { class: "quiet", role: "status" }, () => told(text.value, hits.value.length, isDone.value)),
+    h("div", { role: "listbox", id: "finder-list", "aria-label": "Found" }, () => groups.value.map(group)),
+    h("p.quiet", { role: "status" }, () => told(text.value, hits.value.length, isDone.value)),
   );
   effect(() => {
     document.getElementById(`found-${active.value}`)?.scrollIntoView({ block: "nearest" });
@@ -132,9 +127,8 @@ function finder() {
 function told(text, many, isDone) {
   if (!text) return "Type a part of the name of a run, an image, a metric or a split.";
   if (!isDone) return "Searching…";
-  return many
-    ? `${many} found; Enter opens, arrow keys go through them.`
-    : `Nothing has “${text}” in its name.`;
+  if (!many) return `Nothing has “${text}” in its name.`;
+  return `${many} found; Enter opens, arrow keys go through them.`;
 }
 
 /** @param {Hit} hit @param {number} at @param {{ value: number }} active @param {(hit: Hit) => void} open */
@@ -149,10 +143,10 @@ const option = (hit, at, active, open) =>
       onclick: () => open(hit),
     },
     h("bdi", hit.name),
-    hit.detail && h("span", { class: "sub" }, hit.detail),
+    hit.detail && h("span.sub", hit.detail),
   );
 
-/** @param {string} text @param {Item[]} items @returns {Group[]} */
+/** @param {string} text @param {Item[]} items @returns {{ title: string, hits: Hit[] }[]} */
 function groupsOf(text, items) {
   const views = VIEWS.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
   const groups = KINDS.map(([kind, title]) => ({
@@ -165,15 +159,13 @@ function groupsOf(text, items) {
 /** @param {Item} item @returns {Hit} */
 function hitOf({ kind, name, detail, dataset, evaluation, image, run, labels }) {
   const [of, split] = (dataset ?? "").split("/");
-  if (kind === "split") return { name, detail, url: splitPlace(of, split) };
   if (kind === "training")
     return { name, detail: `${detail} on ${dataset}`, url: runPlace(of, split, run ?? "") };
   if (kind === "metric") return { name: titleOf(name), detail, url: () => boardOf(name) };
   if (kind === "evaluation") {
     const called = nameOrId(labels, name);
-    const told =
-      detail && !called.includes(detail.replace(/^[^=]*=/, "")) ? `${dataset}, ${detail}` : `${dataset}`;
-    return { name: called, detail: told, url: evaluationPlace(name) };
+    const isTold = !detail || called.includes(detail.replace(/^[^=]*=/, ""));
+    return { name: called, detail: `${dataset}${isTold ? "" : `, ${detail}`}`, url: evaluationPlace(name) };
   }
   return { name, detail, url: evaluation ? imagePlace(evaluation, image ?? "") : splitPlace(of, split) };
 }

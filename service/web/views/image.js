@@ -5,76 +5,58 @@ import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { adder, filterChip } from "../parts/chips.js";
-import { section, viewHead } from "../parts/layout.js";
+import { section, view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
-import { evaluationLink, nameOrId } from "../parts/names.js";
+import { evaluationCrumbs, evaluationLink, nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
-import { captionsPlace, evaluationPlace, evaluationTabs, runPlace, splitCrumbs } from "../parts/places.js";
+import { captionsPlace, evaluationTabs, runPlace } from "../parts/places.js";
 import { imageSentence } from "../parts/sentences.js";
-import { answered, following } from "../parts/states.js";
+import { answered } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { legend, strip } from "../plots/strip.js";
 import { neighbours } from "./neighbours.js";
-import { picture } from "./pictures.js";
+import { picture, versioned } from "./pictures.js";
 import { captionText, nearest, wordBadges } from "./wording.js";
 
-/** @typedef {import("../core/api.js").Schemas} Schemas */
-/** @typedef {Schemas["Evaluation"]} Evaluation */
 /** @typedef {Schemas["References"]} References */
-/** @typedef {Schemas["Caption"]} Caption */
-/** @typedef {import("../parts/states.js").Resource} Resource */
-/** @typedef {Schemas["TokenizedCaption"]} TokenizedCaption */
 
 const MOST = 8; // evaluations beside each other
 
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
   const run = resource(() => place("/v1/evaluations", id));
-  const references = resource(() => {
-    const found = /** @type {Evaluation | null} */ (run.answer.value)?.dataset;
-    return found
-      ? place("/v1/datasets", `${found.name}@${found.version}`, "images", image, "references")
-      : null;
-  });
+  const references = resource(
+    () =>
+      run.answer.value &&
+      place("/v1/datasets", versioned(run.answer.value.dataset), "images", image, "references"),
+  );
   const caption = resource(() => captionUrl(id, image));
-  return {
-    title: image,
-    crumbs: () => [...crumbsOf(run.answer.value), [image]],
-    content: h(
-      "div",
-      viewHead({
-        name: image,
-        sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
-        tabs: evaluationTabs(id),
-      }),
-      following(run, () =>
-        following(references, () => parts(id, image, run.answer.value, references.answer.value, caption)),
-      ),
-    ),
-  };
+  return view(
+    {
+      title: image,
+      crumbs: () => [
+        ...evaluationCrumbs(run.answer.value),
+        ...(run.answer.value ? [["captions", captionsPlace(id)]] : []),
+        [image],
+      ],
+      sentence: () => imageSentence({ caption: caption.answer.value?.items[0] ?? null }),
+      tabs: evaluationTabs(id),
+      needs: [run, references],
+    },
+    () => parts(id, image, run.answer.value, references.answer.value, caption),
+  );
 }
 
 /** @param {string} id @param {string} image @param {Evaluation} run @param {References} references @param {Resource} caption */
 const parts = (id, image, run, references, caption) => [
   neighbours(id, image, run, references),
   h(
-    "div",
-    { class: "beside" },
-    references.has_picture && picture(`${run.dataset.name}@${run.dataset.version}`, image),
+    "div.beside",
+    references.has_picture && picture(versioned(run.dataset), image),
     captionsOf(id, image, run, caption),
   ),
   section("References", run.checkpoint || run.columns ? strips(id, image, run) : referenceList(references)),
 ];
-
-/** @param {Evaluation | null} run @returns {import("../parts/frame.js").Crumb[]} */
-const crumbsOf = (run) =>
-  run
-    ? [
-        ...splitCrumbs(run.dataset),
-        [nameOrId(run.labels, run.id), evaluationPlace(run.id)],
-        ["captions", captionsPlace(run.id)],
-      ]
-    : [];
 
 /** @param {string} id @param {string} image */
 const captionUrl = (id, image) => place("/v1/evaluations", id, "captions", { image });
@@ -87,17 +69,13 @@ const referenceList = ({ references }) =>
   );
 
 /** The captions of up to eight evaluations. @param {string} id @param {string} image @param {Evaluation} run @param {Resource} own */
-function captionsOf(id, image, run, own) {
+function captionsOf(id, image, { dataset: { name, split } }, own) {
   const others = query("with");
   const under = query("under");
   const added = computed(() => others.value.split(",").filter(Boolean));
   const ids = computed(() => [...new Set([id, under.value, ...added.value].filter(Boolean))].slice(0, MOST));
   const latest = resource(() =>
-    place("/v1/evaluations", {
-      dataset: `${run.dataset.name}/${run.dataset.split}`,
-      status: "succeeded",
-      limit: 50,
-    }),
+    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50 }),
   );
   const choices = () =>
     /** @type {Evaluation[]} */ (latest.answer.value?.items ?? [])
@@ -105,53 +83,41 @@ function captionsOf(id, image, run, own) {
       .map((each) => [each.id, nameOrId(each.labels, each.id)]);
   const remove = (/** @type {string} */ other) => () =>
     (others.value = added.value.filter((each) => each !== other).join(","));
+  const captionOf = (/** @type {string} */ each) =>
+    h(
+      "li",
+      h("div.row", evaluationName(each), added.value.includes(each) && filterChip("remove", remove(each))),
+      answered(each === id ? own : resource(() => captionUrl(each, image)), ({ items: [item] }) =>
+        item ? said(item) : h("p.quiet", "no caption"),
+      ),
+    );
   return section(
     "Captions",
-    () =>
-      h(
-        "ul",
-        { class: "said panel" },
-        ids.value.map((each) =>
-          h(
-            "li",
-            captionOf(each, image, each === id ? own : null, added.value.includes(each) && remove(each)),
-          ),
-        ),
-      ),
+    () => h("ul.said.panel", ids.value.map(captionOf)),
     () =>
       ids.value.length < MOST &&
       adder("+ evaluation", choices, (other) => (others.value = [...added.value, other].join(","))),
   );
 }
 
-/** @param {string} id @param {string} image @param {Resource | null} known @param {(() => void) | false} remove */
-function captionOf(id, image, known, remove) {
-  const found = known ?? resource(() => captionUrl(id, image));
+/** @param {string} id */
+function evaluationName(id) {
   const run = resource(() => place("/v1/evaluations", id));
-  return [
-    h(
-      "div",
-      { class: "row" },
-      () => evaluationLink(id, run.answer.value?.labels),
-      remove && filterChip("remove", remove),
-    ),
-    answered(found, ({ items: [item] }) =>
-      item
-        ? [h("p", { class: "say" }, captionText(item)), nearest(item), h("p", wordBadges(item)), scores(item)]
-        : h("p", { class: "quiet" }, "no caption"),
-    ),
-  ];
+  return () => evaluationLink(id, run.answer.value?.labels);
 }
 
 /** @param {Caption} item */
-const scores = (item) =>
+const said = (item) => [
+  h("p.say", captionText(item)),
+  nearest(item),
+  h("p", wordBadges(item)),
   h(
-    "dl",
-    { class: "scores" },
+    "dl.scores",
     Object.entries(item.scores).map(([name, value]) =>
       h("div", h("dt", { title: name }, titleOf(name)), h("dd", number(value, name))),
     ),
-  );
+  ),
+];
 
 /** The references as strips, under this checkpoint or another of its training. @param {string} id @param {string} image @param {Evaluation} run */
 function strips(id, image, run) {
@@ -159,37 +125,33 @@ function strips(id, image, run) {
   const at = query("under", id); // the evaluation whose model is asked
   const found = resource(() => place("/v1/evaluations", at.value, "tokens", image));
   return [
-    run.labels.run &&
-      h("div", { class: "scrubber" }, () => steps.value.length > 1 && scrubber(steps.value, at, run)),
+    run.labels.run && h("div.scrubber", () => steps.value.length > 1 && scrubber(steps.value, at, run)),
     legend(),
     answered(found, ({ captions }) =>
-      captions.map((/** @type {TokenizedCaption} */ each, /** @type {number} */ place) => [
-        h("h3", { class: "reference" }, h("bdi", each.text)),
-        strip(each.tokens, `Reference ${place + 1}`),
-      ]),
+      captions.map(
+        (/** @type {Schemas["TokenizedCaption"]} */ { text, tokens }, /** @type {number} */ at) => [
+          h("h3.reference", h("bdi", text)),
+          strip(tokens, `Reference ${at + 1}`),
+        ],
+      ),
     ),
   ];
 }
 
 /** The evaluations of the same training that have tokens, by their step. @param {Evaluation} run */
-function training(run) {
-  const { run: name } = run.labels;
-  const { name: dataset, split } = run.dataset;
+function training({ labels: { run }, dataset: { name, split } }) {
   const found = resource(() =>
-    name ? place("/v1/evaluations", { dataset: `${dataset}/${split}`, "label.run": name, limit: 200 }) : null,
+    run ? place("/v1/evaluations", { dataset: `${name}/${split}`, "label.run": run, limit: 200 }) : null,
   );
-  return computed(() =>
-    bySteps(
-      (found.answer.value?.items ?? []).filter(
-        (/** @type {Evaluation} */ each) => each.checkpoint || each.columns,
-      ),
-    ),
-  );
+  return computed(() => {
+    const items = /** @type {Evaluation[]} */ (found.answer.value?.items ?? []);
+    return bySteps(items.filter(({ checkpoint, columns }) => checkpoint || columns));
+  });
 }
 
 /** @param {{ id: string, step: number }[]} steps @param {{ value: string }} at @param {Evaluation} run */
-function scrubber(steps, at, run) {
-  const place = computed(() => steps.findIndex(({ id }) => id === at.value));
+function scrubber(steps, at, { dataset, labels }) {
+  const index = computed(() => steps.findIndex(({ id }) => id === at.value));
   return [
     h(
       "label",
@@ -198,12 +160,12 @@ function scrubber(steps, at, run) {
         type: "range",
         min: 0,
         max: steps.length - 1,
-        ".value": () => String(Math.max(0, place.value)),
-        "aria-valuetext": () => `step ${steps[place.value]?.step ?? "not known"}`,
+        ".value": () => String(Math.max(0, index.value)),
+        "aria-valuetext": () => `step ${steps[index.value]?.step ?? "not known"}`,
         oninput: (/** @type {any} */ { target }) => (at.value = steps[Number(target.value)].id),
       }),
-      h("output", () => `${steps[place.value]?.step ?? ""} of`),
+      h("output", () => `${steps[index.value]?.step ?? ""} of`),
     ),
-    h("a", { href: runPlace(run.dataset.name, run.dataset.split, run.labels.run) }, run.labels.run),
+    h("a", { href: runPlace(dataset.name, dataset.split, labels.run) }, labels.run),
   ];
 }

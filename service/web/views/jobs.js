@@ -6,34 +6,32 @@ import { onChange } from "../core/live.js";
 import { computed, onEnd, signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { ago, lasting, time } from "../parts/dates.js";
-import { section, viewHead } from "../parts/layout.js";
+import { section, view } from "../parts/layout.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, duration } from "../parts/numbers.js";
 import { comparePlace, splitLink, splitPlace } from "../parts/places.js";
 import { jobsSentence } from "../parts/sentences.js";
-import { allNeeded, answered, badge } from "../parts/states.js";
+import { answered, badge } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { account } from "./account.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
 
-/** @typedef {import("../core/api.js").Schemas} Schemas */
-/** @typedef {Schemas["Evaluation"] | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
-/** @typedef {{ run: Run, url: string, name: string, link: import("../core/dom.js").Child, state: string }} Job */
-/** @typedef {import("../parts/table.js").Column<Job>} Column */
+/** @typedef {Evaluation | Schemas["Comparison"] | Schemas["Probes"] | Schemas["StudyRun"] | Schemas["Learned"]} Run */
+/** @typedef {{ run: Run, url: string, name: string, link: () => Child, state: string }} Job */
 
 const EVERY = 5_000; // milliseconds: workers and queues tell no changes
 const MOST = 100; // evaluations of each list
 
-/** Kinds of runs by their names in events: their places, what they are called, and where they are shown.
- * @type {[string, string, (run: any) => string, (run: any) => string | null][]} */
-const KINDS = [
-  ["evaluation", "evaluations", ({ id, labels }) => nameOrId(labels, id), () => null],
-  ["comparison", "comparisons", () => "Comparison", ({ a, b }) => comparePlace(a, b)],
-  ["probes", "probes", () => "Probes of metrics", trustOf],
-  ["study", "studies", () => "Study of correlations", trustOf],
-  ["training", "learned", () => "Training of a metric", () => null],
-];
+/** Kinds of runs by their names in events: their places, their names, and where they are shown.
+ * @type {Record<string, [string, string | null, (run: any) => string | null]>} */
+const KINDS = {
+  evaluation: ["evaluations", null, () => null],
+  comparison: ["comparisons", "Comparison", ({ a, b }) => comparePlace(a, b)],
+  probes: ["probes", "Probes of metrics", trustOf],
+  study: ["studies", "Study of correlations", trustOf],
+  training: ["learned", "Training of a metric", () => null],
+};
 
 /** @param {Run} run */
 function trustOf({ dataset }) {
@@ -41,7 +39,7 @@ function trustOf({ dataset }) {
 }
 
 export function jobs() {
-  const lists = KINDS.flatMap(([kind, where]) =>
+  const lists = Object.entries(KINDS).flatMap(([kind, [where]]) =>
     ["running", "queued"].map((status) => ({
       kind,
       found: resource(() => place(`/v1/${where}`, { status, limit: MOST })),
@@ -54,99 +52,84 @@ export function jobs() {
   const queues = resource(() => "/v1/queues");
   const me = resource(() => "/v1/me");
   const seconds = signal(0); // read where something is told of the time that passes
-  const refresh = () => lists.forEach(({ found }) => found.refresh());
   const timer = setInterval(() => {
     if (document.hidden) return;
-    workers.refresh();
-    queues.refresh();
+    [workers, queues].forEach(({ refresh }) => refresh());
     seconds.value += EVERY / 1000;
   }, EVERY);
   onEnd(() => clearInterval(timer));
   onChange((told) => {
     for (const { kind, found } of lists) if (!told || told.kind === kind) found.refresh();
-    for (const each of [failed, workers, queues]) each.refresh();
+    [failed, workers, queues].forEach(({ refresh }) => refresh());
   });
-  const all = computed(() =>
-    lists.flatMap(({ kind, found }) =>
-      (found.answer.value?.items ?? []).map((/** @type {Run} */ run) => jobOf(kind, run)),
-    ),
+  const all = computed(() => lists.flatMap(({ kind, found }) => jobsIn(kind, found)));
+  const [running, retrying, queued] = ["running", "retrying", "queued"].map((state) =>
+    computed(() => all.value.filter((job) => job.state === state)),
   );
-  const jobsOf = (/** @type {string} */ state) =>
-    computed(() => all.value.filter((job) => job.state === state));
-  const [running, retrying, queued] = ["running", "retrying", "queued"].map(jobsOf);
+  const failures = computed(() => jobsIn("evaluation", failed));
   const there = computed(() => workers.answer.value?.items ?? []);
-  const columns = jobColumns(seconds, refresh);
-  return {
-    title: "Jobs",
-    content: h(
-      "div",
-      viewHead({
-        name: "Jobs",
-        sentence: () =>
-          workers.answer.value &&
-          jobsSentence({
-            running: running.value.length + retrying.value.length,
-            queued: queued.value.length,
-            workers: there.value,
-          }),
-      }),
-      allNeeded([...lists.map(({ found }) => found), failed, workers, queues, me], () => [
-        jobList("Running", running, columns, "Nothing is running."),
-        () => isAny(retrying) && jobList("Retrying", retrying, columns),
-        jobList("Queued", queued, columns, "Nothing is queued."),
-        jobList(
-          "Recent failures",
-          computed(() => failed.answer.value.items.map((/** @type {Run} */ run) => jobOf("evaluation", run))),
-          FAILED,
-          "No evaluation has failed.",
-        ),
-        h("div", { class: "beside" }, workerList(there, all, seconds), queueList(queues)),
-        section("You", answered(me, account)),
-      ]),
-    ),
-  };
+  const columns = jobColumns(seconds, () => lists.forEach(({ found }) => found.refresh()));
+  return view(
+    {
+      title: "Jobs",
+      sentence: () =>
+        workers.answer.value &&
+        jobsSentence({
+          running: running.value.length + retrying.value.length,
+          queued: queued.value.length,
+          workers: there.value,
+        }),
+      needs: [...lists.map(({ found }) => found), failed, workers, queues, me],
+    },
+    () => [
+      jobList("Running", running, columns, "Nothing is running."),
+      () => isAny(retrying) && jobList("Retrying", retrying, columns, ""),
+      jobList("Queued", queued, columns, "Nothing is queued."),
+      jobList("Recent failures", failures, FAILED, "No evaluation has failed."),
+      h("div.beside", workerList(there, all, seconds), queueList(queues)),
+      section("You", answered(me, account)),
+    ],
+  );
 }
 
-/** @param {string} kind @param {Run} run @returns {Job} */
-function jobOf(kind, run) {
-  const [, where, nameOf, placeOf] = /** @type {typeof KINDS[number]} */ (
-    KINDS.find(([each]) => each === kind)
-  );
-  const name = nameOf(run);
-  const href = placeOf(run);
-  const link =
-    "labels" in run
-      ? evaluationLink(run.id, run.labels)
-      : h(href ? "a" : "span", { href, title: run.id }, name);
-  return { run, name, link, url: place(`/v1/${where}`, run.id), state: stateOf(run) };
+/** @param {string} kind @param {Resource} found @returns {Job[]} */
+function jobsIn(kind, { answer }) {
+  const [where, title, placeOf] = KINDS[kind];
+  return (answer.value?.items ?? []).map((/** @type {any} */ run) => {
+    const { id, labels } = run;
+    const href = placeOf(run);
+    return {
+      run,
+      name: title ?? nameOrId(labels, id),
+      link: () => (title ? h(href ? "a" : "span", { href, title: id }, title) : evaluationLink(id, labels)),
+      url: place(`/v1/${where}`, id),
+      state: stateOf(run),
+    };
+  });
 }
 
 /** @param {{ value: readonly unknown[] }} rows */
 const isAny = (rows) => computed(() => rows.value.length > 0).value;
 
-/** @param {string} title @param {{ value: Job[] }} rows @param {Column[]} columns @param {string} [none] */
+/** @param {string} title @param {{ value: Job[] }} rows @param {Column<Job>[]} columns @param {string} none */
 const jobList = (title, rows, columns, none) =>
   section(title, () =>
     isAny(rows)
       ? table(rows, { name: `Table: ${title}`, columns, keyOf: ({ run }) => run.id })
-      : none && h("p", { class: "quiet" }, none),
+      : h("p.quiet", none),
   );
 
-/** @type {Column} */
-const NAME = { head: "Job", kind: "name", once: true, cell: ({ link }) => link };
-/** @type {Column} */
-const DATASET = { head: "Dataset", cell: ({ run }) => splitLink(run.dataset) };
+/** @type {Column<Job>[]} */
+const ABOUT = [
+  { head: "Job", kind: "name", once: true, cell: ({ link }) => link() },
+  { head: "Dataset", cell: ({ run }) => splitLink(run.dataset) },
+];
 
-/** @param {{ value: number }} seconds @param {() => void} refresh @returns {Column[]} */
+/** @param {{ value: number }} seconds @param {() => void} refresh @returns {Column<Job>[]} */
 const jobColumns = (seconds, refresh) => [
-  NAME,
-  DATASET,
+  ...ABOUT,
   { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
-  {
-    head: "Progress",
-    phone: "below",
-    cell: ({ run }) => (seconds.value, taskProgress(run.tasks)),
-  },
+  { head: "Progress", phone: "below", cell: ({ run }) => (seconds.value, taskProgress(run.tasks)) },
   {
     head: "For",
     kind: "number",
@@ -161,10 +144,9 @@ const jobColumns = (seconds, refresh) => [
   },
 ];
 
-/** @type {Column[]} */
+/** @type {Column<Job>[]} */
 const FAILED = [
-  NAME,
-  DATASET,
+  ...ABOUT,
   {
     head: "Why",
     kind: "wide",
@@ -176,35 +158,40 @@ const FAILED = [
 
 /** @param {{ value: Schemas["Worker"][] }} workers @param {{ value: Job[] }} all @param {{ value: number }} seconds */
 function workerList(workers, all, seconds) {
-  const task = (/** @type {Schemas["Worker"]} */ { task }) =>
-    task && [
-      task.name,
-      task.evaluation && [" of ", all.value.find(({ run }) => run.id === task.evaluation)?.link],
-    ];
-  /** @type {import("../parts/table.js").Column<Schemas["Worker"]>[]} */
+  const linkOf = (/** @type {string} */ id) => all.value.find(({ run }) => run.id === id)?.link();
+  /** @type {Column<Schemas["Worker"]>[]} */
   const columns = [
     { head: "Worker", kind: "name", cell: ({ name }) => name },
     { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
-    { head: "Works on", phone: "below", cell: task },
+    {
+      head: "Works on",
+      phone: "below",
+      cell: ({ task }) => task && [task.name, task.evaluation && [" of ", linkOf(task.evaluation)]],
+    },
     { head: "For", kind: "number", cell: ({ since }) => (seconds.value, lasting(since)) },
   ];
   return section("Workers", () =>
     isAny(workers)
       ? table(workers, { name: "Table of workers", columns, keyOf: ({ name }) => name })
-      : h("p", { class: "notice bad" }, "No worker is there: what is submitted waits until one comes."),
+      : h("p.notice.bad", "No worker is there: what is submitted waits until one comes."),
   );
 }
 
-/** @param {ReturnType<typeof resource>} queues */
-function queueList(queues) {
-  /** @type {import("../parts/table.js").Column<Schemas["Queue"]>[]} */
-  const columns = [
-    { head: "Queue", kind: "name", cell: ({ name }) => name },
-    { head: "Waiting", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
-    { head: "Running", kind: "number", cell: ({ running }) => count(running) },
-    { head: "Yours", kind: "number", cell: ({ yours }) => count(yours) },
-    { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
-  ];
-  const rows = computed(() => queues.answer.value?.items ?? []);
-  return section("Queues", table(rows, { name: "Table of queues", columns, keyOf: ({ name }) => name }));
-}
+/** @type {Column<Schemas["Queue"]>[]} */
+const QUEUE = [
+  { head: "Queue", kind: "name", cell: ({ name }) => name },
+  { head: "Waiting", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
+  { head: "Running", kind: "number", cell: ({ running }) => count(running) },
+  { head: "Yours", kind: "number", cell: ({ yours }) => count(yours) },
+  { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
+];
+
+/** @param {Resource} queues */
+const queueList = ({ answer }) =>
+  section(
+    "Queues of tasks",
+    table(
+      computed(() => answer.value?.items ?? []),
+      { name: "Table of queues", columns: QUEUE, keyOf: ({ name }) => name },
+    ),
+  );

@@ -13,16 +13,12 @@ import { titleOf } from "../parts/metrics.js";
 import { count } from "../parts/numbers.js";
 import { captionsPlace, comparePlace, imagePlace } from "../parts/places.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["References"]} References */
 /** @typedef {{ before: string | null, after: string | null, at: number, text: string }} Around */
 /** @typedef {{ url: string, order: string, back: [string, string], ahead: number }} List `ahead`: images that are asked for beyond the place. */
-/** @typedef {Record<string, string | null>} State */
+/** @typedef {Record<string, string>} State */
 
 const MOST = 10_000; // images of a list that are looked at
-const STATE = ["sort", "search", "from", "to", "invented", "missed"];
-
-const WAITING = { before: null, after: null, at: 0, text: "" };
+export const STATE = ["sort", "search", "from", "to", "invented", "missed"];
 
 /** The list that was looked at last, through which one goes without asking again. */
 let last = { url: "", names: /** @type {string[]} */ ([]), total: /** @type {number | null} */ (null) };
@@ -42,38 +38,34 @@ export function orderName(sort, higher) {
   return `${isDescending === higher ? "best" : "worst"} first`;
 }
 
-/** The list that one came from. @param {string} id @param {Evaluation} run @returns {List | null} */
-function readList(id, run) {
-  const read = (/** @type {string} */ name) => query(name).value;
-  const sort = read("sort");
-  const higher = (/** @type {string} */ metric) => run.scores[metric]?.higher_is_better;
-  if (read("list") === "captions") {
-    const state = Object.fromEntries(STATE.map((name) => [name, read(name)]));
-    const metric = sort.replace(/^-/, "");
-    const order = sort
-      ? `${orderName(sort, higher(metric))} by ${titleOf(metric)}`
-      : "in the dataset's order";
+/** The list that one came from. @param {string} id @param {Evaluation} run @param {State} state @returns {List | null} */
+function readList(id, { scores }, state) {
+  const { list, comparison, metric, sort = "" } = state;
+  const by = sort.replace(/^-/, "");
+  if (list === "captions") {
+    const order = by && `${orderName(sort, scores[by]?.higher_is_better)} by ${titleOf(by)}`;
+    const listed = Object.fromEntries(STATE.map((name) => [name, state[name]]));
     return {
-      url: captionsUrl(id, state),
-      order,
-      back: ["all captions", captionsPlace(id, state)],
+      url: captionsUrl(id, listed),
+      order: order || UNSORTED,
+      back: ["all captions", captionsPlace(id, listed)],
       ahead: 200,
     };
   }
-  const [comparison, metric] = [read("comparison"), read("metric")];
-  if (read("list") !== "comparison" || !comparison) return null;
+  if (list !== "comparison" || !comparison) return null;
   return {
     url: place("/v1/comparisons", comparison, "images", { metric, sort }),
-    order: comparedOrder(sort, higher(metric)),
-    back: ["the comparison", comparePlace(id, read("with").split(",")[0])],
+    order: comparedOrder(by, sort, scores[metric]?.higher_is_better),
+    back: ["the comparison", comparePlace(id, (state.with ?? "").split(",")[0])],
     ahead: 1000,
   };
 }
 
-/** @param {string} sort @param {boolean | null | undefined} higher */
-function comparedOrder(sort, higher) {
-  const by = sort.replace(/^-/, "");
-  if (!by) return "in the dataset's order";
+const UNSORTED = "in the dataset's order";
+
+/** @param {string} by @param {string} sort @param {boolean | null | undefined} higher */
+function comparedOrder(by, sort, higher) {
+  if (!by) return UNSORTED;
   if (by !== "difference") return `${by.toUpperCase()}'s ${orderName(sort, higher)}`;
   return `where ${sort.startsWith("-") === (higher ?? true) ? "A" : "B"} is better first`;
 }
@@ -82,14 +74,13 @@ function comparedOrder(sort, higher) {
  * Links and keys to the images before and after.
  *
  * @param {string} id @param {string} image @param {Evaluation} run
- * @param {References} references Of the image, with those beside it in the dataset.
+ * @param {Schemas["References"]} references Of the image, with those beside it in the dataset.
  */
 export function neighbours(id, image, run, references) {
-  const list = readList(id, run);
+  const list = readList(id, run, Object.fromEntries(new URLSearchParams(search.value)));
   const at = Math.max(1, Math.min(MOST, Number(query("at").value) || 1));
-  const inOrder = { ...references, at: 0, text: "in the dataset's order" };
   const around = list ? aroundIn(list, image, at) : { value: null };
-  const shown = computed(() => around.value ?? inOrder);
+  const shown = computed(() => around.value ?? { ...references, at: 0, text: UNSORTED });
   const to = (/** @type {string | null} */ name, /** @type {number} */ step) => {
     if (name === null) return null;
     const state = new URLSearchParams(search.value);
@@ -104,25 +95,23 @@ export function neighbours(id, image, run, references) {
   });
   const [label, back] = list?.back ?? ["all captions", captionsPlace(id)];
   return h(
-    "nav",
-    { class: "bar", "aria-label": "Images beside this one" },
+    "nav.bar",
+    { "aria-label": "Images beside this one" },
     arrow(before, "←", "The image before"),
     arrow(after, "→", "The next image"),
-    h("span", { class: "quiet grow", role: "status" }, () => shown.value.text),
+    h("span.quiet.grow", { role: "status" }, () => shown.value.text),
     h("a", { href: back }, label),
   );
 }
 
 /** @param {{ value: string | null }} url @param {string} sign @param {string} name */
 function arrow(url, sign, name) {
-  const isOff = () => !url.value;
   return h(
-    "a",
+    "a.chip",
     {
-      class: "chip",
       href: () => url.value,
-      role: () => isOff() && "link",
-      "aria-disabled": () => isOff() && "true",
+      role: () => !url.value && "link",
+      "aria-disabled": () => !url.value && "true",
       "aria-label": name,
     },
     sign,
@@ -130,29 +119,28 @@ function arrow(url, sign, name) {
 }
 
 /** Null if the list cannot be read, or does not have the image. @param {List} list @param {string} image @param {number} at @returns {{ value: Around | null }} */
-function aroundIn(list, image, at) {
-  const isKnown = last.url === list.url && (last.names.length > at || last.names.length === last.total);
-  const limit = String(Math.min(MOST, at + list.ahead));
-  const found = resource(() =>
-    isKnown ? null : list.url + (list.url.includes("?") ? "&" : "?") + new URLSearchParams({ limit }),
-  );
+function aroundIn({ url, order, ahead }, image, at) {
+  const isKnown = last.url === url && (last.names.length > at || last.names.length === last.total);
+  const limit = Math.min(MOST, at + ahead);
+  const found = resource(() => (isKnown ? null : `${url}${url.includes("?") ? "&" : "?"}limit=${limit}`));
   effect(() => {
     const page = found.answer.value;
     if (!page) return;
     const names = page.items.map((/** @type {{ image: string }} */ item) => item.image);
-    last = { url: list.url, names, total: page.matching ?? (page.next ? null : names.length) };
+    last = { url, names, total: page.matching ?? (page.next ? null : names.length) };
   });
   return computed(() => {
-    if (!isKnown && !found.answer.value) return found.refused.value ? null : WAITING;
+    if (!isKnown && !found.answer.value)
+      return found.refused.value ? null : { before: null, after: null, at: 0, text: "" };
     const { names, total } = last;
     const here = names.indexOf(image);
-    if (here < 0) return null;
     const of = total === null ? "" : ` of ${count(total)}`;
+    if (here < 0) return null;
     return {
       before: names[here - 1] ?? null,
       after: names[here + 1] ?? null,
       at: here + 1,
-      text: `${count(here + 1)}${of}, ${list.order}`,
+      text: `${count(here + 1)}${of}, ${order}`,
     };
   });
 }

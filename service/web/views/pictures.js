@@ -5,27 +5,24 @@ import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 import { place } from "../core/urls.js";
 
-/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
+/** A dataset with its version, whose answers the browser keeps. @param {{ name: string, version: string }} dataset */
+export const versioned = ({ name, version }) => `${name}@${version}`;
 
 /** Whether pictures of a split can be seen. @param {Dataset} dataset @param {string} split */
 export const hasPictures = ({ pictures_shown, splits }, split) =>
   pictures_shown && (splits[split]?.pictures ?? 0) > 0;
 
-/** The picture, or the reason why it is not there. @param {string} dataset With its version, so that the browser keeps the answer. @param {string} image */
+/** The picture, or the reason why it is not there. @param {string} dataset As of `versioned`. @param {string} image */
 export const picture = (dataset, image) =>
   h(
-    "div",
-    { class: "picture" },
-    shown(dataset, image, `The image ${image}`, (reason) =>
-      h("p", { class: "quiet", role: "status" }, reason),
-    ),
+    "div.picture",
+    shown(dataset, image, `The image ${image}`, (reason) => h("p.quiet", { role: "status" }, reason)),
   );
 
-/** A small picture in a list. @param {string} dataset As of `picture`. @param {string} image */
+/** A small picture in a list. @param {string} dataset As of `versioned`. @param {string} image */
 export const thumbnail = (dataset, image) =>
   h(
-    "div",
-    { class: "photo" },
+    "div.photo",
     shown(dataset, image, "", (reason) => h("span", { title: reason }, shortened(reason))),
   );
 

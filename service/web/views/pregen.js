@@ -4,18 +4,13 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed } from "../core/signals.js";
 import { change, place, query } from "../core/urls.js";
-import { chip } from "../parts/chips.js";
-import { viewHead } from "../parts/layout.js";
+import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
-import { allNeeded } from "../parts/states.js";
 import { heat } from "../plots/heat.js";
-import { metricChoice } from "./choice.js";
-
-/** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
-/** @typedef {import("../core/api.js").Schemas["Correlation"]} Correlation */
+import { choice, targetChoice } from "./choice.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -49,68 +44,58 @@ export function pregen(name, split) {
   const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
   const study = computed(() => found.answer.value?.study ?? null);
-  const correlations = computed(
-    () =>
-      new Map(
-        (study.value?.metrics[target.value]?.correlations ?? []).map((/** @type {Correlation} */ each) => [
-          each.metric,
-          each,
-        ]),
-      ),
-  );
-  const definitionOf = (/** @type {string} */ metric) =>
-    known.answer.value.items.find((/** @type {Metric} */ each) => each.name === metric)?.definition;
-  return {
-    title: `Pre-gen metrics on ${name}/${split}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
-    content: h(
-      "div",
-      { class: "long" },
-      viewHead({
-        name: "Pre-gen metrics",
-        sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
-        tabs: splitTabs(name, split),
-      }),
-      allNeeded([found, known], () => [
-        () => !study.value && noStudy(name, split, found.answer.value.none_because),
-        metricChoice(() => [...new Set([target.value, ...Object.keys(study.value?.metrics ?? {})])], target),
+  const correlations = computed(() => by("metric", study.value?.metrics[target.value]?.correlations ?? []));
+  const metrics = computed(() => by("name", known.answer.value.items));
+  return view(
+    {
+      title: `Pre-gen metrics on ${name}/${split}`,
+      name: "Pre-gen metrics",
+      crumbs: () => [...splitCrumbs({ name, split }), ["Pre-gen metrics"]],
+      sentence: () => found.answer.value && pregenSentence({ study: study.value, target: target.value }),
+      tabs: splitTabs(name, split),
+      kind: "long",
+      needs: [found, known],
+    },
+    () => [
+      () => !study.value && noStudy(name, split, found.answer.value.none_because),
+      targetChoice(() => study.value, target),
+      choice("Shown", () => SHOWN, shown),
+      h(
+        "div.mapped",
         h(
-          "div",
-          { class: "bar", role: "group", "aria-label": "Shown" },
-          SHOWN.map(([value, text]) =>
-            chip(
-              text,
-              () => shown.value === value,
-              () => (shown.value = value),
+          "div.pinned",
+          h("p", { role: "status" }, () =>
+            told(
+              chosen.value,
+              metrics.value.get(chosen.value)?.definition,
+              correlations.value.get(chosen.value),
+              target.value,
             ),
           ),
+          legend(),
         ),
-        h("p", { role: "status", class: "pinned" }, () =>
-          told(chosen.value, definitionOf(chosen.value), correlations.value.get(chosen.value), target.value),
+        h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
+          map(correlations.value, shown.value, chosen),
         ),
-        h(
-          "div",
-          { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" },
-          () => map(correlations.value, shown.value, chosen),
-        ),
-        legend(),
-        tiers(),
-      ]),
-    ),
-  };
+      ),
+      tiers(),
+    ],
+  );
 }
+
+/** Items by the values of a field. @param {string} field @param {any[]} items @returns {Map<string, any>} */
+const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 
 /** @param {string} name @param {string} split @param {string | null} why */
 const noStudy = (name, split, why) =>
   h(
-    "p",
-    { class: "notice" },
+    "p.notice",
     why ?? "There is no study of this split yet: the map has no numbers.",
     " ",
     h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
   );
 
-/** @param {string} metric @param {string | undefined} definition @param {Correlation | undefined} correlation @param {string} target */
+/** @param {string} metric @param {string | undefined} definition @param {Schemas["Correlation"] | undefined} correlation @param {string} target */
 const told = (metric, definition, correlation, target) => [
   h("strong", metricName(metric)),
   `: ${definition ?? "The service has no definition of this metric."}`,
@@ -136,8 +121,7 @@ function map(found, shown, chosen) {
 
 const legend = () =>
   h(
-    "p",
-    { class: "quiet" },
+    "p.quiet",
     [
       ["over", "positive"],
       ["under", "negative"],
@@ -147,16 +131,14 @@ const legend = () =>
   );
 
 const tiers = () =>
-  h(
-    "details",
-    h("summary", "How a name is read: four tiers"),
+  folded(
+    "How a name is read: four tiers",
     h(
       "p",
       "From tier 4 to tier 1: mean_max_normcount_prefix0 is the mean over images of the largest share of an image's captions that the model would have written itself, word by word from the first.",
     ),
     h(
-      "dl",
-      { class: "facts" },
-      TIERS.map(([tier, text]) => h("div", h("dt", `Tier ${tier}`), h("dd", text))),
+      "dl.facts",
+      TIERS.map(([tier, text]) => fact(`Tier ${tier}`, text)),
     ),
   );

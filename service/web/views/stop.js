@@ -1,6 +1,6 @@
 /** A button that stops a run: it asks once more, since others of the team may wait for it. */
 
-import { ask } from "../core/api.js";
+import { ask, refusedBy } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { signal } from "../core/signals.js";
 
@@ -10,12 +10,9 @@ export function stopButton(name, url, after) {
   const refused = signal("");
   const press = async () => {
     if (!isSure.value) return (isSure.value = true);
-    try {
-      await ask(`${url()}/cancel`, { method: "POST" });
-      after();
-    } catch (error) {
-      refused.value = error instanceof Error ? error.message : String(error);
-    }
+    await ask(`${url()}/cancel`, { method: "POST" }).then(after, (error) => {
+      refused.value = refusedBy(error).message;
+    });
     isSure.value = false;
   };
   const text = () => (isSure.value ? "Really stop?" : "Stop");
@@ -32,6 +29,6 @@ export function stopButton(name, url, after) {
       },
       text,
     ),
-    () => refused.value && h("span", { class: "bad", role: "alert" }, ` ${refused.value}`),
+    () => refused.value && h("span.bad", { role: "alert" }, ` ${refused.value}`),
   ];
 }

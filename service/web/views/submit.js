@@ -14,8 +14,6 @@ import { evaluationPlace } from "../parts/places.js";
 import { answered, refusal } from "../parts/states.js";
 import { uploadCheckpoint } from "./uploads.js";
 
-/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
-/** @typedef {import("../core/api.js").Schemas["CaptionInspection"]} Inspection */
 /** @typedef {{ value: string }} Chosen */
 
 const CAPTIONS = /\.(json|jsonl|ndjson|csv|tsv|txt)$/i; // all other files are models
@@ -25,9 +23,8 @@ export function dropZone({ dataset } = {}) {
   const file = signal(/** @type {File | null} */ (null));
   const isOver = signal(false);
   const chosen = signal(dataset ?? "");
-  const field = h("input", {
+  const field = h("input.hidden", {
     type: "file",
-    class: "hidden",
     "aria-label": "Captions or a model",
     onchange: () => take(field.files),
   });
@@ -51,11 +48,7 @@ export function dropZone({ dataset } = {}) {
       },
     },
     h("strong", "Drop captions or a model here to score them"),
-    h(
-      "p",
-      { class: "quiet" },
-      "COCO results JSON, JSONL, CSV · safetensors, a transformers folder as tar, an ONNX bundle",
-    ),
+    h("p.quiet", "COCO results JSON, JSONL, CSV · safetensors, a transformers folder as tar, an ONNX bundle"),
     h("button", { type: "button", onclick: () => field.click() }, "Choose a file"),
     field,
   );
@@ -71,14 +64,9 @@ export function dropZone({ dataset } = {}) {
 /** @param {File} file @param {Chosen} chosen @param {boolean} isOpen Whether the dataset is chosen here. @param {() => void} cancel */
 function preview(file, chosen, isOpen, cancel) {
   return h(
-    "div",
-    { class: "card", role: "group", "aria-label": `Score ${file.name}` },
-    h(
-      "div",
-      { class: "row" },
-      h("h3", file.name),
-      h("button", { type: "button", onclick: cancel }, "Leave it"),
-    ),
+    "div.card",
+    { role: "group", "aria-label": `Score ${file.name}` },
+    h("div.row", h("h3", file.name), h("button", { type: "button", onclick: cancel }, "Leave it")),
     isOpen && datasetField(chosen),
     CAPTIONS.test(file.name) ? captionsPreview(file, chosen) : modelPreview(file, chosen),
   );
@@ -112,10 +100,9 @@ function captionsPreview(file, chosen) {
     () => chosen.value && place("/v1/inspections", { dataset: chosen.value, file: file.name }),
     { method: "POST", body: file, headers },
   );
-  return answered(found, (/** @type {Inspection} */ told) => [
+  return answered(found, (/** @type {Schemas["CaptionInspection"]} */ told) => [
     h(
-      "dl",
-      { class: "facts" },
+      "dl.facts",
       fact("Format", told.format),
       fact("Captions", count(told.captions.length)),
       fact("Images", `${count(told.images)} of ${count(told.of)} of ${chosen.value}`),
@@ -123,17 +110,15 @@ function captionsPreview(file, chosen) {
     ),
     told.unknown_count > 0 &&
       h(
-        "p",
-        { class: "notice bad" },
+        "p.notice.bad",
         `${count(told.unknown_count)} images are not in this split: ${told.unknown.join(", ")}. Choose another split, or mend the file.`,
       ),
     told.missing.length > 0 &&
       h(
-        "p",
-        { class: "quiet" },
+        "p.quiet",
         `Without a caption: ${told.missing.join(", ")}${told.of - told.images > told.missing.length ? ", …" : ""}. Only images with a caption are scored.`,
       ),
-    told.warnings.map(({ detail }) => h("p", { class: "quiet" }, detail)),
+    told.warnings.map(({ detail }) => h("p.quiet", detail)),
     sending(
       `Score ${count(told.captions.length)} captions`,
       () => ({
@@ -152,33 +137,23 @@ function modelPreview(file, chosen) {
   const sent = signal({ done: 0, began: 0 });
   const stop = signal(/** @type {AbortController | null} */ (null));
   const checkpoint = signal(/** @type {any} */ (null));
-  const refused = signal(/** @type {Refused | null} */ (null));
   onEnd(() => stop.peek()?.abort());
-  const begin = async () => {
-    const controller = new AbortController();
-    stop.value = controller;
+  const upload = async () => {
+    const controller = (stop.value = new AbortController());
     sent.value = { done: 0, began: performance.now() };
+    const progress = (/** @type {number} */ done) => (sent.value = { ...sent.peek(), done });
     try {
-      checkpoint.value = await uploadCheckpoint(
-        file,
-        (done) => (sent.value = { ...sent.peek(), done }),
-        controller.signal,
-      );
-    } catch (error) {
-      if (error instanceof Refused) refused.value = error;
+      checkpoint.value = await uploadCheckpoint(file, progress, controller.signal);
+    } finally {
+      stop.value = null;
     }
-    stop.value = null;
   };
   return [
     h(
       "p",
       `A model of ${megabytes(file.size)}. The service checks it once it is there; nothing in it is executed.`,
     ),
-    () => refused.value && refusal(refused.value),
-    () =>
-      !checkpoint.value &&
-      !stop.value &&
-      h("button", { type: "button", class: "main", onclick: begin }, "Upload it"),
+    () => !checkpoint.value && acting("Upload it", upload),
     () => stop.value && uploading(file, sent, stop.value),
     () => checkpoint.value && described(checkpoint.value, file, chosen),
   ];
@@ -187,8 +162,7 @@ function modelPreview(file, chosen) {
 /** @param {File} file @param {{ value: { done: number, began: number } }} sent @param {AbortController} stop */
 const uploading = (file, sent, stop) =>
   h(
-    "p",
-    { class: "bar" },
+    "p.bar",
     h("progress", { max: file.size, ".value": () => sent.value.done, "aria-label": "Uploaded" }),
     h("span", () => {
       const { done, began } = sent.value;
@@ -201,14 +175,13 @@ const uploading = (file, sent, stop) =>
 /** @param {any} checkpoint As the service describes it. @param {File} file @param {Chosen} chosen */
 const described = (checkpoint, file, chosen) => [
   h(
-    "dl",
-    { class: "facts" },
+    "dl.facts",
     fact("Format", checkpoint.format),
     fact("Architecture", checkpoint.architecture),
     fact("Parameters", count(checkpoint.parameters)),
     fact("State", checkpoint.state),
   ),
-  checkpoint.problem && h("p", { class: "notice bad" }, checkpoint.problem.detail),
+  checkpoint.problem && h("p.notice.bad", checkpoint.problem.detail),
   sending(
     `Score it on ${chosen.value}`,
     () => ({ dataset: chosen.value, checkpoint: checkpoint.digest, labels: { file: file.name } }),
@@ -217,25 +190,34 @@ const described = (checkpoint, file, chosen) => [
 ];
 
 /** @param {string} text @param {() => unknown} requestOf @param {boolean} isRefused */
-function sending(text, requestOf, isRefused) {
-  const refused = signal(/** @type {Refused | null} */ (null));
-  const isSending = signal(false);
-  const send = async () => {
-    isSending.value = true;
-    try {
+const sending = (text, requestOf, isRefused) =>
+  acting(
+    text,
+    async () => {
       const { id } = await ask("/v1/evaluations", { method: "POST", json: requestOf() });
       go(evaluationPlace(id));
+    },
+    isRefused,
+  );
+
+/** A button, and why what it does was refused. @param {string} text @param {() => Promise<void>} act @param {boolean} [isRefused] Whether it cannot be pressed. */
+function acting(text, act, isRefused = false) {
+  const why = signal(/** @type {Refused | null} */ (null));
+  const isActing = signal(false);
+  const press = async () => {
+    isActing.value = true;
+    why.value = null;
+    try {
+      await act();
     } catch (error) {
-      if (error instanceof Refused) refused.value = error;
+      if (error instanceof Refused) why.value = error;
     }
-    isSending.value = false;
+    isActing.value = false;
   };
   return [
-    () => refused.value && refusal(refused.value),
-    h(
-      "button",
-      { type: "button", class: "main", disabled: () => isRefused || isSending.value, onclick: send },
-      () => (isSending.value ? "Sending…" : text),
+    () => why.value && refusal(why.value),
+    h("button.main", { type: "button", disabled: () => isRefused || isActing.value, onclick: press }, () =>
+      isActing.value ? "Sending…" : text,
     ),
   ];
 }

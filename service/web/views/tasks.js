@@ -3,21 +3,17 @@
 import { h } from "../core/dom.js";
 import { count, duration } from "../parts/numbers.js";
 
-/** @typedef {import("../core/api.js").Schemas["RunTask"]} Task */
+/** @typedef {Schemas["RunTask"]} Task */
 
 /** @param {{ status: string, tasks: Task[] }} run `retrying`: nothing runs, and a task is tried again later. */
-export const stateOf = ({ status, tasks }) =>
-  (status === "running" || status === "queued") &&
-  retriedOf(tasks) &&
-  !tasks.some((task) => task.status === "running")
-    ? "retrying"
-    : status;
-
-/** @param {Task[]} tasks */
-const retriedOf = (tasks) => tasks.find((task) => task.retry_at);
+export function stateOf({ status, tasks }) {
+  const isOpen = status === "running" || status === "queued";
+  const isRunning = tasks.some((task) => task.status === "running");
+  return isOpen && !isRunning && tasks.some(({ retry_at }) => retry_at) ? "retrying" : status;
+}
 
 /** @param {Task} task From 0 to 1. */
-const shareOf = ({ status, progress: { done, total } }) =>
+export const shareOf = ({ status, progress: { done, total } }) =>
   status === "done" ? 1 : status === "running" && total ? done / total : 0;
 
 /** @param {Task[]} tasks */
@@ -27,16 +23,14 @@ export function taskProgress(tasks) {
   const value = tasks.reduce((sum, task) => sum + shareOf(task), 0);
   return [
     h("progress", { max: tasks.length || 1, value, "aria-label": told, title: told }),
-    h("span", { class: "sub" }, workOf(tasks) || told),
+    h("span.sub", workOf(tasks) || told),
   ];
 }
 
 /** @param {Task[]} tasks */
 function workOf(tasks) {
-  const running = tasks.filter(({ status }) => status === "running");
-  if (running.length) return running.map(runningOf).join("; ");
-  const retried = retriedOf(tasks);
-  return retried && retryOf(retried);
+  const running = tasks.filter(({ status }) => status === "running").map(runningOf);
+  return running.join("; ") || tasks.filter(({ retry_at }) => retry_at).map(retryOf)[0];
 }
 
 /** As "columns 62 %, 40 s left". @param {Task} task */
@@ -47,9 +41,12 @@ function runningOf(task) {
 }
 
 /** As "columns: attempt 2 of 3 in 40 s". @param {Task} task */
-function retryOf({ name, attempts, attempts_allowed, retry_at, error }) {
+const retryOf = (task) => `${task.name}: ${attemptOf(task)}${task.error ? ` (${task.error.detail})` : ""}`;
+
+/** The attempt that comes next, as "attempt 2 of 3 in 40 s". @param {Task} task */
+export function attemptOf({ attempts, attempts_allowed, retry_at }) {
   const seconds = (new Date(retry_at ?? "").valueOf() - Date.now()) / 1000;
   const next = seconds > 1 ? `in ${duration(seconds)}` : "now";
   const of = typeof attempts_allowed === "number" ? ` of ${attempts_allowed}` : "";
-  return `${name}: attempt ${attempts + 1}${of} ${next}${error ? ` (${error.detail})` : ""}`;
+  return `attempt ${attempts + 1}${of} ${next}`;
 }

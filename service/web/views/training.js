@@ -4,15 +4,15 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onKey, onSteps } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
-import { computed } from "../core/signals.js";
+import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
-import { adder, filterChip, metricChips } from "../parts/chips.js";
-import { forecastsOf, noneBecause, toldOf } from "../parts/forecasts.js";
+import { listChips } from "../parts/chips.js";
+import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";
-import { bestStep, trainingSentence } from "../parts/sentences.js";
+import { bestStep, rivalOf, trainingSentence, worstFalls } from "../parts/sentences.js";
 import { allAnswered, badge, refusalOf } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { table } from "../parts/table.js";
@@ -20,7 +20,7 @@ import { curves, newCursor } from "../plots/curves.js";
 import { stepPanel } from "./training/step.js";
 
 /** @typedef {import("../parts/steps.js").Step} Step */
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {Schemas["Score"]} Score */
 /** @typedef {{ run: string, kind: string, steps: Step[] }} Overlay `kind`: the class of its colour. */
 
 const USUAL = ["cider_d", "meteor", "perplexity"];
@@ -49,7 +49,9 @@ export function training(name, split, run) {
     place("/v1/evaluations", { dataset, "label.run": run, status: "succeeded", limit: 1 }),
   );
   const trainings = resource(() => place("/v1/trainings", { dataset, limit: 100 }));
+  const runs = computed(() => /** @type {string[]} */ ((trainings.answer.value?.items ?? []).map(runOf)));
   const steps = computed(() => stepsOf(own, run));
+  const hasSteps = computed(() => steps.value.length > 0);
   const chosen = computed(() =>
     (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS),
   );
@@ -63,9 +65,7 @@ export function training(name, split, run) {
     if (next) choose(next.step);
   });
   onKey("Escape", "close the details of a step", () => change({ step: null, against: null }));
-  onChange((change) => {
-    if (!change || change.kind === "evaluation") [own, ...beside].forEach((each) => each.refresh());
-  });
+  onChange(() => [own, ...beside].forEach((each) => each.refresh()), "evaluation");
   const overlays = computed(() =>
     chosen.value.map((each, at) => ({
       run: each,
@@ -73,53 +73,57 @@ export function training(name, split, run) {
       steps: stepsOf(beside[at], each),
     })),
   );
-  const metrics = computed(() =>
-    wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value)),
+  const shown = computed(() =>
+    (wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value))).join(),
   );
+  const metrics = computed(() => listed(shown.value)); // the same while other scores change
   const open = computed(() => steps.value.find((each) => String(each.step) === step.value) ?? null);
   const choose = (/** @type {number} */ at) => {
     change({ step: String(at), against: null });
-    if (panel.offsetTop > scrollY + innerHeight) panel.scrollIntoView(); // on a phone it is below the plots
+    const panel = /** @type {HTMLElement | null} */ (document.querySelector(".step"));
+    if (panel && panel.offsetTop > scrollY + innerHeight) panel.scrollIntoView(); // on a phone it is below the plots
   };
   const of = { run, steps, overlays, metrics, open, choose };
-  const panel = stepPanel(of);
   return {
     title: run,
-    crumbs: () =>
-      /** @type {import("../parts/frame.js").Crumb[]} */ ([
-        ...splitCrumbs({ name, split }),
-        ["training runs", splitPlace(name, split, "runs")],
-        [run],
-      ]),
+    crumbs: () => [
+      ...splitCrumbs({ name, split }),
+      ["training runs", splitPlace(name, split, "runs")],
+      [run],
+    ],
     content: h(
       "div",
       viewHead({
         name: run,
-        sentence: () =>
-          steps.value.length > 0
-            ? trainingSentence({ run, metric: metrics.value[0] ?? USUAL[0], steps: steps.value })
-            : null,
+        sentence: () => trainingSentence({ run, metric: metrics.value[0] ?? USUAL[0], steps: steps.value }),
       }),
       allAnswered([own], () => [
         () => refusalOf(own),
         () =>
-          !steps.value.length &&
+          !hasSteps.value &&
           own.answer.value &&
-          h("p", { class: "quiet" }, `No evaluation on ${dataset} has the label run=${run}.`),
-        () =>
-          own.answer.value?.next &&
-          h("p", { class: "notice" }, `Only the latest ${MOST} evaluations are shown.`),
+          h("p.quiet", `No evaluation on ${dataset} has the label run=${run}.`),
+        () => own.answer.value?.next && h("p.notice", `Only the latest ${MOST} evaluations are shown.`),
         h(
-          "div",
-          { class: "bar" },
-          metricChips({
+          "div.bar",
+          listChips({
+            text: "+ metric",
             chosen: () => metrics.value,
             choose: (list) => change({ metrics: list.join(",") }),
             known: () => Object.keys(newest.answer.value?.items[0]?.scores ?? {}),
+            least: 1,
+            title: titleOf,
           }),
-          overlayChips(run, chosen, trainings),
+          h("span.quiet", "beside"),
+          listChips({
+            text: "+ overlay a run",
+            chosen: () => chosen.value,
+            choose: (list) => change({ over: list.join(",") || NONE }),
+            known: () => runs.value.filter((each) => each !== run),
+            most: MOST_OVERLAYS,
+          }),
         ),
-        () => steps.value.length > 0 && h("div", { class: "training" }, plots(of), panel, stepsTable(of)),
+        () => hasSteps.value && unread(() => h("div.training", plots(of), stepPanel(of), stepsTable(of))),
       ]),
     ),
   };
@@ -127,11 +131,14 @@ export function training(name, split, run) {
 
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
 
-/** The latest evaluation of each step. @param {import("../parts/states.js").Resource} found @param {string} run */
+/** The latest evaluation of each step. @param {Resource} found @param {string} run */
 function stepsOf({ answer }, run) {
   const items = (answer.value?.items ?? []).filter((/** @type {Step} */ { labels }) => labels.run === run);
   return bySteps(items).filter((item, at, all) => at === 0 || item.step !== all[at - 1].step);
 }
+
+/** @param {{ run: string }} training */
+const runOf = ({ run }) => run;
 
 /** @param {string} text */
 const listed = (text) =>
@@ -151,160 +158,138 @@ const rivalsOf = (steps) => [
   ...new Set(steps.flatMap(({ falls }) => falls.flatMap(({ beside }) => beside?.labels.run ?? []))),
 ];
 
-/** @param {string} run @param {{ value: string[] }} chosen @param {import("../parts/states.js").Resource} trainings */
-const overlayChips = (run, chosen, trainings) => [
-  h("span", { class: "quiet" }, "beside"),
-  () =>
-    chosen.value.map((each) =>
-      filterChip(each, () =>
-        change({ over: chosen.value.filter((other) => other !== each).join(",") || NONE }),
-      ),
-    ),
-  () =>
-    chosen.value.length < MOST_OVERLAYS &&
-    adder(
-      "+ overlay a run",
-      () =>
-        (trainings.answer.value?.items ?? [])
-          .map((/** @type {{ run: string }} */ each) => each.run)
-          .filter((/** @type {string} */ each) => each !== run && !chosen.value.includes(each))
-          .map((/** @type {string} */ each) => [each, each]),
-      (each) => change({ over: [...chosen.value, each].join(",") }),
-    ),
-];
-
 /** A plot for each metric, with one cursor and one tooltip for all. @param {Shown} of */
 function plots(of) {
   const cursor = newCursor();
-  const { run, steps, overlays, metrics, open, choose } = of;
-  const figure = (/** @type {string} */ metric, /** @type {number} */ at) => {
-    const scores = steps.value.flatMap((item) => item.scores[metric] ?? []);
-    if (!scores.length)
-      return h("p", { class: "quiet" }, `No evaluation of this training has a ${titleOf(metric)}.`);
-    const [{ signature, higher_is_better: higher, family }] = scores;
-    const best = bestStep(metric, steps.value);
-    const series = [
-      { name: run, kind: "series-0", points: steps.value.map((item) => pointOf(item, metric, best)) },
-      ...overlays.value.map((each) => ({
-        name: each.run,
-        kind: each.kind,
-        points: each.steps.map((item) => ({ ...pointOf(item, metric, null), forecast: null })),
-      })),
-    ];
+  const figures = () => of.metrics.value.map((metric, at) => figure(metric, at === 0, cursor, of));
+  return h("div.plots", figures);
+}
+
+/** It stays while its points change, so that it keeps the focus. @param {string} metric @param {boolean} isFirst @param {import("../plots/curves.js").Cursor} cursor @param {Shown} of */
+function figure(metric, isFirst, cursor, of) {
+  const { run, steps, overlays, open, choose } = of;
+  const found = computed(() => steps.value.find(({ scores }) => scores[metric])?.scores[metric] ?? null);
+  const isThere = computed(() => found.value !== null);
+  const series = computed(() => [
+    { name: run, kind: "series-0", points: pointsOf(steps.value, metric) },
+    ...overlays.value.map(({ run, kind, steps }) => ({
+      name: run,
+      kind,
+      points: pointsOf(steps, metric).map((point) => ({ ...point, forecast: null, isBest: false })),
+    })),
+  ]);
+  const drawn = () => {
+    const { signature, higher_is_better: higher, family } = /** @type {Score} */ (found.value);
     return h(
       "figure",
-      { class: ["panel card", at > 0 && "small"] },
-      h(
-        "figcaption",
-        { class: "row" },
-        h("span", metricName(metric, { signature, higher })),
-        at === 0 && legend(series),
-      ),
-      curves(series, {
+      { class: ["panel card", !isFirst && "small"] },
+      h("figcaption", metricName(metric, { signature, higher })),
+      curves(() => series.value, {
         metric,
         isBounded: family === "postgen",
-        height: at ? HEIGHT.other : HEIGHT.first,
+        height: isFirst ? HEIGHT.first : HEIGHT.other,
         cursor,
         chosen: () => open.value?.step ?? null,
         choose,
-        tooltip: (step) => tooltip(of, step),
-        said: (step) => said(of, step),
+        tooltip: (step) => [h("strong", `step ${count(step)}`), linesAt(of, step).map(tooltipRow)],
+        said: (step) =>
+          [`step ${count(step)}`, ...linesAt(of, step).map(({ name, text }) => `${name} ${text}`)].join("; "),
+        note: () => (isFirst ? fallNote(metric, of) : null),
       }),
-      at === 0 && forecastNote(metric, steps.value),
+      isFirst && [() => legend(series.value), () => forecastNote(metric, steps.value)],
     );
   };
-  return h("div", { class: "plots" }, () => metrics.value.map(figure));
+  return () =>
+    isThere.value ? unread(drawn) : h("p.quiet", `No evaluation of this training has a ${titleOf(metric)}.`);
 }
 
-/** @param {Step} item @param {string} metric @param {Step | null} best */
-function pointOf(item, metric, best) {
-  const { value = null, interval: ends = null } = item.scores[metric] ?? {};
-  const forecast = forecastsOf(item)[metric];
-  return {
+/** What the worst fall was, and the way to its images. @param {string} metric @param {Shown} of */
+function fallNote(metric, { steps, choose }) {
+  const [worst] = worstFalls(
+    steps.value.flatMap(({ falls }) => falls),
+    metric,
+  );
+  if (!worst) return null;
+  const { step, difference, interval: ends } = worst;
+  const title = worst.metric === metric ? "" : ` ${titleOf(worst.metric)}`;
+  const content = [
+    h(
+      "strong",
+      `step ${count(step)}: ${signed(difference, worst.metric)} ${interval(ends, worst.metric)}${title}`,
+    ),
+    h("div.quiet", `against ${rivalOf(worst, `step ${count(step)}`)}`),
+    h("button.link", { type: "button", onclick: () => choose(step) }, "see the images →"),
+  ];
+  return { step, content };
+}
+
+/** @param {Step[]} steps @param {string} metric */
+function pointsOf(steps, metric) {
+  const best = bestStep(metric, steps);
+  return steps.map((item) => ({
     step: item.step,
-    value,
-    interval: ends,
-    forecast: forecast && !forecast.none_because ? forecast : null,
+    value: item.scores[metric]?.value ?? null,
+    interval: item.scores[metric]?.interval,
+    forecast: forecastsOf(item)[metric],
     isFallen: isFallen(item, metric),
     isBest: item.id === best?.id,
-  };
+  }));
 }
 
 /** @param {import("../plots/curves.js").Series[]} series */
 const legend = (series) =>
   h(
-    "ul",
-    { class: "legend" },
+    "ul.legend",
     series.map(({ name, kind }) => h("li", h("span", { class: ["swatch", kind] }), h("bdi", name))),
     h("li", "ribbons: 95 % intervals"),
-    series[0].points.some(({ forecast }) => forecast) &&
-      h("li", h("span", { class: "swatch forecast" }), "forecast before decoding"),
+    series[0].points.some(({ forecast }) => forecast?.interval) &&
+      h("li", h("span.swatch.forecast"), "forecast before decoding"),
+    h("li", "a click on a point shows what its step changed"),
   );
 
 /** Why the latest step has no forecast. @param {string} metric @param {Step[]} steps */
 function forecastNote(metric, steps) {
   const latest = steps[steps.length - 1];
-  const why = noneBecause(latest) ?? toldOf(latest)[metric]?.none_because;
-  return why && h("p", { class: "quiet" }, `No forecast for step ${count(latest.step)}: ${why}`);
+  const why = toldOf(latest)[metric]?.none_because ?? noneBecause(latest);
+  return why && h("p.quiet", { title: why }, `No forecast for step ${count(latest.step)}: ${plainly(why)}.`);
 }
 
-/** A score beside those of the overlays at the same step. @param {Shown} of @param {string} metric @param {number} step */
-function scoresAt({ steps, overlays }, metric, step) {
-  const scoreOf = (/** @type {Step[]} */ list) => list.find((item) => item.step === step)?.scores[metric];
-  const score = scoreOf(steps.value);
-  const others = overlays.value.map(({ run, kind, steps }) => {
-    const value = scoreOf(steps)?.value ?? null;
-    const difference = typeof score?.value === "number" && value !== null ? score.value - value : null;
-    return { run, kind, value, difference };
+/** What all plots have at a step: each score, and those of the overlays beside it. @param {Shown} of @param {number} step */
+function linesAt({ steps, overlays, metrics }, step) {
+  const scoreAt = (/** @type {Step[]} */ list, /** @type {string} */ metric) =>
+    list.find((item) => item.step === step)?.scores[metric];
+  return metrics.value.flatMap((metric) => {
+    const score = scoreAt(steps.value, metric);
+    const others = overlays.value.map(({ run, kind, steps }) => {
+      const value = scoreAt(steps, metric)?.value ?? null;
+      const difference = typeof score?.value === "number" && value !== null ? score.value - value : null;
+      return { name: run, kind, text: `${number(value, metric)} (${signed(difference, metric)})` };
+    });
+    const text = `${number(score?.value, metric)} ${interval(score?.interval, metric)}`.trim();
+    return [{ name: titleOf(metric), kind: "", text }, ...others];
   });
-  return { score, others };
 }
 
-/** What all plots have at a step. @param {Shown} of @param {number} step */
-const tooltip = (of, step) => [
-  h("strong", `step ${count(step)}`),
-  of.metrics.value.map((metric) => {
-    const { score, others } = scoresAt(of, metric, step);
-    return [
-      h(
-        "div",
-        { class: "row" },
-        h("span", titleOf(metric)),
-        h("span", `${number(score?.value, metric)} ${interval(score?.interval, metric)}`),
-      ),
-      others.map(({ run, kind, value, difference }) =>
-        h(
-          "div",
-          { class: "row quiet" },
-          h("span", h("span", { class: ["swatch", kind] }), run),
-          h("span", `${number(value, metric)} (${signed(difference, metric)})`),
-        ),
-      ),
-    ];
-  }),
-];
-
-/** The same in words. @param {Shown} of @param {number} step */
-const said = (of, step) =>
-  [
-    `step ${count(step)}`,
-    ...of.metrics.value.map((metric) => {
-      const { score, others } = scoresAt(of, metric, step);
-      const beside = others.map(({ run, difference }) => `, ${signed(difference, metric)} against ${run}`);
-      return `${titleOf(metric)} ${number(score?.value, metric)}${beside.join("")}`;
-    }),
-  ].join("; ");
+/** @param {ReturnType<typeof linesAt>[number]} line */
+const tooltipRow = ({ name, kind, text }) =>
+  h(
+    "div",
+    { class: ["row", kind && "quiet"] },
+    h("span", kind && h("span", { class: ["swatch", kind] }), name),
+    h("span", text),
+  );
 
 /** @param {Shown} of */
 function stepsTable({ steps, metrics, choose }) {
-  const open = (/** @type {number} */ step) => (/** @type {MouseEvent} */ event) => {
+  const open = (/** @type {MouseEvent} */ event, /** @type {number} */ step) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     choose(step);
   };
+  const before = (/** @type {Step} */ { id }) =>
+    steps.value[steps.value.findIndex((each) => each.id === id) - 1];
   return h(
-    "div",
-    { class: "steps" },
+    "div.steps",
     table(steps, {
       name: "Table of steps",
       keyOf: ({ id }) => id,
@@ -314,8 +299,11 @@ function stepsTable({ steps, metrics, choose }) {
           kind: "name",
           cell: ({ step }) =>
             h(
-              "a",
-              { class: "main", href: changed({ step: String(step), against: null }), onclick: open(step) },
+              "a.main",
+              {
+                href: changed({ step: String(step), against: null }),
+                onclick: (/** @type {MouseEvent} */ event) => open(event, step),
+              },
               `Step ${count(step)}`,
             ),
         },
@@ -324,27 +312,35 @@ function stepsTable({ steps, metrics, choose }) {
           phone: "below",
           cell: ({ status, verdict }) => [badge(status), " ", verdict && badge(verdict)],
         },
-        ...metrics.value.map((metric, at) => ({
-          head: titleOf(metric),
-          kind: "number",
-          phone: /** @type {"value" | undefined} */ (at ? undefined : "value"),
-          tone: (/** @type {Step} */ item) => (bestStep(metric, steps.value)?.id === item.id ? "best" : null),
-          cell: (/** @type {Step} */ item) => scoreCell(item, metric, steps.value),
-        })),
+        ...metrics.value.map((metric, at) => scoreColumn(metric, at === 0, steps)),
         {
           head: "Links",
           kind: "narrow",
           cell: (item) => [
             h("a", { href: evaluationPlace(item.id), title: item.id }, "evaluation"),
-            steps.value.indexOf(item) > 0 && [
-              " · ",
-              compareLink(item, steps.value[steps.value.indexOf(item) - 1]),
-            ],
+            before(item) && [" · ", compareLink(item, before(item))],
           ],
         },
       ],
     }),
   );
+}
+
+/** @param {string} metric @param {boolean} isFirst @param {{ value: Step[] }} steps @returns {Column<Step>} */
+function scoreColumn(metric, isFirst, steps) {
+  const isBest = (/** @type {Step} */ { id }) => bestStep(metric, steps.value)?.id === id;
+  return {
+    head: titleOf(metric),
+    kind: "number",
+    phone: isFirst ? "value" : undefined,
+    tone: (item) => (isBest(item) ? "best" : null),
+    cell: (item) => [
+      isFallen(item, metric) && [h("span.badge.bad", "▼ fell"), " "],
+      isBest(item) && "★ ",
+      number(item.scores[metric]?.value, metric),
+      h("span.sub", interval(item.scores[metric]?.interval, metric)),
+    ],
+  };
 }
 
 /** @param {Step} item @param {Step} before */
@@ -357,14 +353,3 @@ const compareLink = (item, before) =>
     },
     "compare",
   );
-
-/** @param {Step} item @param {string} metric @param {Step[]} steps */
-function scoreCell(item, metric, steps) {
-  const { value = null, interval: ends = null } = item.scores[metric] ?? {};
-  return [
-    isFallen(item, metric) && [h("span", { class: "badge bad" }, "▼ fell"), " "],
-    bestStep(metric, steps)?.id === item.id && "★ ",
-    number(value, metric),
-    h("span", { class: "sub" }, interval(ends, metric)),
-  ];
-}

@@ -1,15 +1,15 @@
 /** Which metric to trust on one split: predictors, forecasts against outcomes, early decisions, probes. */
 
-import { ask, Refused, resource } from "../core/api.js";
+import { ask, refusedBy, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onChange } from "../core/live.js";
 import { computed, signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
-import { section, viewHead } from "../parts/layout.js";
+import { section, view } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { trustSentence } from "../parts/sentences.js";
-import { allNeeded, answered, badge, failure, refusal } from "../parts/states.js";
-import { metricChoice } from "./choice.js";
+import { answered, badge, failure, refusal } from "../parts/states.js";
+import { targetChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
 import { correlations } from "./trusted/correlations.js";
@@ -35,79 +35,66 @@ export function trust(name, split) {
     if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
     if (!told) card.refresh(); // a second of the service's time, for what one evaluation hardly changes
   });
-  const targets = computed(() => [
-    ...new Set([target.value, ...Object.keys(study.answer.value?.study?.metrics ?? {})]),
-  ]);
-  return {
-    title: `Which metric to trust on ${dataset}`,
-    crumbs: () => [...splitCrumbs({ name, split }), ["Which metric to trust"]],
-    content: h(
-      "div",
-      { class: "long" },
-      viewHead({
-        name: "Which metric to trust",
-        sentence: () =>
-          study.answer.value &&
-          (card.answer.value || card.refused.value) &&
-          trustSentence({
-            correlations: study.answer.value,
-            card: card.answer.value,
-            target: target.value,
-          }),
-        tabs: splitTabs(name, split),
-      }),
-      allNeeded([study, past], () => [
-        metricChoice(() => targets.value, target),
-        section(
-          "Pre-gen metrics that predict it",
-          () => correlations(study.answer.value, target.value),
-          starter("Study the correlations", "/v1/studies", "study", dataset),
+  return view(
+    {
+      title: `Which metric to trust on ${dataset}`,
+      name: "Which metric to trust",
+      crumbs: () => [...splitCrumbs({ name, split }), ["Which metric to trust"]],
+      sentence: () =>
+        study.answer.value &&
+        (card.answer.value || card.refused.value) &&
+        trustSentence({ correlations: study.answer.value, card: card.answer.value, target: target.value }),
+      tabs: splitTabs(name, split),
+      kind: "long",
+      needs: [study, past],
+    },
+    () => [
+      targetChoice(() => study.answer.value?.study, target),
+      headed(
+        "Pre-gen metrics that predict it",
+        starter("Study the correlations", "/v1/studies", "study", dataset),
+        () => correlations(study.answer.value, target.value),
+      ),
+      section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
+      section("Metrics that tell early which training ends better", answered(card, signals)),
+      headed(
+        "Captions of known quality",
+        starter("Run the probes", "/v1/probes", "probes", dataset),
+        answered(probes, ({ items: [latest] }) =>
+          latest ? probed(latest.id, target) : h("p.quiet", "No probes have been run on this split."),
         ),
-        section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
-        section(
-          "Metrics that tell early which training ends better",
-          answered(card, (found) => signals(found)),
-        ),
-        section(
-          "Captions of known quality",
-          answered(probes, ({ items: [latest] }) =>
-            latest
-              ? probed(latest.id, target)
-              : h("p", { class: "quiet" }, "No probes have been run on this split."),
-          ),
-          starter("Run the probes", "/v1/probes", "probes", dataset),
-        ),
-      ]),
-    ),
-  };
+      ),
+    ],
+  );
 }
+
+/** A section with a button beside its name. @param {string} title @param {Child} button @param {Child} content */
+const headed = (title, button, content) =>
+  h("section", { "aria-label": title }, h("div.row", h("h2", title), button), content);
 
 /** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset */
 function starter(text, url, kind, dataset) {
-  const refused = signal(/** @type {Refused | null} */ (null));
+  const refused = signal(/** @type {import("../core/api.js").Refused | null} */ (null));
   const latest = resource(() => place(url, { dataset, limit: 1 }));
   onChange((told) => (!told || told.kind === kind) && latest.refresh());
   const run = computed(() => latest.answer.value?.items[0] ?? null);
   const openId = computed(() => (run.value && !run.value.finished_at ? run.value.id : null));
   const begin = async () => {
     refused.value = null;
-    try {
-      await ask(url, { method: "POST", json: { dataset } });
-      latest.refresh();
-    } catch (error) {
-      refused.value = error instanceof Refused ? error : new Refused(0, "defect", String(error));
-    }
+    await ask(url, { method: "POST", json: { dataset } }).then(latest.refresh, (error) => {
+      refused.value = refusedBy(error);
+    });
   };
   return h(
-    "div",
-    { class: "bar started", "data-kind": kind },
-    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
+    "div.bar.started",
+    { "data-kind": kind },
     h(
       "span",
       { role: "status" },
       () => openId.value && [badge(stateOf(run.value)), taskProgress(run.value.tasks)],
     ),
     () => openId.value && stopButton(text, () => place(url, openId.peek() ?? ""), latest.refresh),
+    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
     () => run.value?.status === "failed" && failure(run.value.error),
     () => refused.value && refusal(refused.value),
   );

@@ -3,30 +3,19 @@
 import { h } from "../core/dom.js";
 import { marked } from "../parts/words.js";
 
-/** @typedef {import("../core/api.js").Schemas["Caption"]} Caption */
-
 /** @param {Caption} item */
 export const captionText = ({ caption, invented }) =>
   h(
     "bdi",
-    marked(caption, invented, (word) => h("mark", { class: "invented" }, word)),
+    marked(caption, invented, (word) => h("mark.invented", word)),
   );
 
 /** @param {Caption} item */
-export const nearest = ({ nearest, missed }) =>
-  h(
-    "div",
-    { class: "nearest", title: nearest?.slice(0, 1000) },
-    nearest === null
-      ? "no reference"
-      : [
-          "nearest: ",
-          h(
-            "bdi",
-            marked(nearest, missed, (word) => h("u", { class: "missed" }, word)),
-          ),
-        ],
-  );
+export function nearest({ nearest, missed }) {
+  if (nearest === null) return h("div.nearest", "no reference");
+  const text = marked(nearest, missed, (word) => h("u.missed", word));
+  return h("div.nearest", { title: nearest.slice(0, 1000) }, "nearest: ", h("bdi", text));
+}
 
 /** How many words are invented and missed. @param {Caption} item */
 export const wordBadges = ({ invented, missed }) => [

@@ -45,13 +45,17 @@ def test_a_gate_tells_its_difference_against_the_margin(window, service, evaluat
             **given,
             captions=captions,
             gates=["not_worse(cider_d, 0.001)"],
-            baseline=evaluated["checkpoint"],
+            baseline=evaluated["passed"],
         )
     page = window.open(f"/ui/evaluations/{gated}")
     (gate,) = read_answer(service, f"/v1/evaluations/{gated}")["gates"]
     told = gate["scores"]["cider_d"]
     article = page.locator("article.gate")
     assert article.locator("h3").inner_text() == f"{gate['gate']} {gate['verdict']}"
+    page.wait_for_selector("p.lead:has-text('Against main')")
+    seen = page.locator("main").inner_text()
+    assert seen.count(f"Against main; its margin is {told['margin']:.3f}.") == 1
+    assert "ev_" not in seen
     shown = article.locator("td.number").all_inner_texts()
     assert float(shown[2].split("\n")[0].replace("−", "-").lstrip("+")) == pytest.approx(
         told["difference"], abs=5e-4
@@ -67,6 +71,14 @@ def test_a_gate_tells_its_difference_against_the_margin(window, service, evaluat
     )
     per_unit = (zero - margin) / told["margin"]
     assert (tick - zero) / per_unit == pytest.approx(told["difference"], rel=0.1)
+
+
+def test_why_a_gate_failed_is_told_once(window, service, evaluated):
+    page = window.open(f"/ui/evaluations/{evaluated['failed']}")
+    page.locator("article.gate").wait_for()
+    (gate,) = read_answer(service, f"/v1/evaluations/{evaluated['failed']}")["gates"]
+    assert gate["detail"] in page.locator("p.lead").inner_text()
+    assert page.locator("main").inner_text().count(gate["detail"]) == 1
 
 
 def test_images_that_fell_most_are_listed_where_a_gate_failed(window, service):
@@ -99,7 +111,7 @@ def test_images_that_fell_most_are_listed_where_a_gate_failed(window, service):
         link = row.locator("a.main")
         assert link.inner_text() == item["image"]
         assert link.get_attribute("href").endswith(f"/images/{item['image']}?with={baseline}")
-        shown = row.locator("td.number").first.inner_text()
+        shown = row.locator("td.number strong").inner_text()
         fall = item["scores"][drops["metric"]]["difference"]
         assert float(shown.replace("−", "-")) == pytest.approx(fall, abs=5e-4)
         assert item["a"] in row.inner_text()

@@ -87,6 +87,29 @@ def test_a_training_begins_with_its_worst_fall(window, service, trainings):
     assert page.locator(".legend").inner_text().split()[:2] == ["slow", "steady"]
 
 
+def test_a_fall_is_noted_beside_its_point_with_the_way_to_its_images(window, service, trainings):
+    page = window.open(_SLOW)
+    page.wait_for_selector("circle.series-1")
+    falls = _steps(service, "slow")[4]["falls"]
+    (fall,) = [one for one in falls if (one["metric"], one["kind"]) == ("cider_d", "run")]
+    (note,) = page.locator(".note").all()
+    low, high = (f"{end:.3f}".replace("-", "−") for end in fall["interval"])
+    told = f"step 4: −{-fall['difference']:.3f} [{low}, {high}]"
+    assert note.inner_text().split("\n")[:2] == [told, "against steady at step 4"]
+    point = page.locator("circle.fallen.series-0").first.bounding_box()
+    box = note.bounding_box()
+    assert 0 < box["x"] - point["x"] < 40 or 0 < point["x"] - (box["x"] + box["width"]) < 40
+    plot = page.locator("figure").first.bounding_box()
+    assert plot["y"] < box["y"]
+    assert box["y"] + box["height"] < plot["y"] + plot["height"]
+    page.mouse.move(point["x"] - 100, point["y"])
+    page.wait_for_selector(".tooltip:not(.note)")
+    note.get_by_role("button", name="see the images").click()
+    page.wait_for_selector("aside h2:has-text('Step 4')")
+    assert "step=4" in page.url
+    assert page.locator(".note").count() == 0
+
+
 def test_trainings_are_laid_over_each_other_and_taken_away(window, service, trainings):
     page = window.open("/ui/datasets/figures/test/runs/steady")
     page.wait_for_selector("circle.best")
@@ -129,7 +152,7 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
         for plot in page.locator("figure").all()
     ]
     assert places == pytest.approx(circles, abs=0.5)
-    (tooltip,) = page.locator(".tooltip").all()
+    (tooltip,) = page.locator(".tooltip:not(.note)").all()
     told = tooltip.inner_text()
     own, other = _steps(service, "slow")[4]["scores"], _steps(service, "steady")[4]["scores"]
     assert told.startswith("step 4")
@@ -138,10 +161,11 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
         assert f"{own[metric]['value']:.3f} [{low:.3f}, {high:.3f}]" in told
         away = own[metric]["value"] - other[metric]["value"]
         assert f"{other[metric]['value']:.3f} (−{-away:.3f})" in told
-        assert f"−{-away:.3f} against steady" in cursor.get_attribute("aria-valuetext")
+        beside = f"steady {other[metric]['value']:.3f} (−{-away:.3f})"
+        assert beside in cursor.get_attribute("aria-valuetext")
     assert cursor.get_attribute("aria-valuenow") == "4"
     page.keyboard.press("Escape")
-    assert page.locator(".tooltip").count() == 0
+    assert page.locator(".tooltip:not(.note)").count() == 0
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
@@ -151,7 +175,7 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
     page.keyboard.press("k")
     page.wait_for_selector("aside h2:has-text('Step 3')")
     page.keyboard.press("Escape")
-    page.wait_for_selector("aside h2:has-text('Choose a step')")
+    page.wait_for_selector("aside", state="detached")
 
 
 def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings):
@@ -191,7 +215,7 @@ def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings
     page.reload()
     page.wait_for_selector("button[aria-pressed=true]:has-text('against step 3')")
     page.click("[aria-label='Close the details']")
-    page.wait_for_selector("aside h2:has-text('Choose a step')")
+    page.wait_for_selector("aside", state="detached")
     assert "step=" not in page.url
 
 
@@ -247,6 +271,8 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     items = _told(service, "/v1/attention?limit=10")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     shown = table.locator("tbody tr")
+    assert len(items) > shown.count() == 6
+    page.click(f"button:text-is('Show all {len(items)}')")
     assert shown.count() == len(items)
     for row, item in zip(shown.all(), items, strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
@@ -317,6 +343,25 @@ def test_of_a_step_that_was_evaluated_twice_the_latest_counts(window, service):
     assert rows.count() == 2
     assert rows.nth(1).locator(f"a[href='/ui/evaluations/{made}']").count() == 1
     assert page.locator("circle.point").count() == 2
+
+
+def test_a_plot_keeps_the_focus_while_a_step_is_added(window, service):
+    def submit(step):
+        captions = [{**one, "caption": f"w{step} w9"} for one in page_runs.CAPTIONS]
+        with service.client() as client:
+            submitted(client, captions=captions, labels={"run": "growing", "step": str(step)})
+
+    submit(1)
+    submit(2)
+    page = window.open("/ui/datasets/tiny/test/runs/growing")
+    page.wait_for_selector("[data-live=true]")
+    cursor = page.get_by_role("slider").first
+    cursor.focus()
+    submit(3)
+    page.wait_for_function("document.querySelectorAll('circle.series-0').length === 3")
+    assert cursor.evaluate("each => each === document.activeElement")
+    page.keyboard.press("End")
+    assert cursor.get_attribute("aria-valuenow") == "3"
 
 
 @pytest.mark.parametrize("place", ["/", _SLOW])

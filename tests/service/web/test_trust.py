@@ -74,7 +74,7 @@ def test_the_strongest_predictors_of_models_come_first(window):
     table.wait_for()
     rows = _cells(table)
     assert list(rows) == [f"mean_max_count_filter{at}" for at in range(12, 2, -1)]
-    assert rows["mean_max_count_filter11"] == ["−0.550", "< .001", "14", "0.450"]
+    assert rows["mean_max_count_filter11"] == ["−0.550", "<\xa0.001", "14", "0.450"]
     claim = (
         "Best predictor of CIDEr-D here: mean_max_count_filter12, Spearman +0.600 over 14 models"
     )
@@ -214,10 +214,10 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     )
     assert facts["Within the interval"] == f"{inside} of {len(ends)}"
     assert section.locator("circle.point").count() == len(ends)
-    section.locator("summary").click()
+    section.get_by_text("As a table").click()
     assert len(_cells(page.get_by_role("region", name="Forecasts of CIDEr-D"))) == len(ends)
     window.open(f"/ui/evaluations/{forecast[0]['id']}")
-    band = page.locator("tr", has_text="cider_d").locator("rect.forecast")
+    band = page.locator("tr", has_text="CIDEr-D").locator("rect.forecast").first
     band.wait_for()
 
 

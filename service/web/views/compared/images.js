@@ -5,21 +5,20 @@ import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { change, go, place, query } from "../../core/urls.js";
 import { bounds } from "../../parts/bounds.js";
-import { chip } from "../../parts/chips.js";
 import { titleOf } from "../../parts/metrics.js";
-import { count, number, signed } from "../../parts/numbers.js";
+import { count, number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
-import { differing, exchanged } from "../../parts/words.js";
+import { exchanged } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
+import { choice, metricChoice, searchField } from "../choice.js";
+import { imageColumns, imageRow, sideHeads } from "./differences.js";
 
-/** @typedef {import("../../core/api.js").Schemas["Comparison"]} Comparison */
-/** @typedef {import("../../core/api.js").Schemas["Moved"]} Moved */
 /** @typedef {import("../../parts/bounds.js").Span} Span */
 /** @typedef {import("../../plots/scatter.js").Chosen} Corners From B's scores to A's. */
-/** @typedef {{ image: string, captions: [string, string], a: number | null, b: number | null, difference: number | null }} Row */
+/** @typedef {import("./differences.js").ImageRow} Row */
 
 const MOST = 10_000;
 const MOST_WORDS = 10;
@@ -39,101 +38,75 @@ const ORDERS = [
   ["b", "B's worst first", "b"],
 ];
 
-/** @param {Comparison} run @param {import("../compare.js").Both} both */
+/** @param {Schemas["Comparison"]} run @param {import("../compare.js").Both} both */
 export function images(run, { a, b, names, specs }) {
   const known = Object.keys(run.scores).filter((name) => specs.value.get(name)?.family === "postgen");
   const metric = query("metric", known.includes("cider_d") ? "cider_d" : known[0]);
-  const group = query("group");
-  const search = query("search");
-  const order = query("order", ORDERS[0][0]);
+  const [group, search, order] = [query("group"), query("search"), query("order", ORDERS[0][0])];
   const box = query("brush");
   const isLower = () => specs.value.get(metric.value)?.higher_is_better === false;
   const sort = computed(() => sortOf(order.value, isLower()));
   const found = resource(() =>
     place("/v1/comparisons", run.id, "images", { metric: metric.value, sort: sort.value, limit: MOST }),
   );
-  const rows = computed(
-    () =>
-      /** @type {Row[]} */ (
-        (found.answer.value?.items ?? []).map((/** @type {Moved} */ each) =>
-          rowOf(each, found.answer.value.metric),
-        )
-      ),
-  );
-  const bound = computed(() => median(finite(rows.value.flatMap((row) => [row.a, row.b]))));
+  const rows = computed(() => {
+    const { items = [], metric = "" } = found.answer.value ?? {};
+    return /** @type {Schemas["Moved"][]} */ (items).map((each) => imageRow(each, metric));
+  });
+  const scores = computed(() => rows.value.flatMap((row) => [row.a, row.b]));
+  const bound = computed(() => median(finite(scores.value)));
   const isGood = (/** @type {number | null} */ score) =>
     score !== null && (isLower() ? score < bound.value : score > bound.value);
-  const groupOf = (/** @type {Row} */ row) =>
-    isGood(row.a) ? (isGood(row.b) ? "both" : "a") : isGood(row.b) ? "b" : "neither";
+  const isIn = (/** @type {Row} */ row, /** @type {string} */ key) =>
+    !key ||
+    (isGood(row.a) === (key === "a" || key === "both") && isGood(row.b) === (key === "b" || key === "both"));
   const chosen = computed(() => corners(box.value));
-  const inside = computed(() => rows.value.filter((row) => !chosen.value || isWithin(row, chosen.value)));
-  const shown = computed(() =>
-    inside.value.filter((row) => (!group.value || groupOf(row) === group.value) && holds(row, search.value)),
-  );
-  const many = (/** @type {string} */ key) =>
-    key ? inside.value.filter((row) => groupOf(row) === key).length : inside.value.length;
+  const inside = computed(() => rows.value.filter((row) => isWithin(row, chosen.value)));
+  const part = (/** @type {string} */ key) => inside.value.filter((row) => isIn(row, key));
+  const shown = computed(() => part(group.value).filter((row) => holds(row, search.value)));
   const isNarrowed = () => Boolean(group.value || search.value || box.value);
-  const choices = (
-    /** @type {string[][]} */ values,
-    /** @type {{ value: string }} */ signal,
-    counted = false,
-  ) =>
-    values.map(([key, text]) =>
-      chip(
-        [text, () => counted && ` (${count(many(key))})`],
-        () => signal.value === key,
-        () => (signal.value = key),
-      ),
-    );
+  const byMetric = {
+    get value() {
+      return metric.value;
+    },
+    set value(chosen) {
+      change({ metric: chosen, brush: null });
+    },
+  };
+  const placeOf = (/** @type {Row} */ row) =>
+    imagePlace(a, row.image, {
+      ...{ with: b, list: "comparison", comparison: run.id, metric: metric.value, sort: sort.value },
+      at: String(rows.value.indexOf(row) + 1),
+    });
   return h(
     "section",
     { "aria-label": "Images" },
     h("h2", "Images by ", () => titleOf(metric.value)),
-    h(
-      "div",
-      { class: "bar", role: "group", "aria-label": "Metric" },
-      known.map((each) =>
-        chip(
-          titleOf(each),
-          () => metric.value === each,
-          () => change({ metric: each, brush: null }),
-        ),
-      ),
-    ),
+    metricChoice("Metric", () => known, byMetric),
     following(found, () => [
       h(
-        "div",
-        { class: "beside" },
+        "div.beside",
         () => plot(rows.value, metric.value, chosen.value, (image) => go(imagePlace(a, image, { with: b }))),
         h(
           "div",
-          h("div", { class: "bar", role: "group", "aria-label": "Group" }, choices(GROUPS, group, true)),
+          choice(
+            "Group",
+            () => GROUPS.map(([key, text]) => [key, [text, () => ` (${count(part(key).length)})`]]),
+            group,
+          ),
           h(
-            "p",
-            { class: "quiet" },
+            "p.quiet",
             () => `Good: better than ${number(bound.value)}, the median of all scores of A and B.`,
           ),
-          h("div", { class: "bar", role: "group", "aria-label": "Order" }, choices(ORDERS, order)),
-          fields(() => padded(extent(rows.value.flatMap((row) => [row.a, row.b]))), chosen),
-          h(
-            "div",
-            { class: "bar" },
-            h("input", {
-              type: "search",
-              "aria-label": "Search",
-              value: search.value,
-              maxlength: 200,
-              placeholder: "words or an image",
-              spellcheck: "false",
-              oninput: (/** @type {any} */ { target }) => (search.value = target.value),
-            }),
-          ),
+          choice("Order", () => ORDERS.map(([key, text]) => [key, text]), order),
+          fields(() => padded(extent(scores.value)), chosen),
+          h("div.bar", searchField("Search", "words or an image", search)),
           words(run.id, metric, () => (isNarrowed() ? shown.value : null)),
         ),
       ),
       h(
-        "p",
-        { class: "quiet", role: "status" },
+        "p.quiet",
+        { role: "status" },
         () => `${count(shown.value.length)} of ${count(rows.value.length)} images `,
         () => found.answer.value?.next && `(the first ${count(MOST)} are looked at) `,
         () =>
@@ -147,48 +120,16 @@ export function images(run, { a, b, names, specs }) {
       table(shown, {
         name: "List of images",
         keyOf: ({ image }) => image,
-        columns: columnsOf(names.value, metric, (row) =>
-          imagePlace(a, row.image, {
-            with: b,
-            list: "comparison",
-            comparison: run.id,
-            metric: metric.value,
-            sort: sort.value,
-            at: String(rows.value.indexOf(row) + 1),
-          }),
+        columns: imageColumns(
+          [...sideHeads(names.value), ...["A − B", "A's caption", "B's caption"]],
+          () => metric.value,
+          placeOf,
         ),
         window: { what: "images" },
       }),
     ]),
   );
 }
-
-/** @param {{ a: string, b: string }} names @param {{ value: string }} metric @param {(row: Row) => string} placeOf @returns {import("../../parts/table.js").Column<Row>[]} */
-const columnsOf = (names, metric, placeOf) => [
-  {
-    head: "Image",
-    kind: "name",
-    cell: (row) => h("a", { class: "main", href: placeOf(row) }, row.image),
-  },
-  { head: h("span", { title: names.a }, "A"), kind: "number", cell: ({ a }) => number(a, metric.value) },
-  { head: h("span", { title: names.b }, "B"), kind: "number", cell: ({ b }) => number(b, metric.value) },
-  {
-    head: "A − B",
-    kind: "number",
-    phone: "value",
-    cell: ({ difference }) => h("strong", signed(difference, metric.value)),
-  },
-  captionColumn("A's caption", ({ captions }) => captions),
-  captionColumn("B's caption", ({ captions: [a, b] }) => [b, a]),
-];
-
-/** @param {string} head @param {(row: Row) => [string, string]} captionsOf This side's, then the other's. @returns {import("../../parts/table.js").Column<Row>} */
-const captionColumn = (head, captionsOf) => ({
-  head,
-  kind: "wide",
-  phone: "below",
-  cell: (row) => h("bdi", { title: captionsOf(row)[0] }, differing(...captionsOf(row))),
-});
 
 /** @param {string} order @param {boolean} isLower */
 function sortOf(order, isLower) {
@@ -199,8 +140,8 @@ function sortOf(order, isLower) {
 
 /** @param {Row[]} rows @param {string} metric @param {Corners | null} chosen @param {(image: string) => void} open */
 function plot(rows, metric, chosen, open) {
-  const points = rows.flatMap((row) =>
-    row.a === null || row.b === null ? [] : [{ x: row.b, y: row.a, name: row.image }],
+  const points = rows.flatMap(({ a, b, image }) =>
+    a === null || b === null ? [] : [{ x: b, y: a, name: image }],
   );
   const title = titleOf(metric);
   const [xName, yName, name] = [`B ${title}`, `A ${title}`, `A against B by ${title}`];
@@ -213,25 +154,18 @@ const choose = (corners) =>
 
 /** The same as the rectangle on the plot, by numbers. @param {() => Span} range @param {{ value: Corners | null }} chosen */
 function fields(range, chosen) {
-  const sides = /** @type {[string, 0 | 2][]} */ ([
-    ["A", 2],
-    ["B", 0],
-  ]);
-  return sides.map(([name, first]) =>
+  const all = () => chosen.value ?? [...range(), ...range()];
+  const field = (/** @type {string} */ name, /** @type {number} */ at) =>
     h(
       "p",
       bounds(
         () => name,
         range,
-        () => /** @type {Span | null} */ (chosen.value && chosen.value.slice(first, first + 2)),
-        (span) => {
-          const [x0, x1, y0, y1] = chosen.value ?? [...range(), ...range()];
-          const own = span ?? range();
-          choose(first ? [x0, x1, ...own] : [...own, y0, y1]);
-        },
+        () => chosen.value && /** @type {Span} */ (chosen.value.slice(at, at + 2)),
+        (span) => choose(/** @type {Corners} */ (all().toSpliced(at, 2, ...(span ?? range())))),
       ),
-    ),
-  );
+    );
+  return [field("A", 2), field("B", 0)];
 }
 
 /**
@@ -244,12 +178,9 @@ function words(id, metric, part) {
     place("/v1/comparisons", id, "words", { metric: metric.value, limit: MOST_WORDS }),
   );
   return () => {
-    const rows = part();
-    const pairs = rows
-      ? exchanged(
-          rows.map(({ captions }) => captions),
-          MOST_WORDS,
-        )
+    const captions = part()?.map((row) => row.captions);
+    const pairs = captions
+      ? exchanged(captions, MOST_WORDS)
       : (found.answer.value?.items ?? []).map((/** @type {any} */ each) => [each.a, each.b, each.images]);
     return (
       pairs.length > 0 && [
@@ -257,7 +188,7 @@ function words(id, metric, part) {
         h(
           "p",
           pairs.map((/** @type {[string, string, number]} */ [a, b, images]) => [
-            h("span", { class: "label" }, h("bdi", a), " for ", h("bdi", b), ` ${count(images)}`),
+            h("span.label", h("bdi", a), " for ", h("bdi", b), ` ${count(images)}`),
             " ",
           ]),
         ),
@@ -268,12 +199,7 @@ function words(id, metric, part) {
 
 /** @param {Row} row @param {string} text */
 const holds = ({ image, captions }, text) =>
-  !text || [image, ...captions].some((each) => each.toLowerCase().includes(text.toLowerCase()));
-
-/** @param {Moved} item @param {string} metric @returns {Row} */
-function rowOf({ image, a, b, scores }, metric) {
-  return { image, captions: [a, b], ...(scores[metric] ?? { a: null, b: null, difference: null }) };
-}
+  [image, ...captions].some((each) => each.toLowerCase().includes(text.toLowerCase()));
 
 /** @param {string} text @returns {Corners | null} */
 function corners(text) {
@@ -281,6 +207,9 @@ function corners(text) {
   return text && found.length === 4 && found.every(Number.isFinite) ? /** @type {Corners} */ (found) : null;
 }
 
-/** @param {Row} row @param {Corners} corners */
-const isWithin = ({ a, b }, [x0, x1, y0, y1]) =>
-  a !== null && b !== null && b >= x0 && b <= x1 && a >= y0 && a <= y1;
+/** @param {Row} row @param {Corners | null} corners Null: all are. */
+function isWithin({ a, b }, corners) {
+  if (!corners) return true;
+  const [x0, x1, y0, y1] = corners;
+  return a !== null && b !== null && b >= x0 && b <= x1 && a >= y0 && a <= y1;
+}

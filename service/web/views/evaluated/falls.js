@@ -10,8 +10,8 @@ import { fallOf, worstFalls } from "../../parts/sentences.js";
 export function falls({ id, falls, labels, dataset: { name, split } }) {
   if (!falls.length) return null;
   return h(
-    "section",
-    { class: "notice bad", "aria-label": "Falls" },
+    "section.notice.bad",
+    { "aria-label": "Falls" },
     h("p", h("strong", "Worse than its training lets expect")),
     h(
       "ul",

@@ -9,7 +9,7 @@ import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
 import { chance, count, interval, signed } from "../../parts/numbers.js";
 import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
-import { fallOf, worstFalls } from "../../parts/sentences.js";
+import { plural, worstFalls } from "../../parts/sentences.js";
 import { answered, badge, refusalOf } from "../../parts/states.js";
 import { differing } from "../../parts/words.js";
 import { comparison } from "../compared/comparison.js";
@@ -17,43 +17,26 @@ import { hasPictures, thumbnail } from "../pictures.js";
 
 /** @typedef {import("../../parts/steps.js").Step} Step */
 /** @typedef {import("../training.js").Shown} Shown */
-/** @typedef {import("../../core/api.js").Schemas["Moved"]} Moved */
+/** @typedef {Schemas["Moved"]} Moved */
 /** @typedef {{ key: string, name: string, item: Step }} Rival Another checkpoint: of the step before, or of an overlay. */
 /** @typedef {ReturnType<typeof comparison>} Found */
 
 const BEFORE = "before";
-const MOST_FALLS = 3;
 const MOST_IMAGES = 6;
 const MOST_WORDS = 6;
 
 /** @param {Shown} of */
 export function stepPanel(of) {
   const shown = computed(() => [of.open.value?.id, ...rivals(of).map(({ item }) => item.id)].join(" "));
-  return h("aside", { class: "panel card step", "aria-label": "Details of a step", tabindex: "-1" }, () => {
+  return () => {
     shown.value; // others are drawn when other checkpoints are compared, not whenever a score is told again
-    return unread(() => (of.open.value ? details(of, of.open.value) : hint(of)));
-  });
+    return unread(
+      () =>
+        of.open.value &&
+        h("aside.panel.card.step", { "aria-label": "Details of a step" }, details(of, of.open.value)),
+    );
+  };
 }
-
-/** @param {Shown} of */
-const hint = ({ steps, choose }) => [
-  h("h2", "Choose a step"),
-  h(
-    "p",
-    { class: "quiet" },
-    "A click on a point, Enter on it, or its row in the table shows what it changed: by how much, on which words and images.",
-  ),
-  () =>
-    worstFalls(steps.value.flatMap(({ falls }) => falls))
-      .slice(0, MOST_FALLS)
-      .map((fall) =>
-        h(
-          "p",
-          `${fallOf(fall)}. `,
-          h("button", { type: "button", class: "link", onclick: () => choose(fall.step) }, "Why →"),
-        ),
-      ),
-];
 
 /** @param {Shown} of @returns {Rival[]} */
 function rivals({ steps, overlays, open }) {
@@ -82,20 +65,12 @@ function details(of, item) {
   const against = query("against");
   const usual = usualRival(item, metric());
   const chosen = computed(() => all.find(({ key }) => key === (against.value || usual)) ?? all[0] ?? null);
+  const close = () => change({ step: null, against: null });
   return [
     h(
-      "div",
-      { class: "row" },
+      "div.row",
       h("h2", `Step ${count(item.step)} `, badge(item.status), " ", item.verdict && badge(item.verdict)),
-      h(
-        "button",
-        {
-          type: "button",
-          "aria-label": "Close the details",
-          onclick: () => change({ step: null, against: null }),
-        },
-        "×",
-      ),
+      h("button", { type: "button", "aria-label": "Close the details", onclick: close }, "×"),
     ),
     h(
       "p",
@@ -108,27 +83,14 @@ function details(of, item) {
           h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "the full comparison"),
         ],
     ),
-    all.length === 0
-      ? h(
-          "p",
-          { class: "quiet" },
-          "There is no step before it to compare with. Overlay a run that has this step, too.",
-        )
-      : [
-          h(
-            "div",
-            { class: "rivals", role: "group", "aria-label": "Compared with" },
-            all.map((rival) =>
-              difference(
-                rival,
-                metric,
-                () => chosen.value?.key === rival.key,
-                () => change({ against: rival.key }),
-              ),
-            ),
-          ),
-          () => chosen.value && evidence(item, chosen.value, metric()),
-        ],
+    !all.length &&
+      h("p.quiet", "There is no step before it to compare with. Overlay a run that has this step, too."),
+    h(
+      "div.rivals",
+      { role: "group", "aria-label": "Compared with" },
+      all.map((rival) => difference(rival, metric, chosen, () => change({ against: rival.key }))),
+    ),
+    () => chosen.value && evidence(item, chosen.value, metric()),
   ];
 }
 
@@ -142,25 +104,20 @@ function usualRival({ falls }, metric) {
   return worst?.beside?.labels.run ?? BEFORE;
 }
 
-/** @param {Rival & { found: Found }} rival @param {() => string} metric @param {() => boolean} isOn @param {() => void} press */
-const difference = ({ name, found }, metric, isOn, press) =>
+/** @param {Rival & { found: Found }} rival @param {() => string} metric @param {{ value: Rival | null }} chosen @param {() => void} press */
+const difference = ({ key, name, found }, metric, chosen, press) =>
   h(
-    "div",
-    { class: "row" },
-    chip(["against ", name], isOn, press),
-    h("span", { class: "number" }, () => {
+    "div.row",
+    chip(["against ", name], () => chosen.value?.key === key, press),
+    h("span.number", () => {
       const score = found.answer.value?.scores[metric()];
-      if (found.refused.value) return h("span", { class: "quiet" }, "not compared");
+      if (found.refused.value) return h("span.quiet", "not compared");
       if (!score)
-        return h(
-          "span",
-          { class: "quiet", "aria-busy": found.answer.value?.finished_at ? null : "true" },
-          "comparing…",
-        );
+        return h("span.quiet", { "aria-busy": !found.answer.value?.finished_at && "true" }, "comparing…");
       return [
         h("strong", signed(score.difference, metric())),
         ` ${interval(score.interval, metric())} `,
-        h("span", { class: "quiet" }, `p ${chance(score.p)}`),
+        h("span.quiet", `p ${chance(score.p)}`),
       ];
     }),
   );
@@ -175,6 +132,7 @@ function evidence(item, { found, item: other, name }, metric) {
     );
   const words = part("words", { limit: MOST_WORDS });
   const images = part("images", { limit: MOST_IMAGES, sort });
+  const split = item.dataset.split;
   const dataset = `${item.dataset.name}@${item.dataset.version}`;
   const kept = resource(() => place("/v1/datasets", dataset));
   return [
@@ -182,34 +140,24 @@ function evidence(item, { found, item: other, name }, metric) {
     section(
       "Words exchanged",
       h(
-        "div",
-        { class: "words" },
+        "div.words",
         answered(words, ({ items }) => wordList(items, name)),
       ),
     ),
     section(
       `Images that fell most in ${titleOf(metric)}`,
-      h(
-        "ol",
-        { class: "fallen", "aria-busy": () => (!images.answer.value || !kept.answer.value ? "true" : null) },
-        () => refusalOf(images),
-        () =>
-          images.answer.value &&
-          kept.answer.value &&
-          images.answer.value.items.map((/** @type {Moved} */ each) =>
-            fallenImage(each, {
-              item,
-              other,
-              metric,
-              dataset: hasPictures(kept.answer.value, item.dataset.split) ? dataset : null,
-            }),
+      h("ol.fallen", { "aria-busy": () => (!images.answer.value || !kept.answer.value) && "true" }, () => [
+        refusalOf(images),
+        kept.answer.value &&
+          images.answer.value?.items.map((/** @type {Moved} */ moved) =>
+            fallenImage(moved, item, other, metric, hasPictures(kept.answer.value, split) ? dataset : null),
           ),
-      ),
+      ]),
     ),
   ];
 }
 
-/** @param {{ a: string, b: string, images: number, reverse: number }[]} items @param {string} name */
+/** @param {Schemas["WordExchange"][]} items @param {string} name */
 const wordList = (items, name) =>
   items.length
     ? h(
@@ -220,22 +168,14 @@ const wordList = (items, name) =>
             h("strong", h("bdi", a)),
             " for ",
             h("strong", h("bdi", b)),
-            h(
-              "span",
-              { class: "quiet" },
-              ` ${count(images)} image${images === 1 ? "" : "s"}, reverse ${count(reverse)}`,
-            ),
+            h("span.quiet", ` ${plural(images, "image")}, reverse ${count(reverse)}`),
           ),
         ),
       )
-    : h(
-        "p",
-        { class: "quiet" },
-        `No word stands in the place of a word of ${name} more often than the reverse.`,
-      );
+    : h("p.quiet", `No word stands in the place of a word of ${name} more often than the reverse.`);
 
-/** @param {Moved} moved @param {{ item: Step, other: Step, metric: string, dataset: string | null }} of `dataset`: of which pictures are shown. */
-const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) =>
+/** @param {Moved} moved @param {Step} item @param {Step} other @param {string} metric @param {string | null} dataset Of which pictures are shown. */
+const fallenImage = ({ image, a, b, scores }, item, other, metric, dataset) =>
   h(
     "li",
     { class: ["caption", !dataset && "wordy"] },
@@ -243,8 +183,8 @@ const fallenImage = ({ image, a, b, scores }, { item, other, metric, dataset }) 
     h(
       "div",
       h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
-      h("div", { class: "say" }, h("bdi", differing(a, b))),
-      h("div", { class: "say quiet" }, h("bdi", differing(b, a))),
+      h("div.say", h("bdi", differing(a, b))),
+      h("div.say.quiet", h("bdi", differing(b, a))),
     ),
-    h("span", { class: "number" }, signed(scores[metric]?.difference, metric)),
+    h("span.number", signed(scores[metric]?.difference, metric)),
   );

@@ -2,15 +2,14 @@
 
 import { h } from "../../core/dom.js";
 import { beyondOf, forecastsOf, noneBecause, toldOf } from "../../parts/forecasts.js";
-import { fact, term } from "../../parts/layout.js";
+import { fact, folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../../parts/names.js";
 import { count, interval, number, signed } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
 import { scatter } from "../../plots/scatter.js";
 
-/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
+/** @typedef {Schemas["Forecast"]} Forecast */
 /** @typedef {{ run: Evaluation, forecast: Forecast, expected: number, value: number }} Outcome */
 
 /** @param {Evaluation[]} items The latest first. @param {string} metric */
@@ -18,26 +17,27 @@ export function forecasts(items, metric) {
   const pairs = items.flatMap((run) => outcomeOf(run, metric));
   const latest = items.map((run) => toldOf(run)[metric]).find((each) => each?.card);
   if (!latest && !pairs.length)
-    return h(
-      "p",
-      { class: "quiet" },
-      items.map(noneBecause).find(Boolean) ??
-        `No forecast of ${titleOf(metric)} has been made on this split.`,
+    return none(
+      `No forecast of ${titleOf(metric)} has been made on this split.`,
+      items.map(noneBecause).find(Boolean),
     );
   return [
     h(
-      "div",
-      { class: "beside" },
+      "div.beside",
       h(
         "div",
-        h("dl", { class: "facts" }, latest && cardFacts(latest, metric), cameTrue(pairs)),
-        latest?.none_because && h("p", { class: "quiet" }, latest.none_because),
+        h("dl.facts", latest && cardFacts(latest, metric), cameTrue(pairs)),
+        latest?.none_because &&
+          none(`The next evaluations get no forecast of ${titleOf(metric)}.`, latest.none_because),
       ),
       pairs.length > 0 && plot(pairs, titleOf(metric)),
     ),
-    pairs.length > 0 && outcomes(pairs, metric),
+    pairs.length > 0 && folded("As a table", outcomes(pairs, metric)),
   ];
 }
+
+/** @param {string} claim @param {string | null | undefined} reason As the service tells it, with its numbers. */
+const none = (claim, reason) => [h("p.quiet", claim), reason && folded("Why not", h("p.quiet", reason))];
 
 /** A forecast of a score that was measured later. @param {Evaluation} run @param {string} metric @returns {Outcome[]} */
 function outcomeOf(run, metric) {
@@ -47,32 +47,23 @@ function outcomeOf(run, metric) {
   return [{ run, forecast, expected: forecast.value, value }];
 }
 
+const ERROR = "In runs that the forecast has not seen; beside it the error of the mean of other runs.";
+const AGREEMENT = "Rank correlation of forecasts with scores: over all evaluations, and within runs.";
+const COVERAGE = "How many scores lay within the interval, of runs that the forecast has not seen.";
+
 /** @param {Forecast} forecast @param {string} metric */
 function cardFacts({ card }, metric) {
   if (!card) return null;
-  const share = (/** @type {number | null} */ value) =>
-    value === null ? "–" : `${Math.round(100 * value)} %`;
+  const { predictor, fit, evaluations, runs, error, error_without, coverage } = card;
   return [
-    fact("Forecast from", metricName(card.predictor), h("span", { class: "sub" }, `Fit: ${card.fit}`)),
-    fact("Learned from", `${count(card.evaluations)} evaluations of ${count(card.runs)} runs`),
+    fact("Forecast from", metricName(predictor), h("span.sub", `Fit: ${fit}`)),
+    fact("Learned from", `${count(evaluations)} evaluations of ${count(runs)} runs`),
+    fact(term("Mean error", ERROR), `${number(error, metric)} (without it ${number(error_without, metric)})`),
     fact(
-      term(
-        "Mean error",
-        "In runs that the forecast has not seen; beside it the error of the mean of other runs.",
-      ),
-      `${number(card.error, metric)} (without it ${number(card.error_without, metric)})`,
-    ),
-    fact(
-      term("Agreement", "Rank correlation of forecasts with scores: over all evaluations, and within runs."),
+      term("Agreement", AGREEMENT),
       `${number(card.rank_agreement)} over all, ${number(card.rank_agreement_within)} within runs`,
     ),
-    fact(
-      term(
-        "Promised coverage",
-        "How many scores lay within the interval, of runs that the forecast has not seen.",
-      ),
-      share(card.coverage),
-    ),
+    fact(term("Promised coverage", COVERAGE), coverage === null ? "–" : `${Math.round(100 * coverage)} %`),
   ];
 }
 
@@ -87,7 +78,7 @@ const isInside = ({ forecast: { interval: ends }, value }) =>
 
 /** @param {Outcome[]} pairs @param {string} metric */
 function outcomes(pairs, metric) {
-  /** @type {import("../../parts/table.js").Column<Outcome>[]} */
+  /** @type {Column<Outcome>[]} */
   const columns = [
     { head: "Evaluation", kind: "name", cell: ({ run }) => evaluationLink(run.id, run.labels) },
     {
@@ -96,17 +87,13 @@ function outcomes(pairs, metric) {
       phone: "below",
       cell: ({ forecast }) => [
         `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
-        h("span", { class: "sub" }, beyondOf(forecast)),
+        h("span.sub", beyondOf(forecast)),
       ],
     },
     { head: "Measured", kind: "number", phone: "value", cell: ({ value }) => number(value, metric) },
     { head: "Difference", kind: "number", cell: ({ expected, value }) => signed(value - expected, metric) },
   ];
-  return h(
-    "details",
-    h("summary", "As a table"),
-    table(pairs, { name: `Forecasts of ${titleOf(metric)}`, columns, keyOf: ({ run }) => run.id }),
-  );
+  return table(pairs, { name: `Forecasts of ${titleOf(metric)}`, columns, keyOf: ({ run }) => run.id });
 }
 
 /** @param {Outcome[]} pairs @param {string} title */

@@ -4,14 +4,14 @@ import { resource } from "../../core/api.js";
 import { h } from "../../core/dom.js";
 import { place } from "../../core/urls.js";
 import { ago } from "../../parts/dates.js";
-import { term } from "../../parts/layout.js";
+import { folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { isShown, number, signed } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 
-/** @typedef {import("../../core/api.js").Schemas["ProbeRow"]} Row */
-/** @typedef {import("../../core/api.js").Schemas["MetricHealth"]} Health */
+/** @typedef {Schemas["ProbeRow"]} Row */
+/** @typedef {Schemas["MetricHealth"]} Health */
 
 const TITLES = /** @type {Record<string, string>} */ ({
   human: "People against other people",
@@ -30,37 +30,32 @@ const ROWS = /** @type {Record<string, string>} */ ({
 });
 
 /** @param {string} id @param {{ value: string }} target */
-export function probed(id, target) {
-  const found = resource(() => place("/v1/probes", id));
-  return answered(found, ({ health, probes, finished_at }) => [
-    health && healthTable(health),
-    h("p", { class: "quiet" }, "Probes were run ", ago(finished_at), "."),
-    Object.entries(probes).map(([probe, rows]) =>
-      h(
-        "details",
-        h(
-          "summary",
-          TITLES[probe] ?? probe,
-          h("span", { class: "quiet" }, () => reading(rows, target.value)),
-        ),
-        probeTable(TITLES[probe] ?? probe, rows),
-      ),
-    ),
-  ]);
-}
+export const probed = (id, target) =>
+  answered(
+    resource(() => place("/v1/probes", id)),
+    ({ health, probes, finished_at }) => [
+      health && healthTable(health),
+      h("p.quiet", "Probes were run ", ago(finished_at), "."),
+      Object.entries(probes).map(([probe, rows]) => {
+        const title = TITLES[probe] ?? probe;
+        const told = h("span.quiet", () => reading(rows, target.value));
+        return folded([title, told], probeTable(title, rows));
+      }),
+    ],
+  );
 
 /** What a probe's table shows of one metric. @param {Row[]} rows @param {string} metric */
 export function reading(rows, metric) {
   const title = titleOf(metric);
   const of = rows[0]?.scores[metric];
+  if (typeof of !== "number") return `: no ${title}`;
   const dropOf = (/** @type {Row} */ row) => row.drop[metric] ?? -Infinity;
-  const worst = rows.reduce((one, other) => (dropOf(other) > dropOf(one) ? other : one), rows[0]);
-  if (!worst || typeof of !== "number") return `: no ${title}`;
-  const [reason] = rows.flatMap((row) => row.reason ?? []);
-  if (dropOf(worst) === -Infinity && reason) return `: ${reason}`;
-  if (dropOf(worst) === -Infinity) return `: ${title} ${number(of, metric)}`;
-  return isShown(dropOf(worst))
-    ? `: “${nameOfRow(worst)}” costs ${number(dropOf(worst), metric)} of ${number(of, metric)} ${title}`
+  const worst = rows.reduce((one, other) => (dropOf(other) > dropOf(one) ? other : one));
+  const drop = dropOf(worst);
+  if (drop === -Infinity)
+    return `: ${rows.find(({ reason }) => reason)?.reason ?? `${title} ${number(of, metric)}`}`;
+  return isShown(drop)
+    ? `: “${nameOfRow(worst)}” costs ${number(drop, metric)} of ${number(of, metric)} ${title}`
     : `: costs no ${title}`;
 }
 
@@ -113,8 +108,8 @@ const probeTable = (name, rows) =>
         kind: "name",
         cell: (row) => [
           nameOfRow(row),
-          row.text && h("bdi", { class: "sub" }, `“${row.text}”`),
-          (row.note || row.reason) && h("span", { class: "sub" }, row.note || row.reason),
+          row.text && h("bdi.sub", `“${row.text}”`),
+          h("span.sub", row.note || row.reason),
         ],
       },
       { head: "Replaced", kind: "number", cell: (row) => share(row.share) },
@@ -123,7 +118,7 @@ const probeTable = (name, rows) =>
         kind: "number",
         cell: (/** @type {Row} */ { scores, drop }) => [
           number(scores[metric], metric),
-          isShown(drop[metric]) && h("span", { class: "sub" }, signed(-Number(drop[metric]), metric)),
+          isShown(drop[metric]) && h("span.sub", signed(-Number(drop[metric]), metric)),
         ],
       })),
     ],

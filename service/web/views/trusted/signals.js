@@ -1,70 +1,55 @@
 /** The card of a split: signal and noise of metrics, and how often early scores decide right. */
 
 import { h } from "../../core/dom.js";
-import { term } from "../../parts/layout.js";
+import { folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
 import { table } from "../../parts/table.js";
 
-/** @typedef {import("../../core/api.js").Schemas["SignalCard"]} SignalCard */
-/** @typedef {import("../../core/api.js").Schemas["MetricSignal"]} MetricSignal */
-/** @typedef {import("../../core/api.js").Schemas["EarlyDecision"]} EarlyDecision */
-/** @typedef {import("../../parts/table.js").Column<MetricSignal>} Column */
+/** @typedef {Schemas["MetricSignal"]} MetricSignal */
+/** @typedef {Schemas["EarlyDecision"]} EarlyDecision */
 
 const PERCENTS = [5, 10, 25, 50];
 const ENOUGH = 0.9; // of pairs, for a metric to be recommended
 const MANY = 20; // pairs, of which all are right whichever training is left out
+const SIGNAL = "The difference of the best and the worst training, as a share of their mean.";
+const NOISE = "How much the last checkpoints of one training differ, as a share of their mean.";
+const LARGEST = "Which of three differs most: checkpoints, seeds, or the choice of images.";
+const SHOWN = "The smallest difference of two trainings that a test shows in 95 of 100 cases.";
+const early = (/** @type {number} */ percent) =>
+  `Pairs of trainings whose final order this metric's scores have in the first ${percent} % of the steps, with the interval that leaves out each training once.`;
 
-/** @returns {Column[]} */
+/** @returns {Column<MetricSignal>[]} */
 const columns = () => [
   { head: "Metric", kind: "name", cell: ({ metric }) => metricName(metric) },
-  {
-    head: term("Signal", "The difference of the best and the worst training, as a share of their mean."),
-    kind: "number",
-    cell: ({ signal }) => number(signal),
-  },
-  {
-    head: term("Noise", "How much the last checkpoints of one training differ, as a share of their mean."),
-    kind: "number",
-    cell: ({ noise }) => number(noise),
-  },
+  { head: term("Signal", SIGNAL), kind: "number", cell: ({ signal }) => number(signal) },
+  { head: term("Noise", NOISE), kind: "number", cell: ({ noise }) => number(noise) },
   { head: "Signal / noise", kind: "number", phone: "value", cell: ({ snr }) => number(snr) },
+  { head: term("Largest noise", LARGEST), cell: ({ largest_noise }) => largest_noise ?? "–" },
   {
-    head: term("Largest noise", "Which of three differs most: checkpoints, seeds, or the choice of images."),
-    cell: ({ largest_noise }) => largest_noise ?? "–",
-  },
-  {
-    head: term(
-      "Shown difference",
-      "The smallest difference of two trainings that a test shows in 95 of 100 cases.",
-    ),
+    head: term("Shown difference", SHOWN),
     kind: "number",
     cell: ({ metric, detectable }) => number(detectable, metric),
   },
   ...PERCENTS.map((percent) => ({
-    head: term(
-      `At ${percent} %`,
-      `Pairs of trainings whose final order this metric's scores have in the first ${percent} % of the steps, with the interval that leaves out each training once.`,
-    ),
+    head: term(`At ${percent} %`, early(percent)),
     kind: "number",
     cell: (/** @type {MetricSignal} */ found) => share(decided(found, percent)),
   })),
 ];
 
-/** Metrics that a test can tell apart come first; the others are folded. @param {SignalCard} card */
+/** Metrics that a test can tell apart come first; the others are folded. @param {Schemas["SignalCard"]} card */
 export function signals(card) {
-  if (card.none_because) return h("p", { class: "quiet" }, `There is no card: ${card.none_because}.`);
-  const tested = card.metrics.filter(
-    ({ metric, detectable }) => detectable !== null || metric === card.target,
-  );
-  const others = card.metrics.filter((each) => !tested.includes(each));
+  if (card.none_because) return h("p.quiet", `There is no card: ${card.none_because}.`);
+  const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
+    detectable !== null || metric === card.target;
+  const others = card.metrics.filter((each) => !isTested(each));
   return [
     h("p", summary(card)),
-    signalTable("Metrics that decide early", tested),
+    signalTable("Metrics that decide early", card.metrics.filter(isTested)),
     others.length > 0 &&
-      h(
-        "details",
-        h("summary", `${count(others.length)} more metrics, without a test`),
+      folded(
+        `${count(others.length)} more metrics, without a test`,
         signalTable("Metrics without a test", others),
       ),
   ];
@@ -74,9 +59,9 @@ export function signals(card) {
 const signalTable = (name, items) =>
   table(items, { name, columns: columns(), keyOf: ({ metric }) => metric });
 
-/** The metric that decides earliest, in one sentence. @param {SignalCard} card */
+/** The metric that decides earliest, in one sentence. @param {Schemas["SignalCard"]} card */
 export function summary({ trainings, pairs, too_close, target, metrics }) {
-  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} are too close to tell).`;
+  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} ${too_close === 1 ? "is" : "are"} too close to tell).`;
   for (const percent of PERCENTS) {
     const [best] = metrics
       .map((each) => ({ metric: each.metric, decision: decided(each, percent) }))
@@ -99,8 +84,8 @@ function surely(decision) {
 
 /** @param {EarlyDecision | undefined} decision */
 function share(decision) {
-  if (decision?.accuracy === null || decision?.accuracy === undefined) return "–";
-  const [low, high] = (decision.interval ?? []).map((each) => Math.round(100 * each));
-  const whole = `${Math.round(100 * decision.accuracy)} %`;
-  return decision.interval ? `${whole} (${low}–${high})` : whole;
+  const { accuracy, interval } = decision ?? {};
+  if (typeof accuracy !== "number") return "–";
+  const [whole, low, high] = [accuracy, ...(interval ?? [])].map((each) => Math.round(100 * each));
+  return interval ? `${whole} % (${low}–${high})` : `${whole} %`;
 }
