@@ -20,6 +20,11 @@ const USUAL = "cider_d";
 /** @param {string} claim @param {...(string | false | null | undefined)} details @returns {Sentence} */
 const sentence = (claim, ...details) => ({ claim, detail: details.filter(Boolean).join(" ") });
 
+const BIDI = /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufefc]/;
+
+/** Text of others within a sentence: if it runs from right to left, the rest does not. @param {string} text */
+const isolated = (text) => (BIDI.test(text) ? `\u2068${text}\u2069` : text);
+
 /** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
 export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 
@@ -142,7 +147,7 @@ export function leaderboardSentence(board) {
   const [first] = board.items;
   if (!first) return null;
   const metric = board.metric;
-  const leader = nameOrId(first.labels, first.evaluation);
+  const leader = isolated(nameOrId(first.labels, first.evaluation));
   const value = `${titleOf(metric)} with ${number(first.value, metric)}`;
   const tied = board.items.filter(({ rank }) => rank === first.rank).length;
   const isMore = board.next !== null && tied === board.items.length;
@@ -150,7 +155,7 @@ export function leaderboardSentence(board) {
     ([name, id]) => name !== metric && id !== first.evaluation,
   );
   const nameById = new Map(
-    board.items.map(({ evaluation, labels }) => [evaluation, nameOrId(labels, evaluation)]),
+    board.items.map(({ evaluation, labels }) => [evaluation, isolated(nameOrId(labels, evaluation))]),
   );
   const preferred = others
     .filter(([, id]) => nameById.has(id))
@@ -231,7 +236,7 @@ export const worstFalls = (falls, metric = USUAL) =>
 /** What it fell below. @param {Fall} fall @param {string} [at] */
 export const rivalOf = ({ kind, beside }, at = "the same step") =>
   ({
-    run: `${beside?.labels.run ?? "another run"} at ${at}`,
+    run: `${isolated(beside?.labels.run ?? "another run")} at ${at}`,
     trend: "the line between the steps beside it",
     step: "the step before",
   })[kind];

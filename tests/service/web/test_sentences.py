@@ -96,6 +96,12 @@ def test_a_page_of_ties_may_go_on(told):
     assert "at least" not in told("leaderboardSentence", ended)[0][0]
 
 
+def test_a_name_from_right_to_left_leaves_the_rest_of_a_sentence_alone(told):
+    name = "a\u202eb"
+    (found,) = told("leaderboardSentence", _board([_standing(name, 0.5, 1)]))
+    assert found[0].startswith(f"\u2068{name}\u2069 is the only system")
+
+
 def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
     items = [_standing("a", 0.5, 1), _standing("b", 0.4, 1), _standing("c", 0.1, 3)]
     full = _board(
