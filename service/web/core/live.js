@@ -20,10 +20,14 @@ const listeners = new Set();
 
 /**
  * @param {(change: Change | null) => void} action Null: some may have been missed.
+ * @param {string} [kind] Of the runs that are heeded; all by default.
  */
-export function onChange(action) {
-  listeners.add(action);
-  onEnd(() => listeners.delete(action));
+export function onChange(action, kind) {
+  const heed = (/** @type {Change | null} */ change) => {
+    if (!change || !kind || change.kind === kind) action(change);
+  };
+  listeners.add(heed);
+  onEnd(() => listeners.delete(heed));
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Chips: what is chosen is chosen from what there is, and taken away by a press. */
 
 import { h } from "../core/dom.js";
-import { titleOf } from "./metrics.js";
 
 /** A press switches it. @param {import("../core/dom.js").Child} text @param {() => boolean} isOn @param {() => void} press */
 export const chip = (text, isOn, press) =>
@@ -32,24 +31,25 @@ export function adder(text, options, add) {
 }
 
 /**
- * Metrics as chips: the first is the one that a view is about.
+ * What is chosen of a list, as chips, and the others to add.
  *
- * @param {{ chosen: () => string[], choose: (metrics: string[]) => void, known: () => string[] }} of `known`: those that can be added.
+ * @param {{ text: string, chosen: () => string[], choose: (chosen: string[]) => void, known: () => string[], least?: number, most?: number, title?: (each: string) => string }} of `text`: as of `adder`. `known`: those that there are.
  */
-export const metricChips = ({ chosen, choose, known }) => [
+export const listChips = ({ text, chosen, choose, known, least = 0, most = Infinity, title = String }) => [
   () =>
-    chosen().map((metric) =>
-      chosen().length > 1
-        ? filterChip(titleOf(metric), () => choose(chosen().filter((each) => each !== metric)))
-        : h("span.chip.on", titleOf(metric)),
+    chosen().map((each) =>
+      chosen().length > least
+        ? filterChip(title(each), () => choose(chosen().filter((other) => other !== each)))
+        : h("span.chip.on", title(each)),
     ),
   () =>
+    chosen().length < most &&
     adder(
-      "+ metric",
+      text,
       () =>
         known()
           .filter((each) => !chosen().includes(each))
-          .map((each) => [each, titleOf(each)]),
-      (metric) => choose([...chosen(), metric]),
+          .map((each) => [each, title(each)]),
+      (each) => choose([...chosen(), each]),
     ),
 ];

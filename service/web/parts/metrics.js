@@ -7,9 +7,7 @@ import { explained } from "./layout.js";
 import { number } from "./numbers.js";
 import { splitPlace } from "./places.js";
 
-/** @typedef {import("../core/api.js").Schemas["Metric"]} Metric */
-/** @typedef {import("../core/api.js").Schemas["MetricHealth"]} Health */
-/** @typedef {{ signature?: string | null, higher?: boolean | null, dataset?: { name: string, split: string } | null, health?: Health | null }} About */
+/** @typedef {{ signature?: string | null, higher?: boolean | null, dataset?: { name: string, split: string } | null, health?: Schemas["MetricHealth"] | null }} About */
 
 const TITLES = /** @type {Record<string, string>} */ ({
   cider_d: "CIDEr-D",
@@ -32,13 +30,7 @@ export const titleOf = (metric) => TITLES[metric] ?? metric.replace(/^bleu_(\d)$
 /** ↑ or ↓; empty where neither is better. @param {boolean | null | undefined} higher */
 export const arrow = (higher) => (higher === true ? "↑" : higher === false ? "↓" : "");
 
-/** @param {boolean | null | undefined} higher */
-const direction = (higher) =>
-  higher === true
-    ? "Higher is better."
-    : higher === false
-      ? "Lower is better."
-      : "Neither direction is better.";
+const DIRECTIONS = { "↑": "Higher is better.", "↓": "Lower is better.", "": "Neither direction is better." };
 
 /** The metric's title as a button that opens its popover. @param {string} metric @param {About} [about] */
 export const metricName = (metric, about = {}) =>
@@ -47,14 +39,12 @@ export const metricName = (metric, about = {}) =>
 /** @param {HTMLElement} popover @param {string} metric @param {About} about */
 async function fill(popover, metric, { signature, higher, dataset, health }) {
   const found = await ask(place("/v1/metrics", { names: metric })).catch(() => null);
-  const known = /** @type {Metric | undefined} */ (
-    found?.items.find((/** @type {Metric} */ each) => each.name === metric)
-  );
+  const known = /** @type {Schemas["Metric"] | undefined} */ (found?.items[0]);
   replace(
     popover,
     h("p", h("strong", titleOf(metric)), h("span.quiet", ` ${metric}`)),
     h("p", known?.definition ?? "The service has no definition of this metric."),
-    h("p", direction(known?.higher_is_better ?? higher)),
+    h("p", DIRECTIONS[arrow(known?.higher_is_better ?? higher)]),
     health &&
       h(
         "p",
@@ -63,12 +53,9 @@ async function fill(popover, metric, { signature, higher, dataset, health }) {
     signature && h("p.quiet", "Signature: ", h("code", signature)),
     dataset &&
       h(
-        "p",
-        h(
-          "a",
-          { href: splitPlace(dataset.name, dataset.split, "trust") },
-          "How far it can be trusted on this split",
-        ),
+        "a",
+        { href: splitPlace(dataset.name, dataset.split, "trust") },
+        "How far it can be trusted on this split",
       ),
   );
 }

@@ -50,7 +50,10 @@ const ATTENTION = {
   fall: (many) => `${count(many)} fell`,
 };
 
-/** @param {{ attention: Schemas["AttentionItem"][], running: number, queued: number }} of */
+/** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
+const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
+
+/** @param {{ attention: Schemas["AttentionItem"][], running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of Pages of evaluations. */
 export function homeSentence({ attention, running, queued }) {
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
     const many = attention.filter((each) => each.kind === kind).length;
@@ -61,7 +64,7 @@ export function homeSentence({ attention, running, queued }) {
     many
       ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds)}.`
       : "Nothing of the last 30 days needs attention.",
-    `${count(running)} running, ${count(queued)} queued.`,
+    `${manyIn(running)} running, ${manyIn(queued)} queued.`,
   );
 }
 

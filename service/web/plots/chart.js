@@ -10,7 +10,7 @@ import { clamped, ticks } from "./scale.js";
 
 /**
  * @param {{ width: number, height: number, x: Axis, y: Axis, said: string, kind?: string }} how `said`: for those who do not see it.
- * @param {(scales: Scales) => import("../core/dom.js").Child} draw
+ * @param {(scales: Scales) => Child} draw
  */
 export function chart({ width, height, x, y, said, kind }, draw) {
   const box = { left: y.name ? 56 : 44, right: width - 12, top: 10, bottom: height - 40 };

@@ -10,7 +10,6 @@ import { number } from "../parts/numbers.js";
 import { chart } from "./chart.js";
 import { extent, finite, isOutside, outside, padded, ticks, usualExtent, widened } from "./scale.js";
 
-/** @typedef {import("../core/dom.js").Child} Child */
 /** @typedef {import("./scale.js").Range} Range */
 /** @typedef {import("./chart.js").Scales} Scales */
 /** @typedef {[number | null, number | null] | null | undefined} Ends */
@@ -27,7 +26,7 @@ const KEYS = /** @type {Record<string, number>} */ ({
   End: Infinity,
 });
 const ALONE = 6; // pixels at both sides of a ribbon that has one step
-const NOTE = { width: 230, height: 130 }; // pixels that a note and the axis below it need
+const NOTE = { width: 250, height: 90 }; // pixels
 
 /** A cursor that no plot has. @returns {Cursor} */
 export const newCursor = () => ({ step: signal(null), metric: signal(null) });
@@ -74,7 +73,8 @@ export function curves(seriesOf, { metric, isBounded, height, cursor, chosen, ch
     const step = cursor.step.value;
     if (step === null || cursor.metric.value !== metric) return null;
     const isLeft = xOf(step) < width.value / 2;
-    return h("div.tooltip", { style: beside(xOf(step), isLeft, width.value) }, tooltip(step));
+    const style = isLeft ? { left: `${xOf(step) + 14}px` } : { right: `${width.value - xOf(step) + 14}px` };
+    return h("div.tooltip", { style }, tooltip(step));
   };
   const frame = h(
     "div.curves",
@@ -119,19 +119,15 @@ function rangeOf(series, isBounded) {
   return padded(widened((isBounded ? extent : usualExtent)(measured), forecasts), 0.06);
 }
 
-/** @param {number} x @param {boolean} isRight @param {number} width */
-const beside = (x, isRight, width) => ({
-  left: isRight ? `${x + 14}px` : "auto",
-  right: isRight ? "auto" : `${width - x + 14}px`,
-});
-
 /** Below its point, at its right if there is room. @param {{ step: number, content: Child } | null} note @param {Series} series @param {Scales} scales @param {number} width */
 function noteAt(note, { points }, { x, y, box }, width) {
   const value = points.find(({ step }) => step === note?.step)?.value;
   if (!note || typeof value !== "number") return null;
-  const top = Math.min(y(value) + 14, box.bottom + 40 - NOTE.height);
-  const place = beside(x(note.step), x(note.step) + NOTE.width < width, width);
-  return h("div.tooltip.note", { style: { ...place, top: `${top}px` } }, note.content);
+  const [before, after] = [x(note.step) - 14 - NOTE.width, x(note.step) + 14];
+  const left = after + NOTE.width < width ? after : Math.max(0, before);
+  const top = Math.min(y(value) + 14, box.bottom - NOTE.height);
+  const style = { left: `${left}px`, top: `${top}px`, width: `${NOTE.width}px` };
+  return h("div.tooltip.note", { style }, note.content);
 }
 
 /** @param {Series[]} series @param {{ metric: string, range: Range, width: number, height: number, ruled: () => number | null }} how `ruled`: the step with a line. */

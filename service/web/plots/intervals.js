@@ -20,11 +20,11 @@ export const rangeOf = (scores) =>
 /** @param {number} width @returns {Range} */
 export const across = (width) => [EDGE, width - EDGE];
 
-/** @param {number} width @param {number} height @param {import("../core/dom.js").Attributes} attributes @param {...import("../core/dom.js").Child} content */
+/** @param {number} width @param {number} height @param {import("../core/dom.js").Attributes} attributes @param {...Child} content */
 export const drawing = (width, height, attributes, ...content) =>
   s("svg.interval", { viewBox: `0 0 ${width} ${height}`, width, height, ...attributes }, ...content);
 
-/** @param {string} name @param {number} x @param {number} height @param {import("../core/dom.js").Child} [title] */
+/** @param {string} name @param {number} x @param {number} height @param {Child} [title] */
 export const line = (name, x, height, title) =>
   s("line", { class: name, x1: x, x2: x, y1: 0, y2: height }, title);
 

@@ -16,7 +16,7 @@ import { table } from "../parts/table.js";
 import { forestAxis, forestBar, forestScale } from "../plots/forest.js";
 import { searchField } from "./choice.js";
 import { comparison } from "./compared/comparison.js";
-import { differenceTable } from "./compared/differences.js";
+import { differenceTable, sideHeads } from "./compared/differences.js";
 import { images } from "./compared/images.js";
 
 /** @typedef {Schemas["Comparison"]} Comparison */
@@ -128,9 +128,8 @@ function others(run) {
   );
   const wanted = signal("");
   const found = computed(() =>
-    (latest.answer.value?.items ?? []).filter(
-      (/** @type {Evaluation} */ each) =>
-        each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
+    /** @type {Evaluation[]} */ (latest.answer.value?.items ?? []).filter(
+      (each) => each.id !== run.id && textOf(each).toLowerCase().includes(wanted.value.toLowerCase()),
     ),
   );
   const name = (/** @type {Evaluation} */ { id, labels }) =>
@@ -180,12 +179,11 @@ function differences({ scores, dataset }, { names, specs }) {
   }));
   const postgen = rows.filter(({ metric }) => specs.value.get(metric)?.family === "postgen");
   const others = rows.filter((row) => !postgen.includes(row));
-  const { a, b } = names.value;
   const forest = (/** @type {string} */ name, /** @type {typeof rows} */ shown) => {
     const scale = forestScale(shown);
     return differenceTable(shown, {
       name,
-      heads: [h("span", { title: a }, "A"), h("span", { title: b }, "B"), "A − B"],
+      heads: [...sideHeads(names.value), "A − B"],
       bar: {
         head: [h("span.hidden", "Difference by size"), forestAxis(scale, "A", "B")],
         cell: (row) => forestBar(row, scale),

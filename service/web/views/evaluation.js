@@ -19,7 +19,7 @@ import {
   splitLink,
 } from "../parts/places.js";
 import { evaluationSentence } from "../parts/sentences.js";
-import { allAnswered, badge, failure, following, labels } from "../parts/states.js";
+import { allAnswered, badge, following, labels } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
 import { fallenImages, gates, withReasons } from "./evaluated/gates.js";
@@ -57,7 +57,6 @@ export function evaluation(id) {
         allAnswered(hasFailed.value ? [drops] : [], () => [
           facts(run, () => baselines.value),
           evaluationActions(run, found.refresh),
-          () => failure(run().error),
           () => falls(run()),
           section("Scores", scores(run)),
           () => told.value && gates(told.value, sentence.value?.detail),

@@ -4,174 +4,172 @@ import { pages, resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { onRows } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
-import { computed, onEnd, signal } from "../core/signals.js";
+import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
-import { metricName, titleOf } from "../parts/metrics.js";
-import { evaluationLink, stepOf } from "../parts/names.js";
+import { metricName } from "../parts/metrics.js";
+import { evaluationLink, nameOrId, stepOf } from "../parts/names.js";
 import { count, duration, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { homeSentence } from "../parts/sentences.js";
-import { allAnswered, badge, refusalOf } from "../parts/states.js";
+import { fallSize, homeSentence } from "../parts/sentences.js";
+import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
 
-/** @typedef {import("../core/api.js").Schemas["AttentionItem"]} Attention */
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
-/** @typedef {import("../core/api.js").Schemas["Queue"]} Queue */
+/** @typedef {Schemas["AttentionItem"]} Attention */
 
 const METRICS = ["cider_d", "meteor"];
 const MOST = 20; // evaluations of a page
+const MOST_COUNTED = 50; // of those that run, and of those that are queued
 const MOST_ATTENTION = 10;
+const FIRST_ATTENTION = 6;
 const MOST_TRAININGS = 6;
 const NEAR = "200px"; // below what is seen
 
 export function home() {
+  const evaluations = (/** @type {Record<string, string | number>} */ asked) =>
+    place("/v1/evaluations", { metrics: METRICS.join(","), ...asked });
   const attention = resource(() => place("/v1/attention", { limit: MOST_ATTENTION }));
   const trainings = resource(() => place("/v1/trainings", { limit: MOST_TRAININGS }));
-  const latest = pages(() => place("/v1/evaluations", { limit: MOST, metrics: METRICS.join(",") }));
+  const latest = pages(() => evaluations({ limit: MOST }));
   const datasets = resource(() => place("/v1/datasets", { limit: 100 }));
-  const queues = resource(() => "/v1/queues");
-  onChange((change) => {
-    if (change && change.kind !== "evaluation") return;
-    for (const each of [attention, trainings, latest, queues]) each.refresh();
-  });
-  const all = [attention, trainings, latest, datasets, queues];
-  const items = () => attention.answer.value?.items ?? [];
-  const jobs = (/** @type {"running" | "waiting"} */ state) =>
-    (queues.answer.value?.items ?? []).reduce(
-      (/** @type {number} */ sum, /** @type {Queue} */ each) => sum + each[state],
-      0,
-    );
+  const [running, queued] = ["running", "queued"].map((status) =>
+    resource(() => evaluations({ status, limit: MOST_COUNTED })),
+  );
+  const changing = [attention, trainings, latest, running, queued];
+  onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
+  const all = [...changing, datasets];
+  const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
+  const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
+  effect(() => {
+    if (isEmpty.value) import("./begin.js").then((found) => (begin.value = found.firstSteps));
+  });
+  const told = () => {
+    const [run, wait] = [running.answer.value, queued.answer.value];
+    return attention.answer.value && run && wait
+      ? homeSentence({ attention: items.value, running: run, queued: wait })
+      : null;
+  };
   return {
     title: "Home",
     content: h(
       "div",
-      viewHead({
-        name: "Home",
-        sentence: () =>
-          isEmpty.value
-            ? {
-                claim: "How good are an image captioner's captions?",
-                detail: "Nothing has been scored here yet. A command scores the first.",
-              }
-            : attention.answer.value && queues.answer.value
-              ? homeSentence({ attention: items(), running: jobs("running"), queued: jobs("waiting") })
-              : null,
+      viewHead({ name: "Home", sentence: () => (isEmpty.value ? NOTHING : told()) }),
+      allAnswered(all, () => {
+        const content = () => [
+          () => all.map(refusalOf),
+          () => isEmpty.value && begin.value?.(),
+          () =>
+            items.value.length > 0 &&
+            section(
+              "Needs attention",
+              unread(() => attentionTable(items)),
+            ),
+          () =>
+            trainings.answer.value?.items.length > 0 &&
+            section("Training runs", trainingCards(trainings.answer.value.items)),
+          () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
+          section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
+          () => !isEmpty.value && section("Score something", dropPlace()),
+        ];
+        return () => (isEmpty.value && !begin.value ? loading() : unread(content));
       }),
-      allAnswered(all, () => [
-        () => all.map(refusalOf),
-        () => isEmpty.value && firstSteps(),
-        () => items().length > 0 && section("Needs attention", attentionTable(attention)),
-        () =>
-          trainings.answer.value?.items.length > 0 &&
-          section("Training runs", trainingCards(trainings.answer.value.items)),
-        () => !isEmpty.value && section("Latest evaluations", latestTable(latest)),
-        section("Datasets", () => datasetCards(datasets.answer.value?.items ?? [])),
-        () => !isEmpty.value && section("Score something", dropPlace()),
-      ]),
     ),
   };
 }
 
-/** @param {import("../parts/states.js").Resource} attention */
-function attentionTable(attention) {
-  const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
-  return h(
-    "div.headless",
-    table(items, {
-      name: "Table of what needs attention",
-      keyOf: ({ kind, evaluation }) => `${kind} ${evaluation}`,
-      columns: [
-        { head: "Kind", kind: "narrow", phone: "below", cell: ({ kind }) => KINDS[kind].badge() },
-        {
-          head: "Evaluation",
-          kind: "name",
-          cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span.sub", reason(item))],
-        },
-        { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
-        { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
-        { head: "Cause", kind: "narrow", phone: "value", cell: cause },
-      ],
-    }),
-  );
-}
-
-/** @param {string} tone @param {string} text */
-const sign = (tone, text) => () => h("span", { class: ["badge", tone] }, text);
-
-/** Its sign, and the text and address of its cause.
- * @type {Record<Attention["kind"], { badge: () => Node, cause: string, place: (item: Attention) => string }>} */
-const KINDS = {
-  fall: { badge: sign("bad", "▼ worse"), cause: "Why →", place: fallPlace },
-  collapsed: {
-    badge: sign("wait", "collapsed"),
-    cause: "Captions →",
-    place: ({ evaluation }) => captionsPlace(evaluation),
-  },
-  gate: {
-    badge: sign("bad", "gate failed"),
-    cause: "Verdict →",
-    place: ({ evaluation }) => evaluationPlace(evaluation),
-  },
-  failed: {
-    badge: sign("bad", "failed"),
-    cause: "Evaluation →",
-    place: ({ evaluation }) => evaluationPlace(evaluation),
-  },
+const NOTHING = {
+  claim: "How good are an image captioner's captions?",
+  detail: "Nothing has been scored here yet. A command scores the first.",
 };
 
-/** The training's view with the step's details open, by the metric that fell. @param {Attention} item */
-function fallPlace({ dataset, labels, fall }) {
-  const step = fall?.step ?? stepOf(labels);
-  const metrics = fall && fall.metric !== METRICS[0] ? [fall.metric, METRICS[0]].join(",") : null;
+/** @param {{ value: Attention[] }} items */
+function attentionTable(items) {
+  const isWhole = signal(false);
+  const shown = computed(() => (isWhole.value ? items.value : items.value.slice(0, FIRST_ATTENTION)));
+  return [
+    h(
+      "div.headless",
+      table(shown, {
+        name: "Table of what needs attention",
+        keyOf: ({ kind, evaluation }) => `${kind} ${evaluation}`,
+        columns: [
+          { head: "Kind", kind: "narrow", phone: "below", cell: sign },
+          {
+            head: "Evaluation",
+            kind: "name",
+            cell: (item) => [
+              evaluationLink(item.evaluation, item.labels),
+              h("span.sub", REASONS[item.kind](item)),
+            ],
+          },
+          { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
+          { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
+          { head: "Cause", kind: "narrow", phone: "value", cell: cause },
+        ],
+      }),
+    ),
+    () =>
+      shown.value.length < items.value.length &&
+      more(`Show all ${items.value.length}`, () => (isWhole.value = true)),
+  ];
+}
+
+/** @param {string} text @param {() => void} press @param {() => boolean} [isBusy] */
+const more = (text, press, isBusy = () => false) =>
+  h("button.more", { type: "button", onclick: press, disabled: isBusy }, text);
+
+/** A class and a text, and what the way to the cause is called.
+ * @type {Record<Attention["kind"], string[]>} */
+const SIGNS = {
+  fall: ["bad", "▼ worse", "Why →"],
+  collapsed: ["wait", "collapsed", "Captions →"],
+  gate: ["bad", "gate failed", "Verdict →"],
+  failed: ["bad", "failed", "Evaluation →"],
+};
+
+/** @param {Attention} item */
+function sign({ kind }) {
+  const [tone, text] = SIGNS[kind];
+  return h("span", { class: ["badge", tone] }, text);
+}
+
+/** @param {Attention} item */
+function cause(item) {
+  const [, , text] = SIGNS[item.kind];
+  const told = `${text} of ${nameOrId(item.labels, item.evaluation)}`;
+  return h("a", { href: causePlace(item), "aria-label": told }, text);
+}
+
+/** Of a fall: the training's view with the step's details open, by the metric that fell. @param {Attention} item */
+function causePlace({ kind, evaluation, dataset, labels, fall }) {
+  if (kind === "collapsed") return captionsPlace(evaluation);
+  if (!fall) return evaluationPlace(evaluation);
+  const metrics = fall.metric === METRICS[0] ? null : [fall.metric, METRICS[0]].join(",");
+  const step = fall.step ?? stepOf(labels);
   return runPlace(dataset.name, dataset.split, labels.run, { metrics, step });
 }
 
-/** @param {Attention} item */
-const cause = (item) =>
-  h(
-    "a",
-    {
-      href: KINDS[item.kind].place(item),
-      "aria-label": `${KINDS[item.kind].cause} of ${item.labels.run ?? item.evaluation}`,
-    },
-    KINDS[item.kind].cause,
-  );
-
-/** @param {Attention} item */
-function reason({ fall, gate, caption, error }) {
-  if (fall) return fallReason(fall);
-  if (gate) {
+/** @type {Record<Attention["kind"], (item: Attention) => Child>} */
+const REASONS = {
+  fall: ({ fall }) => fall && fallSize(fall),
+  collapsed: ({ caption }) => {
+    if (!caption) return null;
+    const { images, of, text } = caption;
+    const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
+    return [`one caption for ${many} images: `, h("bdi", text)];
+  },
+  gate: ({ gate }) => {
+    if (!gate) return null;
+    const { difference, metric, interval: ends, detail } = gate;
     const told =
-      gate.difference === null
-        ? gate.detail
-        : `${signed(gate.difference, gate.metric ?? "")} ${interval(gate.interval, gate.metric ?? "")}`;
+      difference === null ? detail : `${signed(difference, metric ?? "")} ${interval(ends, metric ?? "")}`;
     return [gate.gate, told].filter(Boolean).join(": ");
-  }
-  if (caption) {
-    const of =
-      caption.images === caption.of
-        ? `all ${count(caption.of)}`
-        : `${count(caption.images)} of ${count(caption.of)}`;
-    return [`one caption for ${of} images: `, h("bdi", caption.text)];
-  }
-  return error?.detail;
-}
-
-/** @param {NonNullable<Attention["fall"]>} fall */
-function fallReason({ metric, kind, difference, beside }) {
-  const side = difference < 0 ? "below" : "above";
-  const against = {
-    run: `${beside?.labels.run ?? "another run"} at this step`,
-    trend: "the line between the steps beside it",
-    step: "the step before",
-  }[kind];
-  return `${number(Math.abs(difference), metric)} ${titleOf(metric)} ${side} ${against}`;
-}
+  },
+  failed: ({ error }) => error?.detail,
+};
 
 /** @param {ReturnType<typeof pages>} latest */
 function latestTable(latest) {
@@ -201,24 +199,18 @@ function state({ status, verdict, tasks }) {
   const task = status === "running" && tasks.find((each) => each.status === "running");
   if (!task) return [badge(status), " ", verdict && badge(verdict)];
   const { done, total } = task.progress;
-  const told = [
-    `${task.name}${total > 0 ? ` ${Math.floor((100 * done) / total)} %` : ""}`,
-    typeof task.seconds_left === "number" && `${duration(task.seconds_left)} left`,
-  ];
-  return h("span.badge.running", told.filter(Boolean).join(", "));
+  const share = total > 0 ? ` ${Math.floor((100 * done) / total)} %` : "";
+  const left = typeof task.seconds_left === "number" ? `, ${duration(task.seconds_left)} left` : "";
+  return h("span.badge.running", `running: ${task.name}${share}${left}`);
 }
 
 /** With half of its interval; until it is there, its forecast. @param {Evaluation} run @param {string} metric */
-function score(run, metric) {
-  const found = run.scores[metric];
-  const forecast = /** @type {Record<string, any>} */ (run.forecast ?? {})[metric];
-  if (typeof found?.value === "number") {
-    const half = found.interval && (found.interval[1] - found.interval[0]) / 2;
-    return [number(found.value, metric), half !== null && h("span.quiet", ` ±${number(half, metric)}`)];
-  }
-  return typeof forecast?.value === "number"
-    ? h("i.quiet", `${number(forecast.value, metric)} forecast`)
-    : "–";
+function score({ scores, forecast }, metric) {
+  const { value = null, interval: ends = null } = scores[metric] ?? {};
+  const expected = /** @type {Record<string, any>} */ (forecast ?? {})[metric]?.value;
+  if (value !== null)
+    return [number(value, metric), ends && h("span.quiet", ` ±${number((ends[1] - ends[0]) / 2, metric)}`)];
+  return typeof expected === "number" ? h("i.quiet", `${number(expected, metric)} forecast`) : "–";
 }
 
 /** @param {Dataset[]} items */
@@ -257,28 +249,4 @@ function dropPlace() {
   watcher.observe(frame);
   onEnd(() => watcher.disconnect());
   return frame;
-}
-
-/** How to begin with this very service. */
-function firstSteps() {
-  const command = signal(/** @type {typeof import("../parts/command.js").command | null} */ (null));
-  import("../parts/command.js").then((found) => (command.value = found.command));
-  const here = location.origin;
-  return section(
-    "Begin",
-    h("p", "Captions of any system, without a checkpoint:"),
-    () =>
-      command.value?.(
-        `export PRESCORE_URL=${here}\nprescore score captions.json --dataset NAME/SPLIT`,
-        "Score captions by a command",
-      ),
-    h("p", "A checkpoint, which the service decodes and scores:"),
-    () =>
-      command.value?.(
-        `prescore submit model.safetensors --url ${here} --dataset NAME/SPLIT --wait`,
-        "Submit a checkpoint by a command",
-      ),
-    h("p", "Or a file, here. ", h("a", { href: "/docs" }, "The whole API"), " takes captions too."),
-    dropPlace(),
-  );
 }

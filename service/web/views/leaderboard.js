@@ -178,7 +178,7 @@ function labelAdder(text, labels) {
   const options = labels.flatMap(({ name, values }) =>
     values.map(({ value, evaluations }) => [
       JSON.stringify({ [LABEL + name]: value }),
-      `${name}: ${value} (${evaluations})`,
+      `${labels.length > 1 ? `${name}: ` : ""}${value} (${evaluations})`,
     ]),
   );
   return adder(

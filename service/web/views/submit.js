@@ -14,8 +14,6 @@ import { evaluationPlace } from "../parts/places.js";
 import { answered, refusal } from "../parts/states.js";
 import { uploadCheckpoint } from "./uploads.js";
 
-/** @typedef {import("../core/api.js").Schemas["Dataset"]} Dataset */
-/** @typedef {import("../core/api.js").Schemas["CaptionInspection"]} Inspection */
 /** @typedef {{ value: string }} Chosen */
 
 const CAPTIONS = /\.(json|jsonl|ndjson|csv|tsv|txt)$/i; // all other files are models
@@ -102,7 +100,7 @@ function captionsPreview(file, chosen) {
     () => chosen.value && place("/v1/inspections", { dataset: chosen.value, file: file.name }),
     { method: "POST", body: file, headers },
   );
-  return answered(found, (/** @type {Inspection} */ told) => [
+  return answered(found, (/** @type {Schemas["CaptionInspection"]} */ told) => [
     h(
       "dl.facts",
       fact("Format", told.format),
@@ -139,31 +137,23 @@ function modelPreview(file, chosen) {
   const sent = signal({ done: 0, began: 0 });
   const stop = signal(/** @type {AbortController | null} */ (null));
   const checkpoint = signal(/** @type {any} */ (null));
-  const refused = signal(/** @type {Refused | null} */ (null));
   onEnd(() => stop.peek()?.abort());
-  const begin = async () => {
-    const controller = new AbortController();
-    stop.value = controller;
+  const upload = async () => {
+    const controller = (stop.value = new AbortController());
     sent.value = { done: 0, began: performance.now() };
+    const progress = (/** @type {number} */ done) => (sent.value = { ...sent.peek(), done });
     try {
-      checkpoint.value = await uploadCheckpoint(
-        file,
-        (done) => (sent.value = { ...sent.peek(), done }),
-        controller.signal,
-      );
-    } catch (error) {
-      if (error instanceof Refused) refused.value = error;
+      checkpoint.value = await uploadCheckpoint(file, progress, controller.signal);
+    } finally {
+      stop.value = null;
     }
-    stop.value = null;
   };
   return [
     h(
       "p",
       `A model of ${megabytes(file.size)}. The service checks it once it is there; nothing in it is executed.`,
     ),
-    () => refused.value && refusal(refused.value),
-    () =>
-      !checkpoint.value && !stop.value && h("button.main", { type: "button", onclick: begin }, "Upload it"),
+    () => !checkpoint.value && acting("Upload it", upload),
     () => stop.value && uploading(file, sent, stop.value),
     () => checkpoint.value && described(checkpoint.value, file, chosen),
   ];
@@ -200,23 +190,34 @@ const described = (checkpoint, file, chosen) => [
 ];
 
 /** @param {string} text @param {() => unknown} requestOf @param {boolean} isRefused */
-function sending(text, requestOf, isRefused) {
-  const refused = signal(/** @type {Refused | null} */ (null));
-  const isSending = signal(false);
-  const send = async () => {
-    isSending.value = true;
-    try {
+const sending = (text, requestOf, isRefused) =>
+  acting(
+    text,
+    async () => {
       const { id } = await ask("/v1/evaluations", { method: "POST", json: requestOf() });
       go(evaluationPlace(id));
+    },
+    isRefused,
+  );
+
+/** A button, and why what it does was refused. @param {string} text @param {() => Promise<void>} act @param {boolean} [isRefused] Whether it cannot be pressed. */
+function acting(text, act, isRefused = false) {
+  const why = signal(/** @type {Refused | null} */ (null));
+  const isActing = signal(false);
+  const press = async () => {
+    isActing.value = true;
+    why.value = null;
+    try {
+      await act();
     } catch (error) {
-      if (error instanceof Refused) refused.value = error;
+      if (error instanceof Refused) why.value = error;
     }
-    isSending.value = false;
+    isActing.value = false;
   };
   return [
-    () => refused.value && refusal(refused.value),
-    h("button.main", { type: "button", disabled: () => isRefused || isSending.value, onclick: send }, () =>
-      isSending.value ? "Sending…" : text,
+    () => why.value && refusal(why.value),
+    h("button.main", { type: "button", disabled: () => isRefused || isActing.value, onclick: press }, () =>
+      isActing.value ? "Sending…" : text,
     ),
   ];
 }

@@ -6,7 +6,7 @@ import { onKey, onSteps } from "../core/keyboard.js";
 import { onChange } from "../core/live.js";
 import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
-import { adder, filterChip, metricChips } from "../parts/chips.js";
+import { listChips } from "../parts/chips.js";
 import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
@@ -20,7 +20,7 @@ import { curves, newCursor } from "../plots/curves.js";
 import { stepPanel } from "./training/step.js";
 
 /** @typedef {import("../parts/steps.js").Step} Step */
-/** @typedef {import("../core/api.js").Schemas["Score"]} Score */
+/** @typedef {Schemas["Score"]} Score */
 /** @typedef {{ run: string, kind: string, steps: Step[] }} Overlay `kind`: the class of its colour. */
 
 const USUAL = ["cider_d", "meteor", "perplexity"];
@@ -49,7 +49,9 @@ export function training(name, split, run) {
     place("/v1/evaluations", { dataset, "label.run": run, status: "succeeded", limit: 1 }),
   );
   const trainings = resource(() => place("/v1/trainings", { dataset, limit: 100 }));
+  const runs = computed(() => /** @type {string[]} */ ((trainings.answer.value?.items ?? []).map(runOf)));
   const steps = computed(() => stepsOf(own, run));
+  const hasSteps = computed(() => steps.value.length > 0);
   const chosen = computed(() =>
     (over.value ? listed(over.value) : rivalsOf(steps.value)).slice(0, MOST_OVERLAYS),
   );
@@ -63,9 +65,7 @@ export function training(name, split, run) {
     if (next) choose(next.step);
   });
   onKey("Escape", "close the details of a step", () => change({ step: null, against: null }));
-  onChange((change) => {
-    if (!change || change.kind === "evaluation") [own, ...beside].forEach((each) => each.refresh());
-  });
+  onChange(() => [own, ...beside].forEach((each) => each.refresh()), "evaluation");
   const overlays = computed(() =>
     chosen.value.map((each, at) => ({
       run: each,
@@ -73,9 +73,10 @@ export function training(name, split, run) {
       steps: stepsOf(beside[at], each),
     })),
   );
-  const metrics = computed(() =>
-    wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value)),
+  const shown = computed(() =>
+    (wanted.value.length ? wanted.value : USUAL.filter((each) => hasScore(each, steps.value))).join(),
   );
+  const metrics = computed(() => listed(shown.value)); // the same while other scores change
   const open = computed(() => steps.value.find((each) => String(each.step) === step.value) ?? null);
   const choose = (/** @type {number} */ at) => {
     change({ step: String(at), against: null });
@@ -99,20 +100,30 @@ export function training(name, split, run) {
       allAnswered([own], () => [
         () => refusalOf(own),
         () =>
-          !steps.value.length &&
+          !hasSteps.value &&
           own.answer.value &&
           h("p.quiet", `No evaluation on ${dataset} has the label run=${run}.`),
         () => own.answer.value?.next && h("p.notice", `Only the latest ${MOST} evaluations are shown.`),
         h(
           "div.bar",
-          metricChips({
+          listChips({
+            text: "+ metric",
             chosen: () => metrics.value,
             choose: (list) => change({ metrics: list.join(",") }),
             known: () => Object.keys(newest.answer.value?.items[0]?.scores ?? {}),
+            least: 1,
+            title: titleOf,
           }),
-          overlayChips(run, chosen, trainings),
+          h("span.quiet", "beside"),
+          listChips({
+            text: "+ overlay a run",
+            chosen: () => chosen.value,
+            choose: (list) => change({ over: list.join(",") || NONE }),
+            known: () => runs.value.filter((each) => each !== run),
+            most: MOST_OVERLAYS,
+          }),
         ),
-        () => steps.value.length > 0 && h("div.training", plots(of), stepPanel(of), stepsTable(of)),
+        () => hasSteps.value && unread(() => h("div.training", plots(of), stepPanel(of), stepsTable(of))),
       ]),
     ),
   };
@@ -120,11 +131,14 @@ export function training(name, split, run) {
 
 /** @typedef {{ run: string, steps: { value: Step[] }, overlays: { value: Overlay[] }, metrics: { value: string[] }, open: { value: Step | null }, choose: (step: number) => void }} Shown `open`: the step whose details are open. */
 
-/** The latest evaluation of each step. @param {import("../parts/states.js").Resource} found @param {string} run */
+/** The latest evaluation of each step. @param {Resource} found @param {string} run */
 function stepsOf({ answer }, run) {
   const items = (answer.value?.items ?? []).filter((/** @type {Step} */ { labels }) => labels.run === run);
   return bySteps(items).filter((item, at, all) => at === 0 || item.step !== all[at - 1].step);
 }
+
+/** @param {{ run: string }} training */
+const runOf = ({ run }) => run;
 
 /** @param {string} text */
 const listed = (text) =>
@@ -142,28 +156,6 @@ const isFallen = ({ falls }, metric) => falls.some((each) => each.metric === met
 /** The trainings that its steps fell below. @param {Step[]} steps */
 const rivalsOf = (steps) => [
   ...new Set(steps.flatMap(({ falls }) => falls.flatMap(({ beside }) => beside?.labels.run ?? []))),
-];
-
-/** @param {string} run @param {{ value: string[] }} chosen @param {import("../parts/states.js").Resource} trainings */
-const overlayChips = (run, chosen, trainings) => [
-  h("span.quiet", "beside"),
-  () =>
-    chosen.value.map((each) =>
-      filterChip(each, () =>
-        change({ over: chosen.value.filter((other) => other !== each).join(",") || NONE }),
-      ),
-    ),
-  () =>
-    chosen.value.length < MOST_OVERLAYS &&
-    adder(
-      "+ overlay a run",
-      () =>
-        (trainings.answer.value?.items ?? [])
-          .map((/** @type {{ run: string }} */ each) => each.run)
-          .filter((/** @type {string} */ each) => each !== run && !chosen.value.includes(each))
-          .map((/** @type {string} */ each) => [each, each]),
-      (each) => change({ over: [...chosen.value, each].join(",") }),
-    ),
 ];
 
 /** A plot for each metric, with one cursor and one tooltip for all. @param {Shown} of */
@@ -334,7 +326,7 @@ function stepsTable({ steps, metrics, choose }) {
   );
 }
 
-/** @param {string} metric @param {boolean} isFirst @param {{ value: Step[] }} steps @returns {import("../parts/table.js").Column<Step>} */
+/** @param {string} metric @param {boolean} isFirst @param {{ value: Step[] }} steps @returns {Column<Step>} */
 function scoreColumn(metric, isFirst, steps) {
   const isBest = (/** @type {Step} */ { id }) => bestStep(metric, steps.value)?.id === id;
   return {

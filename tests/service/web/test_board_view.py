@@ -193,7 +193,7 @@ def test_metrics_are_chosen_from_what_there_is(window, service, odd):
 
 def test_labels_narrow_a_board(window, service, odd):
     page = _open(window)
-    page.get_by_label("branch: any").select_option(label="branch: dev (2)")
+    page.get_by_label("branch: any").select_option(label="dev (2)")
     page.wait_for_selector("[aria-rowcount='3']")
     assert set(listed_evaluations(page)) == {odd["people"], odd["c"]}
     page.reload()
@@ -248,6 +248,8 @@ def test_a_board_on_a_phone_is_cards(chromium, service, odd):
         assert float(seen[2]) == pytest.approx(items[1]["value"], abs=5e-4)
         box, name = (row.locator(each).bounding_box() for each in ("input", "a.main"))
         assert box["x"] + box["width"] <= name["x"]
+        seen = row.locator(".phone-mark").evaluate("cell => cell.clientWidth")
+        assert seen >= box["width"] >= 24
         for at in range(2):
             system_rows(page).nth(at).get_by_role("checkbox").check()
         link = page.locator("a:text-is('Compare 2')").get_attribute("href")

@@ -89,8 +89,8 @@ def test_an_evaluation_is_canceled(window, service):
     with service.client() as client, service.held():
         waiting = submitted(client, postgen=["rouge_l"], labels={"who": "is canceled"})
         window.open(f"/ui/evaluations/{waiting}")
-        window.page.click("button:has-text('Stop…')")
-        window.page.click("dialog[open] button:has-text('Stop it')")
+        window.page.click("button:has-text('Stop')")
+        window.page.click("button:has-text('Really stop?')")
         window.page.wait_for_selector("dd .badge.canceled")
         assert client.get(f"/v1/evaluations/{waiting}").json()["status"] == "canceled"
 
@@ -105,7 +105,7 @@ def test_a_failed_evaluation_says_why(window, service):
         window.open(f"/ui/evaluations/{failed}")
     assert run["status"] == "failed"
     window.page.wait_for_selector("dd .badge.failed")
-    assert run["error"]["detail"] in window.page.locator("[role=alert]").first.inner_text()
+    assert run["error"]["detail"] in window.page.inner_text("p.lead")
     window.open("/ui/now")
     window.page.wait_for_selector(f"section[aria-label='Recent failures'] a[href$='/{failed}']")
 

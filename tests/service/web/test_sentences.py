@@ -330,10 +330,12 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
 
 def test_home_counts_what_needs_attention(told):
     kinds = ["fall", "fall", "gate", "collapsed"]
+    none, two = ({"items": [{}] * many, "next": None} for many in (0, 2))
+    many = {"items": [{}] * 50, "next": "more"}
     given = [
-        {"attention": [{"kind": kind} for kind in kinds], "running": 2, "queued": 1},
-        {"attention": [], "running": 0, "queued": 0},
-        {"attention": [{"kind": "failed"}], "running": 0, "queued": 0},
+        {"attention": [{"kind": kind} for kind in kinds], "running": two, "queued": many},
+        {"attention": [], "running": none, "queued": none},
+        {"attention": [{"kind": "failed"}], "running": none, "queued": none},
     ]
     assert told("homeSentence", *given) == [
         [
@@ -341,7 +343,7 @@ def test_home_counts_what_needs_attention(told):
                 "4 evaluations need attention: 1 failed its gate, "
                 "1 says one caption for most images and 2 fell."
             ),
-            "2 running, 1 queued.",
+            "2 running, at least 50 queued.",
         ],
         ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
         ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],

@@ -100,7 +100,8 @@ def test_a_fall_is_noted_beside_its_point_with_the_way_to_its_images(window, ser
     box = note.bounding_box()
     assert 0 < box["x"] - point["x"] < 40 or 0 < point["x"] - (box["x"] + box["width"]) < 40
     plot = page.locator("figure").first.bounding_box()
-    assert plot["y"] < box["y"] and box["y"] + box["height"] < plot["y"] + plot["height"]
+    assert plot["y"] < box["y"]
+    assert box["y"] + box["height"] < plot["y"] + plot["height"]
     page.mouse.move(point["x"] - 100, point["y"])
     page.wait_for_selector(".tooltip:not(.note)")
     note.get_by_role("button", name="see the images").click()
@@ -270,6 +271,8 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     items = _told(service, "/v1/attention?limit=10")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     shown = table.locator("tbody tr")
+    assert len(items) > shown.count() == 6
+    page.click(f"button:text-is('Show all {len(items)}')")
     assert shown.count() == len(items)
     for row, item in zip(shown.all(), items, strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
@@ -340,6 +343,25 @@ def test_of_a_step_that_was_evaluated_twice_the_latest_counts(window, service):
     assert rows.count() == 2
     assert rows.nth(1).locator(f"a[href='/ui/evaluations/{made}']").count() == 1
     assert page.locator("circle.point").count() == 2
+
+
+def test_a_plot_keeps_the_focus_while_a_step_is_added(window, service):
+    def submit(step):
+        captions = [{**one, "caption": f"w{step} w9"} for one in page_runs.CAPTIONS]
+        with service.client() as client:
+            submitted(client, captions=captions, labels={"run": "growing", "step": str(step)})
+
+    submit(1)
+    submit(2)
+    page = window.open("/ui/datasets/tiny/test/runs/growing")
+    page.wait_for_selector("[data-live=true]")
+    cursor = page.get_by_role("slider").first
+    cursor.focus()
+    submit(3)
+    page.wait_for_function("document.querySelectorAll('circle.series-0').length === 3")
+    assert cursor.evaluate("each => each === document.activeElement")
+    page.keyboard.press("End")
+    assert cursor.get_attribute("aria-valuenow") == "3"
 
 
 @pytest.mark.parametrize("place", ["/", _SLOW])

@@ -16,12 +16,10 @@ export function comparison(a, b) {
     if (!first || !second) return;
     const stop = new AbortController();
     onEnd(() => stop.abort());
-    const again = { "Idempotency-Key": `"page ${first} ${second}"` };
+    const headers = { "Idempotency-Key": `"page ${first} ${second}"` };
     const json = { a: first, b: second };
-    ask("/v1/comparisons", { method: "POST", json, headers: again, signal: stop.signal }).then(
-      (made) => {
-        id.value = made.id;
-      },
+    ask("/v1/comparisons", { method: "POST", json, headers, signal: stop.signal }).then(
+      (made) => (id.value = made.id),
       (error) => {
         if (error instanceof Refused) refused.value = error;
       },

@@ -37,6 +37,9 @@ export const differenceTable = (rows, { name, heads: [a, b, difference], bar, ab
     ],
   });
 
+/** A and B, with their names as titles. @param {{ a: string, b: string }} names */
+export const sideHeads = ({ a, b }) => [h("span", { title: a }, "A"), h("span", { title: b }, "B")];
+
 /** @param {Schemas["Moved"]} moved @param {string} metric @returns {ImageRow} */
 export const imageRow = ({ image, a, b, scores }, metric) => ({
   image,

@@ -14,7 +14,7 @@ import { exchanged } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 import { choice, metricChoice, searchField } from "../choice.js";
-import { imageColumns, imageRow } from "./differences.js";
+import { imageColumns, imageRow, sideHeads } from "./differences.js";
 
 /** @typedef {import("../../parts/bounds.js").Span} Span */
 /** @typedef {import("../../plots/scatter.js").Chosen} Corners From B's scores to A's. */
@@ -51,9 +51,9 @@ export function images(run, { a, b, names, specs }) {
   );
   const rows = computed(() => {
     const { items = [], metric = "" } = found.answer.value ?? {};
-    return items.map((/** @type {Schemas["Moved"]} */ each) => imageRow(each, metric));
+    return /** @type {Schemas["Moved"][]} */ (items).map((each) => imageRow(each, metric));
   });
-  const scores = computed(() => rows.value.flatMap((/** @type {Row} */ row) => [row.a, row.b]));
+  const scores = computed(() => rows.value.flatMap((row) => [row.a, row.b]));
   const bound = computed(() => median(finite(scores.value)));
   const isGood = (/** @type {number | null} */ score) =>
     score !== null && (isLower() ? score < bound.value : score > bound.value);
@@ -61,11 +61,9 @@ export function images(run, { a, b, names, specs }) {
     !key ||
     (isGood(row.a) === (key === "a" || key === "both") && isGood(row.b) === (key === "b" || key === "both"));
   const chosen = computed(() => corners(box.value));
-  const inside = computed(() => rows.value.filter((/** @type {Row} */ row) => isWithin(row, chosen.value)));
-  const part = (/** @type {string} */ key) => inside.value.filter((/** @type {Row} */ row) => isIn(row, key));
-  const shown = computed(() =>
-    part(group.value).filter((/** @type {Row} */ row) => holds(row, search.value)),
-  );
+  const inside = computed(() => rows.value.filter((row) => isWithin(row, chosen.value)));
+  const part = (/** @type {string} */ key) => inside.value.filter((row) => isIn(row, key));
+  const shown = computed(() => part(group.value).filter((row) => holds(row, search.value)));
   const isNarrowed = () => Boolean(group.value || search.value || box.value);
   const byMetric = {
     get value() {
@@ -123,12 +121,7 @@ export function images(run, { a, b, names, specs }) {
         name: "List of images",
         keyOf: ({ image }) => image,
         columns: imageColumns(
-          [
-            ...["a", "b"].map((side) =>
-              h("span", { title: names.value[/** @type {"a" | "b"} */ (side)] }, side.toUpperCase()),
-            ),
-            ...["A − B", "A's caption", "B's caption"],
-          ],
+          [...sideHeads(names.value), ...["A − B", "A's caption", "B's caption"]],
           () => metric.value,
           placeOf,
         ),

@@ -17,7 +17,7 @@ import { hasPictures, thumbnail } from "../pictures.js";
 
 /** @typedef {import("../../parts/steps.js").Step} Step */
 /** @typedef {import("../training.js").Shown} Shown */
-/** @typedef {import("../../core/api.js").Schemas["Moved"]} Moved */
+/** @typedef {Schemas["Moved"]} Moved */
 /** @typedef {{ key: string, name: string, item: Step }} Rival Another checkpoint: of the step before, or of an overlay. */
 /** @typedef {ReturnType<typeof comparison>} Found */
 
@@ -157,7 +157,7 @@ function evidence(item, { found, item: other, name }, metric) {
   ];
 }
 
-/** @param {import("../../core/api.js").Schemas["WordExchange"][]} items @param {string} name */
+/** @param {Schemas["WordExchange"][]} items @param {string} name */
 const wordList = (items, name) =>
   items.length
     ? h(
