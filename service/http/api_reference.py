@@ -24,6 +24,7 @@ main { max-width: 60rem; padding-bottom: 2rem }
 code { background: var(--field) }
 summary { cursor: pointer; padding: .2rem 0; overflow-wrap: anywhere }
 td { overflow-wrap: anywhere }
+td:first-child { overflow-wrap: break-word }
 td p { margin: 0 0 .3rem }
 """
 _DIGEST = b64encode(sha256(_STYLE.encode()).digest()).decode()

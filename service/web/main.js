@@ -32,14 +32,11 @@ const VIEWS = [
 
 /** @param {string} pathname @returns {Promise<() => View>} */
 async function found(pathname) {
-  const parts = pathname.split("/").map(decoded);
   for (const [pattern, load] of VIEWS) {
-    const wanted = pattern.split("/");
-    const names = wanted.flatMap((part, at) => (part.startsWith("{") ? [parts[at]] : []));
-    const fits = wanted.every((part, at) => (part.startsWith("{") ? parts[at] : part === parts[at]));
-    if (!fits || wanted.length !== parts.length) continue;
+    const names = pathname.match(`^${pattern.replace(/\{\w+\}/g, "([^/]+)")}$`);
+    if (!names) continue;
     const make = await load();
-    return () => make(...names);
+    return () => make(...names.slice(1).map(decoded));
   }
   const { missing } = await import("./views/missing.js");
   return () => missing(pathname);

@@ -45,18 +45,14 @@ export function heedKeys() {
  * @param {() => HTMLElement[]} rowsOf In their order.
  * @param {string} what Of what these are rows, in the plural.
  */
-export function onRows(rowsOf, what) {
-  const move = (/** @type {number} */ step) => () => {
+export const onRows = (rowsOf, what) =>
+  onSteps(what, (step) => () => {
     const rows = rowsOf();
-    const at = rows.findIndex(
-      (row) => row === document.activeElement || row.contains(document.activeElement),
-    );
+    const at = rows.findIndex((row) => row.contains(document.activeElement));
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
     next?.focus();
     next?.scrollIntoView({ block: "nearest" });
-  };
-  onSteps(what, move);
-}
+  });
 
 /**
  * `j` steps forward, `k` back.

@@ -17,7 +17,7 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
  * @property {"mark" | "value" | "below"} [phone] Where a phone shows it: before the name, beside it, or below it. Others are left out there.
  * @property {(row: T) => string | null} [tone] More classes of the cell.
  * @property {(row: T) => number | null} [shade] From 0 to 1.
- * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; with one the button stands beside it.
+ * @property {Sort | Sort[]} [sort] Without a `text` the head itself is the button; else it stands beside it.
  */
 /** @typedef {{ direction: () => "ascending" | "descending" | "none", choose: () => void, text?: Child, told?: string }} Sort `told`: the button's name for those who hear the page. */
 /**
@@ -117,13 +117,13 @@ function headOf({ head, kind, sort = [] }) {
       class: kind,
       "aria-sort": () => sorts.length > 0 && (directions().find((each) => each !== "none") ?? "none"),
     },
-    (!sorts.length || sorts[0].text) && [head, " "],
+    (!sorts.length || sorts[0].text !== undefined) && [head, " "],
     sorts.map(({ text = head, told, choose, direction }) =>
       h(
         "button.sort",
         { type: "button", "aria-label": told, onclick: choose },
         text,
-        () => SORTED[direction()],
+        () => SORTED[direction()] || (text !== head && " ⇅"),
       ),
     ),
   );

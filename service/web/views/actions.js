@@ -2,55 +2,46 @@
 
 import { ask, Refused } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
-import { signal } from "../core/signals.js";
+import { computed, signal } from "../core/signals.js";
 import { go, place } from "../core/urls.js";
 import { namingLabel, nameOrId } from "../parts/names.js";
 import { splitPlace } from "../parts/places.js";
 import { refusal } from "../parts/states.js";
+import { stopButton } from "./stop.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
+/** @typedef {{ dialog: HTMLDialogElement, title: string, text: string, act: (form: FormData) => Promise<unknown>, isReady?: () => boolean }} Action `text`: of the button. */
 
 /** @param {() => Evaluation} run @param {() => void} refresh */
 export function evaluationActions(run, refresh) {
   const isCopied = signal(false);
-  const url = () => place("/v1/evaluations", run().id);
-  const change = (/** @type {unknown} */ json) => ask(url(), { method: "PATCH", json }).then(refresh);
-  const stop = () => ask(`${url()}/cancel`, { method: "POST" }).then(refresh);
-  const remove = () =>
-    ask(url(), { method: "DELETE" }).then(() => go(splitPlace(run().dataset.name, run().dataset.split)));
+  const isFinished = computed(() => run().finished_at !== null);
   const copy = async () => {
     await navigator.clipboard?.writeText(location.href);
     isCopied.value = true;
   };
+  const url = () => place("/v1/evaluations", run().id);
   const dialog = h("dialog", { "aria-labelledby": "act" });
   const open = (/** @type {HTMLElement} */ content) => {
     replace(dialog, content);
     dialog.showModal();
   };
+  const edit = () =>
+    open(editForm(run(), dialog, (json) => ask(url(), { method: "PATCH", json }).then(refresh)));
+  const remove = () => open(deleteForm(run(), dialog, () => ask(url(), { method: "DELETE" })));
   return h(
     "div.bar",
-    button("Copy link", copy, () => (isCopied.value ? "Copied" : "Copy link")),
-    button("Edit", () => open(editForm(run(), change, dialog))),
-    () =>
-      run().finished_at
-        ? button("Delete…", () => open(deleteForm(run(), remove, dialog)))
-        : button("Stop…", () => open(stopForm(run(), stop, dialog))),
+    button(() => (isCopied.value ? "Copied" : "Copy link"), copy),
+    button("Edit", edit),
+    () => (isFinished.value ? button("Delete…", remove) : stopButton("this evaluation", url, refresh)),
     dialog,
   );
 }
 
-/** @param {string} text @param {() => void} press @param {() => string} [shown] */
-const button = (text, press, shown) => h("button", { type: "button", onclick: press }, shown ?? text);
+/** @param {Child} text @param {() => void} press */
+const button = (text, press) => h("button", { type: "button", onclick: press }, text);
 
-/**
- * A form in a dialog: it closes when the action has succeeded, and tells why it was refused.
- *
- * @param {HTMLDialogElement} dialog
- * @param {string} title
- * @param {{ text: string, act: (form: FormData) => Promise<unknown>, isReady?: () => boolean }} action
- * @param {...import("../core/dom.js").Child} content
- */
-function actionForm(dialog, title, { text, act, isReady = () => true }, ...content) {
+/** A form in a dialog: it closes when the action has succeeded, and tells why it was refused. @param {Action} action @param {...Child} content */
+function actionForm({ dialog, title, text, act, isReady = () => true }, ...content) {
   const why = signal(/** @type {Refused | null} */ (null));
   const isActing = signal(false);
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -68,33 +59,28 @@ function actionForm(dialog, title, { text, act, isReady = () => true }, ...conte
     "form",
     { onsubmit: submit },
     h("h2", { id: "act" }, title),
-    ...content,
+    content,
     () => why.value && refusal(why.value),
     h(
       "div.bar",
       h("button.main", { disabled: () => isActing.value || !isReady() }, text),
-      h("button", { type: "button", onclick: () => dialog.close() }, "Keep it as it is"),
+      button("Keep it as it is", () => dialog.close()),
     ),
   );
 }
 
-/** @param {Evaluation} run @param {() => Promise<unknown>} stop @param {HTMLDialogElement} dialog */
-const stopForm = (run, stop, dialog) =>
-  actionForm(
-    dialog,
-    `Stop ${nameOrId(run.labels, run.id)}?`,
-    { text: "Stop it", act: stop },
-    h("p", "Its unfinished tasks end. Results that other runs need too are computed all the same."),
-  );
-
-/** @param {Evaluation} run @param {() => Promise<unknown>} remove @param {HTMLDialogElement} dialog */
-function deleteForm(run, remove, dialog) {
-  const name = nameOrId(run.labels, run.id);
+/** @param {Evaluation} run @param {HTMLDialogElement} dialog @param {() => Promise<unknown>} remove */
+function deleteForm({ dataset, labels, id }, dialog, remove) {
+  const name = nameOrId(labels, id);
   const typed = signal("");
   return actionForm(
-    dialog,
-    `Delete ${name}?`,
-    { text: "Delete it", act: remove, isReady: () => typed.value.trim() === name },
+    {
+      dialog,
+      title: `Delete ${name}?`,
+      text: "Delete it",
+      act: () => remove().then(() => go(splitPlace(dataset.name, dataset.split))),
+      isReady: () => typed.value.trim() === name,
+    },
     h("p", "Its scores leave the leaderboard and its captions are deleted. That cannot be undone."),
     h(
       "p",
@@ -103,14 +89,14 @@ function deleteForm(run, remove, dialog) {
         "Type its name to delete it: ",
         h("strong", name),
         " ",
-        textField("typed", "", (text) => (typed.value = text)),
+        textField("typed", "", { oninput: (/** @type {any} */ { target }) => (typed.value = target.value) }),
       ),
     ),
   );
 }
 
-/** @param {Evaluation} run @param {(json: unknown) => Promise<unknown>} change @param {HTMLDialogElement} dialog */
-function editForm(run, change, dialog) {
+/** @param {Evaluation} run @param {HTMLDialogElement} dialog @param {(json: unknown) => Promise<unknown>} change */
+function editForm(run, dialog, change) {
   const naming = namingLabel(run.labels);
   const others = Object.entries(run.labels).filter(([label]) => label !== naming);
   const rows = h("div", others.map(labelRow));
@@ -127,9 +113,7 @@ function editForm(run, change, dialog) {
     return change({ labels, note: String(form.get("note")).trim() || null });
   };
   return actionForm(
-    dialog,
-    "Name, labels and note",
-    { text: "Save", act },
+    { dialog, title: "Name, labels and note", text: "Save", act },
     h(
       "p",
       h("label", "Name ", textField("name", run.labels[naming] ?? "")),
@@ -152,8 +136,8 @@ function editForm(run, change, dialog) {
 function labelRow([name, value]) {
   const row = h(
     "div.bar",
-    textField("label", name, undefined, "Label"),
-    textField("value", value, undefined, `Value of ${name || "the label"}`),
+    textField("label", name, { "aria-label": "Label" }),
+    textField("value", value, { "aria-label": `Value of ${name || "the label"}` }),
     h(
       "button",
       { type: "button", "aria-label": `Remove the label ${name}`, onclick: () => row.remove() },
@@ -163,13 +147,6 @@ function labelRow([name, value]) {
   return row;
 }
 
-/** @param {string} name @param {string} value @param {(text: string) => void} [changed] @param {string} [told] */
-const textField = (name, value, changed, told) =>
-  h("input", {
-    name,
-    value,
-    "aria-label": told,
-    autocomplete: "off",
-    spellcheck: "false",
-    oninput: (/** @type {any} */ { target }) => changed?.(target.value),
-  });
+/** @param {string} name @param {string} value @param {import("../core/dom.js").Attributes} [more] */
+const textField = (name, value, more) =>
+  h("input", { name, value, autocomplete: "off", spellcheck: "false", ...more });

@@ -4,12 +4,10 @@ import { h } from "../core/dom.js";
 import { chip } from "../parts/chips.js";
 import { titleOf } from "../parts/metrics.js";
 
-/** @param {string} name @param {[string, Child][]} options Values and texts. @param {{ value: string }} chosen */
+/** @param {string} name @param {() => any[][]} options Values and texts. @param {{ value: string }} chosen */
 export const choice = (name, options, chosen) =>
-  h(
-    "div.bar",
-    { role: "group", "aria-label": name },
-    options.map(([value, text]) =>
+  h("div.bar", { role: "group", "aria-label": name }, () =>
+    options().map(([value, text]) =>
       chip(
         text,
         () => chosen.value === value,
@@ -18,12 +16,16 @@ export const choice = (name, options, chosen) =>
     ),
   );
 
-/** The metric that a view is about. @param {() => string[]} metrics @param {{ value: string }} chosen */
-export const metricChoice = (metrics, chosen) => () =>
-  choice(
+/** One of these metrics, by its title. @param {string} name @param {() => string[]} metrics @param {{ value: string }} chosen */
+export const metricChoice = (name, metrics, chosen) =>
+  choice(name, () => metrics().map((each) => [each, titleOf(each)]), chosen);
+
+/** The metric that is predicted: one of those of a study. @param {() => Schemas["Study"] | null} study @param {{ value: string }} target */
+export const targetChoice = (study, target) =>
+  metricChoice(
     "Metric to predict",
-    metrics().map((each) => [each, titleOf(each)]),
-    chosen,
+    () => [...new Set([target.value, ...Object.keys(study()?.metrics ?? {})])],
+    target,
   );
 
 /** @param {string} name @param {string} placeholder @param {{ value: string }} text */

@@ -9,7 +9,7 @@ import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
-import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs, splitLink } from "../parts/places.js";
+import { comparePlace, evaluationPlace, evaluationTabs, splitCrumbs } from "../parts/places.js";
 import { comparisonSentence } from "../parts/sentences.js";
 import { allAnswered, answered, badge, failure, following, labels, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
@@ -102,18 +102,21 @@ const side = (name, found) =>
   h(
     "div.card",
     { role: "group", "aria-label": name },
-    answered(found, (/** @type {Evaluation} */ run) => [
+    answered(found, (/** @type {Evaluation} */ { id, labels, status, created_at }) => [
       h(
         "div.row",
-        h(
-          "strong",
-          `${name}: `,
-          h("a", { href: evaluationPlace(run.id), title: run.id }, nameOrId(run.labels, run.id)),
-        ),
-        badge(run.status),
+        h("strong", `${name}: `, h("a", { href: evaluationPlace(id), title: id }, nameOrId(labels, id))),
+        h("span.quiet", badge(status), " ", ago(created_at)),
       ),
-      h("p", labels(run.labels)),
-      h("p.quiet", splitLink(run.dataset), ", ", ago(run.created_at)),
+      h(
+        "span.sub",
+        h(
+          "bdi",
+          Object.entries(labels)
+            .map((each) => each.join(" "))
+            .join(", "),
+        ),
+      ),
     ]),
   );
 

@@ -10,7 +10,7 @@ import { fact, section, view } from "../parts/layout.js";
 import { count, short } from "../parts/numbers.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { datasetSentence } from "../parts/sentences.js";
-import { refusal } from "../parts/states.js";
+import { loading, refusal } from "../parts/states.js";
 import { hasPictures, thumbnail, versioned } from "./pictures.js";
 import { dropZone } from "./submit.js";
 
@@ -96,7 +96,7 @@ function images(dataset, split) {
   );
   const pictures = hasPictures(dataset, split) && versioned(dataset);
   return () => {
-    if (!lines.value) return h("p.quiet", { "aria-busy": "true" }, "Loading…");
+    if (!lines.value) return loading();
     if (!lines.value.length) return h("p.quiet", "The first images could not be read.");
     return h(
       "ul.cards",

@@ -8,9 +8,16 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { fact, section, viewHead } from "../parts/layout.js";
-import { evaluationLink, nameOf } from "../parts/names.js";
+import { nameOf, nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
-import { comparePlace, evaluationTabs, runPlace, splitCrumbs, splitLink } from "../parts/places.js";
+import {
+  comparePlace,
+  evaluationPlace,
+  evaluationTabs,
+  runPlace,
+  splitCrumbs,
+  splitLink,
+} from "../parts/places.js";
 import { evaluationSentence } from "../parts/sentences.js";
 import { allAnswered, badge, failure, following, labels } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
@@ -27,7 +34,14 @@ export function evaluation(id) {
   const isThere = computed(() => found.answer.value !== null);
   const hasFailed = computed(() => isThere.value && run().gates.some(({ verdict }) => verdict === "failed"));
   const drops = resource(() => (hasFailed.value ? place("/v1/evaluations", id, "drops") : null));
-  const sentence = computed(() => (isThere.value ? evaluationSentence(withReasons(run())) : null));
+  const ids = computed(() => (isThere.value ? baselinesOf(run()).join(",") : ""));
+  const baselines = computed(() => ids.value.split(",").filter(Boolean).map(baselineOf));
+  const told = computed(() =>
+    isThere.value
+      ? withReasons(run(), (id) => baselines.value.find((each) => each.id === id)?.name() ?? "")
+      : null,
+  );
+  const sentence = computed(() => told.value && evaluationSentence(told.value));
   const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
   return {
     title: id,
@@ -41,12 +55,12 @@ export function evaluation(id) {
       }),
       following(found, () =>
         allAnswered(hasFailed.value ? [drops] : [], () => [
-          facts(run),
+          facts(run, () => baselines.value),
           evaluationActions(run, found.refresh),
           () => failure(run().error),
           () => falls(run()),
           section("Scores", scores(run)),
-          () => gates(run(), sentence.value?.detail),
+          () => told.value && gates(told.value, sentence.value?.detail),
           () => fallenImages(id, drops.answer.value),
           section("Tasks", () => allTasks(run())),
           () => run().warnings.length > 0 && section("Warnings", warnings(run())),
@@ -71,8 +85,8 @@ const warnings = (run) =>
     run.warnings.map(({ code, image, detail }) => h("li", h("strong", code), ` ${image ?? ""} ${detail}`)),
   );
 
-/** @param {() => Evaluation} run */
-function facts(run) {
+/** @param {() => Evaluation} run @param {() => Baseline[]} baselines */
+function facts(run, baselines) {
   const { id, dataset, checkpoint, columns, created_at } = run();
   const training = () => run().labels.run;
   return h(
@@ -85,7 +99,15 @@ function facts(run) {
     () =>
       training() &&
       fact("Training", h("a", { href: runPlace(dataset.name, dataset.split, training()) }, training())),
-    () => baselinesOf(run()).map((baseline) => fact("Baseline", baselineLinks(id, baseline))),
+    () =>
+      baselines().map(({ id: other, name }) =>
+        fact(
+          "Baseline",
+          h("a", { href: evaluationPlace(other), title: other }, name),
+          ", ",
+          h("a", { href: comparePlace(id, other) }, "compare"),
+        ),
+      ),
     fact("Labels", () => (Object.keys(run().labels).length ? labels(run().labels) : "none")),
     () => run().note && fact("Note", run().note),
   );
@@ -104,12 +126,13 @@ const baselinesOf = ({ gates }) => [
   ),
 ];
 
-/** @param {string} id @param {string} baseline The id of another evaluation. */
-function baselineLinks(id, baseline) {
-  const { answer, refused } = resource(() => place("/v1/evaluations", baseline, { metrics: "cider_d" }));
-  return [
-    () => (answer.value || refused.value ? evaluationLink(baseline, answer.value?.labels) : "…"),
-    ", ",
-    h("a", { href: comparePlace(id, baseline) }, "compare"),
-  ];
+/** @param {string} id */
+function baselineOf(id) {
+  const { answer, refused } = resource(() => place("/v1/evaluations", id, { metrics: "cider_d" }));
+  return {
+    id,
+    name: () => (answer.value || refused.value ? nameOrId(answer.value?.labels, id) : "its baseline"),
+  };
 }
+
+/** @typedef {ReturnType<typeof baselineOf>} Baseline */

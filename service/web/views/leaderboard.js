@@ -14,12 +14,11 @@ import { comparePlace, splitTabs } from "../parts/places.js";
 import { leaderboardSentence } from "../parts/sentences.js";
 import { allAnswered, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
+import { boardColumns, referenceRows, rowTone } from "./boards/columns.js";
 import { csvChip } from "./downloads.js";
-import { boardColumns, rankBy, referenceRows, rowTone } from "./boards/columns.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Label"]} Label */
 /** @typedef {import("./boards/columns.js").BoardRow} Row */
+/** @typedef {import("./boards/columns.js").Board} Board */
 
 const PAGE = 200;
 const LATEST = 10; // evaluations that tell which metrics there are
@@ -30,17 +29,15 @@ const LABEL = "label.";
 
 /** @param {string} name @param {string} split */
 export function leaderboard(name, split) {
-  const metric = query("metric", "cider_d");
+  const [metric, order, signature] = [query("metric", "cider_d"), query("order", "rank"), query("signature")];
   const beside = query("metrics", BESIDE);
-  const order = query("order", "rank");
-  const signature = query("signature");
   const filters = queries(LABEL);
+  const others = computed(() =>
+    beside.value.split(",").filter((each) => each && each !== NONE && each !== metric.value),
+  );
   const asked = computed(() =>
     place("/v1/datasets", name, "leaderboard", {
-      split,
-      metric: metric.value,
-      metrics: besideOf(beside.value, metric.value).join(","),
-      signature: signature.value,
+      ...{ split, metric: metric.value, metrics: others.value.join(","), signature: signature.value },
       order: order.value === "rank" ? null : order.value,
       ...filters.value,
     }),
@@ -52,12 +49,17 @@ export function leaderboard(name, split) {
   const { isOlder, refresh } = newerScores(board);
   const selection = compared(() => board.items.value);
   const metrics = computed(() =>
-    besideOf(beside.value, metric.value).filter(
+    others.value.filter(
       (each) => beside.value !== BESIDE || board.items.value.some(({ scores }) => scores[each]),
     ),
   );
+  /** The one that ranked stays as a column, in the place of the other. @param {string} chosen */
+  const rank = (chosen) => {
+    const columns = metrics.value.map((each) => (each === chosen ? metric.value : each));
+    change({ metric: chosen, metrics: columns.join(","), signature: null, order: null });
+  };
   const isThere = computed(() => board.answer.value !== null || board.refused.value !== null);
-  const columns = boardColumns({ board, metric, metrics, order, selection });
+  const of = { board, metric, metrics, order, rank, ...selection };
   return {
     title: dataset,
     crumbs: () => [[dataset]],
@@ -73,7 +75,7 @@ export function leaderboard(name, split) {
         () => refusalOf(board),
         h(
           "div.bar",
-          () => metricChoice(metric.value, metrics.value, latest.answer.value?.items ?? []),
+          () => metricChoice(of, latest.answer.value?.items ?? []),
           h("span.bar", { id: "filters" }, () =>
             filterChoice(labels.answer.value?.items ?? [], filters.value),
           ),
@@ -89,10 +91,10 @@ export function leaderboard(name, split) {
         selection.dialog,
         table(board.items, {
           name: "Leaderboard",
-          columns,
+          columns: boardColumns(of),
           keyOf: (item) => item.evaluation,
-          tone: rowTone(board),
-          ...referenceRows(board, metric),
+          tone: rowTone(of),
+          ...referenceRows(of),
           window: {
             what: "evaluations",
             more: board.more,
@@ -104,14 +106,11 @@ export function leaderboard(name, split) {
           board.answer.value &&
           board.items.value.length === 0 &&
           h("p.quiet", board.answer.value?.none_because ?? "No evaluation has this score."),
-        () => otherSignatures(board),
+        () => otherSignatures(board.answer.value?.others ?? {}),
       ]),
     ),
   };
 }
-
-/** @param {string} text @param {string} metric */
-const besideOf = (text, metric) => text.split(",").filter((each) => each && each !== NONE && each !== metric);
 
 /** A long list stays as it is until its reader asks for what is newer. @param {ReturnType<typeof pages>} board */
 function newerScores(board) {
@@ -128,28 +127,23 @@ function newerScores(board) {
   return { isOlder, refresh };
 }
 
-/** @param {string[]} metrics */
-const choose = (metrics) => change({ metrics: metrics.join(",") || NONE });
-
-/** The metric that ranks comes first; a press on another ranks by it. @param {string} metric @param {string[]} others @param {Evaluation[]} latest */
-function metricChoice(metric, others, latest) {
-  const rank = (/** @type {string} */ chosen) => rankBy(chosen, metric, others);
+/** The metric that ranks comes first; a press on another ranks by it. @param {Board} of @param {Evaluation[]} latest */
+function metricChoice({ metric, metrics, rank }, latest) {
+  const shown = [metric.value, ...metrics.value];
+  const choose = (/** @type {string[]} */ chosen) => change({ metrics: chosen.join(",") || NONE });
   const scores = latest.flatMap((each) => Object.entries(each.scores));
   const ranked = scores.filter(([, { higher_is_better }]) => higher_is_better !== null).map(([each]) => each);
-  const left = [...new Set(ranked)].filter((each) => each !== metric && !others.includes(each));
+  const left = [...new Set(ranked)].filter((each) => !shown.includes(each));
+  const remove = (/** @type {string} */ one) => () => choose(metrics.value.filter((each) => each !== one));
   return [
-    h("span.chip.on", { title: "The metric that ranks" }, titleOf(metric)),
-    others.map((each) =>
+    h("span.chip.on", { title: "The metric that ranks" }, titleOf(metric.value)),
+    metrics.value.map((each) =>
       h(
         "span.chip.pair",
         h("button", { type: "button", title: "Rank by it", onclick: () => rank(each) }, titleOf(each)),
         h(
           "button",
-          {
-            type: "button",
-            "aria-label": `Leave out ${titleOf(each)}`,
-            onclick: () => choose(others.filter((other) => other !== each)),
-          },
+          { type: "button", "aria-label": `Leave out ${titleOf(each)}`, onclick: remove(each) },
           "×",
         ),
       ),
@@ -157,18 +151,16 @@ function metricChoice(metric, others, latest) {
     adder(
       "+ metric",
       () => left.map((each) => [each, titleOf(each)]),
-      (each) => choose([...others, each]),
+      (each) => choose([...metrics.value, each]),
     ),
   ];
 }
 
-/** @param {Label[]} labels @param {Record<string, string>} chosen */
+/** @param {Schemas["Label"][]} labels @param {Record<string, string>} chosen */
 function filterChoice(labels, chosen) {
   const left = labels.filter(({ name }) => !(LABEL + name in chosen));
   const first = left.filter(({ name, values }) => name === "branch" || values.length > 1).slice(0, FILTERS);
   const rest = left.filter((each) => !first.includes(each));
-  const filter = (/** @type {string} */ name, /** @type {string} */ value) =>
-    change({ [LABEL + name]: value });
   onKey("/", "filter by a label", () =>
     /** @type {HTMLElement | null} */ (document.querySelector("#filters select"))?.focus(),
   );
@@ -176,26 +168,24 @@ function filterChoice(labels, chosen) {
     Object.entries(chosen).map(([name, value]) =>
       filterChip(`${name.slice(LABEL.length)}: ${value}`, () => change({ [name]: null })),
     ),
-    first.map(({ name, values }) =>
-      adder(
-        `${name}: any`,
-        () => values.map(({ value, evaluations }) => [value, `${value} (${evaluations})`]),
-        (value) => filter(name, value),
-      ),
-    ),
-    rest.length > 0 &&
-      adder(
-        "+ filter",
-        () =>
-          rest.flatMap(({ name, values }) =>
-            values.map(({ value }) => [JSON.stringify([name, value]), `${name}: ${value}`]),
-          ),
-        (pair) => {
-          const [name, value] = JSON.parse(pair);
-          filter(name, value);
-        },
-      ),
+    first.map((label) => labelAdder(`${label.name}: any`, [label])),
+    rest.length > 0 && labelAdder("+ filter", rest),
   ];
+}
+
+/** @param {string} text @param {Schemas["Label"][]} labels */
+function labelAdder(text, labels) {
+  const options = labels.flatMap(({ name, values }) =>
+    values.map(({ value, evaluations }) => [
+      JSON.stringify({ [LABEL + name]: value }),
+      `${name}: ${value} (${evaluations})`,
+    ]),
+  );
+  return adder(
+    text,
+    () => options,
+    (chosen) => change(JSON.parse(chosen)),
+  );
 }
 
 /**
@@ -209,30 +199,31 @@ function compared(items) {
   const third = signal("");
   const nameOf = (/** @type {string} */ id) =>
     nameOrId(items().find(({ evaluation }) => evaluation === id)?.labels, id);
+  const without = (/** @type {string} */ id) => ids.value.filter((each) => each !== id);
   const mark = (/** @type {string[]} */ list) => (marked.value = list.join(","));
   const choose = (/** @type {Row} */ { evaluation }) => {
-    const rest = ids.value.filter((id) => id !== evaluation);
+    const rest = without(evaluation);
     if (rest.length < ids.value.length) return mark(rest);
     if (rest.length < 2) return mark([...rest, evaluation]);
     third.value = evaluation;
     dialog.showModal();
   };
   const replace = (/** @type {string} */ id) => {
-    mark([...ids.value.filter((each) => each !== id), third.value]);
+    mark([...without(id), third.value]);
     dialog.close();
   };
   const dialog = h(
     "dialog",
     { "aria-label": "Which of the two to leave out", onclose: () => (third.value = "") },
     h("p", () => third.value && `Two are compared. Leave out which, for ${nameOf(third.value)}?`),
-    h("form", { method: "dialog", class: "bar" }, () => [
+    h("form.bar", { method: "dialog" }, () => [
       third.value &&
         ids.value.map((id) => h("button", { type: "button", onclick: () => replace(id) }, nameOf(id))),
       h("button", "Neither"),
     ]),
   );
   const chips = () => [
-    ids.value.map((id) => filterChip(nameOf(id), () => mark(ids.value.filter((each) => each !== id)))),
+    ids.value.map((id) => filterChip(nameOf(id), () => mark(without(id)))),
     ids.value.length === 2
       ? h("a.chip.on", { href: comparePlace(ids.value[0], ids.value[1]) }, "Compare 2")
       : h("button.chip", { disabled: true, title: "Mark two evaluations first" }, "Compare 2"),
@@ -241,18 +232,11 @@ function compared(items) {
   return { choose, isMarked, chips, dialog };
 }
 
-/** @param {ReturnType<typeof pages>} board */
-function otherSignatures(board) {
-  const others = Object.entries(/** @type {Record<string, number>} */ (board.answer.value?.others ?? {}));
-  return (
-    others.length > 0 &&
-    h(
-      "p.quiet",
-      "Computed otherwise, and not comparable with these: ",
-      others.map(([signature, many], at) => [
-        at > 0 && ", ",
-        h("button.link", { type: "button", onclick: () => change({ signature }) }, `${many} by ${signature}`),
-      ]),
-    )
-  );
+/** @param {Record<string, number>} others Numbers of evaluations by their signatures. */
+function otherSignatures(others) {
+  const links = Object.entries(others).map(([signature, many]) => [
+    " ",
+    h("button.link", { type: "button", onclick: () => change({ signature }) }, `${many} by ${signature}`),
+  ]);
+  return links.length > 0 && h("p.quiet", "Computed otherwise, and not comparable with these:", links);
 }

@@ -106,13 +106,12 @@ export function neighbours(id, image, run, references) {
 
 /** @param {{ value: string | null }} url @param {string} sign @param {string} name */
 function arrow(url, sign, name) {
-  const isOff = () => !url.value;
   return h(
     "a.chip",
     {
       href: () => url.value,
-      role: () => isOff() && "link",
-      "aria-disabled": () => isOff() && "true",
+      role: () => !url.value && "link",
+      "aria-disabled": () => !url.value && "true",
       "aria-label": name,
     },
     sign,

@@ -10,8 +10,7 @@ import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
 import { pregenSentence } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
-import { choice, metricChoice } from "./choice.js";
-import { targetsOf } from "./trusted/correlations.js";
+import { choice, targetChoice } from "./choice.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -32,7 +31,6 @@ const TIERS = [
   ],
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
-/** @type {[string, string][]} */
 const SHOWN = [
   ["spearman", "Agreement on models"],
   ["r2", "Agreement on images"],
@@ -46,17 +44,8 @@ export function pregen(name, split) {
   const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
   const study = computed(() => found.answer.value?.study ?? null);
-  const correlations = computed(
-    () =>
-      new Map(
-        /** @type {Schemas["Correlation"][]} */ (study.value?.metrics[target.value]?.correlations ?? []).map(
-          (each) => [each.metric, each],
-        ),
-      ),
-  );
-  const definitionOf = (/** @type {string} */ metric) =>
-    known.answer.value.items.find((/** @type {Schemas["Metric"]} */ each) => each.name === metric)
-      ?.definition;
+  const correlations = computed(() => by("metric", study.value?.metrics[target.value]?.correlations ?? []));
+  const metrics = computed(() => by("name", known.answer.value.items));
   return view(
     {
       title: `Pre-gen metrics on ${name}/${split}`,
@@ -69,8 +58,8 @@ export function pregen(name, split) {
     },
     () => [
       () => !study.value && noStudy(name, split, found.answer.value.none_because),
-      metricChoice(() => targetsOf(study.value, target.value), target),
-      choice("Shown", SHOWN, shown),
+      targetChoice(() => study.value, target),
+      choice("Shown", () => SHOWN, shown),
       h(
         "div.mapped",
         h(
@@ -78,7 +67,7 @@ export function pregen(name, split) {
           h("p", { role: "status" }, () =>
             told(
               chosen.value,
-              definitionOf(chosen.value),
+              metrics.value.get(chosen.value)?.definition,
               correlations.value.get(chosen.value),
               target.value,
             ),
@@ -93,6 +82,9 @@ export function pregen(name, split) {
     ],
   );
 }
+
+/** Items by the values of a field. @param {string} field @param {any[]} items @returns {Map<string, any>} */
+const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 
 /** @param {string} name @param {string} split @param {string | null} why */
 const noStudy = (name, split, why) =>

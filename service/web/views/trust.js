@@ -9,10 +9,10 @@ import { section, view } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
 import { trustSentence } from "../parts/sentences.js";
 import { answered, badge, failure, refusal } from "../parts/states.js";
-import { metricChoice } from "./choice.js";
+import { targetChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
 import { stateOf, taskProgress } from "./tasks.js";
-import { correlations, targetsOf } from "./trusted/correlations.js";
+import { correlations } from "./trusted/correlations.js";
 import { forecasts } from "./trusted/forecasts.js";
 import { probed } from "./trusted/probes.js";
 import { signals } from "./trusted/signals.js";
@@ -49,7 +49,7 @@ export function trust(name, split) {
       needs: [study, past],
     },
     () => [
-      metricChoice(() => targetsOf(study.answer.value?.study, target.value), target),
+      targetChoice(() => study.answer.value?.study, target),
       headed(
         "Pre-gen metrics that predict it",
         starter("Study the correlations", "/v1/studies", "study", dataset),

@@ -164,7 +164,8 @@ def test_an_evaluation_is_stopped(window, service):
     with service.client() as client, service.held():
         waiting = submitted(client, labels={"file": "is stopped"}, **_unscored())
         page = window.open(f"/ui/evaluations/{waiting}")
-        page.get_by_role("button", name="Stop…").click()
-        page.get_by_role("button", name="Stop it").click()
+        page.get_by_role("button", name="Stop this evaluation").click()
+        assert _get(service, f"/v1/evaluations/{waiting}").json()["status"] != "canceled"
+        page.get_by_role("button", name="Really stop?").click()
         page.wait_for_selector("dd .badge.canceled")
     assert _get(service, f"/v1/evaluations/{waiting}").json()["status"] == "canceled"

@@ -149,11 +149,11 @@ def test_references_stand_above_and_below_and_are_not_counted(window, service, o
 def test_heads_sort(window, service, odd):
     page = _open(window)
     for press, query in (
-        ("by name", "order=name"),
-        ("by date", "order=newest"),
-        ("by date", "order=oldest"),
+        ("name", "order=name"),
+        ("date", "order=newest"),
+        ("date", "order=oldest"),
     ):
-        page.click(f"thead button:has-text('{press}')")
+        page.get_by_role("button", name=f"Sort by {press}").click()
         page.wait_for_function(f"location.search.includes('{query}')")
         expected = read_answer(service, f"{BOARD}&metric=cider_d&{query}")["items"]
         page.wait_for_selector(
@@ -193,7 +193,7 @@ def test_metrics_are_chosen_from_what_there_is(window, service, odd):
 
 def test_labels_narrow_a_board(window, service, odd):
     page = _open(window)
-    page.get_by_label("branch: any").select_option("dev")
+    page.get_by_label("branch: any").select_option(label="branch: dev (2)")
     page.wait_for_selector("[aria-rowcount='3']")
     assert set(listed_evaluations(page)) == {odd["people"], odd["c"]}
     page.reload()
@@ -243,9 +243,16 @@ def test_a_board_on_a_phone_is_cards(chromium, service, odd):
         seen = row.locator("th, td").evaluate_all(
             "all => all.filter((each) => each.offsetHeight > 0).map((each) => each.innerText)"
         )
-        assert len(seen) == 3  # the name, the score, the interval
-        item = read_answer(service, BOARD)["items"][1]
-        assert float(seen[1]) == pytest.approx(item["value"], abs=5e-4)
+        assert len(seen) == 4  # the mark, the name, the score, the interval
+        items = read_answer(service, BOARD)["items"]
+        assert float(seen[2]) == pytest.approx(items[1]["value"], abs=5e-4)
+        box, name = (row.locator(each).bounding_box() for each in ("input", "a.main"))
+        assert box["x"] + box["width"] <= name["x"]
+        for at in range(2):
+            system_rows(page).nth(at).get_by_role("checkbox").check()
+        link = page.locator("a:text-is('Compare 2')").get_attribute("href")
+        one, other = (each["evaluation"] for each in items[:2])
+        assert link == f"/ui/compare?a={one}&b={other}"
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -377,6 +377,8 @@ def test_thumbnails_keep_their_place_until_they_are_made(window, service, photog
     page.wait_for_selector(".photo:has-text('cannot be decoded')")
     assert page.locator(".photo img").count() == 2
     assert page.locator(".photo").first.bounding_box() == before
+    inside = page.locator(".photo img").first.bounding_box()
+    assert all(inside[side] <= before[side] for side in ("width", "height"))
 
 
 def test_a_picture_that_does_not_arrive_is_a_word(window, photographed):

@@ -169,8 +169,8 @@ def test_progress_and_attempts_are_told_in_words(clocked):
     assert page.locator(".lead strong").inner_text().startswith("2 running, 0 queued")
 
 
-def _worker(name, role, state):
-    return {"name": name, "role": role, "state": state, "since": NOW, "task": None}
+def _worker(name, role, state, task=None):
+    return {"name": name, "role": role, "state": state, "since": NOW, "task": task}
 
 
 def _queue(name, waiting, oldest):
@@ -203,6 +203,19 @@ def test_workers_that_do_not_answer_are_not_called_idle(window):
     assert page.locator(".lead strong").inner_text().startswith("2 of 3 workers are not answering")
     waits = _section(page, "Queues of tasks").locator("tbody tr", has_text="metrics")
     assert waits.locator("td").all_inner_texts() == ["2", "0", "2", "45 s"]
+
+
+def test_a_job_is_named_in_its_list_and_beside_its_worker(window):
+    page = window.page
+    task = {"name": "columns", "evaluation": "warm"}
+    _answer(page, "workers", [_worker("one", "inference", "busy", task)])
+    for place, runs in (("running*", [_run("warm", [_task()])]), ("queued*", [])):
+        _answer(page, f"evaluations?status={place}", runs)
+    window.open("/ui/now")
+    for section in ("Running", "Workers"):
+        row = _section(page, section).locator("tbody tr")
+        row.wait_for()
+        assert row.locator("a[href='/ui/evaluations/warm']").all_inner_texts() == ["warm"]
 
 
 def test_without_workers_it_is_told_what_that_means(window):

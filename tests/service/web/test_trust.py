@@ -217,7 +217,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     section.get_by_text("As a table").click()
     assert len(_cells(page.get_by_role("region", name="Forecasts of CIDEr-D"))) == len(ends)
     window.open(f"/ui/evaluations/{forecast[0]['id']}")
-    band = page.locator("tr", has_text="cider_d").locator("rect.forecast")
+    band = page.locator("tr", has_text="CIDEr-D").locator("rect.forecast").first
     band.wait_for()
 
 

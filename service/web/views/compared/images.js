@@ -13,7 +13,7 @@ import { table } from "../../parts/table.js";
 import { exchanged } from "../../parts/words.js";
 import { extent, finite, median, padded } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
-import { choice, searchField } from "../choice.js";
+import { choice, metricChoice, searchField } from "../choice.js";
 import { imageColumns, imageRow } from "./differences.js";
 
 /** @typedef {import("../../parts/bounds.js").Span} Span */
@@ -84,11 +84,7 @@ export function images(run, { a, b, names, specs }) {
     "section",
     { "aria-label": "Images" },
     h("h2", "Images by ", () => titleOf(metric.value)),
-    choice(
-      "Metric",
-      known.map((each) => [each, titleOf(each)]),
-      byMetric,
-    ),
+    metricChoice("Metric", () => known, byMetric),
     following(found, () => [
       h(
         "div.beside",
@@ -97,18 +93,14 @@ export function images(run, { a, b, names, specs }) {
           "div",
           choice(
             "Group",
-            GROUPS.map(([key, text]) => [key, [text, () => ` (${count(part(key).length)})`]]),
+            () => GROUPS.map(([key, text]) => [key, [text, () => ` (${count(part(key).length)})`]]),
             group,
           ),
           h(
             "p.quiet",
             () => `Good: better than ${number(bound.value)}, the median of all scores of A and B.`,
           ),
-          choice(
-            "Order",
-            ORDERS.map(([key, text]) => [key, text]),
-            order,
-          ),
+          choice("Order", () => ORDERS.map(([key, text]) => [key, text]), order),
           fields(() => padded(extent(scores.value)), chosen),
           h("div.bar", searchField("Search", "words or an image", search)),
           words(run.id, metric, () => (isNarrowed() ? shown.value : null)),

@@ -3,6 +3,7 @@
 import { h } from "../../core/dom.js";
 import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
+import { number } from "../../parts/numbers.js";
 import { imagePlace } from "../../parts/places.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
@@ -12,17 +13,19 @@ import { differenceTable, imageColumns, imageRow } from "../compared/differences
 
 /** @typedef {Schemas["Gate"]} Gate */
 
-/** Why it was decided so, without ids: the facts name the baseline. @param {Gate} gate */
-const reasonOf = ({ detail }) => detail?.replace(/ \(ev_[^()]*\)/g, "") ?? null;
+/** Why it was decided so: of a difference in words, else as the service tells it, without ids. @param {Gate} gate @param {(id: string) => string} nameOf */
+function reasonOf({ scores, detail }, nameOf) {
+  const [metric, first] = Object.entries(scores).find(([, { difference }]) => difference !== null) ?? [];
+  if (!metric || !first) return detail?.replace(/ \(ev_[^()]*\)/g, "") ?? null;
+  const margin = first.margin === null ? "" : `; its margin is ${number(first.margin, metric)}`;
+  return `Against ${first.evaluation ? nameOf(first.evaluation) : "its baseline"}${margin}.`;
+}
 
-/** The evaluation as its sentence tells it: differences have their numbers there already. @param {Evaluation} run @returns {Evaluation} */
-export const withReasons = (run) => ({
+/** The evaluation with gates whose details are fit to be read. @param {Evaluation} run @param {(id: string) => string} nameOf @returns {Evaluation} */
+export const withReasons = (run, nameOf) => ({
   ...run,
-  gates: run.gates.map((gate) => ({ ...gate, detail: isTested(gate) ? null : reasonOf(gate) })),
+  gates: run.gates.map((gate) => ({ ...gate, detail: reasonOf(gate, nameOf) })),
 });
-
-/** @param {Gate} gate */
-const isTested = ({ scores }) => Object.values(scores).some(({ difference }) => difference !== null);
 
 /** @param {Evaluation} run @param {string | undefined} told What the sentence above tells already. */
 export const gates = (run, told) =>
@@ -47,7 +50,7 @@ function gateTable(gate, run, told) {
     extent(rows.flatMap(({ difference, margin, interval }) => [0, difference, margin, ...(interval ?? [])])),
   );
   const reasons = [
-    reasonOf(gate),
+    gate.detail,
     gate.no_baseline && "There was no baseline to compare with.",
     gate.baseline_failed && "The baseline failed its own gates.",
   ];

@@ -5,29 +5,28 @@ import { computed } from "../../core/signals.js";
 import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
 import { arrow, metricName } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
+import { mainMetric } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
-import { intervalBar } from "../../plots/intervals.js";
-import { extent, finite, widened } from "../../plots/scale.js";
+import { axis, intervalBar } from "../../plots/intervals.js";
+import { extent, padded, usualExtent } from "../../plots/scale.js";
 
-/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../../core/api.js").Schemas["Forecast"]} Forecast */
-/** @typedef {import("../../plots/intervals.js").Score} Shown */
-/** @typedef {{ metric: string, run: Evaluation, forecast: Forecast | undefined }} Row */
-/** @typedef {import("../../parts/table.js").Column<Row>} Column */
+/** @typedef {Schemas["Forecast"]} Forecast */
+/** @typedef {import("../../plots/intervals.js").Score & { metric: string, score?: Schemas["Score"], estimate?: Schemas["Estimate"], forecast?: Forecast, health?: Schemas["MetricHealth"] }} Row `value`, `interval`: of some images, while captions are made. */
 
-const FRACTIONS = /^(bleu_\d|rouge_l|meteor|spice|accord|.*normcount.*)/; // never above 1
+const MARKS = { human: "people's own captions", constant: "one caption for all images" };
 
 /** Scores that are measured, and those that are only forecast yet; pre-gen scores are folded. @param {() => Evaluation} run */
 export function scores(run) {
   const forecasts = computed(() => forecastsOf(run()));
   const names = computed(() => [...new Set([...Object.keys(run().scores), ...Object.keys(forecasts.value)])]);
   const isPregen = (/** @type {string} */ metric) => run().scores[metric]?.family === "pregen";
-  const rowOf = (/** @type {string} */ metric) => ({ metric, run: run(), forecast: forecasts.value[metric] });
+  const rowOf = (/** @type {string} */ metric) => readRow(run(), metric, forecasts.value[metric]);
   const postgen = computed(() => names.value.filter((each) => !isPregen(each)).map(rowOf));
   const pregen = computed(() => names.value.filter(isPregen).map(rowOf));
   const columns = () => columnsOf(run(), Object.keys(forecasts.value).length > 0);
-  const list = (/** @type {{ value: Row[] }} */ rows, /** @type {string} */ name) =>
-    table(rows, { name, columns, keyOf: ({ metric }) => metric });
+  const range = computed(() => rangeOf(postgen.value, mainMetric(run())));
+  const bars = () => [...columns(), barColumn(range.value)];
+  const keyOf = (/** @type {Row} */ { metric }) => metric;
   const isSome = computed(() => postgen.value.length > 0);
   const isPregenThere = computed(() => pregen.value.length > 0);
   return [
@@ -35,65 +34,66 @@ export function scores(run) {
     () =>
       noneBecause(run()) &&
       h("p.quiet", `No forecast: when it was submitted there were ${noneBecause(run())}`),
-    () => isSome.value && list(postgen, "Table of scores"),
+    () => isSome.value && table(postgen, { name: "Table of scores", columns: bars, keyOf }),
     () =>
       isPregenThere.value &&
       h(
         "details",
         { open: !isSome.value },
         h("summary", () => `Pre-gen metrics: ${pregen.value.length}`),
-        list(pregen, "Table of pre-gen scores"),
+        table(pregen, { name: "Table of pre-gen scores", columns, keyOf }),
       ),
   ];
 }
 
-/** @param {Evaluation} run @param {boolean} hasForecasts @returns {Column[]} */
-function columnsOf(run, hasForecasts) {
-  const { dataset, health } = run;
-  return [
-    {
-      head: "Metric",
-      kind: "name",
-      cell: ({ metric, run: { scores, health } }) => {
-        const { signature, higher_is_better: higher } = scores[metric] ?? {};
-        return [
-          metricName(metric, { signature, higher, dataset, health: health?.[metric] }),
-          h("span.quiet", ` ${arrow(higher)}`),
-        ];
-      },
-    },
-    { head: "Score", kind: "number", phone: "value", cell: value },
-    {
-      head: "95 %",
-      kind: "number",
-      cell: ({ metric, run }) => interval(shownOf(run, metric).interval, metric),
-    },
-    ...(hasForecasts ? [/** @type {Column} */ ({ head: "Forecast", kind: "number", cell: forecast })] : []),
-    ...(health ? [healthColumn("human", "People"), healthColumn("constant", "One sentence")] : []),
-    { head: h("span.hidden", "Interval"), phone: "below", cell: bar },
-  ];
+/** @param {Evaluation} run @param {string} metric @param {Forecast | undefined} forecast @returns {Row} */
+function readRow({ scores, estimate: estimates, health }, metric, forecast) {
+  const score = scores[metric];
+  const estimate = score ? undefined : estimates?.[metric];
+  const { value = null, interval: ends = null } = score ?? estimate ?? {};
+  return { metric, value, interval: ends, score, estimate, forecast, health: health?.[metric] };
 }
 
-/** What there is of a score: of some images, while captions are made. @param {Evaluation} run @param {string} metric @returns {Shown} */
-function shownOf({ scores, estimate }, metric) {
-  const { value = null, interval: ends = null } = scores[metric] ?? estimate?.[metric] ?? {};
-  return { value, interval: ends };
+/** From 0 to the most of most metrics, the main one among them. @param {Row[]} rows @param {string | undefined} main */
+function rangeOf(rows, main) {
+  const valuesOf = (/** @type {Row} */ { value, interval, forecast, health }) => [
+    ...[value, ...(interval ?? []), forecast?.value, ...(forecast?.interval ?? [])],
+    ...[health?.human, health?.constant],
+  ];
+  const mains = rows.filter(({ metric }) => metric === main).flatMap(valuesOf);
+  return padded(extent([0, ...usualExtent(rows.flatMap(valuesOf)), ...mains]), 0.02);
 }
+
+/** @param {Evaluation} run @param {boolean} hasForecasts @returns {Column<Row>[]} */
+const columnsOf = ({ dataset, health }, hasForecasts) => [
+  {
+    head: "Metric",
+    kind: "name",
+    cell: ({ metric, score: { signature, higher_is_better: higher } = {}, health }) => [
+      metricName(metric, { signature, higher, dataset, health }),
+      h("span.quiet", ` ${arrow(higher)}`),
+    ],
+  },
+  {
+    head: "Score",
+    kind: "number",
+    phone: "value",
+    cell: ({ metric, value, estimate }) => [
+      h("strong", number(value, metric)),
+      estimate && h("span.sub", `of ${estimate.images} of ${estimate.of} images`),
+    ],
+  },
+  { head: "95 %", kind: "number", cell: ({ metric, interval: ends }) => interval(ends, metric) },
+  ...(hasForecasts
+    ? [/** @type {Column<Row>} */ ({ head: "Forecast", kind: "number", cell: forecast })]
+    : []),
+  ...(health ? [healthColumn("human", "People"), healthColumn("constant", "One sentence")] : []),
+];
 
 /** @param {Row} row */
-function value({ metric, run }) {
-  const estimate = run.scores[metric] ? null : run.estimate?.[metric];
-  return [
-    h("strong", number(shownOf(run, metric).value, metric)),
-    estimate && h("span.sub", `of ${estimate.images} of ${estimate.of} images`),
-  ];
-}
-
-/** @param {Row} row */
-function forecast({ metric, run, forecast }) {
+function forecast({ metric, score, forecast }) {
   if (!forecast) return "";
   if (forecast.none_because) return h("span.quiet", forecast.none_because);
-  const score = run.scores[metric];
   return [
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),
@@ -107,30 +107,24 @@ function landing(value, ends) {
   return value > ends[1] ? "measured above it" : "measured within it";
 }
 
-/** @param {"human" | "constant"} key @param {string} head @returns {Column} */
+/** @param {"human" | "constant"} key @param {string} head @returns {Column<Row>} */
 const healthColumn = (key, head) => ({
   head: h("span", { title: MARKS[key] }, head),
   kind: "number",
-  cell: ({ metric, run }) => {
-    const found = run.health?.[metric]?.[key];
+  cell: ({ metric, health }) => {
+    const found = health?.[key];
     return typeof found === "number" && h("span.quiet", number(found, metric));
   },
 });
 
-const MARKS = { human: "people's own captions", constant: "one caption for all images" };
-
-/**
- * From 0 to what there is to compare with, where that is not far off, or to the most that there can be.
- *
- * @param {Row} row
- */
-function bar({ metric, run, forecast }) {
-  const shown = shownOf(run, metric);
-  const health = run.health?.[metric];
-  const marks = { [MARKS.human]: health?.human ?? null, [MARKS.constant]: health?.constant ?? null };
-  const beside = finite([forecast?.value, ...(forecast?.interval ?? []), ...Object.values(marks)]);
-  if (!beside.length && FRACTIONS.test(metric)) return intervalBar(shown, [0, 1], { metric });
-  const { value, interval: ends } = shown.value === null && forecast ? forecast : shown;
-  const [low, high] = widened(extent([0, value, ...(ends ?? [])]), beside);
-  return intervalBar(shown, [low, 1.05 * high || 1], { metric, forecast, marks });
-}
+/** @param {[number, number]} range @returns {Column<Row>} */
+const barColumn = (range) => ({
+  head: [h("span.hidden", "Interval"), axis(range)],
+  phone: "below",
+  cell: ({ metric, value, interval, forecast, health }) =>
+    intervalBar({ value, interval }, range, {
+      metric,
+      forecast,
+      marks: { [MARKS.human]: health?.human ?? null, [MARKS.constant]: health?.constant ?? null },
+    }),
+});

@@ -32,9 +32,6 @@ const columns = () => [
   { head: term("Agreement on images", ON_IMAGES), kind: "number", cell: ({ r2 }) => number(r2) },
 ];
 
-/** Metrics that can be predicted, the chosen one first. @param {Schemas["Study"] | null} study @param {string} chosen */
-export const targetsOf = (study, chosen) => [...new Set([chosen, ...Object.keys(study?.metrics ?? {})])];
-
 /** @param {Correlation} found */
 const strength = ({ spearman }) => Math.abs(spearman ?? 0);
 
