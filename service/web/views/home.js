@@ -10,9 +10,9 @@ import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
 import { evaluationLink, nameOrId, stepOf } from "../parts/names.js";
-import { count, duration, interval, number, signed } from "../parts/numbers.js";
+import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { fallSize, homeSentence } from "../parts/sentences.js";
+import { fallSize, homeSentence, runningOf } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
@@ -41,6 +41,7 @@ export function home() {
   onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
   const all = [...changing, datasets];
   const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
+  const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
   effect(() => {
@@ -61,12 +62,7 @@ export function home() {
         const content = () => [
           () => all.map(refusalOf),
           () => isEmpty.value && begin.value?.(),
-          () =>
-            items.value.length > 0 &&
-            section(
-              "Needs attention",
-              unread(() => attentionTable(items)),
-            ),
+          () => hasAttention.value && section("Needs attention", attentionTable(items)),
           () =>
             trainings.answer.value?.items.length > 0 &&
             section("Training runs", trainingCards(trainings.answer.value.items)),
@@ -198,10 +194,7 @@ function latestTable(latest) {
 function state({ status, verdict, tasks }) {
   const task = status === "running" && tasks.find((each) => each.status === "running");
   if (!task) return [badge(status), " ", verdict && badge(verdict)];
-  const { done, total } = task.progress;
-  const share = total > 0 ? ` ${Math.floor((100 * done) / total)} %` : "";
-  const left = typeof task.seconds_left === "number" ? `, ${duration(task.seconds_left)} left` : "";
-  return h("span.badge.running", `running: ${task.name}${share}${left}`);
+  return h("span.badge.running", `running: ${runningOf(task)}`);
 }
 
 /** With half of its interval; until it is there, its forecast. @param {Evaluation} run @param {string} metric */
