@@ -9,7 +9,7 @@ import { place } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
-import { evaluationLink, nameOrId, stepOf } from "../parts/names.js";
+import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
 import { fallSize, homeSentence, runningOf } from "../parts/sentences.js";
@@ -96,10 +96,7 @@ function attentionTable(items) {
           {
             head: "Evaluation",
             kind: "name",
-            cell: (item) => [
-              evaluationLink(item.evaluation, item.labels),
-              h("span.sub", REASONS[item.kind](item)),
-            ],
+            cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span.sub", reason(item))],
           },
           { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
           { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
@@ -144,28 +141,23 @@ function causePlace({ kind, evaluation, dataset, labels, fall }) {
   if (kind === "collapsed") return captionsPlace(evaluation);
   if (!fall) return evaluationPlace(evaluation);
   const metrics = fall.metric === METRICS[0] ? null : [fall.metric, METRICS[0]].join(",");
-  const step = fall.step ?? stepOf(labels);
-  return runPlace(dataset.name, dataset.split, labels.run, { metrics, step });
+  return runPlace(dataset.name, dataset.split, labels.run, { metrics, step: fall.step });
 }
 
-/** @type {Record<Attention["kind"], (item: Attention) => Child>} */
-const REASONS = {
-  fall: ({ fall }) => fall && fallSize(fall),
-  collapsed: ({ caption }) => {
-    if (!caption) return null;
-    const { images, of, text } = caption;
-    const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
-    return [`one caption for ${many} images: `, h("bdi", text)];
-  },
-  gate: ({ gate }) => {
-    if (!gate) return null;
+/** @param {Attention} item */
+function reason({ fall, gate, caption, error }) {
+  if (fall) return fallSize(fall);
+  if (gate) {
     const { difference, metric, interval: ends, detail } = gate;
     const told =
-      difference === null ? detail : `${signed(difference, metric ?? "")} ${interval(ends, metric ?? "")}`;
+      metric && difference !== null ? `${signed(difference, metric)} ${interval(ends, metric)}` : detail;
     return [gate.gate, told].filter(Boolean).join(": ");
-  },
-  failed: ({ error }) => error?.detail,
-};
+  }
+  if (!caption) return error?.detail;
+  const { images, of, text } = caption;
+  const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
+  return [`one caption for ${many} images: `, h("bdi", text)];
+}
 
 /** @param {ReturnType<typeof pages>} latest */
 function latestTable(latest) {
@@ -182,12 +174,7 @@ function latestTable(latest) {
     ],
   });
   onRows(() => [.../** @type {NodeListOf<HTMLElement>} */ (shown.querySelectorAll("a.main"))], "evaluations");
-  return [
-    shown,
-    () =>
-      latest.next.value &&
-      h("button.more", { type: "button", onclick: latest.more, disabled: () => latest.isMore.value }, "More"),
-  ];
+  return [shown, () => latest.next.value && more("More", latest.more, () => latest.isMore.value)];
 }
 
 /** What it does now and for how long, or how it ended. @param {Evaluation} run */
