@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
 
@@ -21,6 +20,7 @@ _SURE = 3.0  # standard errors
 # Of the way from a training's first to its best score, the least that is a fall.
 _LEAST: Mapping[FallKind, float] = {"step": 0.05, "trend": 0.075, "run": 0.05}
 _HALF = 0.5  # of the way, before which curves bend upwards
+_EARLIER = 5  # steps before, of which it is known how much the gains of trainings differ
 _FEWEST = 3  # bends, of which jitter is measured
 _DEVIATION = 1.4826  # standard deviations of a normal distribution's median distance
 _BEND = math.sqrt(1.5)  # a bend's standard deviation, of scores with 1
@@ -140,30 +140,66 @@ class _JudgedTraining:
 
 
 def _find_run_falls(own: _JudgedTraining, others: Mapping[str, StepScores]) -> Iterator[FoundFall]:
-    """Find steps at which a training gained less than others did, and is below them now."""
+    """Find steps at which a training gained less than others like it did, and is below them now."""
     trainings = {run: _JudgedTraining(scores) for run, scores in others.items()}
-    past: list[float] = []
-    for at, (before, step) in enumerate(pairwise(own.steps), start=1):
-        having = {
-            run: one.scores
-            for run, one in trainings.items()
-            if before in one.scores and step in one.scores
-        }
-        if not having:
+    for at in range(2, len(own.steps)):
+        alike = {run: one for run, one in trainings.items() if _are_alike(own, one, at)}
+        if not alike:
             continue
-        gains = {run: one[step].value - one[before].value for run, one in having.items()}
-        usual, reached = median(gains.values()), own.values[at - 1]
-        behind = usual - (own.values[at] - reached)
-        pairs = [(one[before], one[step]) for one in having.values()]
-        noise = _measure_noise(own.find_errors(at)[:2], pairs, list(gains.values()))
-        noise = math.hypot(noise, math.sqrt(fmean(each**2 for each in past)) if past else 0.0)
-        ahead = [run for run, gain in gains.items() if 2 * (usual - gain) < behind]
-        if past and ahead:
-            nearest = min(ahead, key=lambda run: abs(having[run][before].value - reached))
-            fall = _judge_run(own, at, behind, noise, trainings[nearest], nearest)
+        shortfall = _measure_shortfall(own, alike, at)
+        earlier = (
+            _measure_shortfall(own, alike, before) for before in range(max(1, at - _EARLIER), at)
+        )
+        past = [each.behind for each in earlier if each is not None]
+        if shortfall is None or not past:
+            continue
+        noise = math.hypot(shortfall.noise, math.sqrt(fmean(each**2 for each in past)))
+        ahead = [run for run, gain in shortfall.gains.items() if shortfall.is_ahead(gain)]
+        if ahead:
+            before, reached = own.steps[at - 1], own.values[at - 1]
+            nearest = min(ahead, key=lambda run: abs(alike[run].scores[before].value - reached))
+            fall = _judge_run(own, at, shortfall.behind, noise, alike[nearest], nearest)
             if fall is not None:
                 yield fall
-        past.append(behind)
+
+
+def _are_alike(own: _JudgedTraining, other: _JudgedTraining, at: int) -> bool:
+    """Tell whether both have this step, and had passed half of the way of both before it."""
+    before, step = own.steps[at - 1 : at + 1]
+    if before not in other.scores or step not in other.scores:
+        return False
+    reached = own.values[at - 1], other.scores[before].value
+    return all(one.is_past_half(value) for one in (own, other) for value in reached)
+
+
+@dataclass(frozen=True)
+class _Shortfall:
+    """The gains of others at a step; how far a training is behind their median, and its error."""
+
+    gains: Mapping[str, float]
+    behind: float
+    noise: float
+
+    def is_ahead(self, gain: float) -> bool:
+        """Tell whether a training gained more by at least half of that."""
+        return 2 * (median(self.gains.values()) - gain) < self.behind
+
+
+def _measure_shortfall(
+    own: _JudgedTraining, others: Mapping[str, _JudgedTraining], at: int
+) -> _Shortfall | None:
+    before, step = own.steps[at - 1 : at + 1]
+    pairs = {
+        run: (one.scores[before], one.scores[step])
+        for run, one in others.items()
+        if before in one.scores and step in one.scores
+    }
+    if not pairs:
+        return None
+    gains = {run: now.value - then.value for run, (then, now) in pairs.items()}
+    behind = median(gains.values()) - (own.values[at] - own.values[at - 1])
+    noise = _measure_noise(own.find_errors(at)[:2], list(pairs.values()), list(gains.values()))
+    return _Shortfall(gains, behind, noise)
 
 
 def _measure_noise(
@@ -179,9 +215,8 @@ def _measure_noise(
 def _judge_run(
     own: _JudgedTraining, at: int, behind: float, noise: float, other: _JudgedTraining, run: str
 ) -> FoundFall | None:
-    before, step = own.steps[at - 1 : at + 1]
-    reached = own.values[at - 1], other.scores[before].value
-    if not all(map(other.is_past_half, reached)) or behind <= own.find_threshold("run", noise):
+    step = own.steps[at]
+    if behind <= own.find_threshold("run", noise):
         return None
     difference = own.values[at] - other.scores[step].value
     error = math.hypot(own.find_errors(at)[1], other.scores[step].error or 0.0)

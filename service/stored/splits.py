@@ -135,7 +135,7 @@ class SplitItems(Sequence[BundleItem]):
             marks = ",".join("?" * len(keys))
             query = f"SELECT key, {columns} FROM images WHERE key IN ({marks})"  # noqa: S608
             with _opened(self._path) as database:
-                found = {key: values for key, *values in database.execute(query, keys)}
+                found = {key: tuple(values) for key, *values in database.execute(query, keys)}
             yield from (found[key] for key in keys)
 
     def _read(self, start: int, stop: int) -> list[BundleItem]:

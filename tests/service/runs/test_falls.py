@@ -101,6 +101,13 @@ def test_falls_beside_other_trainings(values, others, expected):
     assert _kinds(values, others) == expected
 
 
+def test_a_training_that_has_not_come_as_far_hides_no_fall():
+    stuck = (0, 0.66, 0.82, 0.86, 0.76, 0.71)
+    assert ("run", 5) in _kinds(BROKEN, [GOOD, stuck])
+    assert _kinds(GOOD, [BROKEN, stuck]) == []
+    assert _kinds(stuck, [GOOD, BROKEN]) == []
+
+
 def test_the_nearest_training_is_the_one_beside():
     near, far = (0, 2, 3, 4), (0, 2.4, 3.4, 4.4)
     beside = {"far": _training(far), "near": _training(near)}
