@@ -358,7 +358,8 @@ def photographed(service):
     )
     whole = saved(quarters(), "PNG")
     with service.client() as client:
-        pictures = {"0.png": whole, "1.png": whole, "2.png": whole[:60]}
+        tall = saved(quarters(size=(40, 120)), "PNG")
+        pictures = {"0.png": whole, "1.png": tall, "2.png": whole[:60]}
         add_pictures(client, "photos", lines, pictures)
         assert client.patch("/v1/datasets/photos", json={"pictures_shown": True}).status_code == 200
         captions = [{"image": f"{at}.png", "caption": "w2 w9"} for at in range(3)]
@@ -377,8 +378,9 @@ def test_thumbnails_keep_their_place_until_they_are_made(window, service, photog
     page.wait_for_selector(".photo:has-text('cannot be decoded')")
     assert page.locator(".photo img").count() == 2
     assert page.locator(".photo").first.bounding_box() == before
-    inside = page.locator(".photo img").first.bounding_box()
-    assert all(inside[side] <= before[side] for side in ("width", "height"))
+    for picture in page.locator(".photo img").all():  # the tall one too
+        inside = picture.bounding_box()
+        assert all(inside[side] <= before[side] for side in ("width", "height"))
 
 
 def test_a_picture_that_does_not_arrive_is_a_word(window, photographed):
