@@ -72,7 +72,7 @@ export function usualExtent(values) {
 /** A sentence on what lies outside a plot's range, or nothing. @param {number} many @param {number} all */
 export const outside = (many, all) =>
   many > 0 &&
-  h("p.quiet", `${count(many)} of ${count(all)} lie outside the scale and are drawn hollow at its edge.`);
+  h("p.quiet", `Outside the scale, and drawn hollow at its edge: ${count(many)} of ${count(all)}.`);
 
 /** With room at both ends. @param {Range} range @param {number} [share] @returns {Range} */
 export function padded([low, high], share = 0.05) {

@@ -9,10 +9,10 @@ import { place } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
 import { section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
-import { evaluationLink, nameOrId, stepOf } from "../parts/names.js";
-import { count, duration, interval, number, signed } from "../parts/numbers.js";
+import { evaluationLink, nameOrId } from "../parts/names.js";
+import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { fallSize, homeSentence } from "../parts/sentences.js";
+import { fallSize, homeSentence, runningOf } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
@@ -41,6 +41,7 @@ export function home() {
   onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
   const all = [...changing, datasets];
   const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
+  const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
   effect(() => {
@@ -61,12 +62,7 @@ export function home() {
         const content = () => [
           () => all.map(refusalOf),
           () => isEmpty.value && begin.value?.(),
-          () =>
-            items.value.length > 0 &&
-            section(
-              "Needs attention",
-              unread(() => attentionTable(items)),
-            ),
+          () => hasAttention.value && section("Needs attention", attentionTable(items)),
           () =>
             trainings.answer.value?.items.length > 0 &&
             section("Training runs", trainingCards(trainings.answer.value.items)),
@@ -100,10 +96,7 @@ function attentionTable(items) {
           {
             head: "Evaluation",
             kind: "name",
-            cell: (item) => [
-              evaluationLink(item.evaluation, item.labels),
-              h("span.sub", REASONS[item.kind](item)),
-            ],
+            cell: (item) => [evaluationLink(item.evaluation, item.labels), h("span.sub", reason(item))],
           },
           { head: "Dataset", kind: "quiet", cell: ({ dataset }) => splitLink(dataset) },
           { head: "When", kind: "quiet narrow", cell: ({ at }) => ago(at) },
@@ -148,28 +141,23 @@ function causePlace({ kind, evaluation, dataset, labels, fall }) {
   if (kind === "collapsed") return captionsPlace(evaluation);
   if (!fall) return evaluationPlace(evaluation);
   const metrics = fall.metric === METRICS[0] ? null : [fall.metric, METRICS[0]].join(",");
-  const step = fall.step ?? stepOf(labels);
-  return runPlace(dataset.name, dataset.split, labels.run, { metrics, step });
+  return runPlace(dataset.name, dataset.split, labels.run, { metrics, step: fall.step });
 }
 
-/** @type {Record<Attention["kind"], (item: Attention) => Child>} */
-const REASONS = {
-  fall: ({ fall }) => fall && fallSize(fall),
-  collapsed: ({ caption }) => {
-    if (!caption) return null;
-    const { images, of, text } = caption;
-    const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
-    return [`one caption for ${many} images: `, h("bdi", text)];
-  },
-  gate: ({ gate }) => {
-    if (!gate) return null;
+/** @param {Attention} item */
+function reason({ fall, gate, caption, error }) {
+  if (fall) return fallSize(fall);
+  if (gate) {
     const { difference, metric, interval: ends, detail } = gate;
     const told =
-      difference === null ? detail : `${signed(difference, metric ?? "")} ${interval(ends, metric ?? "")}`;
+      metric && difference !== null ? `${signed(difference, metric)} ${interval(ends, metric)}` : detail;
     return [gate.gate, told].filter(Boolean).join(": ");
-  },
-  failed: ({ error }) => error?.detail,
-};
+  }
+  if (!caption) return error?.detail;
+  const { images, of, text } = caption;
+  const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
+  return [`one caption for ${many} images: `, h("bdi", text)];
+}
 
 /** @param {ReturnType<typeof pages>} latest */
 function latestTable(latest) {
@@ -186,22 +174,14 @@ function latestTable(latest) {
     ],
   });
   onRows(() => [.../** @type {NodeListOf<HTMLElement>} */ (shown.querySelectorAll("a.main"))], "evaluations");
-  return [
-    shown,
-    () =>
-      latest.next.value &&
-      h("button.more", { type: "button", onclick: latest.more, disabled: () => latest.isMore.value }, "More"),
-  ];
+  return [shown, () => latest.next.value && more("More", latest.more, () => latest.isMore.value)];
 }
 
 /** What it does now and for how long, or how it ended. @param {Evaluation} run */
 function state({ status, verdict, tasks }) {
   const task = status === "running" && tasks.find((each) => each.status === "running");
   if (!task) return [badge(status), " ", verdict && badge(verdict)];
-  const { done, total } = task.progress;
-  const share = total > 0 ? ` ${Math.floor((100 * done) / total)} %` : "";
-  const left = typeof task.seconds_left === "number" ? `, ${duration(task.seconds_left)} left` : "";
-  return h("span.badge.running", `running: ${task.name}${share}${left}`);
+  return h("span.badge.running", `running: ${runningOf(task)}`);
 }
 
 /** With half of its interval; until it is there, its forecast. @param {Evaluation} run @param {string} metric */

@@ -121,12 +121,12 @@ function captionsPreview(file, chosen) {
     told.warnings.map(({ detail }) => h("p.quiet", detail)),
     sending(
       `Score ${count(told.captions.length)} captions`,
-      () => ({
+      {
         dataset: chosen.value,
         captions: told.captions,
         subset: told.images < told.of,
         labels: { file: file.name },
-      }),
+      },
       told.unknown_count > 0 || told.images === 0,
     ),
   ]);
@@ -184,17 +184,17 @@ const described = (checkpoint, file, chosen) => [
   checkpoint.problem && h("p.notice.bad", checkpoint.problem.detail),
   sending(
     `Score it on ${chosen.value}`,
-    () => ({ dataset: chosen.value, checkpoint: checkpoint.digest, labels: { file: file.name } }),
+    { dataset: chosen.value, checkpoint: checkpoint.digest, labels: { file: file.name } },
     checkpoint.state === "invalid",
   ),
 ];
 
-/** @param {string} text @param {() => unknown} requestOf @param {boolean} isRefused */
-const sending = (text, requestOf, isRefused) =>
+/** @param {string} text @param {unknown} request Of an evaluation. @param {boolean} isRefused */
+const sending = (text, request, isRefused) =>
   acting(
     text,
     async () => {
-      const { id } = await ask("/v1/evaluations", { method: "POST", json: requestOf() });
+      const { id } = await ask("/v1/evaluations", { method: "POST", json: request });
       go(evaluationPlace(id));
     },
     isRefused,

@@ -2,6 +2,7 @@
 
 import { h } from "../core/dom.js";
 import { count, duration } from "../parts/numbers.js";
+import { runningOf } from "../parts/sentences.js";
 
 /** @typedef {Schemas["RunTask"]} Task */
 
@@ -31,13 +32,6 @@ export function taskProgress(tasks) {
 function workOf(tasks) {
   const running = tasks.filter(({ status }) => status === "running").map(runningOf);
   return running.join("; ") || tasks.filter(({ retry_at }) => retry_at).map(retryOf)[0];
-}
-
-/** As "columns 62 %, 40 s left". @param {Task} task */
-function runningOf(task) {
-  const share = task.progress.total ? ` ${Math.floor(100 * shareOf(task))} %` : "";
-  const left = typeof task.seconds_left === "number" ? `, ${duration(task.seconds_left)} left` : "";
-  return `${task.name}${share}${left}`;
 }
 
 /** As "columns: attempt 2 of 3 in 40 s". @param {Task} task */

@@ -212,11 +212,9 @@ function fallNote(metric, { steps, choose }) {
   if (!worst) return null;
   const { step, difference, interval: ends } = worst;
   const title = worst.metric === metric ? "" : ` ${titleOf(worst.metric)}`;
+  const size = `${signed(difference, worst.metric)} ${interval(ends, worst.metric)}${title}`;
   const content = [
-    h(
-      "strong",
-      `step ${count(step)}: ${signed(difference, worst.metric)} ${interval(ends, worst.metric)}${title}`,
-    ),
+    h("strong", `step ${count(step)}: ${size}`),
     h("div.quiet", `against ${rivalOf(worst, `step ${count(step)}`)}`),
     h("button.link", { type: "button", onclick: () => choose(step) }, "see the images →"),
   ];

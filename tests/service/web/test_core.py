@@ -330,5 +330,5 @@ def test_an_outlier_does_not_crush_the_images_of_a_comparison(script):
     """)
     assert found[0] > 200
     assert found[1] == 1
-    assert "1 of 10 lie outside the scale and are drawn hollow at its edge" in found[2]
+    assert "Outside the scale, and drawn hollow at its edge: 1 of 10." in found[2]
     assert found[3], "a rectangle to the edge does not hold what lies beyond"

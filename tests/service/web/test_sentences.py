@@ -315,7 +315,7 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
         ["It failed: not_finite.", "a weight is no number"],
         ["It is queued.", ""],
         [
-            "It is running: captions 62 %, about 40 s left.",
+            "It is running: captions 62 %, 40 s left.",
             "CIDEr-D is forecast at 0.550 [0.510, 0.580].",
         ],
         ["It was stopped before its end.", ""],

@@ -358,7 +358,7 @@ def test_a_plot_keeps_the_focus_while_a_step_is_added(window, service):
     cursor = page.get_by_role("slider").first
     cursor.focus()
     submit(3)
-    page.wait_for_function("document.querySelectorAll('circle.series-0').length === 3")
+    page.locator("figure >> nth=0 >> circle.series-0 >> nth=2").wait_for()
     assert cursor.evaluate("each => each === document.activeElement")
     page.keyboard.press("End")
     assert cursor.get_attribute("aria-valuenow") == "3"
