@@ -10,6 +10,7 @@ import { onEnd, signal } from "./signals.js";
 const STREAM = "/v1/events";
 const NAME = "prescore-events";
 const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
+const SETTLED = 1_000; // milliseconds after which a view that has just been opened has asked its own questions
 const channel = new BroadcastChannel(NAME);
 
 /** Whether changes are heard of: by this tab, or by another that tells this one. */
@@ -61,6 +62,8 @@ export function listen() {
   channel.postMessage({ is: "who" });
 }
 
+let isFirst = true;
+
 /** Listen for all tabs, as long as this one is open. */
 async function lead() {
   for (;;) {
@@ -83,7 +86,8 @@ function untilClosed(source) {
   source.addEventListener("run", ({ data }) => tellAll({ is: "change", change: JSON.parse(data) }));
   source.addEventListener("open", () => {
     tellAll({ is: "live" });
-    tellAll({ is: "change", change: null });
+    setTimeout(() => tellAll({ is: "change", change: null }), isFirst ? SETTLED : 0);
+    isFirst = false;
   });
   return new Promise((resolve) => {
     source.addEventListener("error", () => {
