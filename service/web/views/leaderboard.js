@@ -159,7 +159,11 @@ function metricChoice({ metric, metrics, rank }, latest) {
 /** @param {Schemas["Label"][]} labels @param {Record<string, string>} chosen */
 function filterChoice(labels, chosen) {
   const left = labels.filter(({ name }) => !(LABEL + name in chosen));
-  const first = left.filter(({ name, values }) => name === "branch" || values.length > 1).slice(0, FILTERS);
+  const isBranch = (/** @type {Schemas["Label"]} */ { name }) => Number(name === "branch");
+  const first = left
+    .filter((each) => isBranch(each) || each.values.length > 1)
+    .sort((one, other) => isBranch(other) - isBranch(one))
+    .slice(0, FILTERS);
   const rest = left.filter((each) => !first.includes(each));
   onKey("/", "filter by a label", () =>
     /** @type {HTMLElement | null} */ (document.querySelector("#filters select"))?.focus(),
