@@ -22,7 +22,7 @@ import { trainingCards } from "./trainings.js";
 const METRICS = ["cider_d", "meteor"];
 const MOST = 20; // evaluations of a page
 const MOST_COUNTED = 50; // of those that run, and of those that are queued
-const MOST_ATTENTION = 10;
+const MOST_ATTENTION = 50;
 const FIRST_ATTENTION = 6;
 const MOST_TRAININGS = 6;
 const NEAR = "200px"; // below what is seen

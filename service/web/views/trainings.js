@@ -73,7 +73,7 @@ function signs({ steps, best, running }, known) {
   return h(
     "span",
     fallen && [h("span.badge.bad", `step ${count(fallen.step)} fell`), " "],
-    running && h("span.badge.wait", "running"),
+    running > 0 && h("span.badge.wait", "running"),
     !running &&
       !fallen &&
       best &&

@@ -261,6 +261,8 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
         fallen = [step["step"] for step in item["steps"] if step["is_fallen"]]
         assert card.locator("circle.fallen").count() == len(fallen)
         assert ("step 4 fell" in text) == (fallen == [4])
+        assert card.locator(".row").first.inner_text().count("\n") == 1, "a name and one badge"
+        assert card.locator(".badge").inner_text() in text.splitlines()
     assert page.locator("nav.tabs [aria-current=page]").inner_text() == "Training runs"
 
 
@@ -268,7 +270,7 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     page = window.open("/")
     table = page.get_by_role("region", name="Table of what needs attention")
     table.wait_for()
-    items = _told(service, "/v1/attention?limit=10")["items"]
+    items = _told(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     shown = table.locator("tbody tr")
     assert len(items) > shown.count() == 6
