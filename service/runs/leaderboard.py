@@ -20,7 +20,7 @@ from service.contract.metrics import catalogue
 from service.engine.records import in_batches
 from service.engine.service_parts import ServiceParts
 from service.engine.tables import labels, runs, score_rows
-from service.runs import probes, ranking, run_lists, score_boards
+from service.runs import probes, ranking, run_lists, run_store, score_boards
 from service.runs.score_boards import BoardMatch, BoardQuery, BoardScores, find_board
 from service.stored import datasets
 
@@ -116,7 +116,7 @@ def _read_ordered_page(
 def _order_rows(connection: Connection, rows: Sequence[Row[Any]], order: str) -> list[int]:
     """Places of the rows by time of submission, or by names of their evaluations."""
     if order == "name":
-        marked = _read_labels(connection, [row.run_id for row in rows])
+        marked = run_store.read_labels(connection, [row.run_id for row in rows])
         names = [_name_evaluation(row.run_id, marked[row.run_id]) for row in rows]
         return sorted(range(len(rows)), key=names.__getitem__)
     times = [(row.created_at, row.run_id) for row in rows]
@@ -339,7 +339,7 @@ def _facts(
     for these in in_batches(identities):
         own = sa.select(runs.c.id, runs.c.checkpoint).where(runs.c.id.in_(these))
         checkpoints |= {row.id: row.checkpoint for row in connection.execute(own)}
-    marked = _read_labels(connection, identities)
+    marked = run_store.read_labels(connection, identities)
     others = [
         score_boards.find_scores_beside(connection, found.pinned, asked, name, checkpoints)
         for name in asked.beside
@@ -347,15 +347,6 @@ def _facts(
     return _EvaluationFacts(
         checkpoints, marked, others, score_boards.explain_empty_board(connection, found, asked)
     )
-
-
-def _read_labels(connection: Connection, identities: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Labels by evaluation."""
-    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
-    for these in in_batches(identities):
-        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
-            marked[each.run_id][each.name] = each.value
-    return marked
 
 
 def _scored(row: Row[Any], facts: _EvaluationFacts) -> dict[str, Any]:

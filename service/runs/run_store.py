@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -216,13 +216,20 @@ def load_runs(
     tasks |= {
         row.id: summaries.unpack_json(row.snapshot) for row in rows if row.snapshot is not None
     }
-    marked: dict[str, dict[str, str]] = {row.id: {} for row in rows}
-    for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marked)))):
-        marked[each.run_id][each.name] = each.value
+    marked = read_labels(connection, [row.id for row in rows])
     return [
         RunView(row, tasks[row.id], _common(row, tasks[row.id]), marked[row.id], whole)
         for row in rows
     ]
+
+
+def read_labels(connection: Connection, identities: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Read the labels of runs by id; of each, even of one without labels."""
+    marked: dict[str, dict[str, str]] = {identity: {} for identity in identities}
+    for these in in_batches(marked):
+        for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(these))):
+            marked[each.run_id][each.name] = each.value
+    return marked
 
 
 def load_all_scores(connection: Connection, looked: RunView) -> RunView:

@@ -16,7 +16,7 @@ from prescore.models.evaluations import Fall, FallBeside
 from service.contract.metrics import catalogue
 from service.engine import history
 from service.engine.tables import boards, labels, runs, score_rows
-from service.runs import falls, training_labels
+from service.runs import falls, run_store, training_labels
 from service.runs.falls import FoundFall
 from service.runs.signal_noise import StepScore
 from service.runs.training_labels import RUN, SWEEP
@@ -60,8 +60,7 @@ def read_falls(stored: str | None) -> list[Fall]:
 
 def find_group(connection: Connection, identity: str) -> TrainingGroup | None:
     """Find the trainings that a checkpoint's own is compared with; None for other evaluations."""
-    query = sa.select(labels.c.name, labels.c.value).where(labels.c.run_id == identity)
-    marks = {row.name: row.value for row in connection.execute(query)}
+    marks = run_store.read_labels(connection, [identity])[identity]
     if RUN not in marks or training_labels.find_step(marks) is None:
         return None
     own = sa.select(*(runs.c[name] for name in _SPLIT)).where(runs.c.id == identity)
@@ -123,9 +122,7 @@ def _find_checkpoints(connection: Connection, group: TrainingGroup) -> list[_Sto
         if row.run in rows or len(rows) < _TRAININGS:
             rows.setdefault(row.run, []).append(row)
     chosen = [row for own_rows in rows.values() for row in own_rows[:_CHECKPOINTS]]
-    marks: dict[str, dict[str, str]] = {row.id: {} for row in chosen}
-    for each in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marks)))):
-        marks[each.run_id][each.name] = each.value
+    marks = run_store.read_labels(connection, [row.id for row in chosen])
     return [
         _StoredCheckpoint(row.id, row.run, step, marks[row.id], row.falls)
         for row in chosen

@@ -60,11 +60,7 @@ def find_checkpoints(
         .order_by(runs.c.created_at.desc(), runs.c.id)
         .limit(most)
     )
-    marked: dict[str, dict[str, str]] = {
-        identity: {} for identity in connection.execute(latest).scalars()
-    }
-    for row in connection.execute(sa.select(labels).where(labels.c.run_id.in_(list(marked)))):
-        marked[row.run_id][row.name] = row.value
+    marked = run_store.read_labels(connection, connection.execute(latest).scalars())
     found = [
         LabelledCheckpoint(identity, marks[RUN], step, marks)
         for identity, marks in marked.items()
