@@ -2,7 +2,7 @@
 
 import { h } from "../core/dom.js";
 
-/** A press switches it. @param {import("../core/dom.js").Child} text @param {() => boolean} isOn @param {() => void} press */
+/** A press switches it. @param {Child} text @param {() => boolean} isOn @param {() => void} press */
 export const chip = (text, isOn, press) =>
   h("button.chip", { type: "button", "aria-pressed": () => String(isOn()), onclick: press }, text);
 

@@ -2,9 +2,8 @@
 
 import { precise } from "./numbers.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
-/** @typedef {import("../core/api.js").Schemas["Forecast"]} Forecast */
-/** @typedef {import("../core/api.js").Schemas["NoForecast"]} NoForecast */
+/** @typedef {Schemas["Forecast"]} Forecast */
+/** @typedef {Schemas["NoForecast"]} NoForecast */
 
 /** @param {Evaluation["forecast"]} forecast @returns {forecast is NoForecast} */
 const isNone = (forecast) => typeof forecast?.none_because === "string";

@@ -9,8 +9,6 @@ import { nameOrId } from "./names.js";
 import { chance, count, duration, interval, number, signed } from "./numbers.js";
 
 /** @typedef {{ claim: string, detail: string }} Sentence The claim is shown in bold, the detail after it. */
-/** @typedef {import("../core/api.js").Schemas} Schemas */
-/** @typedef {Schemas["Evaluation"]} Evaluation */
 /** @typedef {Schemas["Evaluation"]["falls"][number]} Fall */
 
 const TOLD = 0.05; // p below which a test tells two apart

@@ -2,7 +2,6 @@
 
 import { stepOf } from "./names.js";
 
-/** @typedef {import("../core/api.js").Schemas["Evaluation"]} Evaluation */
 /** @typedef {Evaluation & { step: number }} Step */
 
 /** Where none has a step: in the order in which they were submitted. @param {Evaluation[]} items The latest first. @returns {Step[]} */

@@ -4,6 +4,7 @@ import { ask, Refused } from "../core/api.js";
 import { h, replace } from "../core/dom.js";
 import { computed, signal } from "../core/signals.js";
 import { go, place } from "../core/urls.js";
+import { copyButton } from "../parts/command.js";
 import { namingLabel, nameOrId } from "../parts/names.js";
 import { splitPlace } from "../parts/places.js";
 import { refusal } from "../parts/states.js";
@@ -13,12 +14,7 @@ import { stopButton } from "./stop.js";
 
 /** @param {() => Evaluation} run @param {() => void} refresh */
 export function evaluationActions(run, refresh) {
-  const isCopied = signal(false);
   const isFinished = computed(() => run().finished_at !== null);
-  const copy = async () => {
-    await navigator.clipboard?.writeText(location.href);
-    isCopied.value = true;
-  };
   const url = () => place("/v1/evaluations", run().id);
   const dialog = h("dialog", { "aria-labelledby": "act" });
   const open = (/** @type {HTMLElement} */ content) => {
@@ -30,7 +26,7 @@ export function evaluationActions(run, refresh) {
   const remove = () => open(deleteForm(run(), dialog, () => ask(url(), { method: "DELETE" })));
   return h(
     "div.bar",
-    button(() => (isCopied.value ? "Copied" : "Copy link"), copy),
+    copyButton("Copy link", () => location.href),
     button("Edit", edit),
     () => (isFinished.value ? button("Delete…", remove) : stopButton("this evaluation", url, refresh)),
     dialog,

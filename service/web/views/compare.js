@@ -5,7 +5,7 @@ import { h } from "../core/dom.js";
 import { computed, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
 import { ago } from "../parts/dates.js";
-import { section, viewHead } from "../parts/layout.js";
+import { folded, section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
 import { nameOrId } from "../parts/names.js";
 import { number } from "../parts/numbers.js";
@@ -194,11 +194,7 @@ function differences({ scores, dataset }, { names, specs }) {
   return [
     forest("Table of differences", postgen),
     others.length > 0 &&
-      h(
-        "details",
-        h("summary", `Pre-gen metrics: ${others.length}`),
-        forest("Table of differences by pre-gen metrics", others),
-      ),
+      folded(`Pre-gen metrics: ${others.length}`, forest("Table of differences by pre-gen metrics", others)),
     h(
       "p.quiet",
       "Bars: 95 %. Dotted lines: the smallest difference that a test on these images finds in 4 of 5 cases; each metric is drawn in units of its own.",

@@ -7,7 +7,7 @@ import { computed } from "../core/signals.js";
 import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
-import { fact, section, viewHead } from "../parts/layout.js";
+import { fact, folded, section, viewHead } from "../parts/layout.js";
 import { nameOf, nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import {
@@ -63,9 +63,8 @@ export function evaluation(id) {
           () => fallenImages(id, drops.answer.value),
           section("Tasks", () => allTasks(run())),
           () => run().warnings.length > 0 && section("Warnings", warnings(run())),
-          h(
-            "details",
-            h("summary", "By API"),
+          folded(
+            "By API",
             command(
               `curl ${location.origin}${place("/v1/evaluations", id)}`,
               "Ask for this evaluation by curl",

@@ -21,6 +21,7 @@ import { captionText, nearest, wordBadges } from "./wording.js";
 /** @typedef {Schemas["References"]} References */
 
 const MOST = 8; // evaluations beside each other
+const USUAL = "cider_d"; // where scores are not shown, one is enough
 
 /** @param {string} id @param {string} image */
 export function imageView(id, image) {
@@ -75,7 +76,7 @@ function captionsOf(id, image, { dataset: { name, split } }, own) {
   const added = computed(() => others.value.split(",").filter(Boolean));
   const ids = computed(() => [...new Set([id, under.value, ...added.value].filter(Boolean))].slice(0, MOST));
   const latest = resource(() =>
-    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50 }),
+    place("/v1/evaluations", { dataset: `${name}/${split}`, status: "succeeded", limit: 50, metrics: USUAL }),
   );
   const choices = () =>
     /** @type {Evaluation[]} */ (latest.answer.value?.items ?? [])
@@ -102,7 +103,7 @@ function captionsOf(id, image, { dataset: { name, split } }, own) {
 
 /** @param {string} id */
 function evaluationName(id) {
-  const run = resource(() => place("/v1/evaluations", id));
+  const run = resource(() => place("/v1/evaluations", id, { metrics: USUAL }));
   return () => evaluationLink(id, run.answer.value?.labels);
 }
 
@@ -141,7 +142,14 @@ function strips(id, image, run) {
 /** The evaluations of the same training that have tokens, by their step. @param {Evaluation} run */
 function training({ labels: { run }, dataset: { name, split } }) {
   const found = resource(() =>
-    run ? place("/v1/evaluations", { dataset: `${name}/${split}`, "label.run": run, limit: 200 }) : null,
+    run
+      ? place("/v1/evaluations", {
+          dataset: `${name}/${split}`,
+          "label.run": run,
+          limit: 200,
+          metrics: USUAL,
+        })
+      : null,
   );
   return computed(() => {
     const items = /** @type {Evaluation[]} */ (found.answer.value?.items ?? []);

@@ -9,6 +9,7 @@ from helpers import page_runs
 from helpers.builders import captions_with_references
 from helpers.fleet import bundle_of
 from helpers.page_runs import IMAGES, submitted
+from helpers.page_views import draw_rectangle, read_answer
 from helpers.picture_files import quarters, saved
 from helpers.submissions import add_pictures, evaluate
 from oracles import plain_words
@@ -17,11 +18,6 @@ pytestmark = pytest.mark.processes
 WORDS = ["a", "man", "woman", "dog", "runs", "sits", "on", "grass", "Straße", "big"]
 SAID, PEOPLE = captions_with_references(WORDS, 60, 0)
 PHOTOS = {f"album/Photo {at:02}.jpg": references for at, references in enumerate(PEOPLE)}
-
-
-def _told(service, place):
-    with service.client() as client:
-        return client.get(place).json()
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +62,6 @@ def _marks(card):
     return [list(dict.fromkeys(word.lower() for word in words)) for words in shown]
 
 
-def _brush(page, start, end):
-    """Draws over a plot, between these shares of its width."""
-    box = page.locator("svg.brushed").bounding_box()
-    places = [(box["x"] + box["width"] * x, box["y"] + box["height"] / 2) for x in (start, end)]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    page.mouse.move(*places[1], steps=4)
-    page.mouse.up()
-
-
 def test_words_that_are_invented_and_missed_are_marked(window, worded, differing):
     page = window.open(f"/ui/evaluations/{worded}/captions")
     _cards(page).nth(7).wait_for()
@@ -98,7 +84,7 @@ def test_words_that_are_invented_and_missed_are_marked(window, worded, differing
 def test_captions_are_found_by_a_frequent_word(window, service, worded, differing, kind):
     page = window.open(f"/ui/evaluations/{worded}/captions")
     _wait_for_count(page, 60)
-    word = _told(service, f"/v1/evaluations/{worded}/captions")["wording"][kind][0]["word"]
+    word = read_answer(service, f"/v1/evaluations/{worded}/captions")["wording"][kind][0]["word"]
     options = page.get_by_label(f"Add: {kind}")
     expected = {
         image for image, words in differing.items() if word in words[1 if kind == "invented" else 2]
@@ -120,14 +106,14 @@ def test_captions_come_worst_first_and_are_searched(window, service, evaluated):
     page = window.open(f"/ui/evaluations/{one}/captions")
     cards = _cards(page)
     cards.first.wait_for()
-    told = _told(service, f"/v1/evaluations/{one}/captions?sort=cider_d&limit=1")["items"][0]
+    told = read_answer(service, f"/v1/evaluations/{one}/captions?sort=cider_d&limit=1")["items"][0]
     assert _image(cards.first) == told["image"]
     assert cards.first.locator("a.main").inner_text() == told["caption"]
     score = cards.first.locator(".number strong").inner_text()
     assert float(score) == pytest.approx(told["scores"]["cider_d"], abs=5e-4)
     _wait_for_count(page, IMAGES)
     page.get_by_role("button", name="best first").click()
-    best = _told(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")["items"][0]
+    best = read_answer(service, f"/v1/evaluations/{one}/captions?sort=-cider_d&limit=1")["items"][0]
     page.wait_for_selector(f".windowed .captioned >> nth=0 >> text={best['image']}")
     page.keyboard.press("/")
     page.keyboard.type("17.jpg")
@@ -141,7 +127,9 @@ def test_the_metric_of_captions_is_chosen(window, service, worded):
     _wait_for_count(page, 60)
     page.get_by_label("By").select_option("BLEU-1")
     page.wait_for_selector("td.number:has-text('BLEU-1')")
-    told = _told(service, f"/v1/evaluations/{worded}/captions?sort=bleu_1&limit=1")["items"][0]
+    told = read_answer(service, f"/v1/evaluations/{worded}/captions?sort=bleu_1&limit=1")["items"][
+        0
+    ]
     page.wait_for_selector(f".windowed .captioned >> nth=0 >> text={told['image']}")
     score = _cards(page).first.locator("strong").inner_text()
     assert float(score) == pytest.approx(told["scores"]["bleu_1"], abs=5e-4)
@@ -152,11 +140,11 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
     page = window.open(f"/ui/evaluations/{one}/captions")
     page.get_by_role("button", name="span of scores").click()
     page.wait_for_selector("svg.brushed")
-    _brush(page, 0.4, 0.97)
+    draw_rectangle(page, (0.4, 0.5), (0.97, 0.5))
     page.wait_for_selector("button[title='Take this away']:has-text('CIDEr-D')")
     parameters = dict(part.split("=") for part in page.url.split("?")[1].split("&"))
     low, high = float(parameters["from"]), float(parameters["to"])
-    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
+    items = read_answer(service, f"/v1/evaluations/{one}/captions")["items"]
     inside = {each["image"] for each in items if low <= each["scores"]["cider_d"] <= high}
     assert 0 < len(inside) < IMAGES
     _wait_for_count(page, len(inside))
@@ -175,7 +163,7 @@ def test_captions_of_a_span_of_scores_are_saved(window, service, evaluated, tmp_
 def test_by_keys_captions_of_a_span_of_scores_are_listed(window, service, evaluated):
     one = evaluated["checkpoint"]
     page = window.open(f"/ui/evaluations/{one}/captions")
-    items = _told(service, f"/v1/evaluations/{one}/captions")["items"]
+    items = read_answer(service, f"/v1/evaluations/{one}/captions")["items"]
     scores = sorted(each["scores"]["cider_d"] for each in items)
     low, high = (round(scores[0] + share * (scores[-1] - scores[0]), 3) for share in (0.2, 0.8))
     page.get_by_role("button", name="span of scores").focus()
@@ -216,7 +204,7 @@ def test_captions_without_scores_are_listed(window, service):
 
 def test_the_list_that_one_came_from_is_the_order_of_j_and_k(window, service, worded):
     place = f"/v1/evaluations/{worded}/captions?sort=cider_d&limit=100"
-    order = [item["image"] for item in _told(service, place)["items"]]
+    order = [item["image"] for item in read_answer(service, place)["items"]]
     assert order != list(PHOTOS)
     page = window.open(f"/ui/evaluations/{worded}/captions")
     _cards(page).first.wait_for()
@@ -238,7 +226,7 @@ def test_the_list_that_one_came_from_is_the_order_of_j_and_k(window, service, wo
 def test_a_narrowed_list_is_the_order_of_j_and_k(window, service, worded):
     query = "sort=-bleu_1&invented=man&search=photo"
     place = f"/v1/evaluations/{worded}/captions?{query}&at_least=0.1&at_most=0.9"
-    order = [item["image"] for item in _told(service, place)["items"]]
+    order = [item["image"] for item in read_answer(service, place)["items"]]
     assert 2 < len(order) < 60
     page = window.open(f"/ui/evaluations/{worded}/captions?{query}&from=0.1&to=0.9")
     _cards(page).nth(len(order) - 1).locator("a.main").click()
@@ -261,7 +249,7 @@ def test_a_comparison_is_the_order_of_j_and_k(window, service, worded):
     state = f"with={b}&list=comparison&comparison={made}&metric=bleu_1&sort=-difference"
     page = window.page
     window.expected.add("404")  # while single captions are compared
-    while not (order := [item["image"] for item in _told(service, images).get("items", [])]):
+    while not (order := [item["image"] for item in read_answer(service, images).get("items", [])]):
         pass
     window.open(f"{place}/{order[1].replace('/', '%2F')}?{state}&at=2")
     page.wait_for_selector("text=2 of 60, where A is better first")
@@ -306,8 +294,8 @@ def test_captions_of_several_evaluations_stand_beside_each_other(window, service
     options.select_option(evaluated["hostile"])
     page.wait_for_selector(".said mark.invented:text-is('script')")
     assert f"with={evaluated['hostile']}" in page.url
-    caption = _told(service, f"/v1/evaluations/{evaluated['hostile']}/captions?image=4.jpg")
-    references = _told(service, "/v1/datasets/tiny/images/4.jpg/references")["references"]
+    caption = read_answer(service, f"/v1/evaluations/{evaluated['hostile']}/captions?image=4.jpg")
+    references = read_answer(service, "/v1/datasets/tiny/images/4.jpg/references")["references"]
     words = plain_words.compare(caption["items"][0]["caption"], references)
     assert _marks(page.locator(".said li").nth(1)) == list(words[1:3])
     page.keyboard.press("j")
@@ -399,7 +387,7 @@ def test_a_picture_that_does_not_arrive_is_a_word(window, photographed):
 def test_a_dataset_tells_its_content_and_how_to_score_on_it(window, service, worded):
     page = window.open("/ui/datasets/worded/test/dataset")
     page.wait_for_selector(".cards li")
-    told = _told(service, "/v1/datasets/worded")
+    told = read_answer(service, "/v1/datasets/worded")
     facts = page.locator("main dl.facts").inner_text()
     references = sum(map(len, PEOPLE))
     assert f"Images\n60\nReferences\n{references}, {references / 60:.2g} an image" in facts

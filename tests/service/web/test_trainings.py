@@ -7,6 +7,7 @@ import pytest
 
 from helpers import page_runs
 from helpers.page_runs import LABEL, submitted
+from helpers.page_views import read_answer
 
 pytestmark = pytest.mark.processes
 
@@ -26,18 +27,13 @@ def trainings(service) -> dict[str, list[str]]:
         return page_runs.two_trainings(client)
 
 
-def _told(service, place):
-    with service.client() as client:
-        return client.get(place).json()
-
-
 def _steps(service, run) -> dict[int, dict]:
     place = f"/v1/evaluations?dataset=figures/test&label.run={run}&limit=50"
-    return {int(one["labels"]["step"]): one for one in _told(service, place)["items"]}
+    return {int(one["labels"]["step"]): one for one in read_answer(service, place)["items"]}
 
 
 def _find_comparison(service, a, b):
-    items = _told(service, "/v1/comparisons?limit=100")["items"]
+    items = read_answer(service, "/v1/comparisons?limit=100")["items"]
     (found,) = [one for one in items if (one["a"], one["b"]) == (a, b)]
     return found
 
@@ -78,7 +74,7 @@ def _metrics_of_falls(run):
 def test_a_training_begins_with_its_worst_fall(window, service, trainings):
     page = window.open(_SLOW)
     page.wait_for_selector("p.lead strong")
-    falls = _told(service, f"/v1/evaluations/{trainings['slow'][3]}")["falls"]
+    falls = read_answer(service, f"/v1/evaluations/{trainings['slow'][3]}")["falls"]
     (fall,) = [one for one in falls if (one["metric"], one["kind"]) == ("cider_d", "run")]
     claim = page.locator("p.lead strong").inner_text()
     assert claim.startswith(
@@ -195,7 +191,7 @@ def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings
         assert f"{sign}{abs(score['difference']):.3f} [" in shown
         low = score["interval"][0]
         assert f"[{'−' if low < 0 else ''}{abs(low):.3f}, " in shown
-    items = _told(service, f"/v1/comparisons/{found['id']}/images?metric=cider_d&limit=10000")
+    items = read_answer(service, f"/v1/comparisons/{found['id']}/images?metric=cider_d&limit=10000")
     changes = sorted(one["scores"]["cider_d"]["difference"] for one in items["items"])
     texts = {one["image"]: (one["a"], one["b"]) for one in items["items"]}
     shown = [_read_number(row.locator("> .number").inner_text()) for row in rows.all()]
@@ -225,7 +221,7 @@ def test_a_step_tells_which_words_are_exchanged(window, service, trainings):
     words = page.locator("section[aria-label='Words exchanged'] li")
     words.first.wait_for()
     found = _find_comparison(service, slow[3], steady[3])["id"]
-    images = _told(service, f"/v1/comparisons/{found}/images?limit=10000")["items"]
+    images = read_answer(service, f"/v1/comparisons/{found}/images?limit=10000")["items"]
     pairs = Counter(
         pair
         for one in images
@@ -250,7 +246,7 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
     page = window.open("/ui/datasets/figures/test/runs")
     cards = page.locator(".cards > li")
     cards.nth(1).wait_for()
-    items = _told(service, "/v1/trainings?dataset=figures/test")["items"]
+    items = read_answer(service, "/v1/trainings?dataset=figures/test")["items"]
     for card, item in zip(cards.all(), items, strict=True):
         text = card.inner_text()
         before, latest = (step["value"] for step in item["steps"][-2:])
@@ -270,7 +266,7 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     page = window.open("/")
     table = page.get_by_role("region", name="Table of what needs attention")
     table.wait_for()
-    items = _told(service, "/v1/attention?limit=50")["items"]
+    items = read_answer(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     shown = table.locator("tbody tr")
     assert len(items) > shown.count() == 6

@@ -6,16 +6,12 @@ import prescore
 from helpers import shape_trainings
 from helpers.fleet import bundle, upload
 from helpers.page_runs import submitted
+from helpers.page_views import read_answer
 from helpers.stored_records import enter_trainings
 from service.stored import datasets
 from workers.lab import shapes
 
 pytestmark = pytest.mark.processes
-
-
-def _told(service, place):
-    with service.client() as client:
-        return client.get(place).json()
 
 
 def _cells(region):
@@ -113,8 +109,8 @@ def test_probes_are_started_followed_and_read(window, service):
     started.locator(".badge").wait_for(state="detached")
     summary = page.locator("summary:has-text('People against other people')")
     summary.wait_for()
-    made = _told(service, "/v1/probes?dataset=fresh/test&limit=1")["items"][0]["id"]
-    told = _told(service, f"/v1/probes/{made}")
+    made = read_answer(service, "/v1/probes?dataset=fresh/test&limit=1")["items"][0]["id"]
+    told = read_answer(service, f"/v1/probes/{made}")
     rows = _cells(page.get_by_role("region", name="Health of metrics"))
     assert rows["CIDEr-D"][0] == f"{told['health']['cider_d']['human']:.3f}"
     assert summary.inner_text().endswith(
@@ -161,11 +157,11 @@ def test_probes_that_were_started_are_stopped(window, service):
         page.click("text=Run the probes")
         stop = started.locator("button:has-text('Stop')")
         stop.click()
-        made = _told(service, "/v1/probes?dataset=halted/test")["items"][0]
+        made = read_answer(service, "/v1/probes?dataset=halted/test")["items"][0]
         assert made["status"] == "queued"  # it asks once more
         started.locator("button:has-text('Really stop?')").click()
         started.locator(".badge").wait_for(state="detached")
-        made = _told(service, "/v1/probes?dataset=halted/test")["items"][0]
+        made = read_answer(service, "/v1/probes?dataset=halted/test")["items"][0]
         assert made["status"] == "canceled"
     assert page.locator("button:text-is('Run the probes')").is_enabled()
 
@@ -194,7 +190,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
                 decoding={"beam": 1, "max_words": 20},
                 labels={"run": f"r{number // 6}", "step": str(number % 6)},
             )
-    runs = _told(service, "/v1/evaluations?dataset=past/test&limit=50")["items"]
+    runs = read_answer(service, "/v1/evaluations?dataset=past/test&limit=50")["items"]
     forecast = [run for run in runs if (run["forecast"] or {}).get("cider_d", {}).get("interval")]
     assert forecast, runs[0]["forecast"]
     ends = [
@@ -252,7 +248,7 @@ def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluate
             "all => all.map(each => each.ariaLabel)"
         )
     }
-    told = _told(service, "/v1/metrics")["items"]
+    told = read_answer(service, "/v1/metrics")["items"]
     whole = {each["name"] for each in told if each["family"] == "pregen"}
     assert names == whole - {"corpus_perplexity", "bits_per_byte"}  # which have no tiers
     page.locator("[role=gridcell][tabindex='0']").focus()

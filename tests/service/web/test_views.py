@@ -5,29 +5,9 @@ import pytest
 from helpers import page_runs
 from helpers.networks import Cut, Network
 from helpers.page_runs import submitted
+from helpers.page_views import read_answer
 
 pytestmark = pytest.mark.processes
-
-
-def _told(service, place):
-    with service.client() as client:
-        return client.get(place).json()
-
-
-def _board_rows(page):
-    return page.locator(".windowed tbody tr:not(.space)")
-
-
-def _brush(page, *corners):
-    """Draws a rectangle on a plot, between these shares of its width and height."""
-    plot = page.locator("svg.brushed")
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    start, end = ((box["x"] + box["width"] * x, box["y"] + box["height"] * y) for x, y in corners)
-    page.mouse.move(*start)
-    page.mouse.down()
-    page.mouse.move(*end, steps=4)
-    page.mouse.up()
 
 
 def test_an_evaluation_is_called_by_its_file_before_its_id(window, service):
@@ -55,7 +35,7 @@ def test_references_are_strips_of_their_tokens(window, service, evaluated):
     one = evaluated["checkpoint"]
     page = window.open(f"/ui/evaluations/{one}/images/3.jpg")
     page.wait_for_selector(".strip")
-    told = _told(service, f"/v1/evaluations/{one}/tokens/3.jpg")["captions"]
+    told = read_answer(service, f"/v1/evaluations/{one}/tokens/3.jpg")["captions"]
     strips = page.locator(".strip")
     assert strips.count() == len(told)
     first = told[0]["tokens"]
@@ -87,7 +67,9 @@ def test_a_training_is_scrubbed_through(window, service, training):
     page.wait_for_selector("output:has-text('2 of')")
     assert f"under={training[1]}" in page.url
     page.wait_for_selector(f".said a[href$='/{training[1]}']")  # its caption stands there too
-    told = _told(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0]["tokens"]
+    told = read_answer(service, f"/v1/evaluations/{training[1]}/tokens/0.jpg")["captions"][0][
+        "tokens"
+    ]
     page.wait_for_selector(f".token[aria-label*='rank {told[0]['rank']:,}']")
     after = [each.get_attribute("aria-label") for each in page.locator(ranks).all()]
     assert after != before

@@ -4,8 +4,6 @@ import { h } from "../../core/dom.js";
 import { comparePlace, runPlace } from "../../parts/places.js";
 import { fallOf, worstFalls } from "../../parts/sentences.js";
 
-/** @typedef {import("../../core/api.js").Schemas["Evaluation"]} Evaluation */
-
 /** @param {Evaluation} run */
 export function falls({ id, falls, labels, dataset: { name, split } }) {
   if (!falls.length) return null;

@@ -1,6 +1,7 @@
 /** The tasks of an evaluation: how far each is, when one is tried again, and why one failed. */
 
 import { h } from "../../core/dom.js";
+import { folded } from "../../parts/layout.js";
 import { duration } from "../../parts/numbers.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
@@ -11,7 +12,7 @@ import { attemptOf, shareOf } from "../tasks.js";
 /** Folded when there is nothing to wait for or to mend. @param {Evaluation} run */
 export function allTasks({ tasks: list, status }) {
   if (status !== "succeeded") return tasks(list);
-  return h("details", h("summary", `${list.length} tasks, all done`), tasks(list));
+  return folded(`${list.length} tasks, all done`, tasks(list));
 }
 
 /** @param {readonly Task[]} list */
