@@ -5,20 +5,13 @@ from urllib.parse import quote
 
 import pytest
 
-from helpers import page_runs
+from helpers import page_loads, page_runs
 from helpers.page_runs import LABEL, submitted
 from helpers.page_views import read_answer
 
 pytestmark = pytest.mark.processes
 
 _SLOW = "/ui/datasets/figures/test/runs/slow"
-_SHIFTS = """new Promise((resolve) => {
-    let all = 0;
-    new PerformanceObserver((list) => {
-        for (const each of list.getEntries()) if (!each.hadRecentInput) all += each.value;
-    }).observe({ type: "layout-shift", buffered: true });
-    setTimeout(() => resolve(all), 100);
-})"""
 
 
 @pytest.fixture(scope="module")
@@ -311,11 +304,12 @@ def test_a_bad_checkpoint_is_explained_in_three_clicks(window, service, training
 @pytest.mark.parametrize("place", ["/", f"{_SLOW}?step=4", "/ui/datasets/figures/test/runs"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_nothing_moves_while_it_loads(chromium, service, trainings, place, width):
-    with chromium.opened(service.url + place, viewport={"width": width, "height": 900}) as page:
+    with chromium.new_context(viewport={"width": width, "height": 900}) as context:
+        page = page_loads.open_watched(context)
+        page.goto(service.url + place)
         page.wait_for_selector("main li, main tbody tr")
         page.wait_for_selector("[data-live=true]")
-        page.wait_for_selector("[aria-busy=true]", state="detached")
-        assert page.evaluate(_SHIFTS) < 0.02
+        assert page_loads.await_content(page).shifts < 0.02
 
 
 def test_a_training_with_a_hostile_name_is_text(window, service):
