@@ -22,6 +22,7 @@ from service.contract.errors import (
     InvalidRequest,
     NotFound,
     ServiceUnavailable,
+    UnsupportedMedia,
 )
 from service.contract.formats.bundles import plain_tar
 from service.contract.formats.bundles.files import ContentDigests
@@ -59,6 +60,15 @@ async def read_chunks(request: Request, max_bytes: int) -> AsyncIterator[bytes]:
         raise InvalidRequest("the connection was cut before the body ended") from None
     if announced is not None and size != int(announced):
         raise InvalidRequest(f"announced {announced} bytes, received {size}")
+
+
+def check_media_type(request: Request, expected: str) -> None:
+    """Refuse a body of another type."""
+    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if found != expected:
+        raise UnsupportedMedia(
+            f"expected a body of type {expected}, found {found or 'none'!r:.100}"
+        )
 
 
 @dataclass(frozen=True)

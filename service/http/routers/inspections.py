@@ -17,7 +17,7 @@ from service.http import openapi
 from service.http.dependencies import AppParts, Service
 from service.http.loop_limits import LoopLimit
 from service.http.service_route import ServiceRoute
-from service.http.uploads import judge_upload, read_chunks
+from service.http.uploads import check_media_type, judge_upload, read_chunks
 from service.stored import datasets
 
 router = APIRouter(prefix="/v1/inspections", tags=["evaluations"], route_class=ServiceRoute)
@@ -62,7 +62,7 @@ async def inspect_captions(
     """The captions in a file, read as by `prescore score`, and how they fit a split. Nothing is
     stored, and no run begins. A file that cannot be read is refused with its first wrong place.
     """
-    _check_type(request)
+    check_media_type(request, _TYPE)
     pinned = await asyncio.to_thread(datasets.pin_split, service.records, dataset)
     images = await asyncio.to_thread(datasets.find_images_file, service.blobs, pinned)
     ending = PurePath(file).suffix.lower()
@@ -76,13 +76,6 @@ async def inspect_captions(
             )
             text = await asyncio.to_thread(_write_answer, service, found)
     return Response(text, media_type="application/json")
-
-
-def _check_type(request: Request) -> None:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given != _TYPE:
-        found = repr(given)[:100] if given else "no type"
-        raise errors.UnsupportedMedia(f"expected a body of type {_TYPE}, found {found}")
 
 
 async def _write_body(request: Request, path: Path) -> None:

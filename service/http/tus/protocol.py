@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.contract import limits
 from service.contract.api.field_types import DatasetName, Digest
-from service.contract.errors import InvalidRequest, UnsupportedMedia, UnsupportedVersion
+from service.contract.errors import InvalidRequest, UnsupportedVersion
 from service.http import uploads
 from service.stored.resumable_uploads import UnfinishedUpload, UploadPurpose
 
@@ -96,13 +96,6 @@ def read_length(request: Request) -> int | None:
     """The bytes of this request's body, where it says so."""
     found = request.headers.get("content-length")
     return None if found is None else int(found)
-
-
-def check_type(request: Request) -> None:
-    """Refuse a body that is not of the type of parts."""
-    found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if found != PART:
-        raise UnsupportedMedia(f"expected a body of type {PART}, found {found or 'none'!r:.100}")
 
 
 def read_metadata(text: str) -> dict[str, str]:

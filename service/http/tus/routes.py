@@ -14,6 +14,7 @@ from service.http.access import find_meter
 from service.http.dependencies import AppParts, Service
 from service.http.service_route import ServiceRoute
 from service.http.tus import completion, protocol, receiver
+from service.http.uploads import check_media_type
 from service.stored import resumable_uploads, staged_uploads
 from service.stored.resumable_uploads import UnfinishedUpload
 from service.stored.staged_uploads import FilePart
@@ -59,7 +60,7 @@ async def create_upload(
     purpose = protocol.read_purpose(metadata)
     receiver.check_scope(service, purpose)
     if protocol.has_body(request):
-        protocol.check_type(request)
+        check_media_type(request, protocol.PART)
     upload = await asyncio.to_thread(
         resumable_uploads.create_upload, service.records, purpose, length, metadata
     )
@@ -149,7 +150,7 @@ async def append_upload(
     that is cut off stay. A client that can send nothing but GET and POST names PATCH, HEAD or
     DELETE in `X-HTTP-Method-Override`.
     """
-    protocol.check_type(request)
+    check_media_type(request, protocol.PART)
     upload = await asyncio.to_thread(resumable_uploads.find_upload, service.records, id)
     receiver.check_scope(service, upload.purpose)
     if not (upload.has_ended or upload.complete):
