@@ -21,6 +21,7 @@ from service.http import json_bodies
 from service.http.middleware import authentication
 from service.http.routers import request_parameters
 from service.http.tus import protocol
+from service.http.uploads import check_media_type
 from service.runs import run_lists
 
 
@@ -72,7 +73,7 @@ READERS = [
     ),
     Reader("If-Match", _of_text("if-match", partial(request_parameters.allows_etag, etag='"3"'))),
     Reader("Content-Type", _of_text("content-type", lambda x: json_bodies._check_type(x or ""))),
-    Reader("Content-Type", protocol.check_type),
+    Reader("Content-Type", partial(check_media_type, expected=protocol.PART)),
     Reader("Content-Encoding", _of_text("x", lambda x: json_bodies._check_coding(x or ""))),
     # A parameter of the query and no field, but a text of the same kind.
     Reader(
