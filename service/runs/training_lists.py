@@ -1,6 +1,6 @@
 """Lists of trainings: checkpoints on a split with one label `run`, with scores over steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ _COLUMNS = tuple(
         *("split", "status", "created_at", "falls"),
     )
 )
+_SCORE = tuple(score_rows.c[name] for name in ("run_id", "value", "low", "high"))
 _Scores = Mapping[str, Mapping[str, Any]]  # rows of scores by full name and evaluation
 
 
@@ -127,8 +128,12 @@ def list_trainings(parts: ServiceParts, asked: TrainingQuery) -> CaptionerTraini
     """List trainings, the one whose evaluation was submitted last first."""
     with parts.records.reading() as connection:
         found = _find_checkpoints(connection, asked)
-        identities = [one.row.id for checkpoints in found.values() for one in checkpoints]
-        scores = _read_scores(connection, identities)
+        wanted = catalogue.find_metric(asked.metric or asked.usual)
+        scores = _read_scores(connection, found.values(), [wanted.name])
+        if asked.metric is None:
+            known = scores.get(wanted.name, {})
+            others = [one for one in found.values() if not _have_score(one, known)]
+            scores = {**_read_scores(connection, others, catalogue.POSTGEN.keys()), **scores}
         trainings = [
             _choose_scores(run, checkpoints, scores, asked)
             for (run, *_), checkpoints in found.items()
@@ -183,12 +188,18 @@ def _read_steps(connection: Connection, identities: Sequence[str]) -> dict[str, 
     return {identity: step for identity, step in found if step is not None}
 
 
-def _read_scores(connection: Connection, identities: Sequence[str]) -> _Scores:
-    """Read post-gen scores, and those that are listed on boards of the whole split."""
+def _read_scores(
+    connection: Connection,
+    trainings: Iterable[Sequence[_ListedCheckpoint]],
+    metrics: Collection[str],
+) -> _Scores:
+    """Read the scores of these metrics that trainings have on boards of the whole split."""
+    identities = [one.row.id for checkpoints in trainings for one in checkpoints]
     query = (
-        sa.select(score_rows, boards.c.metric.label("full"), boards.c.signature)
+        sa.select(*_SCORE, boards.c.metric.label("full"), boards.c.signature)
         .join(boards, boards.c.id == score_rows.c.board_id)
         .where(score_rows.c.run_id.in_(identities), score_rows.c.listed)
+        .where(boards.c.metric.in_(metrics))
     )
     found: dict[str, dict[str, Any]] = {}
     for row in connection.execute(query):
@@ -196,14 +207,19 @@ def _read_scores(connection: Connection, identities: Sequence[str]) -> _Scores:
     return found
 
 
+def _have_score(checkpoints: Sequence[_ListedCheckpoint], scores: Mapping[str, Any]) -> bool:
+    return any(one.row.id in scores for one in checkpoints)
+
+
 def _choose_scores(
     run: str, checkpoints: Sequence[_ListedCheckpoint], scores: _Scores, asked: TrainingQuery
 ) -> _ListedTraining:
     """Choose a training's metric, and its scores with the signature of the latest."""
-    own = {one.row.id for one in checkpoints}
     metric = catalogue.find_metric(asked.metric or asked.usual)
-    if asked.metric is None and not own & scores.get(metric.name, {}).keys():
-        having = (name for name in catalogue.POSTGEN if own & scores.get(name, {}).keys())
+    if asked.metric is None and not _have_score(checkpoints, scores.get(metric.name, {})):
+        having = (
+            name for name in catalogue.POSTGEN if _have_score(checkpoints, scores.get(name, {}))
+        )
         metric = catalogue.find_metric(next(having, asked.usual))
     of_metric = scores.get(metric.name, {})
     rows = [of_metric[one.row.id] for one in checkpoints if one.row.id in of_metric]

@@ -13,20 +13,25 @@ BROKEN = (0, 0.2, 2.07, 3.18, 3.34)
 SENTENCE = "cider_d 3.34 at step 5 is 0.76 [0.49, 1.03] below merge-64 at the same step"
 
 
-@pytest.fixture(scope="module")
-def trained(service):
-    """Two trainings on a split of their own, the fifth checkpoint of the second is broken."""
+def enter_trainings(service, name, **trainings):
+    """Enter checkpoints with scores on a split of their own."""
     with service.client() as client:
-        client.put("/v1/datasets/trained", content=bundle(4)).raise_for_status()
-    pinned = datasets.pin_split(service.records, "trained/test")
+        client.put(f"/v1/datasets/{name}", content=bundle(4)).raise_for_status()
+    pinned = datasets.pin_split(service.records, f"{name}/test")
     with service.records.transaction() as connection:
-        for run, values in (("merge-64", GOOD), ("merge-nightly", BROKEN)):
+        for run, values in trainings.items():
             for step, value in enumerate(values, start=1):
                 marks, scores = {"run": run, "step": str(step)}, {"cider_d": (value, 0.0975)}
                 times = {"created_at": float(step), "finished_at": step + 0.5}
-                name = f"ev_{run}{step}".ljust(27, "x")
-                enter_checkpoint(connection, name, pinned, marks, scores, **times)
-    return "ev_merge-nightly5".ljust(27, "x")
+                identity = f"ev_{name}{run}{step}".ljust(27, "x")
+                enter_checkpoint(connection, identity, pinned, marks, scores, **times)
+
+
+@pytest.fixture(scope="module")
+def trained(service):
+    """The fifth checkpoint of the second of two trainings is broken."""
+    enter_trainings(service, "trained", **{"merge-64": GOOD, "merge-nightly": BROKEN})
+    return "ev_trainedmerge-nightly5".ljust(27, "x")
 
 
 def test_an_evaluation_has_its_falls_and_a_new_version_with_the_next_checkpoint(
@@ -88,20 +93,31 @@ def test_evaluations_that_need_attention_are_listed(service, client):
     assert found == [one["evaluation"] for one in listed]
 
 
-def test_trainings_are_listed(service, client, trained):
-    items = client.get("/v1/trainings?dataset=trained/test").json()["items"]
-    assert [one["run"] for one in items] == ["merge-nightly", "merge-64"]
-    assert {one["evaluation"] for one in items[0]["steps"] if one["is_fallen"]} == {trained}
-    assert items[1]["best"] == {
-        "step": 6.0,
-        "evaluation": "ev_merge-646".ljust(27, "x"),
-        "value": 4.37,
-    }
+def test_trainings_are_listed(service, client):
+    enter_trainings(service, "listed", first=GOOD, second=(*BROKEN, 4.34, 4.35))
+    items = client.get("/v1/trainings?dataset=listed/test").json()["items"]
+    assert [(one["run"], one["checkpoints"]) for one in items] == [("second", 7), ("first", 6)]
+    fallen = "ev_listedsecond5".ljust(27, "x")
+    assert {one["evaluation"] for one in items[0]["steps"] if one["is_fallen"]} == {fallen}
+    best = "ev_listedfirst6".ljust(27, "x")
+    assert items[1]["best"] == {"step": 6.0, "evaluation": best, "value": 4.37}
     (one,) = client.get("/v1/trainings?limit=1&metric=meteor").json()["items"]
     assert (one["metric"], one["best"]) == ("meteor", None)
     with Client(service.url) as mine:
-        found = list(mine.captioner_trainings(dataset="trained", metric="cider_d"))
-    assert [one.checkpoints for one in found] == [6, 6]
+        found = list(mine.captioner_trainings(dataset="listed", metric="cider_d"))
+    assert [one.checkpoints for one in found] == [7, 6]
+
+
+def test_a_training_without_the_usual_metric_shows_another(service, client):
+    client.put("/v1/datasets/beside", content=bundle(4)).raise_for_status()
+    pinned = datasets.pin_split(service.records, "beside/test")
+    with service.records.transaction() as connection:
+        for run, metric in (("usual", "cider_d"), ("other", "meteor")):
+            marks, scores = {"run": run, "step": "1"}, {metric: (0.5, 0.1), "bleu_4": (0.2, 0.1)}
+            enter_checkpoint(connection, f"ev_{run}".ljust(27, "x"), pinned, marks, scores)
+    items = client.get("/v1/trainings?dataset=beside").json()["items"]
+    shown = {one["run"]: (one["metric"], one["best"]["value"]) for one in items}
+    assert shown == {"usual": ("cider_d", 0.5), "other": ("bleu_4", 0.2)}
 
 
 @pytest.mark.parametrize(
