@@ -97,8 +97,8 @@ const isSame = (one, other) =>
   one === other || (one !== null && other !== null && JSON.stringify(one) === JSON.stringify(other));
 
 /**
- * What a place answers, asked for again when the place changes, when `refresh` is called, and
- * after a while if the service was away. While it is asked for again the last answer stays.
+ * What a place answers, asked for again when the place changes, when `refresh` is called (after the
+ * answer that is awaited), and after a while if the service was away. Until then the last answer stays.
  *
  * @param {() => string | null} urlOf Null or empty: nothing is asked.
  * @param {RequestInit} [how] Of a question that changes nothing.
@@ -112,30 +112,36 @@ export function resource(urlOf, how) {
   const url = computed(urlOf);
   let askedFor = /** @type {string | null} */ (null);
   let pause = SOON;
-  let waitingFor = /** @type {string | null} */ (null);
-  let slow = 0;
-  const settle = () => {
-    clearTimeout(slow);
-    waitingFor = null;
-    isAsking.value = isSlow.value = false;
+  let last = 0; // when it was asked
+  let due = 0; // the timer of the next refresh
+  let isDue = false; // the answer that is awaited may be older than the last refresh
+  const refresh = () => {
+    clearTimeout(due);
+    const left = last + CALM - performance.now();
+    if (isAsking.peek()) isDue = true;
+    else if (left > 0) due = setTimeout(refresh, left);
+    else again.value = again.peek() + 1;
   };
-  onEnd(() => clearTimeout(slow));
   effect(() => {
     again.value;
     const asked = url.value;
-    if (waitingFor !== asked) settle(); // asked for again, it has been waited for since the first time
+    isDue = isSlow.value = false;
+    isAsking.value = Boolean(asked);
     if (!asked) return;
+    last = performance.now();
     const stop = new AbortController();
+    const slow = setTimeout(() => (isSlow.value = true), SLOW);
     let isOver = false;
-    let timer = 0;
     onEnd(() => {
       isOver = true;
       stop.abort();
-      clearTimeout(timer);
+      clearTimeout(slow);
+      clearTimeout(due);
     });
-    if (!waitingFor) slow = setTimeout(() => (isSlow.value = true), SLOW);
-    waitingFor = asked;
-    isAsking.value = true;
+    const settle = () => {
+      clearTimeout(slow);
+      isAsking.value = isSlow.value = false;
+    };
     askSoon(asked, stop, how).then(
       (found) => {
         if (isOver) return;
@@ -146,6 +152,7 @@ export function resource(urlOf, how) {
           refused.value = null;
           answer.value = found;
         });
+        if (isDue) refresh();
       },
       (error) => {
         if (isOver) return;
@@ -155,26 +162,14 @@ export function resource(urlOf, how) {
           refused.value = why;
           if (askedFor !== asked && why.status) answer.value = null;
         });
-        if (isPassing(why)) timer = setTimeout(refresh, pause);
+        if (isPassing(why)) due = setTimeout(refresh, pause);
+        else if (isDue) refresh();
         pause = Math.min(pause * 2, LATE);
       },
     );
   });
-  let last = -CALM;
-  let waiting = 0;
-  onEnd(() => clearTimeout(waiting));
-  const now = () => {
-    waiting = 0;
-    last = performance.now();
-    again.value = again.peek() + 1;
-  };
-  const refresh = () => {
-    const left = last + CALM - performance.now();
-    if (left <= 0) now();
-    else if (!waiting) waiting = setTimeout(now, left);
-  };
   const retry = () => {
-    settle();
+    isAsking.value = false; // what is in flight is given up
     refresh();
   };
   return { answer, refused, isAsking, isSlow, refresh, retry };

@@ -10,7 +10,6 @@ import { onEnd, signal } from "./signals.js";
 const STREAM = "/v1/events";
 const NAME = "prescore-events";
 const PAUSE = 3_000; // milliseconds until a stream that was refused is asked for again
-const SETTLED = 1_000; // milliseconds after which a view that has just been opened has asked its own questions
 const channel = new BroadcastChannel(NAME);
 
 /** Whether changes are heard of: by this tab, or by another that tells this one. */
@@ -62,8 +61,6 @@ export function listen() {
   channel.postMessage({ is: "who" });
 }
 
-let isFirst = true;
-
 /** Listen for all tabs, as long as this one is open. */
 async function lead() {
   for (;;) {
@@ -86,8 +83,7 @@ function untilClosed(source) {
   source.addEventListener("run", ({ data }) => tellAll({ is: "change", change: JSON.parse(data) }));
   source.addEventListener("open", () => {
     tellAll({ is: "live" });
-    setTimeout(() => tellAll({ is: "change", change: null }), isFirst ? SETTLED : 0);
-    isFirst = false;
+    tellAll({ is: "change", change: null });
   });
   return new Promise((resolve) => {
     source.addEventListener("error", () => {

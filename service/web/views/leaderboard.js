@@ -120,7 +120,7 @@ function newerScores(board) {
     board.refresh();
   };
   onChange((told) => {
-    if (told ? told.status !== "succeeded" : board.answer.peek() === null) return; // it is asked for now
+    if (told && told.status !== "succeeded") return;
     if (board.items.peek().length > PAGE) isOlder.value = true;
     else refresh();
   });

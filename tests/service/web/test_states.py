@@ -66,15 +66,64 @@ def test_after_a_minute_the_question_is_asked_again(clocked):
     assert page.locator("[role=alert]").count() == 0
 
 
-def test_what_is_asked_for_again_meanwhile_has_been_waited_for_since_the_first_time(clocked):
-    """Jobs asks for its workers every 5 s."""
+def test_what_is_to_be_asked_for_again_has_been_waited_for_since_the_first_time(clocked):
+    """Jobs asks for its workers every 5 s, where no answer is awaited."""
     page = clocked.page
     hanging = Hanging(page, "**/v1/workers")
     clocked.open("/ui/now")
     page.wait_for_selector("[aria-busy]")
     page.clock.run_for(10_500)
     page.wait_for_selector(SLOW)
-    assert len(hanging.asked) > 1
+    assert len(hanging.asked) == 1
+    assert hanging.given_up == []
+
+
+def test_a_refresh_waits_for_the_answer_in_flight_and_another_address_does_not(script):
+    assert script("""
+        const { resource } = await load("core/api");
+        const { scope, signal } = await load("core/signals");
+        const told = [];
+        let respond = () => {};
+        let heard = () => {};
+        const send = window.fetch;
+        const held = (url, { signal }) => new Promise((resolve, reject) => {
+            told.push(`ask ${url}`);
+            const giveUp = () => {
+                told.push(`give up ${url}`);
+                reject(signal.reason);
+            };
+            signal.addEventListener("abort", giveUp);
+            respond = (found) => {
+                signal.removeEventListener("abort", giveUp);
+                resolve(new Response(JSON.stringify(found)));
+            };
+            heard();
+        });
+        window.fetch = (url, how) => (url.startsWith("/v1") ? send : held)(url, how);
+        const answerUntilAsked = async (found) => {
+            const again = new Promise((resolve) => (heard = resolve));
+            respond(found);
+            await again;
+        };
+        const where = signal("/a");
+        const [{ answer: shown, refresh }, end] = scope(() => resource(() => where.value));
+        refresh();
+        refresh();
+        await answerUntilAsked(1);
+        told.push(shown.value);
+        refresh();
+        where.value = "/b";
+        where.value = "/c";
+        refresh();
+        await answerUntilAsked(2);
+        told.push(shown.value);
+        refresh();
+        end();
+        return told;
+    """) == [
+        *("ask /a", "ask /a", 1, "give up /a", "ask /b", "give up /b", "ask /c", "ask /c", 2),
+        "give up /c",
+    ]
 
 
 @pytest.mark.parametrize(
