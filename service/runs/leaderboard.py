@@ -41,8 +41,7 @@ def build_leaderboard(
     pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
     with parts.records.reading() as connection:
         found = find_board(connection, pinned, asked)
-        read_page = _read_ranked_page if asked.order == "rank" else _read_ordered_page
-        page = read_page(connection, found, asked, limit, cursor)
+        page = _read_page(connection, found, asked, limit, cursor)
         facts = _facts(connection, found, asked, page.rows)
         first = next(iter(_best(connection, found, asked, 0, None)), None)
         firsts = _find_firsts(connection, found, asked, first)
@@ -59,6 +58,19 @@ def build_leaderboard(
     )
 
 
+def build_leaderboard_table(parts: ServiceParts, asked: BoardQuery) -> list[Sequence[object]]:
+    """The whole leaderboard as rows of a table: ranks and scores, without what else a page has."""
+    check_direction(asked.metric)
+    pinned = datasets.pin_usual_split(parts.records, asked.dataset, asked.split)
+    with parts.records.reading() as connection:
+        found = find_board(connection, pinned, asked)
+        page = _read_page(connection, found, asked)
+        facts = _facts(connection, found, asked, page.rows)
+    ranks = [("rank", "tied"), *((each["rank"], each["tied"]) for each in page.ranks)]
+    scores = _tabulate([Scored(**_scored(row, facts)) for row in page.rows], asked.beside)
+    return [(*rank, *row) for rank, row in zip(ranks, scores, strict=True)]
+
+
 @dataclass(frozen=True)
 class _BoardPage:
     """Rows of a page, with `rank`, `tied` and `ranked_by` of each."""
@@ -69,13 +81,15 @@ class _BoardPage:
     following: str | None  # cursor
 
 
-def _read_ranked_page(
+def _read_page(
     connection: Connection,
     found: BoardMatch,
     asked: BoardQuery,
-    limit: int | None,
-    cursor: str | None,
+    limit: int | None = None,
+    cursor: str | None = None,
 ) -> _BoardPage:
+    if asked.order != "rank":
+        return _read_ordered_page(connection, found, asked, limit, cursor)
     last = _last(connection, found, asked, _BOARD, cursor)
     above = [] if last is None else _above(connection, found, asked, last)
     rows = _best(connection, found, asked, limit, last)
@@ -199,18 +213,21 @@ def build_history(
     return ScoreHistory(**_described(found, asked, facts), items=items, next=following)
 
 
-def build_scores_table(page: Leaderboard | ScoreHistory) -> Iterator[Sequence[object]]:
-    """The page as rows of a table, with the columns' names first; labels are JSON."""
-    ranked = isinstance(page, Leaderboard)
-    yield (*(("rank", "tied") if ranked else ()), *_COLUMNS, *page.beside)
-    for item in page.items:
+def build_history_table(parts: ServiceParts, asked: BoardQuery) -> Iterator[Sequence[object]]:
+    """The whole history as rows of a table."""
+    return _tabulate(build_history(parts, asked).items, asked.beside)
+
+
+def _tabulate(items: Iterable[Scored], beside: Sequence[str]) -> Iterator[Sequence[object]]:
+    """Scores as rows of a table, with the columns' names first; labels are JSON."""
+    yield (*_COLUMNS, *beside)
+    for item in items:
         low, high = item.interval or (None, None)
         text = json.dumps(item.labels, ensure_ascii=False)
         made = item.created_at and rfc3339(item.created_at)
-        place = (item.rank, item.tied) if isinstance(item, Standing) else ()
         facts = item.evaluation, item.checkpoint, item.value, low, high, made, text
-        beside_it = (item.scores.get(name) for name in page.beside)
-        yield (*place, *facts, *(None if one is None else one.value for one in beside_it))
+        beside_it = (item.scores.get(name) for name in beside)
+        yield (*facts, *(None if one is None else one.value for one in beside_it))
 
 
 def check_direction(metric: str, parameter: str = "metric") -> None:

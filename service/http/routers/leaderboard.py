@@ -120,9 +120,7 @@ def get_leaderboard(
     """
     asked = replace(_by(narrowed, metric, ranks=True), order=order)
     if responses.wants_csv(accept):
-        return responses.answer_csv(
-            leaderboard.build_scores_table(leaderboard.build_leaderboard(service, asked))
-        )
+        return responses.answer_csv(leaderboard.build_leaderboard_table(service, asked))
     return leaderboard.build_leaderboard(service, asked, limit, cursor)
 
 
@@ -146,9 +144,7 @@ def get_history(
     """The scores of a metric, the latest first; equal ones too."""
     asked = _by(narrowed, metric, ranks=False)
     if responses.wants_csv(accept):
-        return responses.answer_csv(
-            leaderboard.build_scores_table(leaderboard.build_history(service, asked))
-        )
+        return responses.answer_csv(leaderboard.build_history_table(service, asked))
     return leaderboard.build_history(service, asked, limit, cursor)
 
 

@@ -11,7 +11,7 @@ from prescore.models.metrics import MetricHealth
 from prescore.models.probes import ProbeRow
 from service.contract.errors import InvalidCursor
 from service.engine import summaries
-from service.runs import leaderboard, probes, score_boards
+from service.runs import leaderboard, probes, ranking, score_boards
 from service.runs.score_boards import BoardQuery
 from service.stored import datasets
 
@@ -177,3 +177,25 @@ def test_the_board_is_held_against_people_and_one_sentence_of_the_latest_probes(
     assert board.references.human == {"cider_d": 0.8, "meteor": 0.3}
     assert board.references.constant == {"cider_d": 0.04}
     assert board.constant_caption == "a man"
+
+
+def test_a_sheet_computes_only_what_it_has_columns_for(records, monkeypatch):
+    for at in range(1, 4):
+        _enter(records, at, {"cider_d": at / 10, "meteor": at / 20})
+    calls = set()
+
+    def watch(module, name):
+        compute = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: calls.add(name) or compute(*given))
+
+    watch(ranking, "compare_with_first")
+    watch(ranking, "is_tied_with_first")
+    watch(ranking, "compute_detectable")
+    watch(score_boards, "find_first_beside")
+    watch(probes, "find_health")
+    watch(probes, "find_constant_caption")
+    names, *rows = leaderboard.build_leaderboard_table(parts_on(records), ASKED)
+    assert [row[names.index("evaluation")] for row in rows] == ["ev_3", "ev_2", "ev_1"]
+    assert calls == set()
+    leaderboard.build_leaderboard(parts_on(records), ASKED)
+    assert len(calls) == 6

@@ -120,7 +120,7 @@ def test_a_page_of_a_board_leads_to_no_page_of_a_history(records):
 
 def test_a_sheet_says_what_the_page_says(records):
     _ended(records, 1, 0.5, 0.4, 0.6, marks={"note": 'a "b", c\né'})
-    rows = leaderboard.build_scores_table(_shown(records))
+    rows = leaderboard.build_leaderboard_table(parts_on(records), _asked())
     sent = responses.answer_csv(rows).body.decode()
     (row,) = csv.DictReader(sent.splitlines(keepends=True))
     assert row.pop("created_at").startswith("1970-01-01T00:00:01")
@@ -134,7 +134,7 @@ def test_a_sheet_says_what_the_page_says(records):
         "low": "0.4",
         "high": "0.6",
     }
-    assert len(list(leaderboard.build_scores_table(_history(records)))) == 2
+    assert len(list(leaderboard.build_history_table(parts_on(records), _asked()))) == 2
 
 
 def test_the_split_is_the_only_one_or_test(records):
