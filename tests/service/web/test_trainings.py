@@ -190,12 +190,8 @@ def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings
     shown = [_read_number(row.locator("> .number").inner_text()) for row in rows.all()]
     assert shown == pytest.approx(changes[:6], abs=5e-4)
     for row in rows.all():
-        link = row.get_by_role("link")
-        image = link.inner_text()
+        image = row.get_by_role("link").inner_text()
         assert tuple(row.locator(".say").all_inner_texts()) == texts[image]
-        assert link.get_attribute("href") == (
-            f"/ui/evaluations/{slow[3]}/images/{image}?with={steady[3]}"
-        )
     full = page.get_by_role("link", name="the full comparison")
     assert full.get_attribute("href") == f"/ui/compare?a={slow[3]}&b={steady[3]}"
     page.click("button:has-text('against step 3')")
@@ -206,6 +202,22 @@ def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings
     page.click("[aria-label='Close the details']")
     page.wait_for_selector("aside", state="detached")
     assert "step=" not in page.url
+
+
+def test_j_and_k_go_through_the_images_that_fell_most(window, trainings):
+    page = window.open(f"{_SLOW}?step=4")
+    links = page.locator("aside ol .caption").get_by_role("link")
+    links.nth(5).wait_for()
+    images = links.all_inner_texts()
+    links.nth(1).click()
+    for key, at in ("j", 2), ("k", 1), ("k", 0):
+        page.wait_for_selector("text=/^[0-9]+ of [0-9]+, where B is better first$/")
+        page.keyboard.press(key)
+        page.wait_for_selector(f"h1:text-is('{images[at]}')")
+    page.locator(".said li >> nth=1").wait_for()
+    page.click("text=the comparison")
+    slow, steady = trainings["slow"][3], trainings["steady"][3]
+    page.wait_for_url(f"**/ui/compare?a={slow}&b={steady}")
 
 
 def test_a_step_tells_which_words_are_exchanged(window, service, trainings):

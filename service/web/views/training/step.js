@@ -134,6 +134,7 @@ function evidence(item, { found, item: other, name }, metric) {
   const images = part("images", { limit: MOST_IMAGES, sort });
   const split = item.dataset.split;
   const dataset = `${item.dataset.name}@${item.dataset.version}`;
+  const list = () => ({ with: other.id, list: "comparison", comparison: found.id.value, metric, sort });
   const kept = resource(() => place("/v1/datasets", dataset));
   return [
     () => refusalOf(found),
@@ -149,8 +150,13 @@ function evidence(item, { found, item: other, name }, metric) {
       h("ol.fallen", { "aria-busy": () => (!images.answer.value || !kept.answer.value) && "true" }, () => [
         refusalOf(images),
         kept.answer.value &&
-          images.answer.value?.items.map((/** @type {Moved} */ moved) =>
-            fallenImage(moved, item, other, metric, hasPictures(kept.answer.value, split) ? dataset : null),
+          images.answer.value?.items.map((/** @type {Moved} */ moved, /** @type {number} */ at) =>
+            fallenImage(
+              moved,
+              imagePlace(item.id, moved.image, { ...list(), at: String(at + 1) }),
+              metric,
+              hasPictures(kept.answer.value, split) ? dataset : null,
+            ),
           ),
       ]),
     ),
@@ -174,15 +180,15 @@ const wordList = (items, name) =>
       )
     : h("p.quiet", `No word stands in the place of a word of ${name} more often than the reverse.`);
 
-/** @param {Moved} moved @param {Step} item @param {Step} other @param {string} metric @param {string | null} dataset Of which pictures are shown. */
-const fallenImage = ({ image, a, b, scores }, item, other, metric, dataset) =>
+/** @param {Moved} moved @param {string} url @param {string} metric @param {string | null} dataset Of which pictures are shown. */
+const fallenImage = ({ image, a, b, scores }, url, metric, dataset) =>
   h(
     "li",
     { class: ["caption", !dataset && "wordy"] },
     dataset && thumbnail(dataset, image),
     h(
       "div",
-      h("a", { href: imagePlace(item.id, image, { with: other.id }) }, image),
+      h("a", { href: url }, image),
       h("div.say", h("bdi", differing(a, b))),
       h("div.say.quiet", h("bdi", differing(b, a))),
     ),
