@@ -20,7 +20,8 @@ from fastapi.responses import HTMLResponse
 from service.http.web_page import WebPage
 
 _STYLE = """
-main { max-width: 60rem; padding-bottom: 2rem }
+main { padding-bottom: 2rem }
+main > * { max-width: 60rem }
 code { background: var(--field) }
 summary { cursor: pointer; padding: .2rem 0; overflow-wrap: anywhere }
 td { overflow-wrap: anywhere }
