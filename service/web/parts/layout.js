@@ -32,20 +32,14 @@ export const view = ({ title, name = title, crumbs, sentence, tabs, kind, needs 
 });
 
 /** @param {string} name For those who hear the page. @param {[string, string][]} places Texts and addresses. */
-export function tabs(name, places) {
-  const row = h(
+export const tabs = (name, places) =>
+  h(
     "nav.tabs",
     { "aria-label": name },
     places.map(([text, url]) =>
       h("a", { href: url, "aria-current": () => (path.value === url.split("?")[0] ? "page" : null) }, text),
     ),
   );
-  requestAnimationFrame(() => {
-    const current = /** @type {HTMLElement | null} */ (row.querySelector("[aria-current]"));
-    if (current) row.scrollLeft = current.offsetLeft - row.offsetLeft; // on a phone the row is wider than the screen
-  });
-  return row;
-}
 
 /** @param {string} title @param {...Child} content */
 export const section = (title, ...content) =>

@@ -406,14 +406,14 @@ export function jobsSentence({ running, queued, workers }) {
   const silent = workers.filter(({ state }) => state === "not_answering").length;
   if (!workers.length)
     return sentence(
-      `No worker is there${waiting && `: ${waiting}`}.`,
+      `No worker is running${waiting && `: ${waiting}`}.`,
       "Start one with: prescore worker inference, prescore worker metrics.",
     );
-  const works = `${count(running)} running, ${count(queued)} queued`;
+  const works = `${plural(running, "job")} running, ${count(queued)} queued`;
   return sentence(
     silent
       ? `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering: ${works}.`
       : `${works}.`,
-    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "answers" : "answer"}.`,
+    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
   );
 }

@@ -351,8 +351,8 @@ def test_home_counts_what_needs_attention(told):
             ),
             "2 running, at least 50 queued.",
         ],
-        ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
-        ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],
+        ["Nothing of the last 30 days needs attention.", "0 jobs running, 0 queued."],
+        ["1 evaluation needs attention: 1 failed.", "0 jobs running, 0 queued."],
     ]
 
 
@@ -477,9 +477,9 @@ def test_jobs_tell_silent_workers(told):
         {"running": 0, "queued": 3, "workers": []},
     ]
     assert [claim for claim, _ in told("jobsSentence", *given)] == [
-        "1 of 2 workers is not answering: 1 running, 2 queued.",
-        "0 running, 0 queued.",
-        "No worker is there: 3 evaluations are queued.",
+        "1 of 2 workers is not answering: 1 job running, 2 queued.",
+        "0 jobs running, 0 queued.",
+        "No worker is running: 3 evaluations are queued.",
     ]
 
 
