@@ -55,7 +55,7 @@ export function frame(main) {
 const isFinderLost = signal(false);
 
 /** Finds runs, images, metrics and splits. */
-function find() {
+export function find() {
   import("../views/finder.js").then(
     ({ openFinder }) => openFinder(),
     () => (isFinderLost.value = true),

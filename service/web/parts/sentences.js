@@ -350,7 +350,9 @@ export function datasetSentence({ dataset, split }) {
   return sentence(
     `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
     dataset.pictures_shown && found.pictures > 0
-      ? `The pictures of ${count(found.pictures)} are shown.`
+      ? found.pictures === found.images
+        ? `All ${count(found.images)} images have pictures.`
+        : `${count(found.pictures)} of ${plural(found.images, "image")} have pictures.`
       : "Pictures are not shown.",
   );
 }

@@ -129,7 +129,12 @@ const ABOUT = [
 const jobColumns = (seconds, refresh) => [
   ...ABOUT,
   { head: "State", kind: "job-state", phone: "value", cell: ({ state }) => badge(state) },
-  { head: "Progress", phone: "below", cell: ({ run }) => (seconds.value, taskProgress(run.tasks)) },
+  {
+    head: "Progress",
+    kind: "job-progress",
+    phone: "below",
+    cell: ({ run }) => (seconds.value, taskProgress(run.tasks)),
+  },
   {
     head: "Since submission",
     kind: "number job-time",

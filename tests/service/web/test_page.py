@@ -87,7 +87,7 @@ def test_what_is_not_there_is_told_in_the_services_words_and_not_waited_for(wind
         window.page.wait_for_selector("[role=alert]:has-text('ev_absent')")
         window.page.wait_for_selector("[aria-busy]", state="detached")
     window.open("/ui/nothing/here")
-    window.page.wait_for_selector("h1:has-text('Nothing is at this place')")
+    window.page.wait_for_selector("h1:has-text('Page not found')")
 
 
 PLACES = {

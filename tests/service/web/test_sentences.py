@@ -420,7 +420,7 @@ def test_a_dataset_counts_its_images_and_captions(told):
     }
     given = [{"dataset": each, "split": "test"} for each in (dataset, uneven)]
     assert told("datasetSentence", *given) == [
-        ["1,000 images with 5 captions each.", "The pictures of 3 are shown."],
+        ["1,000 images with 5 captions each.", "3 of 1,000 images have pictures."],
         ["3 images with 10 captions by people.", "Pictures are not shown."],
     ]
 
