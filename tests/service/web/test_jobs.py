@@ -155,7 +155,10 @@ def test_progress_and_attempts_are_told_in_words(clocked):
     clocked.open("/ui/now")
     running = _section(page, "Running").locator("tbody tr")
     running.wait_for()
-    assert running.locator("td").nth(2).inner_text().strip() == "1 of 3 tasks · columns 62 %, 40 s left"
+    assert (
+        running.locator("td").nth(2).inner_text().strip()
+        == "1 of 3 tasks · columns 62 %, 40 s left"
+    )
     bar = running.locator("progress")
     assert bar.get_attribute("aria-label") == "1 of 3 tasks"
     assert bar.get_attribute("value") == "1"
