@@ -351,8 +351,8 @@ def test_home_counts_what_needs_attention(told):
             ),
             "2 running, at least 50 queued.",
         ],
-        ["Nothing of the last 30 days needs attention.", "0 jobs running, 0 queued."],
-        ["1 evaluation needs attention: 1 failed.", "0 jobs running, 0 queued."],
+        ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
+        ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],
     ]
 
 
