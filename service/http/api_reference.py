@@ -20,7 +20,8 @@ from fastapi.responses import HTMLResponse
 from service.http.web_page import WebPage
 
 _STYLE = """
-main { max-width: 60rem; padding-bottom: 2rem }
+main { padding-bottom: 2rem }
+main > * { max-width: 60rem }
 code { background: var(--field) }
 summary { cursor: pointer; padding: .2rem 0; overflow-wrap: anywhere }
 td { overflow-wrap: anywhere }
@@ -66,18 +67,18 @@ def render_page(document: Mapping[str, Any], files: str) -> Iterator[str]:
     """The page in pieces; `files`: the address of the files of the page for browsers."""
     info = document["info"]
     title = escape(f"{info['title']} {info['version']}")
-    yield from _frame(title, files)
-    yield f"<h1>{title}</h1>{_text(info['description'])}"
+    yield from _frame(f"API · {title}", files)
+    yield f"<h1>API</h1><p>{title}</p>{_text(info['description'])}"
     yield '<p>For programs: <a href="/openapi.json">openapi.json</a>.</p>'
     usual = _usual_refusals(document)
     yield from _refusals(usual)
     for tag in document["tags"]:
-        yield f"<h2>{escape(tag['name'])}</h2>{_text(tag['description'])}"
+        yield f"<h2>{escape(tag['name'].capitalize())}</h2>{_text(tag['description'])}"
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 if tag["name"] in operation["tags"]:
                     yield from _operation(method, path, operation, usual)
-    yield "<h2>objects</h2>"
+    yield "<h2>Objects</h2>"
     for name, schema in document["components"]["schemas"].items():
         yield from _object(name, schema)
     yield "</main></body></html>"
@@ -110,7 +111,7 @@ def _usual_refusals(document: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _refusals(usual: Mapping[str, str]) -> Iterator[str]:
-    yield f'<h2 id="{_REFUSALS}">refusals</h2>'
+    yield f'<h2 id="{_REFUSALS}">Refusals</h2>'
     yield f"<p>Many requests may be answered with these; each is a {_kind(_PROBLEM)}.</p>"
     yield _table((status, "", _text(said)) for status, said in usual.items())
 

@@ -64,8 +64,8 @@ _DESCRIPTION = """
 Upload a dataset and a checkpoint once; submit evaluations, which are answered at once; poll or
 listen while their scores are computed. Captions of any system are scored without a checkpoint.
 
-A refused request is answered with a problem (RFC 9457); `/v1/limits` says what is too much. A run
-that fails is no HTTP error: its `status` and `error` say what failed. Fields and values may be
+A refused request is answered with a problem (RFC 9457); `/v1/limits` lists the limits. A run that
+fails is not an HTTP error: its `status` and `error` say what failed. Fields and values may be
 added to answers; none will be renamed or removed under `/v1`. Where the operator has named the
 address of the page for people, each answer has it as `Link: <…/ui/>; rel="alternate"`.
 """

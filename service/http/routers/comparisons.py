@@ -56,7 +56,7 @@ def list_compared_images(
 @router.get(
     "/words",
     operation_id="list_exchanged_words",
-    summary="Words that a says in the place of words of b",
+    summary="Words of a that replace words of b",
     responses=openapi.describe_refusals(*openapi.STORED, errors.UnknownMetric),
 )
 def list_exchanged_words(

@@ -85,7 +85,7 @@ _DESCRIPTIONS = {
         "score is computed twice.",
         submitted="Submitted: poll or listen for its scores.",
         ended="the pre-gen scores, or the end, came in time",
-        polled="Its tasks and scores so far; always 200, since a failed run is no HTTP error. "
+        polled="Its tasks and scores so far; always 200, also for a failed run. "
         "`Prefer: wait=N` waits for its end, at most N seconds; with `If-None-Match` it is the "
         "long poll: it answers as soon as anything has changed, or 304 after N seconds.",
         canceled="Stops tasks that no other run needs. A run that has ended does not change.",

@@ -25,7 +25,7 @@ export const beyondOf = (forecast) =>
 
 const PLAIN = /** @type {[RegExp, string][]} */ ([
   [/^outside the fitted range/, "its pre-gen scores lie outside those of earlier training runs"],
-  [/^not enough evidence/, "too few evaluations tell how wrong a forecast is"],
+  [/^not enough evidence/, "too few evaluations have finished to measure the error of a forecast"],
 ]);
 
 /** Why there is no forecast, in plain words. @param {string} reason As the service tells it, with all its numbers. */

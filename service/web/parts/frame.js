@@ -14,7 +14,7 @@ const PLACES = [
   ["/ui/now", "Jobs"],
   ["/docs", "API"],
 ];
-const THEMES = ["auto", "light", "dark"];
+const THEMES = /** @type {Record<string, string>} */ ({ auto: "◐", light: "☀\ufe0e", dark: "☾" }); // their signs
 
 /** The way to the view that is shown. */
 export const crumbs = signal(/** @type {Crumb[]} */ ([]));
@@ -37,10 +37,15 @@ export function frame(main) {
         h("kbd", "Ctrl K"),
       ),
       team(),
-      h("span.live", { "data-live": () => String(isLive.value) }, () => (isLive.value ? "live" : "not live")),
+      h(
+        "span.live",
+        { "data-live": () => String(isLive.value), title: "Whether changes are shown as they happen" },
+        h("span", () => (isLive.value ? "live" : "not live")),
+      ),
       theme(),
       h("button.wide", { type: "button", "aria-label": "Shortcuts", onclick: () => help.showModal() }, "?"),
     ),
+    h("nav.back", { "aria-label": "Back" }, back),
     h("div.notices", { role: "status" }, notices),
     main,
     help,
@@ -50,7 +55,7 @@ export function frame(main) {
 const isFinderLost = signal(false);
 
 /** Finds runs, images, metrics and splits. */
-function find() {
+export function find() {
   import("../views/finder.js").then(
     ({ openFinder }) => openFinder(),
     () => (isFinderLost.value = true),
@@ -69,6 +74,12 @@ const placeLink = ([url, name]) =>
 
 /** @param {Crumb} crumb */
 const crumb = ([name, url]) => (url ? h("a", { href: url }, name) : h("span", name));
+
+/** On a phone, instead of the whole way: the view above. */
+function back() {
+  const [name, url] = crumbs.value.findLast(([, url]) => url) ?? [];
+  return url && h("a", { href: url }, `‹ ${name}`);
+}
 
 /** The team whose key is used, and a way out. */
 function team() {
@@ -98,16 +109,23 @@ function notices() {
 
 function theme() {
   const stored = localStorage.getItem("theme") ?? "";
-  const chosen = signal(THEMES.includes(stored) ? stored : "auto");
+  const chosen = signal(stored in THEMES ? stored : "auto");
+  const names = Object.keys(THEMES);
   effect(() => {
     document.documentElement.dataset.theme = chosen.value;
     localStorage.setItem("theme", chosen.value);
   });
-  const choose = (/** @type {any} */ { target }) => (chosen.value = target.value);
+  const choose = () => (chosen.value = names[(names.indexOf(chosen.value) + 1) % names.length]);
   return h(
-    "select.theme",
-    { "aria-label": "Colours", onchange: choose },
-    THEMES.map((name) => h("option", { value: name, selected: name === chosen.peek() }, name)),
+    "button.theme",
+    {
+      type: "button",
+      title: "Change the theme",
+      "aria-label": () => `Theme: ${chosen.value}`,
+      onclick: choose,
+    },
+    () => THEMES[chosen.value],
+    h("span.wide", () => ` ${chosen.value}`),
   );
 }
 

@@ -4,6 +4,10 @@ import { h, replace } from "../core/dom.js";
 import { path } from "../core/urls.js";
 import { allNeeded } from "./states.js";
 
+/** Its intervals are not broken over lines. @param {string} text */
+export const unbroken = (text) =>
+  text.split(/(\[[^\]\s]+, [^\]\s]+\])/).map((part, at) => (at % 2 ? h("span.whole", part) : part));
+
 /**
  * The name of what is shown, one sentence on it, and the way to the views beside it.
  *
@@ -14,7 +18,7 @@ export const viewHead = ({ name, sentence, tabs }) => [
   sentence &&
     h("p.lead", () => {
       const found = sentence();
-      return found && [h("strong", found.claim), " ", h("span.quiet", found.detail)];
+      return found && [h("strong", unbroken(found.claim)), " ", h("span.quiet", unbroken(found.detail))];
     }),
   tabs,
 ];

@@ -350,7 +350,9 @@ export function datasetSentence({ dataset, split }) {
   return sentence(
     `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
     dataset.pictures_shown && found.pictures > 0
-      ? `The pictures of ${count(found.pictures)} are shown.`
+      ? found.pictures === found.images
+        ? `All ${count(found.images)} images have pictures.`
+        : `${count(found.pictures)} of ${plural(found.images, "image")} have pictures.`
       : "Pictures are not shown.",
   );
 }
@@ -406,14 +408,14 @@ export function jobsSentence({ running, queued, workers }) {
   const silent = workers.filter(({ state }) => state === "not_answering").length;
   if (!workers.length)
     return sentence(
-      `No worker is there${waiting && `: ${waiting}`}.`,
+      `No worker is running${waiting && `: ${waiting}`}.`,
       "Start one with: prescore worker inference, prescore worker metrics.",
     );
-  const works = `${count(running)} running, ${count(queued)} queued`;
+  const works = `${plural(running, "job")} running, ${count(queued)} queued`;
   return sentence(
     silent
       ? `${count(silent)} of ${plural(workers.length, "worker")} ${silent === 1 ? "is" : "are"} not answering: ${works}.`
       : `${works}.`,
-    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "answers" : "answer"}.`,
+    !silent && `${plural(workers.length, "worker")} ${workers.length === 1 ? "is" : "are"} available.`,
   );
 }

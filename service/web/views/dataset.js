@@ -43,15 +43,16 @@ export function dataset(name, split) {
 
 /** @param {Dataset} dataset @param {string} split */
 function facts({ version, content, created_at, splits, features, pictures_shown }, split) {
-  const { images, references, pictures } = splits[split];
-  const shown = pictures_shown ? "shown" : "not shown";
+  const { references, pictures } = splits[split];
   return h(
     "dl.facts.card",
-    fact("Images", count(images)),
-    fact("References", `${count(references)}, ${Number((references / (images || 1)).toFixed(1))} an image`),
+    fact("References", count(references)),
     fact("Version", version, " ", h("code", { title: content }, short(content)), ", ", ago(created_at)),
-    fact("Pictures", pictures ? `${count(pictures)}, ${shown}` : "none"),
-    fact("Features", features ? described(features) : "none: captions are scored, checkpoints are not"),
+    !pictures_shown && fact("Pictures", pictures ? `${count(pictures)}, not shown` : "none"),
+    fact(
+      "Features",
+      features ? described(features) : "none: the service scores captions, but no checkpoints",
+    ),
   );
 }
 
@@ -66,9 +67,9 @@ function described({ encoder, size, inputs, places }) {
 }
 
 const WAYS = [
-  ["Captions of any system, without a checkpoint:", "captions.json", "Score captions by a command"],
+  ["Captions of any system:", "captions.json", "Score captions by a command"],
   [
-    "A checkpoint, which the service decodes and scores:",
+    "A checkpoint: the service generates captions with it and scores them.",
     "model.safetensors",
     "Score a checkpoint by a command",
   ],
@@ -98,18 +99,22 @@ function images(dataset, split) {
   return () => {
     if (!lines.value) return loading();
     if (!lines.value.length) return h("p.quiet", "The first images could not be read.");
-    return h(
-      "ul.cards",
-      lines.value.map((line) => lineCard(line, pictures)),
-    );
+    const [shown, all] = [lines.value.length, dataset.splits[split].images];
+    return [
+      shown < all && h("p.quiet", `The first ${count(shown)} of ${count(all)} images.`),
+      h(
+        "ul.cards",
+        lines.value.map((line) => lineCard(line, pictures)),
+      ),
+    ];
   };
 }
 
 /** @param {Line} line @param {string | false} pictures The dataset whose pictures are shown. */
 function lineCard({ image, references }, pictures) {
   const list = h(
-    "ul.plain",
-    references.map((text) => h("li", h("bdi", text))),
+    "ul.texts",
+    references.map((text) => h("li", h("bdi", text.replace(/ ([.,;:!?])(?=\s|$)/g, "$1")))),
   );
   return h(
     "li",

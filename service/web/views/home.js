@@ -78,7 +78,7 @@ export function home() {
 
 const NOTHING = {
   claim: "How good are an image captioner's captions?",
-  detail: "Nothing has been scored here yet. A command scores the first.",
+  detail: "Nothing has been scored here yet. Add a dataset, then score captions or a checkpoint on it.",
 };
 
 /** @param {{ value: Attention[] }} items */

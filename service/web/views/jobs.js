@@ -121,23 +121,28 @@ const jobList = (title, rows, columns, none) =>
 
 /** @type {Column<Job>[]} */
 const ABOUT = [
-  { head: "Job", kind: "name", once: true, cell: ({ link }) => link() },
-  { head: "Dataset", cell: ({ run }) => splitLink(run.dataset) },
+  { head: "Job", kind: "name job", once: true, cell: ({ link }) => link() },
+  { head: "Dataset", kind: "job-dataset", cell: ({ run }) => splitLink(run.dataset) },
 ];
 
 /** @param {{ value: number }} seconds @param {() => void} refresh @returns {Column<Job>[]} */
 const jobColumns = (seconds, refresh) => [
   ...ABOUT,
-  { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
-  { head: "Progress", phone: "below", cell: ({ run }) => (seconds.value, taskProgress(run.tasks)) },
+  { head: "State", kind: "job-state", phone: "value", cell: ({ state }) => badge(state) },
   {
-    head: "For",
-    kind: "number",
+    head: "Progress",
+    kind: "job-progress",
+    phone: "below",
+    cell: ({ run }) => (seconds.value, taskProgress(run.tasks)),
+  },
+  {
+    head: "Since submission",
+    kind: "number job-time",
     cell: ({ run }) => (seconds.value, h("span", { title: time(run.created_at) }, lasting(run.created_at))),
   },
   {
     head: "",
-    kind: "narrow",
+    kind: "job-stop",
     phone: "below",
     once: true,
     cell: ({ name, url }) => stopButton(name, () => url, refresh),
@@ -161,35 +166,42 @@ function workerList(workers, all, seconds) {
   const linkOf = (/** @type {string} */ id) => all.value.find(({ run }) => run.id === id)?.link();
   /** @type {Column<Schemas["Worker"]>[]} */
   const columns = [
-    { head: "Worker", kind: "name", cell: ({ name }) => name },
+    {
+      head: "Worker",
+      kind: "name",
+      cell: ({ name }) => {
+        const [role, host] = name.split(/(?=@)/);
+        return [role, host && h("span.host", host)];
+      },
+    },
     { head: "State", kind: "narrow", phone: "value", cell: ({ state }) => badge(state) },
     {
-      head: "Works on",
+      head: "Task",
       phone: "below",
       cell: ({ task }) => task && [task.name, task.evaluation && [" of ", linkOf(task.evaluation)]],
     },
-    { head: "For", kind: "number", cell: ({ since }) => (seconds.value, lasting(since)) },
+    { head: "In this state for", kind: "number", cell: ({ since }) => (seconds.value, lasting(since)) },
   ];
   return section("Workers", () =>
     isAny(workers)
       ? table(workers, { name: "Table of workers", columns, keyOf: ({ name }) => name })
-      : h("p.notice.bad", "No worker is there: what is submitted waits until one comes."),
+      : h("p.notice.bad", "No worker is running. Jobs wait until one starts."),
   );
 }
 
 /** @type {Column<Schemas["Queue"]>[]} */
 const QUEUE = [
   { head: "Queue", kind: "name", cell: ({ name }) => name },
-  { head: "Waiting", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
-  { head: "Running", kind: "number", cell: ({ running }) => count(running) },
-  { head: "Yours", kind: "number", cell: ({ yours }) => count(yours) },
+  { head: "Waiting tasks", kind: "number", phone: "value", cell: ({ waiting }) => count(waiting) },
+  { head: "Running tasks", kind: "number", cell: ({ running }) => count(running) },
+  { head: "Tasks of your team", kind: "number", cell: ({ yours }) => count(yours) },
   { head: "Longest wait", kind: "number", cell: ({ oldest_seconds }) => duration(oldest_seconds) },
 ];
 
 /** @param {Resource} queues */
 const queueList = ({ answer }) =>
   section(
-    "Queues of tasks",
+    "Task queues",
     table(
       computed(() => answer.value?.items ?? []),
       { name: "Table of queues", columns: QUEUE, keyOf: ({ name }) => name },

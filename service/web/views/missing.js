@@ -1,14 +1,16 @@
 /** A place where nothing is. */
 
 import { h } from "../core/dom.js";
+import { find } from "../parts/frame.js";
 
 /** @param {string} pathname */
 export const missing = (pathname) => ({
-  title: "Nothing here",
+  title: "Page not found",
   content: h(
     "section",
-    h("h1", "Nothing is at this place"),
-    h("p", h("code", pathname)),
-    h("p", h("a", { href: "/" }, "Home"), ", or find a run, an image, a metric or a split with Ctrl K."),
+    h("h1", "Page not found"),
+    h("p", "This service has no page at ", h("code", pathname), "."),
+    h("p", "Go to ", h("a", { href: "/" }, "Home"), ", or find a run, an image, a metric or a split."),
+    h("p", h("button", { type: "button", onclick: find }, "Find")),
   ),
 });

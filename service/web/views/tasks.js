@@ -21,10 +21,9 @@ export const shareOf = ({ status, progress: { done, total } }) =>
 export function taskProgress(tasks) {
   const done = tasks.filter(({ status }) => status === "done").length;
   const told = `${count(done)} of ${count(tasks.length)} tasks`;
-  const value = tasks.reduce((sum, task) => sum + shareOf(task), 0);
   return [
-    h("progress", { max: tasks.length || 1, value, "aria-label": told, title: told }),
-    h("span.sub", workOf(tasks) || told),
+    h("progress", { max: tasks.length || 1, value: done, "aria-label": told, title: told }),
+    h("span.sub", [told, workOf(tasks)].filter(Boolean).join(" · ")),
   ];
 }
 

@@ -8,7 +8,7 @@ import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
 import { listChips } from "../parts/chips.js";
 import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
-import { viewHead } from "../parts/layout.js";
+import { unbroken, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";
@@ -183,7 +183,11 @@ function figure(metric, isFirst, cursor, of) {
     return h(
       "figure",
       { class: ["panel card", !isFirst && "small"] },
-      h("figcaption", metricName(metric, { signature, higher })),
+      h(
+        "figcaption",
+        metricName(metric, { signature, higher }),
+        typeof higher === "boolean" && ` · ${higher ? "higher" : "lower"} is better`,
+      ),
       curves(() => series.value, {
         metric,
         isBounded: family === "postgen",
@@ -196,7 +200,11 @@ function figure(metric, isFirst, cursor, of) {
           [`step ${count(step)}`, ...linesAt(of, step).map(({ name, text }) => `${name} ${text}`)].join("; "),
         note: () => (isFirst ? fallNote(metric, of) : null),
       }),
-      isFirst && [() => legend(series.value), () => forecastNote(metric, steps.value)],
+      isFirst && [
+        () => open.value === null && h("div.fall", fallNote(metric, of)?.content),
+        () => legend(series.value),
+        () => forecastNote(metric, steps.value),
+      ],
     );
   };
   return () =>
@@ -214,7 +222,7 @@ function fallNote(metric, { steps, choose }) {
   const title = worst.metric === metric ? "" : ` ${titleOf(worst.metric)}`;
   const size = `${signed(difference, worst.metric)} ${interval(ends, worst.metric)}${title}`;
   const content = [
-    h("strong", `step ${count(step)}: ${size}`),
+    h("strong", unbroken(`step ${count(step)}: ${size}`)),
     h("div.quiet", `against ${rivalOf(worst, `step ${count(step)}`)}`),
     h("button.link", { type: "button", onclick: () => choose(step) }, "see the images →"),
   ];
@@ -242,12 +250,16 @@ const legend = (series) =>
     h("li", "ribbons: 95 % intervals"),
     series[0].points.some(({ forecast }) => forecast?.interval) &&
       h("li", h("span.swatch.forecast"), "forecast before decoding"),
-    h("li", "a click on a point shows what its step changed"),
+    series[0].points.some(({ isBest }) => isBest) &&
+      h("li", h("span.swatch.best"), "best step, ★ in the table"),
+    series[0].points.some(({ isFallen }) => isFallen) && h("li", h("span.swatch.fell"), "step that fell"),
+    h("li", "Select a point to see what its step changed"),
   );
 
-/** Why the latest step has no forecast. @param {string} metric @param {Step[]} steps */
+/** Why the latest step has no forecast, while it is not measured. @param {string} metric @param {Step[]} steps */
 function forecastNote(metric, steps) {
   const latest = steps[steps.length - 1];
+  if (typeof latest.scores[metric]?.value === "number") return null;
   const why = toldOf(latest)[metric]?.none_because ?? noneBecause(latest);
   return why && h("p.quiet", { title: why }, `No forecast for step ${count(latest.step)}: ${plainly(why)}.`);
 }
@@ -315,7 +327,7 @@ function stepsTable({ steps, metrics, choose }) {
           head: "Links",
           kind: "narrow",
           cell: (item) => [
-            h("a", { href: evaluationPlace(item.id), title: item.id }, "evaluation"),
+            h("a", { href: evaluationPlace(item.id), title: item.id }, "scores"),
             before(item) && [" · ", compareLink(item, before(item))],
           ],
         },
@@ -343,11 +355,4 @@ function scoreColumn(metric, isFirst, steps) {
 
 /** @param {Step} item @param {Step} before */
 const compareLink = (item, before) =>
-  h(
-    "a",
-    {
-      href: comparePlace(item.id, before.id),
-      "aria-label": `Compare step ${count(item.step)} with the step before`,
-    },
-    "compare",
-  );
+  h("a", { href: comparePlace(item.id, before.id) }, `compare with step ${count(before.step)}`);

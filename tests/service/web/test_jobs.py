@@ -68,7 +68,7 @@ def test_what_is_queued_is_shown_and_stopped(window, service):
         window.open("/ui/now")
         row = _section(page, "Queued").locator("tr", has_text="to be stopped")
         row.locator(".badge.queued").wait_for()
-        assert page.locator(".lead strong").inner_text().startswith("0 running, 2 queued")
+        assert page.locator(".lead strong").inner_text().startswith("0 jobs running, 2 queued")
         assert row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{queued}"
         stop = row.locator("button")
         assert stop.get_attribute("aria-label") == "Stop to be stopped"
@@ -155,18 +155,21 @@ def test_progress_and_attempts_are_told_in_words(clocked):
     clocked.open("/ui/now")
     running = _section(page, "Running").locator("tbody tr")
     running.wait_for()
-    assert running.locator("td").nth(2).inner_text().strip() == "columns 62 %, 40 s left"
+    assert (
+        running.locator("td").nth(2).inner_text().strip()
+        == "1 of 3 tasks · columns 62 %, 40 s left"
+    )
     bar = running.locator("progress")
     assert bar.get_attribute("aria-label") == "1 of 3 tasks"
-    assert float(bar.get_attribute("value")) == pytest.approx(1.62)
+    assert bar.get_attribute("value") == "1"
     assert running.locator("td").nth(3).inner_text() == "3 min"
     retrying = _section(page, "Retrying").locator("tbody tr")
     assert retrying.locator(".badge").inner_text() == "retrying"
-    said = "columns: attempt 2 of 3 in 20 s (the worker was <b>lost</b>)"
+    said = "1 of 2 tasks · columns: attempt 2 of 3 in 20 s (the worker was <b>lost</b>)"
     assert retrying.locator("td").nth(2).inner_text().strip() == said
     page.clock.run_for(10_000)
     retrying.locator("text=attempt 2 of 3 in 10 s").wait_for()
-    assert page.locator(".lead strong").inner_text().startswith("2 running, 0 queued")
+    assert page.locator(".lead strong").inner_text().startswith("2 jobs running, 0 queued")
 
 
 def _worker(name, role, state, task=None):
@@ -201,7 +204,7 @@ def test_workers_that_do_not_answer_are_not_called_idle(window):
     }
     assert shown == {"gone": "not answering", "deaf": "not answering", "free": "idle"}
     assert page.locator(".lead strong").inner_text().startswith("2 of 3 workers are not answering")
-    waits = _section(page, "Queues of tasks").locator("tbody tr", has_text="metrics")
+    waits = _section(page, "Task queues").locator("tbody tr", has_text="metrics")
     assert waits.locator("td").all_inner_texts() == ["2", "0", "2", "45 s"]
 
 
@@ -221,7 +224,7 @@ def test_a_job_is_named_in_its_list_and_beside_its_worker(window):
 def test_without_workers_it_is_told_what_that_means(window):
     _answer(window.page, "workers", [])
     window.open("/ui/now")
-    window.page.wait_for_selector(".notice:has-text('No worker is there')")
+    window.page.wait_for_selector(".notice:has-text('No worker is running')")
 
 
 def test_failures_are_told_with_their_reasons(window, service):

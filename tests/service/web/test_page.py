@@ -24,13 +24,18 @@ def _violations(page):
 
 def test_an_empty_service_says_how_to_begin(chromium, serve_here, tmp_path):
     with serve_here(tmp_path / "home") as empty, chromium.opened(empty.url) as page:
-        first = page.locator("main section").first
-        first.wait_for()
-        commands = first.locator("pre").all_inner_texts()
-        assert f"export PRESCORE_URL={empty.url}\nprescore score captions.json" in commands[0]
-        assert f"prescore submit model.safetensors --url {empty.url}" in commands[1]
+        add, score = (page.locator("main section").nth(at) for at in (0, 1))
+        score.wait_for()
+        end = f"--url {empty.url} --dataset my-dataset/test --wait"
+        assert add.locator("pre").all_inner_texts() == [
+            f"prescore datasets add --url {empty.url} my-dataset my-dataset/"
+        ]
+        assert score.locator("pre").all_inner_texts() == [
+            f"prescore submit captions.json {end}",
+            f"prescore submit model.safetensors {end}",
+        ]
         assert "Nothing has been scored here yet." in page.inner_text("p.lead")
-        first.get_by_text("Drop captions or a model here").wait_for()
+        score.get_by_text("Drop captions or a model here").wait_for()
 
 
 def test_the_first_evaluation_of_a_service_is_shown_at_once(chromium, serve_here, tmp_path):
@@ -82,7 +87,7 @@ def test_what_is_not_there_is_told_in_the_services_words_and_not_waited_for(wind
         window.page.wait_for_selector("[role=alert]:has-text('ev_absent')")
         window.page.wait_for_selector("[aria-busy]", state="detached")
     window.open("/ui/nothing/here")
-    window.page.wait_for_selector("h1:has-text('Nothing is at this place')")
+    window.page.wait_for_selector("h1:has-text('Page not found')")
 
 
 PLACES = {
@@ -98,7 +103,7 @@ PLACES = {
     "trust": ("/ui/datasets/tiny/test/trust", "section >> nth=2"),
     "dataset": ("/ui/datasets/tiny/test/dataset", ".cards li"),
     "pregen": ("/ui/datasets/tiny/test/pregen", "[role=gridcell]"),
-    "now": ("/ui/now", "[aria-label='Queues of tasks'] tbody"),
+    "now": ("/ui/now", "[aria-label='Task queues'] tbody"),
     "missing": ("/ui/nowhere", "h1"),
     "api": ("/docs", "h1"),
 }
@@ -238,4 +243,4 @@ def test_the_interface_is_described_in_the_same_frame_on_a_telephone_too(chromiu
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.click("header.frame nav a[href='/ui/now']")
-        page.wait_for_selector("[aria-label='Queues of tasks'] tbody")
+        page.wait_for_selector("[aria-label='Task queues'] tbody")

@@ -420,7 +420,7 @@ def test_a_dataset_counts_its_images_and_captions(told):
     }
     given = [{"dataset": each, "split": "test"} for each in (dataset, uneven)]
     assert told("datasetSentence", *given) == [
-        ["1,000 images with 5 captions each.", "The pictures of 3 are shown."],
+        ["1,000 images with 5 captions each.", "3 of 1,000 images have pictures."],
         ["3 images with 10 captions by people.", "Pictures are not shown."],
     ]
 
@@ -477,9 +477,9 @@ def test_jobs_tell_silent_workers(told):
         {"running": 0, "queued": 3, "workers": []},
     ]
     assert [claim for claim, _ in told("jobsSentence", *given)] == [
-        "1 of 2 workers is not answering: 1 running, 2 queued.",
-        "0 running, 0 queued.",
-        "No worker is there: 3 evaluations are queued.",
+        "1 of 2 workers is not answering: 1 job running, 2 queued.",
+        "0 jobs running, 0 queued.",
+        "No worker is running: 3 evaluations are queued.",
     ]
 
 

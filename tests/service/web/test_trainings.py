@@ -192,7 +192,7 @@ def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings
     for row in rows.all():
         image = row.get_by_role("link").inner_text()
         assert tuple(row.locator(".say").all_inner_texts()) == texts[image]
-    full = page.get_by_role("link", name="the full comparison")
+    full = page.get_by_role("link", name="full comparison")
     assert full.get_attribute("href") == f"/ui/compare?a={slow[3]}&b={steady[3]}"
     page.click("button:has-text('against step 3')")
     page.wait_for_selector(f"aside a[href$='b={slow[2]}']")

@@ -74,13 +74,13 @@ function details(of, item) {
     ),
     h(
       "p",
-      h("a", { href: evaluationPlace(item.id), title: item.id }, "Its evaluation"),
+      h("a", { href: evaluationPlace(item.id), title: item.id }, "scores"),
       " · ",
-      h("a", { href: captionsPlace(item.id) }, "its captions"),
+      h("a", { href: captionsPlace(item.id) }, "captions"),
       () =>
         chosen.value && [
           " · ",
-          h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "the full comparison"),
+          h("a", { href: comparePlace(item.id, chosen.value.item.id) }, "full comparison"),
         ],
     ),
     !all.length &&
