@@ -26,9 +26,9 @@ const isolated = (text) => (BIDI.test(text) ? `\u2068${text}\u2069` : text);
 /** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
 export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 
-/** `a, b and c`. @param {string[]} names */
-function listed(names) {
-  const shown = names.slice(0, MOST_NAMED);
+/** `a, b and c`. @param {string[]} names @param {number} [most] */
+function listed(names, most = MOST_NAMED) {
+  const shown = names.slice(0, most);
   const left = names.length - shown.length;
   const all = left > 0 ? [...shown, `${count(left)} more`] : shown;
   return all.length < 2 ? (all[0] ?? "") : `${all.slice(0, -1).join(", ")} and ${all[all.length - 1]}`;
@@ -45,27 +45,36 @@ const main = (metrics) => (metrics.includes(USUAL) ? USUAL : metrics[0]);
 export const mainMetric = (run) =>
   main(Object.keys(run.scores).filter((each) => run.scores[each].family === "postgen"));
 
-/** @type {Record<string, (many: number) => string>} */
+/** What needs attention, the most useful first; "other" has the kinds that this page does not know.
+ * @type {Record<string, (many: number) => string>} */
 const ATTENTION = {
-  failed: (many) => `${count(many)} failed`,
+  behind: (many) => `${count(many)} ${many === 1 ? "is" : "are"} behind another training`,
+  fall: (many) =>
+    `${count(many)} ${many === 1 ? "is" : "are"} worse than expected from ${many === 1 ? "its" : "their"} training`,
   gate: (many) => `${count(many)} failed ${many === 1 ? "its gate" : "their gates"}`,
+  failed: (many) => `${count(many)} failed`,
   collapsed: (many) => `${count(many)} ${many === 1 ? "says" : "say"} one caption for most images`,
-  fall: (many) => `${count(many)} fell`,
+  other: (many) => `${count(many)} for another reason`,
 };
+
+/** @param {Schemas["AttentionItem"]} item */
+const attentionOf = ({ kind, fall }) =>
+  kind === "fall" && fall?.kind === "run" ? "behind" : kind in ATTENTION ? kind : "other";
 
 /** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
 const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
 
 /** @param {{ attention: Schemas["AttentionItem"][], running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of Pages of evaluations. */
 export function homeSentence({ attention, running, queued }) {
+  const found = attention.map(attentionOf);
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
-    const many = attention.filter((each) => each.kind === kind).length;
+    const many = found.filter((each) => each === kind).length;
     return many ? [ATTENTION[kind](many)] : [];
   });
   const many = attention.length;
   return sentence(
     many
-      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds)}.`
+      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds, kinds.length)}.`
       : "Nothing of the last 30 days needs attention.",
     `${manyIn(running)} running, ${manyIn(queued)} queued.`,
   );

@@ -334,26 +334,47 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
     ]
 
 
+def _needing(*kinds):
+    """Items of these kinds; `behind` and `trend` are kinds of a fall."""
+    falls = {"behind": "run", "trend": "trend"}
+    return [
+        {"kind": "fall", "fall": {"kind": falls[kind]}} if kind in falls else {"kind": kind}
+        for kind in kinds
+    ]
+
+
 def test_home_counts_what_needs_attention(told):
-    kinds = ["fall", "fall", "gate", "collapsed"]
     none, two = ({"items": [{}] * many, "next": None} for many in (0, 2))
     many = {"items": [{}] * 50, "next": "more"}
+    kinds = ["collapsed", "failed", "gate", "gate", "trend", "behind", "behind", "new"]
     given = [
-        {"attention": [{"kind": kind} for kind in kinds], "running": two, "queued": many},
+        {"attention": _needing(*kinds), "running": two, "queued": many},
         {"attention": [], "running": none, "queued": none},
-        {"attention": [{"kind": "failed"}], "running": none, "queued": none},
+        {"attention": _needing("failed"), "running": none, "queued": none},
     ]
     assert told("homeSentence", *given) == [
         [
             (
-                "4 evaluations need attention: 1 failed its gate, "
-                "1 says one caption for most images and 2 fell."
+                "8 evaluations need attention: 2 are behind another training, "
+                "1 is worse than expected from its training, 2 failed their gates, 1 failed, "
+                "1 says one caption for most images and 1 for another reason."
             ),
             "2 running, at least 50 queued.",
         ],
         ["Nothing of the last 30 days needs attention.", "0 running, 0 queued."],
         ["1 evaluation needs attention: 1 failed.", "0 running, 0 queued."],
     ]
+
+
+def test_the_parts_of_what_needs_attention_add_up(told):
+    drawn = random.Random(5)
+    kinds = ["behind", "trend", "gate", "failed", "collapsed", "new"]
+    page = {"items": [], "next": None}
+    given = [drawn.choices(kinds, k=drawn.randint(1, 40)) for _ in range(30)]
+    answers = [{"attention": _needing(*each), "running": page, "queued": page} for each in given]
+    for claim, _ in told("homeSentence", *answers):
+        whole, *parts = map(int, re.findall(r"\d+", claim))
+        assert whole == sum(parts), claim
 
 
 def _trained(run, best, fallen=False):
