@@ -136,7 +136,7 @@ function cause(item) {
   return h("a", { href: causePlace(item), "aria-label": told }, text);
 }
 
-/** Of a fall: the training's view with the step's details open, by the metric that fell. @param {Attention} item */
+/** Of a fall: the training's view with the step's details open, by the metric of the fall. @param {Attention} item */
 function causePlace({ kind, evaluation, dataset, labels, fall }) {
   if (kind === "collapsed") return captionsPlace(evaluation);
   if (!fall) return evaluationPlace(evaluation);
