@@ -269,7 +269,10 @@ def test_the_best_step_of_a_metric_where_lower_is_better(told):
     steps.append(_run(step=4, status="running"))
     (found,) = told("trainingSentence", {"run": "r", "metric": "perplexity", "steps": steps})
     assert found == [
-        "No step of r is worse than expected; its best perplexity is 12.50 [12.40, 12.60] at step 2.",
+        (
+            "No step of r is worse than expected; "
+            "its best perplexity is 12.50 [12.40, 12.60] at step 2."
+        ),
         "1 checkpoint is not scored yet.",
     ]
 

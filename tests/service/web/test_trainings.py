@@ -264,6 +264,7 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     table.wait_for()
     items = read_answer(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
+    items.sort(key=lambda item: ["fall", "gate", "failed", "collapsed"].index(item["kind"]))
     shown = table.locator("tbody tr")
     assert len(items) > shown.count() == 6
     page.click(f"button:text-is('Show all {len(items)}')")
