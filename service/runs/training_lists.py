@@ -29,6 +29,7 @@ from service.runs.training_falls import read_falls
 from service.runs.training_labels import EPOCH, RUN, STEP
 
 _UNFINISHED = ("queued", "running")
+_KINDS = ("run", "trend", "step")  # of falls, the one that tells most first
 _COLUMNS = tuple(
     runs.c[name]
     for name in (
@@ -113,14 +114,19 @@ class _ListedTraining:
 
     def _describe_step(self, one: _ListedCheckpoint) -> TrainingStep:
         score = self.scores.get(one.row.id)
-        fallen = {catalogue.find_metric(fall.metric).name for fall in read_falls(one.row.falls)}
+        falls = [
+            fall
+            for fall in read_falls(one.row.falls)
+            if catalogue.find_metric(fall.metric).name == self.metric.name
+        ]
         return TrainingStep(
             step=one.step,
             evaluation=one.row.id,
             value=None if score is None else score.value,
             interval=None if score is None or score.low is None else (score.low, score.high),
             status=one.row.status,
-            is_fallen=self.metric.name in fallen,
+            is_fallen=bool(falls),
+            fall=min(falls, key=lambda fall: _KINDS.index(fall.kind), default=None),
         )
 
 

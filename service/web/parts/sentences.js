@@ -26,9 +26,9 @@ const isolated = (text) => (BIDI.test(text) ? `\u2068${text}\u2069` : text);
 /** `2 runs`, `1 run`. @param {number} many @param {string} one @param {string} [more] */
 export const plural = (many, one, more = `${one}s`) => `${count(many)} ${many === 1 ? one : more}`;
 
-/** `a, b and c`. @param {string[]} names */
-function listed(names) {
-  const shown = names.slice(0, MOST_NAMED);
+/** `a, b and c`. @param {string[]} names @param {number} [most] */
+function listed(names, most = MOST_NAMED) {
+  const shown = names.slice(0, most);
   const left = names.length - shown.length;
   const all = left > 0 ? [...shown, `${count(left)} more`] : shown;
   return all.length < 2 ? (all[0] ?? "") : `${all.slice(0, -1).join(", ")} and ${all[all.length - 1]}`;
@@ -45,27 +45,36 @@ const main = (metrics) => (metrics.includes(USUAL) ? USUAL : metrics[0]);
 export const mainMetric = (run) =>
   main(Object.keys(run.scores).filter((each) => run.scores[each].family === "postgen"));
 
-/** @type {Record<string, (many: number) => string>} */
+/** What needs attention, the most useful first; "other" has the kinds that this page does not know.
+ * @type {Record<string, (many: number) => string>} */
 const ATTENTION = {
-  failed: (many) => `${count(many)} failed`,
+  behind: (many) => `${count(many)} ${many === 1 ? "is" : "are"} behind another training`,
+  fall: (many) =>
+    `${count(many)} ${many === 1 ? "is" : "are"} worse than expected from ${many === 1 ? "its" : "their"} training`,
   gate: (many) => `${count(many)} failed ${many === 1 ? "its gate" : "their gates"}`,
+  failed: (many) => `${count(many)} failed`,
   collapsed: (many) => `${count(many)} ${many === 1 ? "says" : "say"} one caption for most images`,
-  fall: (many) => `${count(many)} fell`,
+  other: (many) => `${count(many)} for another reason`,
 };
+
+/** @param {Schemas["AttentionItem"]} item */
+const attentionOf = ({ kind, fall }) =>
+  kind === "fall" && fall?.kind === "run" ? "behind" : kind in ATTENTION ? kind : "other";
 
 /** `3`, or `at least 50` of a list that goes on. @param {{ items: unknown[], next: string | null }} page */
 const manyIn = ({ items, next }) => `${next ? "at least " : ""}${count(items.length)}`;
 
 /** @param {{ attention: Schemas["AttentionItem"][], running: Schemas["EvaluationPage"], queued: Schemas["EvaluationPage"] }} of Pages of evaluations. */
 export function homeSentence({ attention, running, queued }) {
+  const found = attention.map(attentionOf);
   const kinds = Object.keys(ATTENTION).flatMap((kind) => {
-    const many = attention.filter((each) => each.kind === kind).length;
+    const many = found.filter((each) => each === kind).length;
     return many ? [ATTENTION[kind](many)] : [];
   });
   const many = attention.length;
   return sentence(
     many
-      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds)}.`
+      ? `${plural(many, "evaluation")} ${many === 1 ? "needs" : "need"} attention: ${listed(kinds, kinds.length)}.`
       : "Nothing of the last 30 days needs attention.",
     `${manyIn(running)} running, ${manyIn(queued)} queued.`,
   );
@@ -235,24 +244,25 @@ export const worstFalls = (falls, metric = USUAL) =>
       Math.abs(other.difference) - Math.abs(one.difference),
   );
 
-/** What it fell below. @param {Fall} fall @param {string} [at] */
-export const rivalOf = ({ kind, beside }, at = "the same step") =>
-  ({
-    run: `${isolated(beside?.labels.run ?? "another run")} at ${at}`,
-    trend: "the line between the steps beside it",
-    step: "the step before",
-  })[kind];
+/** What it is worse than. @param {Fall} fall @param {string} [at] */
+const rivalOf = (fall, at = "") =>
+  ({ run: `${otherRun(fall)}${at}`, trend: "its trend", step: "the step before" })[fall.kind];
 
-/** `1.250 CIDEr-D below merge-64 at the same step`. @param {Fall} fall */
-export const fallSize = (fall) =>
-  `${number(Math.abs(fall.difference), fall.metric)} ${titleOf(fall.metric)} ${fall.difference < 0 ? "below" : "above"} ${rivalOf(fall)}`;
+/** @param {Fall} fall */
+const otherRun = ({ beside }) => isolated(beside?.labels.run ?? "another run");
+
+/** `behind merge-64`, as a sign says it. @param {Fall} fall */
+export const fallSign = (fall) => `${fall.kind === "run" ? "behind" : sideOf(fall)} ${rivalOf(fall)}`;
+
+/** @param {Fall} fall */
+const sideOf = ({ difference }) => (difference < 0 ? "below" : "above");
+
+/** `1.250 CIDEr-D below merge-64 at the same step`. @param {Fall} fall @param {string} [at] */
+export const fallSize = (fall, at = "the same step") =>
+  `${number(Math.abs(fall.difference), fall.metric)} ${titleOf(fall.metric)} ${sideOf(fall)} ${rivalOf(fall, ` at ${at}`)}`;
 
 /** A fall in words, without a full stop. @param {Fall} fall */
-export function fallOf(fall) {
-  const { metric, step, difference, interval: ends } = fall;
-  const doubt = ends ? ` (${signed(difference, metric)} ${interval(ends, metric)})` : "";
-  return `Step ${count(step)} is ${fallSize(fall)}${doubt}`;
-}
+export const fallOf = (fall) => `Step ${count(fall.step)} is ${fallSize(fall)}`;
 
 /**
  * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[] }} of `steps`: in their order.
@@ -274,12 +284,13 @@ export function trainingSentence({ run, metric, steps }) {
   if (worst)
     return sentence(
       `${fallOf(worst)}.`,
-      fallen > 1 && `${plural(fallen - 1, "other step")} fell too.`,
+      fallen > 1 &&
+        `${plural(fallen - 1, "other step")} ${fallen === 2 ? "is" : "are"} worse than expected, too.`,
       ...details,
     );
   if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[1]);
   return sentence(
-    `No step of ${run} fell; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
+    `No step of ${run} is worse than expected; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
     details[1],
   );
 }
@@ -301,12 +312,15 @@ export function trainingsSentence(items) {
   const ranked = items.filter(({ best, metric }) => best && metric === items[0].metric);
   const sign = items[0].higher_is_better === false ? -1 : 1;
   const [first] = ranked.sort((one, other) => sign * (Number(other.best?.value) - Number(one.best?.value)));
-  const fallen = items.filter(({ steps }) => steps.some(({ is_fallen }) => is_fallen)).map(({ run }) => run);
+  const fallen = items.flatMap(({ run, steps }) => {
+    const found = steps.findLast(({ fall }) => fall);
+    return found?.fall ? [`${isolated(run)} at step ${count(found.step)} is ${fallSign(found.fall)}`] : [];
+  });
   return sentence(
     first?.best
       ? `${first.run} has the checkpoint with the best ${titleOf(first.metric)}: ${number(first.best.value, first.metric)} at step ${count(first.best.step)}.`
       : `${plural(items.length, "training run")}, none with a score yet.`,
-    fallen.length > 0 ? `A step fell in ${listed(fallen)}.` : "No step fell.",
+    fallen.length > 0 ? `${listed(fallen)}.` : "No step is worse than expected.",
   );
 }
 

@@ -40,7 +40,7 @@ export function home() {
   const changing = [attention, trainings, latest, running, queued];
   onChange(() => changing.forEach((each) => each.refresh()), "evaluation");
   const all = [...changing, datasets];
-  const items = computed(() => /** @type {Attention[]} */ (attention.answer.value?.items ?? []));
+  const items = computed(() => byUse(attention.answer.value?.items ?? []));
   const hasAttention = computed(() => items.value.length > 0);
   const isEmpty = computed(() => latest.answer.value !== null && latest.items.value.length === 0);
   const begin = signal(/** @type {typeof import("./begin.js").firstSteps | null} */ (null));
@@ -118,10 +118,13 @@ const more = (text, press, isBusy = () => false) =>
  * @type {Record<Attention["kind"], string[]>} */
 const SIGNS = {
   fall: ["bad", "▼ worse", "Why →"],
-  collapsed: ["wait", "collapsed", "Captions →"],
   gate: ["bad", "gate failed", "Verdict →"],
   failed: ["bad", "failed", "Evaluation →"],
+  collapsed: ["wait", "collapsed", "Captions →"],
 };
+
+/** The kinds that tell most first, each as the service orders it. @param {Attention[]} items */
+const byUse = (items) => Object.keys(SIGNS).flatMap((kind) => items.filter((each) => each.kind === kind));
 
 /** @param {Attention} item */
 function sign({ kind }) {
@@ -136,7 +139,7 @@ function cause(item) {
   return h("a", { href: causePlace(item), "aria-label": told }, text);
 }
 
-/** Of a fall: the training's view with the step's details open, by the metric that fell. @param {Attention} item */
+/** Of a fall: the training's view with the step's details open, by the metric of the fall. @param {Attention} item */
 function causePlace({ kind, evaluation, dataset, labels, fall }) {
   if (kind === "collapsed") return captionsPlace(evaluation);
   if (!fall) return evaluationPlace(evaluation);

@@ -12,7 +12,7 @@ import { unbroken, viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";
-import { bestStep, rivalOf, trainingSentence, worstFalls } from "../parts/sentences.js";
+import { bestStep, fallSign, fallSize, trainingSentence, worstFalls } from "../parts/sentences.js";
 import { allAnswered, badge, refusalOf } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
 import { table } from "../parts/table.js";
@@ -150,10 +150,10 @@ const listed = (text) =>
 /** @param {string} metric @param {Step[]} steps */
 const hasScore = (metric, steps) => steps.some(({ scores }) => typeof scores[metric]?.value === "number");
 
-/** @param {Step} item @param {string} metric */
-const isFallen = ({ falls }, metric) => falls.some((each) => each.metric === metric);
+/** Its fall by this metric that tells most. @param {Step} item @param {string} metric */
+const fallBy = ({ falls }, metric) => worstFalls(falls.filter((each) => each.metric === metric))[0];
 
-/** The trainings that its steps fell below. @param {Step[]} steps */
+/** The trainings that its steps are behind. @param {Step[]} steps */
 const rivalsOf = (steps) => [
   ...new Set(steps.flatMap(({ falls }) => falls.flatMap(({ beside }) => beside?.labels.run ?? []))),
 ];
@@ -218,13 +218,13 @@ function fallNote(metric, { steps, choose }) {
     metric,
   );
   if (!worst) return null;
-  const { step, difference, interval: ends } = worst;
-  const title = worst.metric === metric ? "" : ` ${titleOf(worst.metric)}`;
-  const size = `${signed(difference, worst.metric)} ${interval(ends, worst.metric)}${title}`;
+  const { step, beside } = worst;
+  const { id } = steps.value.find(({ falls }) => falls.includes(worst)) ?? {};
   const content = [
-    h("strong", unbroken(`step ${count(step)}: ${size}`)),
-    h("div.quiet", `against ${rivalOf(worst, `step ${count(step)}`)}`),
+    h("strong", `step ${count(step)}`),
+    h("div.quiet", fallSize(worst, `step ${count(step)}`)),
     h("button.link", { type: "button", onclick: () => choose(step) }, "see the images →"),
+    id && beside && [" ", h("a", { href: comparePlace(id, beside.evaluation) }, "Compare")],
   ];
   return { step, content };
 }
@@ -237,7 +237,7 @@ function pointsOf(steps, metric) {
     value: item.scores[metric]?.value ?? null,
     interval: item.scores[metric]?.interval,
     forecast: forecastsOf(item)[metric],
-    isFallen: isFallen(item, metric),
+    isFallen: Boolean(fallBy(item, metric)),
     isBest: item.id === best?.id,
   }));
 }
@@ -345,7 +345,7 @@ function scoreColumn(metric, isFirst, steps) {
     phone: isFirst ? "value" : undefined,
     tone: (item) => (isBest(item) ? "best" : null),
     cell: (item) => [
-      isFallen(item, metric) && [h("span.badge.bad", "▼ fell"), " "],
+      fallBy(item, metric) && [h("span.badge.bad", `▼ ${fallSign(fallBy(item, metric))}`), " "],
       isBest(item) && "★ ",
       number(item.scores[metric]?.value, metric),
       h("span.sub", interval(item.scores[metric]?.interval, metric)),

@@ -1,4 +1,4 @@
-/** The trainings of one split: the curve of each, its latest checkpoint, and the steps that fell. */
+/** The trainings of one split: the curve of each, its latest checkpoint, and the steps that are worse than expected. */
 
 import { resource } from "../core/api.js";
 import { h, s } from "../core/dom.js";
@@ -8,7 +8,7 @@ import { view } from "../parts/layout.js";
 import { titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { runPlace, splitCrumbs, splitTabs } from "../parts/places.js";
-import { plural, trainingsSentence } from "../parts/sentences.js";
+import { fallSign, fallSize, plural, trainingsSentence } from "../parts/sentences.js";
 
 /** @typedef {Schemas["CaptionerTraining"]} TrainingRun */
 
@@ -68,11 +68,11 @@ function told({ metric, forecast }, known) {
 
 /** How it goes. @param {TrainingRun} training @param {TrainingRun["steps"]} known */
 function signs({ steps, best, running }, known) {
-  const fallen = steps.findLast(({ is_fallen }) => is_fallen);
+  const fallen = steps.findLast(({ fall }) => fall);
   const isBest = best?.step === known[known.length - 1]?.step;
   return h(
     "span",
-    fallen && [h("span.badge.bad", `step ${count(fallen.step)} fell`), " "],
+    fallen?.fall && [h("span.badge.bad", `step ${count(fallen.step)} ${fallSign(fallen.fall)}`), " "],
     running > 0 && h("span.badge.wait", "running"),
     !running &&
       !fallen &&
@@ -81,7 +81,7 @@ function signs({ steps, best, running }, known) {
   );
 }
 
-/** A small curve without axes: its last point is marked, and the steps that fell. @param {TrainingRun["steps"]} steps With a score. @param {string} said */
+/** A small curve without axes: its last point is marked, and the steps that are worse than expected. @param {TrainingRun["steps"]} steps With a score. @param {string} said */
 function spark(steps, said) {
   const { width, height, room } = SPARK;
   const values = steps.map(({ value }) => Number(value));
@@ -92,14 +92,13 @@ function spark(steps, said) {
     "svg.plot.spark",
     { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said },
     s("polyline.line", { points: steps.map((_, at) => `${x[at]},${y[at]}`).join(" ") }),
-    steps.map(({ is_fallen }, at) => {
-      if (!is_fallen && at < steps.length - 1) return null;
-      return s("circle", {
-        class: ["point", is_fallen && "fallen"],
-        cx: x[at],
-        cy: y[at],
-        r: is_fallen ? 5 : 4,
-      });
+    steps.map(({ step, fall }, at) => {
+      if (!fall && at < steps.length - 1) return null;
+      return s(
+        "circle",
+        { class: ["point", fall && "fallen"], cx: x[at], cy: y[at], r: fall ? 5 : 4 },
+        fall && s("title", `step ${count(step)} is ${fallSize(fall)}`),
+      );
     }),
   );
 }

@@ -45,6 +45,7 @@ def test_a_training_has_its_scores_over_steps_its_best_and_its_falls(coco):
         (3, 2, True),
         (4, 2.5, False),
     ]
+    assert [one.fall and one.fall.kind for one in found.steps] == [None, None, "trend", None]
     assert found.steps[0].interval == (pytest.approx(0.804), pytest.approx(1.196))
     assert found.best.model_dump() == {"step": 2, "evaluation": "ev_a2", "value": 3}
     assert (found.forecast, found.running, found.latest_at.timestamp()) == (None, 0, 1.04)
@@ -145,6 +146,7 @@ def test_long_trainings_are_thinned_evenly():
             interval=None,
             status="succeeded",
             is_fallen=at in fallen,
+            fall=None,
         )
         for at in range(1000)
     ]

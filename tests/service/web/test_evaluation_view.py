@@ -138,7 +138,8 @@ def test_falls_are_told_with_ways_to_their_causes(window, service, training):
     notice = page.get_by_role("region", name="Falls")
     notice.wait_for()
     text = notice.inner_text()
-    assert "Step 3 is 0.250 CIDEr-D below cold at the same step" in text
+    assert "Step 3 is 0.250 CIDEr-D below cold at the same step. Compare" in text
+    assert "Worse than expected from its training" in text
     assert notice.locator(f"a[href='/ui/compare?a={training[2]}&b={other}']").count() == 1
     assert notice.locator("a[href='/ui/datasets/tiny/test/runs/warm']").count() == 1
     page = window.open(f"/ui/evaluations/{other}")

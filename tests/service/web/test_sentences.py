@@ -243,17 +243,20 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
     best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
     assert told("trainingSentence", *given) == [
         [
-            "Step 4 is 1.030 CIDEr-D below merge-64 at the same step (−1.030 [−1.280, −0.780]).",
-            f"1 other step fell too. {best}",
+            "Step 4 is 1.030 CIDEr-D below merge-64 at the same step.",
+            f"1 other step is worse than expected, too. {best}",
+        ],
+        [
+            "Step 3 is 0.400 CIDEr-D below its trend.",
+            best,
         ],
         [
             (
-                "Step 3 is 0.400 CIDEr-D below the line between the steps beside it "
-                "(−0.400 [−0.650, −0.150])."
+                "No step of nightly is worse than expected; "
+                "its best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
             ),
-            best,
+            "",
         ],
-        ["No step of nightly fell; its best CIDEr-D is 4.300 [4.200, 4.400] at step 4.", ""],
         None,
     ]
 
@@ -266,7 +269,10 @@ def test_the_best_step_of_a_metric_where_lower_is_better(told):
     steps.append(_run(step=4, status="running"))
     (found,) = told("trainingSentence", {"run": "r", "metric": "perplexity", "steps": steps})
     assert found == [
-        "No step of r fell; its best perplexity is 12.50 [12.40, 12.60] at step 2.",
+        (
+            "No step of r is worse than expected; "
+            "its best perplexity is 12.50 [12.40, 12.60] at step 2."
+        ),
         "1 checkpoint is not scored yet.",
     ]
 
@@ -323,7 +329,7 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
         [f"Its verdict is open on the gate not_worse(cider_d, 0.01){difference}", "the reason"],
         ["It passes its gate.", value],
         [
-            "Step 5 is 1.030 CIDEr-D below merge-64 at the same step (−1.030 [−1.280, −0.780]).",
+            "Step 5 is 1.030 CIDEr-D below merge-64 at the same step.",
             value,
         ],
         [
@@ -334,20 +340,30 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
     ]
 
 
+def _needing(*kinds):
+    """Items of these kinds; `behind` and `trend` are kinds of a fall."""
+    falls = {"behind": "run", "trend": "trend"}
+    return [
+        {"kind": "fall", "fall": {"kind": falls[kind]}} if kind in falls else {"kind": kind}
+        for kind in kinds
+    ]
+
+
 def test_home_counts_what_needs_attention(told):
-    kinds = ["fall", "fall", "gate", "collapsed"]
     none, two = ({"items": [{}] * many, "next": None} for many in (0, 2))
     many = {"items": [{}] * 50, "next": "more"}
+    kinds = ["collapsed", "failed", "gate", "gate", "trend", "behind", "behind", "new"]
     given = [
-        {"attention": [{"kind": kind} for kind in kinds], "running": two, "queued": many},
+        {"attention": _needing(*kinds), "running": two, "queued": many},
         {"attention": [], "running": none, "queued": none},
-        {"attention": [{"kind": "failed"}], "running": none, "queued": none},
+        {"attention": _needing("failed"), "running": none, "queued": none},
     ]
     assert told("homeSentence", *given) == [
         [
             (
-                "4 evaluations need attention: 1 failed its gate, "
-                "1 says one caption for most images and 2 fell."
+                "8 evaluations need attention: 2 are behind another training, "
+                "1 is worse than expected from its training, 2 failed their gates, 1 failed, "
+                "1 says one caption for most images and 1 for another reason."
             ),
             "2 running, at least 50 queued.",
         ],
@@ -356,22 +372,46 @@ def test_home_counts_what_needs_attention(told):
     ]
 
 
-def _trained(run, best, fallen=False):
+def test_the_parts_of_what_needs_attention_add_up(told):
+    drawn = random.Random(5)
+    kinds = ["behind", "trend", "gate", "failed", "collapsed", "new"]
+    page = {"items": [], "next": None}
+    given = [drawn.choices(kinds, k=drawn.randint(1, 40)) for _ in range(30)]
+    answers = [{"attention": _needing(*each), "running": page, "queued": page} for each in given]
+    for claim, _ in told("homeSentence", *answers):
+        whole, *parts = map(int, re.findall(r"\d+", claim))
+        assert whole == sum(parts), claim
+
+
+def _trained(run, best, fall=None):
     return {
         "run": run,
         "metric": "cider_d",
         "higher_is_better": True,
         "best": best and {"step": best[0], "evaluation": "ev", "value": best[1]},
-        "steps": [{"step": 1, "is_fallen": False}, {"step": 2, "is_fallen": fallen}],
+        "steps": [{"step": 1, "fall": None}, {"step": 2, "fall": fall}],
     }
 
 
-def test_training_runs_name_the_best_checkpoint_and_those_that_fell(told):
-    runs = [_trained("a", (6, 4.37)), _trained("b", (4, 4.4), fallen=True), _trained("c", None)]
+def test_training_runs_name_the_best_checkpoint_and_what_steps_are_behind(told):
+    runs = [
+        _trained("a", (6, 4.37)),
+        _trained("b", (4, 4.4), _fall("run", -1.03)),
+        _trained("c", None),
+        _trained("d", (2, 4.1), _fall("trend", -0.2)),
+        _trained("e", (2, 4.2), _fall("trend", 0.2, metric="wmd")),
+    ]
+    none = "No step is worse than expected."
     assert told("trainingsSentence", runs, [runs[0]], [runs[2]], []) == [
-        ["b has the checkpoint with the best CIDEr-D: 4.400 at step 4.", "A step fell in b."],
-        ["a has the checkpoint with the best CIDEr-D: 4.370 at step 6.", "No step fell."],
-        ["1 training run, none with a score yet.", "No step fell."],
+        [
+            "b has the checkpoint with the best CIDEr-D: 4.400 at step 4.",
+            (
+                "b at step 2 is behind merge-64, d at step 2 is below its trend "
+                "and e at step 2 is above its trend."
+            ),
+        ],
+        ["a has the checkpoint with the best CIDEr-D: 4.370 at step 6.", none],
+        ["1 training run, none with a score yet.", none],
         None,
     ]
 

@@ -55,8 +55,10 @@ def test_a_training_marks_its_best_checkpoint_and_its_falls(window, service, tra
         rows = page.get_by_role("region", name="Table of steps").locator("tbody tr")
         for step, row in zip(sorted(steps), rows.all(), strict=True):
             text = row.locator("td.number").inner_text()
-            assert ("▼ fell" in text, "★" in text) == (step in fallen, step == best)
-            shown = text.replace("▼ fell", "").splitlines()[0]
+            assert ("▼" in text, "★" in text) == (step in fallen, step == best)
+            if step in fallen:
+                assert row.locator(".badge.bad").inner_text() == "▼ behind steady"
+            shown = text.replace("▼ behind steady", "").splitlines()[0]
             assert _read_number(shown) == pytest.approx(values[step], abs=5e-4)
 
 
@@ -82,9 +84,10 @@ def test_a_fall_is_noted_beside_its_point_with_the_way_to_its_images(window, ser
     falls = _steps(service, "slow")[4]["falls"]
     (fall,) = [one for one in falls if (one["metric"], one["kind"]) == ("cider_d", "run")]
     (note,) = page.locator(".note").all()
-    low, high = (f"{end:.3f}".replace("-", "−") for end in fall["interval"])
-    told = f"step 4: −{-fall['difference']:.3f} [{low}, {high}]"
-    assert note.inner_text().split("\n")[:2] == [told, "against steady at step 4"]
+    told = f"{-fall['difference']:.3f} CIDEr-D below steady at step 4"
+    assert note.inner_text().split("\n")[:2] == ["step 4", told]
+    compare = f"/ui/compare?a={trainings['slow'][3]}&b={fall['beside']['evaluation']}"
+    assert note.get_by_role("link", name="Compare").get_attribute("href") == compare
     point = page.locator("circle.fallen.series-0").first.bounding_box()
     box = note.bounding_box()
     assert 0 < box["x"] - point["x"] < 40 or 0 < point["x"] - (box["x"] + box["width"]) < 40
@@ -261,7 +264,7 @@ def test_cards_tell_how_trainings_go(window, service, trainings):
         assert f"{sign}{abs(latest - before):.3f} since step 4" in text
         fallen = [step["step"] for step in item["steps"] if step["is_fallen"]]
         assert card.locator("circle.fallen").count() == len(fallen)
-        assert ("step 4 fell" in text) == (fallen == [4])
+        assert ("step 4 behind steady" in text) == (fallen == [4])
         assert card.locator(".row").first.inner_text().count("\n") == 1, "a name and one badge"
         assert card.locator(".badge").inner_text() in text.splitlines()
     assert page.locator("nav.tabs [aria-current=page]").inner_text() == "Training runs"
@@ -273,6 +276,7 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     table.wait_for()
     items = read_answer(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
+    items.sort(key=lambda item: ["fall", "gate", "failed", "collapsed"].index(item["kind"]))
     shown = table.locator("tbody tr")
     assert len(items) > shown.count() == 6
     page.click(f"button:text-is('Show all {len(items)}')")

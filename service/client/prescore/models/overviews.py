@@ -80,6 +80,9 @@ class TrainingStep(Answer, needs=("step", "evaluation", "status")):
     interval: tuple[float, float] | None
     status: Annotated[RunStatus, OpenEnum()]
     is_fallen: bool = Field(description="True where the evaluation's `falls` name the metric.")
+    fall: Fall | None = Field(
+        description="Of these falls, a `run` before a `trend` before a `step`; null without any."
+    )
 
 
 class BestStep(Answer, needs=("step", "evaluation", "value")):

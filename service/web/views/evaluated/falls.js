@@ -1,4 +1,4 @@
-/** Falls: checkpoints that are worse than their training, or others like it, let expect. */
+/** Falls: by how much a checkpoint is worse than expected from its training, or from others like it. */
 
 import { h } from "../../core/dom.js";
 import { comparePlace, runPlace } from "../../parts/places.js";
@@ -10,14 +10,14 @@ export function falls({ id, falls, labels, dataset: { name, split } }) {
   return h(
     "section.notice.bad",
     { "aria-label": "Falls" },
-    h("p", h("strong", "Worse than its training lets expect")),
+    h("p", h("strong", "Worse than expected from its training")),
     h(
       "ul",
       worstFalls(falls).map((fall) =>
         h(
           "li",
           `${fallOf(fall)}. `,
-          fall.beside && h("a", { href: comparePlace(id, fall.beside.evaluation) }, "Compare the two"),
+          fall.beside && h("a", { href: comparePlace(id, fall.beside.evaluation) }, "Compare"),
         ),
       ),
     ),

@@ -98,7 +98,7 @@ function details(of, item) {
 const comparable = (metrics, item) =>
   metrics.find((metric) => item.scores[metric]?.family === "postgen") ?? "cider_d";
 
-/** The checkpoint that it fell below most clearly. @param {Step} item @param {string} metric */
+/** The checkpoint that it is behind most clearly. @param {Step} item @param {string} metric */
 function usualRival({ falls }, metric) {
   const [worst] = worstFalls(falls, metric);
   return worst?.beside?.labels.run ?? BEFORE;
