@@ -48,8 +48,8 @@ SCROLL = """() => new Promise((resolve) => {
   const frame = document.querySelector(".windowed");
   const rows = () => Number(frame.querySelector("table").getAttribute("aria-rowcount"));
   const step = () => {
-    frame.scrollTop += 900;
-    const isEnd = frame.scrollTop + frame.clientHeight >= frame.scrollHeight - 1;
+    scrollBy(0, 900);
+    const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 1;
     if (isEnd && rows() > 0) resolve(rows() - 1);
     else requestAnimationFrame(step);
   };

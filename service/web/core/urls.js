@@ -100,9 +100,8 @@ export function place(root, ...parts) {
 // It is kept with the entry of the browser's history, and found again once the view has its content.
 
 const LONGEST = 3_000; // milliseconds that a view may take to have its content
-const LIST = ".windowed";
 
-/** @typedef {{ page: number, list: number, focus: string | null }} Kept */
+/** @typedef {{ page: number, focus: string | null }} Kept */
 
 history.scrollRestoration = "manual";
 
@@ -110,7 +109,7 @@ history.scrollRestoration = "manual";
 function keep() {
   const focus = document.activeElement?.closest("main a")?.getAttribute("href") ?? null;
   /** @type {Kept} */
-  const kept = { page: scrollY, list: document.querySelector(LIST)?.scrollTop ?? 0, focus };
+  const kept = { page: scrollY, focus };
   history.replaceState(kept, "");
 }
 
@@ -132,13 +131,9 @@ function restore() {
 }
 
 /** @param {Kept} kept Whether all is as it was; what is not yet is tried. */
-function isAt({ page, list, focus }) {
-  const frame = document.querySelector(LIST);
-  if (frame && list) frame.scrollTop = list;
+function isAt({ page, focus }) {
   scrollTo(0, page);
   const link = focus && document.querySelector(`main a[href="${CSS.escape(focus)}"]`);
   if (link) /** @type {HTMLElement} */ (link).focus({ preventScroll: true });
-  const isScrolled =
-    Math.abs(scrollY - page) < 2 && (!list || (frame !== null && Math.abs(frame.scrollTop - list) < 2));
-  return isScrolled && (!focus || link !== null);
+  return Math.abs(scrollY - page) < 2 && (!focus || link !== null);
 }

@@ -5,7 +5,7 @@ import { path } from "../core/urls.js";
 import { allNeeded } from "./states.js";
 
 /** Its intervals are not broken over lines. @param {string} text */
-export const unbroken = (text) =>
+const unbroken = (text) =>
   text.split(/(\[[^\]\s]+, [^\]\s]+\])/).map((part, at) => (at % 2 ? h("span.whole", part) : part));
 
 /**

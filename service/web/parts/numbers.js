@@ -39,6 +39,12 @@ export const chance = (value) =>
       ? "<\u00a0.001"
       : value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
 
+/** A p-value in a sentence: `p = .004`, `p < .001`. @param {number | null | undefined} value */
+export function probability(value) {
+  const text = chance(value);
+  return `p\u00a0${text.startsWith("<") ? "" : "=\u00a0"}${text}`;
+}
+
 /** @param {[number | null, number | null] | null | undefined} ends @param {string} [metric] */
 export const interval = (ends, metric) =>
   ends ? `[${number(ends[0], metric)}, ${number(ends[1], metric)}]` : "";

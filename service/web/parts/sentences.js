@@ -6,7 +6,7 @@
 
 import { titleOf } from "./metrics.js";
 import { nameOrId } from "./names.js";
-import { chance, count, duration, interval, number, signed } from "./numbers.js";
+import { probability, count, duration, interval, number, signed } from "./numbers.js";
 
 /** @typedef {{ claim: string, detail: string }} Sentence The claim is shown in bold, the detail after it. */
 /** @typedef {Schemas["Evaluation"]["falls"][number]} Fall */
@@ -173,14 +173,14 @@ export function leaderboardSentence(board) {
     .map(([name, id]) => `${titleOf(name)} is best for ${nameById.get(id)}`);
   const details = [
     typeof board.detectable === "number" &&
-      `These images show differences of ${number(board.detectable, metric)} and more in 4 of 5 cases.`,
+      `A difference of ${number(board.detectable, metric)} would be found 4 times in 5.`,
     preferred.length > 0 && `${listed(preferred)}.`,
   ];
   if (board.items.length === 1)
     return sentence(`${leader} is the only system here: ${titleOf(metric)} ${scored(first, metric)}.`);
   if (tied === 1) return sentence(`${leader} leads ${value}, apart from all others.`, ...details);
   return sentence(
-    `${leader} leads ${value}, but ${isMore ? "at least " : ""}${count(tied)} systems cannot be told apart.`,
+    `${leader} leads ${value}, but ${isMore ? "at least " : ""}${plural(tied - 1, "other")} cannot be told apart from it.`,
     ...details,
   );
 }
@@ -195,7 +195,8 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
   if (!metric) return status === "succeeded" ? sentence("The two have no score in common.") : null;
   const { difference, interval: ends, p, minimum_detectable: detectable } = scores[metric];
   const title = titleOf(metric);
-  const found = `${signed(difference, metric)}${ends ? ` ${interval(ends, metric)}` : ""}${typeof p === "number" ? `, p\u00a0${chance(p)}` : ""}`;
+  const test = typeof p === "number" ? `, ${probability(p)}` : "";
+  const found = `${signed(difference, metric)}${ends ? ` ${interval(ends, metric)}` : ""}${test}`;
   const preferring = (/** @type {string} */ side) =>
     names.filter(
       (name) =>
@@ -210,7 +211,14 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
       : [];
   });
   const side = betterSide(scores[metric], specs.get(metric));
-  if (side) return sentence(`${side === "a" ? a : b} is better in ${title}: ${found}.`, ...others);
+  if (side) {
+    const size = number(Math.abs(Number(difference)), metric);
+    const bounds = interval(upright(ends), metric);
+    return sentence(
+      `${side === "a" ? a : b} is ${size} better in ${title}${bounds && ` ${bounds}`}${test}.`,
+      ...others,
+    );
+  }
   const claim =
     typeof p !== "number"
       ? `${title} differs by ${found}; no test of it exists.`
@@ -220,9 +228,16 @@ export function comparisonSentence({ comparison: { scores, status }, a, b, specs
   return sentence(
     claim,
     typeof detectable === "number" &&
-      `These images show differences of ${number(detectable, metric)} and more in 4 of 5 cases.`,
+      `A difference of ${number(detectable, metric)} would be found 4 times in 5.`,
     ...others,
   );
+}
+
+/** Bounds of a difference as those of its size. @param {[number | null, number | null] | null | undefined} ends @returns {[number, number] | null} */
+function upright(ends) {
+  const [low, high] = ends ?? [];
+  if (typeof low !== "number" || typeof high !== "number") return null;
+  return low + high < 0 ? [-high, -low] : [low, high];
 }
 
 /** The side that a test tells to be better. @param {Schemas["Compared"]} score @param {{ higher_is_better: boolean | null } | undefined} spec */
@@ -409,7 +424,7 @@ const strongest = (correlations) =>
 
 /** @param {Schemas["Correlation"]} found */
 const predictor = ({ metric, spearman, spearman_p, models }) =>
-  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, p\u00a0${chance(spearman_p)}` : ""}`;
+  `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, ${probability(spearman_p)}` : ""}`;
 
 /** @param {Schemas["Remaining"] | undefined} pregen */
 const chosenOf = (pregen) =>

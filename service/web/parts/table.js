@@ -1,6 +1,7 @@
 /**
- * Tables, told by their columns. With `window` only the rows that are seen exist, however many there are: all
- * are equally high then, `j` and `k` go through them, and the next page is asked for before its end is seen.
+ * Tables, told by their columns. With `window` only the rows that are seen exist, however many there are: the
+ * page scrolls, all rows are equally high, `j` and `k` go through them, and the next page of rows is asked for
+ * before the end is seen.
  */
 
 import { each, h } from "../core/dom.js";
@@ -33,6 +34,7 @@ import { computed, effect, onEnd, signal, unread } from "../core/signals.js";
 const ROW = { wide: 52, narrow: 76 };
 const AROUND = 8; // rows above and below those that are seen
 const AHEAD = 60; // rows before the end at which more are asked for
+const COVERED = 90; // pixels of the screen that the frame and the head of the table cover
 
 const phone = matchMedia("(max-width: 640px)");
 const isPhone = signal(phone.matches);
@@ -102,7 +104,7 @@ export function table(items, { name, columns, keyOf, tone, window: windowOf, abo
       body,
     ),
   );
-  if (windowOf && seen) goThrough(frame, body, rows, seen, windowOf);
+  if (windowOf && seen) goThrough(body, rows, seen, windowOf);
   return frame;
 }
 
@@ -148,44 +150,53 @@ function cellOf({ kind = "", cell, once, phone, tone, shade }, row, place = () =
 
 /** Which rows are seen. @template T @param {HTMLElement} frame @param {() => readonly T[]} rows @param {Window<T>} of */
 function windowed(frame, rows, { more, hasMore, rowHeight = ROW }) {
-  const top = signal(0);
-  const height = signal(600);
+  const top = signal(0); // pixels of the table that are above the screen
+  const height = signal(innerHeight);
   const row = computed(() => (isPhone.value ? rowHeight.narrow : rowHeight.wide));
-  const first = computed(() => Math.max(0, Math.floor(top.value / row.value) - AROUND));
+  const first = computed(() =>
+    Math.max(0, Math.min(rows().length, Math.floor(top.value / row.value)) - AROUND),
+  );
   const last = computed(() =>
     Math.min(rows().length, Math.ceil((top.value + height.value) / row.value) + AROUND),
   );
   effect(() => frame.style.setProperty("--row", `${row.value}px`));
-  frame.addEventListener("scroll", () => (top.value = frame.scrollTop), { passive: true });
-  const watcher = new ResizeObserver(() => (height.value = frame.clientHeight));
+  const look = () => {
+    top.value = Math.max(0, -frame.getBoundingClientRect().top);
+    height.value = innerHeight;
+  };
+  addEventListener("scroll", look, { passive: true });
+  const watcher = new ResizeObserver(() => {
+    frame.classList.toggle("over", frame.scrollWidth > frame.clientWidth);
+    look();
+  });
+  watcher.observe(document.documentElement);
   watcher.observe(frame);
-  onEnd(() => watcher.disconnect());
-  effect(() => {
-    if (top.value <= rows().length * row.value) return;
-    frame.scrollTop = 0; // another, shorter list
-    top.value = 0;
+  onEnd(() => {
+    removeEventListener("scroll", look);
+    watcher.disconnect();
   });
   effect(() => {
     if (last.value > rows().length - AHEAD && rows().length && hasMore?.()) more?.();
   });
-  return { top, row, first, last };
+  return { look, row, first, last };
 }
 
 /**
  * `j`, `k` and the keys of the table's own.
  *
  * @template T
- * @param {HTMLElement} frame @param {HTMLElement} body @param {() => readonly T[]} rows
- * @param {{ top: { value: number }, row: { value: number } }} seen @param {Window<T>} of
+ * @param {HTMLElement} body @param {() => readonly T[]} rows
+ * @param {{ look: () => void, row: { value: number } }} seen @param {Window<T>} of
  */
-function goThrough(frame, body, rows, { top, row }, { what, keys = {} }) {
+function goThrough(body, rows, { look, row }, { what, keys = {} }) {
   const placeOf = () => Number(document.activeElement?.closest("tr")?.getAttribute("data-place") ?? -1);
   onSteps(what, (step) => () => {
     const now = body.contains(document.activeElement) ? placeOf() : -1;
     const next = Math.max(0, Math.min(rows().length - 1, now < 0 ? 0 : now + step));
-    const [above, below] = [next * row.value, (next + 2) * row.value - frame.clientHeight];
-    frame.scrollTop = Math.max(below, Math.min(above, frame.scrollTop));
-    top.value = frame.scrollTop;
+    const start = scrollY + (body.querySelector(".space")?.getBoundingClientRect().top ?? 0);
+    const [above, below] = [start + next * row.value - COVERED, start + (next + 2) * row.value - innerHeight];
+    scrollTo(0, Math.max(below, Math.min(above, scrollY)));
+    look();
     /** @type {HTMLElement | null} */ (body.querySelector(`tr[data-place="${next}"] a.main`))?.focus();
   });
   for (const [key, [text, action]] of Object.entries(keys)) {

@@ -21,6 +21,7 @@ import { csvChip } from "./downloads.js";
 /** @typedef {import("./boards/columns.js").Board} Board */
 
 const PAGE = 200;
+const ROW_HEIGHT = { wide: 52, narrow: 70 };
 const LATEST = 10; // evaluations that tell which metrics there are
 const BESIDE = "meteor,bleu_4"; // columns, where nobody has chosen others
 const NONE = "none";
@@ -99,6 +100,7 @@ export function leaderboard(name, split) {
             what: "evaluations",
             more: board.more,
             hasMore: () => board.next.value !== null,
+            rowHeight: ROW_HEIGHT,
             keys: { c: ["mark this evaluation to compare it", selection.choose] },
           },
         }),

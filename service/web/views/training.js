@@ -8,7 +8,7 @@ import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
 import { listChips } from "../parts/chips.js";
 import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
-import { unbroken, viewHead } from "../parts/layout.js";
+import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { comparePlace, evaluationPlace, splitCrumbs, splitPlace } from "../parts/places.js";

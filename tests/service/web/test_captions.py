@@ -283,7 +283,7 @@ def test_one_comes_back_to_where_one_was(window, evaluated):
     page.wait_for_selector(f"text=31 of {IMAGES}")
     page.go_back()
     page.wait_for_selector(f"a.main[href='{link}']:focus")
-    assert page.evaluate("document.querySelector('.windowed').scrollTop") > 0
+    assert page.evaluate("scrollY") > 0
 
 
 def test_captions_of_several_evaluations_stand_beside_each_other(window, service, evaluated):

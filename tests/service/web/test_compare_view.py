@@ -130,7 +130,7 @@ def test_words_in_the_place_of_others_are_the_interfaces_own(window, service, ev
     with service.client() as client:
         a, b = evaluated["captions"], page_runs.submitted(client, captions=other)
     page = window.open(f"/ui/compare?a={a}&b={b}")
-    shown = page.locator("h3:has-text('A says') + p .label")
+    shown = page.locator("h3:has-text('in the place of') + p .label")
     shown.first.wait_for()
     compared = list_comparisons(service, a, b)[0]
     told = read_answer(service, f"/v1/comparisons/{compared}/words?metric=cider_d&limit=10")

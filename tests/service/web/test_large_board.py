@@ -16,9 +16,9 @@ TO_THE_END = """() => new Promise((resolve) => {
   const step = () => {
     const rows = frame.querySelectorAll("tbody tr[data-place]");
     most = Math.max(most, rows.length);
-    frame.scrollTop += 1200;
+    scrollBy(0, 1200);
     const many = Number(frame.querySelector("table").getAttribute("aria-rowcount")) - 1;
-    const isEnd = frame.scrollTop + frame.clientHeight >= frame.scrollHeight - 1;
+    const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 1;
     const last = rows[rows.length - 1];
     if (isEnd && last && Number(last.dataset.place) === many - 1) resolve([many, most]);
     else requestAnimationFrame(step);

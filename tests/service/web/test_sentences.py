@@ -83,7 +83,7 @@ def test_a_leaderboard_names_its_leader_and_how_many_it_cannot_be_told_from(told
         end = (
             ", apart from all others."
             if tied == 1
-            else f", but {tied} systems cannot be told apart."
+            else f", but {tied - 1} other{'s' * (tied > 2)} cannot be told apart from it."
         )
         wanted.append([start + end, ""])
     assert told("leaderboardSentence", *boards) == wanted
@@ -91,7 +91,7 @@ def test_a_leaderboard_names_its_leader_and_how_many_it_cannot_be_told_from(told
 
 def test_a_page_of_ties_may_go_on(told):
     first = _board([_standing("a", 0.5, 1), _standing("b", 0.4, 1)], next="more")
-    assert "at least 2 systems" in told("leaderboardSentence", first)[0][0]
+    assert "at least 1 other cannot" in told("leaderboardSentence", first)[0][0]
     ended = _board([_standing("a", 0.5, 1), _standing("b", 0.4, 2)], next="more")
     assert "at least" not in told("leaderboardSentence", ended)[0][0]
 
@@ -109,7 +109,7 @@ def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
     )
     (found,) = told("leaderboardSentence", full)
     assert found[1] == (
-        "These images show differences of 0.020 and more in 4 of 5 cases. METEOR is best for b."
+        "A difference of 0.020 would be found 4 times in 5. METEOR is best for b."
     )
     alone, empty = told("leaderboardSentence", _board(items[:1]), _board([]))
     assert alone == ["a is the only system here: CIDEr-D 0.500 [0.470, 0.530].", ""]
@@ -149,16 +149,16 @@ def _comparison(script, scores):
 @pytest.mark.parametrize(
     ("metric", "difference", "p", "claim"),
     [
-        ("cider_d", 0.021, 0.003, "one is better in CIDEr-D: +0.021 [0.001, 0.041], p .003."),
-        ("cider_d", -0.021, 0.049, "two is better in CIDEr-D: −0.021 [−0.041, −0.001], p .049."),
+        ("cider_d", 0.021, 0.003, "one is 0.021 better in CIDEr-D [0.001, 0.041], p = .003."),
+        ("cider_d", -0.021, 0.049, "two is 0.021 better in CIDEr-D [0.001, 0.041], p = .049."),
         (
             "cider_d",
             0.006,
             0.56,
-            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p .56.",
+            "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .56.",
         ),
-        ("cider_d", 0.021, 0.05, "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p .05"),
-        ("wmd", -0.021, 0.0001, "one is better in WMD: −0.021 [−0.041, −0.001], p < .001."),
+        ("cider_d", 0.021, 0.05, "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .05"),
+        ("wmd", -0.021, 0.0001, "one is 0.021 better in WMD [0.001, 0.041], p < .001."),
         (
             "cider_d",
             0.006,
@@ -170,7 +170,7 @@ def _comparison(script, scores):
 def test_a_comparison_says_better_where_a_test_says_so_alone(script, metric, difference, p, claim):
     found = _comparison(script, {metric: _compared(difference, p)})
     assert found[0].startswith(claim.removesuffix("."))
-    shows = "These images show differences of 0.030 and more in 4 of 5 cases."
+    shows = "A difference of 0.030 would be found 4 times in 5."
     assert (shows in found[1]) == ("better" not in claim)
 
 
@@ -479,7 +479,7 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
     best = max(rows[:-1], key=lambda row: abs(row["spearman"]))
     study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"of": 672, "remain": 504}}
     named = f"{best['metric']}, Spearman {_signed(best['spearman'])}"
-    claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p .010."
+    claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p = .010."
     detail = "It is the strongest of 504 metrics: "
     detail += "part of that is chance, the more, the fewer the models."
     card = {"none_because": None, "trainings": {"a": 3, "b": 4}, "metrics": [{}]}

@@ -3,9 +3,9 @@
 import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
 import { ago } from "../../parts/dates.js";
-import { arrow, metricName, titleOf } from "../../parts/metrics.js";
+import { metricName, titleOf } from "../../parts/metrics.js";
 import { evaluationLink, nameOf, nameOrId } from "../../parts/names.js";
-import { chance, interval, number, signed } from "../../parts/numbers.js";
+import { interval, number, probability, signed } from "../../parts/numbers.js";
 import { axis, intervalBar, rangeOf } from "../../plots/intervals.js";
 import { usualExtent } from "../../plots/scale.js";
 
@@ -23,8 +23,8 @@ export function boardColumns(of) {
     {
       head: h("span", { title: "Rank. The bar joins those that are not told apart from the first." }, "#"),
       kind: "narrow number",
-      cell: ({ reference, rank, tied, tied_with_first }) =>
-        !reference && h("span", { title: tied_with_first ? NOT_TOLD : null }, `${rank}${tied ? "=" : ""}`),
+      cell: (row) =>
+        !row.reference && h("span", { title: row.tied_with_first ? NOT_TOLD : null }, rankOf(row)),
     },
     { head: h("span.hidden", "Compare"), kind: "narrow", phone: "mark", cell: (row) => marker(row, of) },
     { head: "System", kind: "name", cell: system, sort: nameSorts(of) },
@@ -32,12 +32,29 @@ export function boardColumns(of) {
     {
       head: [h("span.hidden", "Interval of 95 %"), axis(range.value)],
       phone: "below",
-      cell: (row) => intervalBar(row, range.value, { metric: metric.value }),
+      cell: (row) => [
+        h("span.on-phone.quiet", stateOnPhone(row, of)),
+        intervalBar(row, range.value, { metric: metric.value }),
+      ],
     },
     ...metrics.value.map((each) => scoreColumn(each, of)),
     { head: "Against the first", cell: (row) => h("span.quiet", against(row, of)) },
   ];
 }
+
+/** The second line of a card: against the first, and the other metrics. @param {BoardRow} row @param {Board} of */
+const stateOnPhone = (row, of) =>
+  [
+    against(row, of),
+    ...of.metrics.value
+      .filter((each) => typeof row.scores[each]?.value === "number")
+      .map((each) => `${titleOf(each)} ${number(row.scores[each].value, each)}`),
+  ]
+    .filter(Boolean)
+    .flatMap((text, at) => (at ? [" · ", text] : [text]));
+
+/** @param {BoardRow} row */
+const rankOf = ({ rank, tied }) => `${rank}${tied ? "=" : ""}`;
 
 /** The one that ranks, or one beside it. @param {string} each @param {Board} of @returns {Column<BoardRow>} */
 function scoreColumn(each, { board, metric, order, rank }) {
@@ -47,10 +64,7 @@ function scoreColumn(each, { board, metric, order, rank }) {
   const valueOf = (/** @type {BoardRow} */ row) => (isMain ? row.value : (row.scores[each]?.value ?? null));
   const ends = computed(() => usualExtent(board.items.value.map(valueOf)));
   return {
-    head: [
-      metricName(each, { dataset, signature: isMain ? signature : beside?.[each] }),
-      isMain && ` ${arrow(higher)}`,
-    ],
+    head: metricName(each, { dataset, signature: isMain ? signature : beside?.[each] }),
     kind: "number",
     phone: isMain ? "value" : undefined,
     cell: (row) => h(isMain ? "strong" : "span", number(valueOf(row), each)),
@@ -59,7 +73,7 @@ function scoreColumn(each, { board, metric, order, rank }) {
     sort: {
       text: "",
       told: `Rank by ${titleOf(each)}`,
-      direction: () => (isRanking() ? "descending" : "none"),
+      direction: () => (!isRanking() ? "none" : higher === false ? "ascending" : "descending"),
       choose: () => rank(each),
     },
   };
@@ -100,7 +114,8 @@ const marker = (row, { choose, isMarked }) =>
   });
 
 /** @param {BoardRow} row */
-function system({ reference, about, evaluation, labels, created_at }) {
+function system(row) {
+  const { reference, about, evaluation, labels, created_at } = row;
   if (reference) return [reference, h("span.sub", about)];
   const name = nameOf(labels);
   const texts = Object.entries(labels)
@@ -108,8 +123,9 @@ function system({ reference, about, evaluation, labels, created_at }) {
     .map((each) => each.join(" "));
   if (labels.file && labels.file !== name) texts.unshift(labels.file);
   return [
+    h("span.on-phone.quiet", `${rankOf(row)} `),
     evaluationLink(evaluation, labels),
-    h("span.sub", texts.length > 0 && [h("bdi", texts.join(", ")), " · "], ago(created_at)),
+    h("span.sub.off-phone", texts.length > 0 && [h("bdi", texts.join(", ")), " · "], ago(created_at)),
   ];
 }
 
@@ -130,9 +146,9 @@ function against(row, of) {
   const { against_first: first, tied_with_first } = row;
   const metric = of.metric.value;
   const title = first
-    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, p ${chance(first.p)}`
+    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by the fast test over 256 resamples of the images; a comparison tests more finely`
     : "By whether intervals overlap: there is no paired test";
-  const told = first ? `worse, p ${chance(first.p)}` : "worse";
+  const told = first ? `worse, ${probability(first.p)}` : "worse";
   return h("span", { title }, tied_with_first ? "not told apart" : told);
 }
 

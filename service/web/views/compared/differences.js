@@ -58,14 +58,17 @@ export const imageColumns = ([a, b, difference, captionA, captionB], metric, pla
     phone: "value",
     cell: (row) => h("strong", signed(row.difference, metric())),
   },
-  captionColumn(captionA, ({ captions }) => captions),
-  captionColumn(captionB, ({ captions: [a, b] }) => [b, a]),
+  captionColumn(captionA, "A", ({ captions }) => captions),
+  captionColumn(captionB, "B", ({ captions: [a, b] }) => [b, a]),
 ];
 
-/** @param {Child} head @param {(row: ImageRow) => [string, string]} captionsOf This side's, then the other's. @returns {Column<ImageRow>} */
-const captionColumn = (head, captionsOf) => ({
+/** @param {Child} head @param {string} side @param {(row: ImageRow) => [string, string]} captionsOf This side's, then the other's. @returns {Column<ImageRow>} */
+const captionColumn = (head, side, captionsOf) => ({
   head,
   kind: "wide",
   phone: "below",
-  cell: (row) => h("bdi", { title: captionsOf(row)[0] }, differing(...captionsOf(row))),
+  cell: (row) => [
+    h("b.on-phone", `${side} `),
+    h("bdi", { title: captionsOf(row)[0] }, differing(...captionsOf(row))),
+  ],
 });

@@ -11,7 +11,7 @@ import { imagePlace } from "../../parts/places.js";
 import { following } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 import { exchanged } from "../../parts/words.js";
-import { extent, finite, median, padded } from "../../plots/scale.js";
+import { extent, finite, median } from "../../plots/scale.js";
 import { scatter } from "../../plots/scatter.js";
 import { choice, metricChoice, searchField } from "../choice.js";
 import { imageColumns, imageRow, sideHeads } from "./differences.js";
@@ -22,6 +22,7 @@ import { imageColumns, imageRow, sideHeads } from "./differences.js";
 
 const MOST = 10_000;
 const MOST_WORDS = 10;
+const ROW_HEIGHT = { wide: 52, narrow: 124 };
 const GROUPS = [
   ["", "All"],
   ["a", "Only A good"],
@@ -86,7 +87,10 @@ export function images(run, { a, b, names, specs }) {
     following(found, () => [
       h(
         "div.beside",
-        () => plot(rows.value, metric.value, chosen.value, (image) => go(imagePlace(a, image, { with: b }))),
+        () =>
+          plot(rows.value, metric.value, names.value, chosen.value, (image) =>
+            go(imagePlace(a, image, { with: b })),
+          ),
         h(
           "div",
           choice(
@@ -99,7 +103,7 @@ export function images(run, { a, b, names, specs }) {
             () => `Good: better than ${number(bound.value)}, the median of all scores of A and B.`,
           ),
           choice("Order", () => ORDERS.map(([key, text]) => [key, text]), order),
-          fields(() => padded(extent(scores.value)), chosen),
+          fields(() => extent(scores.value), chosen),
           h("div.bar", searchField("Search", "words or an image", search)),
           words(run.id, metric, () => (isNarrowed() ? shown.value : null)),
         ),
@@ -125,7 +129,7 @@ export function images(run, { a, b, names, specs }) {
           () => metric.value,
           placeOf,
         ),
-        window: { what: "images" },
+        window: { what: "images", rowHeight: ROW_HEIGHT },
       }),
     ]),
   );
@@ -138,13 +142,17 @@ function sortOf(order, isLower) {
   return sort.startsWith("-") ? sort.slice(1) : `-${sort}`;
 }
 
-/** @param {Row[]} rows @param {string} metric @param {Corners | null} chosen @param {(image: string) => void} open */
-function plot(rows, metric, chosen, open) {
+/** @param {Row[]} rows @param {string} metric @param {{ a: string, b: string }} names @param {Corners | null} chosen @param {(image: string) => void} open */
+function plot(rows, metric, names, chosen, open) {
   const points = rows.flatMap(({ a, b, image }) =>
     a === null || b === null ? [] : [{ x: b, y: a, name: image }],
   );
   const title = titleOf(metric);
-  const [xName, yName, name] = [`B ${title}`, `A ${title}`, `A against B by ${title}`];
+  const [xName, yName, name] = [
+    `${names.b} (B), ${title}`,
+    `${names.a} (A), ${title}`,
+    `A against B by ${title}`,
+  ];
   return scatter(points, { xName, yName, name, what: "images", chosen, choose, open });
 }
 
@@ -184,7 +192,7 @@ function words(id, metric, part) {
       : (found.answer.value?.items ?? []).map((/** @type {any} */ each) => [each.a, each.b, each.images]);
     return (
       pairs.length > 0 && [
-        h("h3", "A says, where B says"),
+        h("h3", "A's word in the place of B's word"),
         h(
           "p",
           pairs.map((/** @type {[string, string, number]} */ [a, b, images]) => [

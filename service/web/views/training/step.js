@@ -7,7 +7,7 @@ import { change, place, query } from "../../core/urls.js";
 import { chip } from "../../parts/chips.js";
 import { section } from "../../parts/layout.js";
 import { titleOf } from "../../parts/metrics.js";
-import { chance, count, interval, signed } from "../../parts/numbers.js";
+import { probability, count, interval, signed } from "../../parts/numbers.js";
 import { captionsPlace, comparePlace, evaluationPlace, imagePlace } from "../../parts/places.js";
 import { plural, worstFalls } from "../../parts/sentences.js";
 import { answered, badge, refusalOf } from "../../parts/states.js";
@@ -117,7 +117,7 @@ const difference = ({ key, name, found }, metric, chosen, press) =>
       return [
         h("strong", signed(score.difference, metric())),
         ` ${interval(score.interval, metric())} `,
-        h("span.quiet", `p ${chance(score.p)}`),
+        h("span.quiet", probability(score.p)),
       ];
     }),
   );
