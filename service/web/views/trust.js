@@ -7,7 +7,7 @@ import { computed, signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { section, view } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
-import { trustSentence } from "../parts/sentences.js";
+import { strongest, trustSentence } from "../parts/sentences.js";
 import { answered, badge, failure, refusal } from "../parts/states.js";
 import { targetChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
@@ -55,8 +55,10 @@ export function trust(name, split) {
         starter("Study the correlations", "/v1/studies", "study", dataset),
         () => correlations(study.answer.value, target.value),
       ),
-      section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
-      section("Metrics that tell early which training ends better", answered(card, signals)),
+      section("Forecasts and results", () =>
+        forecasts(past.answer.value.items, target.value, predictorOf(study.answer.value, target.value)),
+      ),
+      section("Metrics that tell early which training run ends better", answered(card, signals)),
       headed(
         "Captions of known quality",
         starter("Run the probes", "/v1/probes", "probes", dataset),
@@ -67,6 +69,9 @@ export function trust(name, split) {
     ],
   );
 }
+
+/** @param {Schemas["Correlations"]} found @param {string} target */
+const predictorOf = ({ study }, target) => strongest(study?.metrics[target]?.correlations ?? [])?.metric;
 
 /** A section with a button beside its name. @param {string} title @param {Child} button @param {Child} content */
 const headed = (title, button, content) =>

@@ -199,7 +199,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     ]
     inside = sum(low <= value <= high for low, high, value in ends)
     page = window.open("/ui/datasets/past/test/trust")
-    section = page.get_by_role("region", name="Forecasts and what came")
+    section = page.get_by_role("region", name="Forecasts and results")
     section.locator("dl").wait_for()
     facts = dict(
         zip(
@@ -209,6 +209,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
         )
     )
     assert facts["Within the interval"] == f"{inside} of {len(ends)}"
+    assert section.locator("circle.point").count() == section.locator("line.ends").count()
     assert section.locator("circle.point").count() == len(ends)
     section.get_by_text("As a table").click()
     assert len(_cells(page.get_by_role("region", name="Forecasts of CIDEr-D"))) == len(ends)
@@ -230,9 +231,10 @@ def test_the_card_tells_which_metric_decides_early(window, service):
     rows = _cells(card) | _cells(page.get_by_role("region", name="Metrics without a test"))
     assert rows["CIDEr-D"][5:] == ["–", "–", "100 %", "100 %"]
     assert rows["METEOR"][5:] == ["–", "–", "0 %", "0 %"]
-    told = "8 trainings make 28 pairs whose final CIDEr-D differs (0 are too close to tell)."
-    told += " At 25 % of the steps, CIDEr-D has the final order of 100 % of them."
+    finding = "At 25 % of the steps, CIDEr-D has the final order in CIDEr-D of 100 % of 28 pairs"
+    told = f"8 training runs make 28 pairs whose final CIDEr-D differs. {finding}"
     assert page.get_by_text(told).count() == 1
+    assert finding in page.inner_text(".lead")
     window.expected.add("422")
     page = window.open(f"{place}?target=mean_mean_count_none")
     page.get_by_role("alert").filter(has_text="mean_mean_count_none").wait_for()
