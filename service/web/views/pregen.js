@@ -8,9 +8,10 @@ import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
-import { pregenSentence } from "../parts/sentences.js";
+import { pregenSentence, strongest } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
 import { choice, targetChoice } from "./choice.js";
+import { strongestTable } from "./trusted/correlations.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -40,11 +41,13 @@ const SHOWN = [
 export function pregen(name, split) {
   const target = query("of", "cider_d");
   const shown = query("shown", "spearman");
-  const chosen = query("metric", "mean_max_normcount_prefix0");
+  const asked = query("metric");
   const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
   const study = computed(() => found.answer.value?.study ?? null);
   const correlations = computed(() => by("metric", study.value?.metrics[target.value]?.correlations ?? []));
+  const best = computed(() => strongest([...correlations.value.values()])?.metric);
+  const chosen = computed(() => asked.value || best.value || "mean_max_normcount_prefix0");
   const metrics = computed(() => by("name", known.answer.value.items));
   return view(
     {
@@ -72,8 +75,15 @@ export function pregen(name, split) {
               target.value,
             ),
           ),
-          legend(),
+          () => legend(shown.value),
         ),
+        () =>
+          correlations.value.size > 0 &&
+          h(
+            "div.on-phone",
+            strongestTable([...correlations.value.values()], target.value),
+            h("p.quiet", "The map of all metrics, which goes on to the right:"),
+          ),
         h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
           map(correlations.value, shown.value, chosen),
         ),
@@ -119,15 +129,16 @@ function map(found, shown, chosen) {
   });
 }
 
-const legend = () =>
+/** @param {string} shown */
+const legend = (shown) =>
   h(
     "p.quiet",
-    [
-      ["over", "positive"],
-      ["under", "negative"],
-      ["none", "no number"],
-    ].map(([name, text]) => [h("span", { class: ["swatch", name], "aria-hidden": "true" }), `${text} `]),
-    "– the darker, the stronger. Arrow keys go through the map.",
+    shown === "spearman" && ["−1 ", h("span.ramp.under", { "aria-hidden": "true" }), " "],
+    "0 ",
+    h("span.ramp.over", { "aria-hidden": "true" }),
+    shown === "spearman" ? " +1; " : " 1; ",
+    h("span.swatch.none", { "aria-hidden": "true" }),
+    "no number. Arrow keys go through the map.",
   );
 
 const tiers = () =>

@@ -270,6 +270,14 @@ def test_the_map_has_the_colours_of_its_study(window):
     study = {"mean_max_prob_none": (0.5, 0.9), "mean_max_pplx_none": (-0.25, 0.1)}
     answer = _made_up_study(study)
     page.route("**/v1/datasets/tiny/correlations*", lambda route: route.fulfill(json=answer))
+    window.open("/ui/datasets/tiny/test/pregen")
+    page.wait_for_selector("[aria-selected='true'][aria-label^='mean_max_prob_none:']")
+    strongest = page.get_by_role("region", name="Predictors of CIDEr-D", include_hidden=True)
+    assert not strongest.is_visible()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert list(_cells(strongest)) == ["mean_max_prob_none", "mean_max_pplx_none"]
+    assert strongest.is_visible()
+    page.set_viewport_size({"width": 1280, "height": 800})
     window.open("/ui/datasets/tiny/test/pregen?metric=mean_max_pplx_none")
     cell = "[role=gridcell][aria-label^='{}:']".format
     page.wait_for_selector(f"{cell('mean_max_prob_none')}.over")

@@ -35,6 +35,15 @@ const columns = () => [
 /** @param {Correlation} found */
 const strength = ({ spearman }) => Math.abs(spearman ?? 0);
 
+/** The strongest of these over models. @param {readonly Correlation[]} found @param {string} target */
+export const strongestTable = (found, target) => [
+  h("p.quiet.on-phone", "Beside each metric: Spearman over models; below it: p."),
+  table([...found].sort((one, other) => strength(other) - strength(one)).slice(0, MOST), {
+    name: `Predictors of ${titleOf(target)}`,
+    columns,
+  }),
+];
+
 /** @param {Schemas["Correlations"]} found @param {string} target */
 export function correlations({ dataset, study, under_way, none_because }, target) {
   if (!study) {
@@ -43,7 +52,6 @@ export function correlations({ dataset, study, under_way, none_because }, target
   }
   const title = titleOf(target);
   const { of_images: share, correlations: found, reason } = study.metrics[target] ?? {};
-  const strongest = [...(found ?? [])].sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
   return [
     h(
       "p.quiet",
@@ -55,9 +63,7 @@ export function correlations({ dataset, study, under_way, none_because }, target
       h("a", { href: splitPlace(dataset.name, dataset.split, "pregen") }, "all are on the map"),
       ".",
     ),
-    strongest.length
-      ? table(strongest, { name: `Predictors of ${title}`, columns })
-      : h("p.quiet", reason ?? `The study has no ${title}.`),
+    found?.length ? strongestTable(found, target) : h("p.quiet", reason ?? `The study has no ${title}.`),
     under_way && h("p", "A study of more models is under way: ", badge(under_way.status)),
   ];
 }
