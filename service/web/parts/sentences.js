@@ -363,12 +363,12 @@ export function trustSentence({ correlations, card, target }) {
   if (!best)
     return sentence(
       `Nothing is known yet of which pre-gen metric predicts ${titleOf(target)} here.`,
-      correlations?.none_because ?? "A study of the correlations tells it.",
+      hindranceOf(correlations?.none_because) ?? "A study of the correlations tells it.",
       early,
     );
   return sentence(
     `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
-    chosenOf(study?.pregen),
+    chosenOf(study?.pregen, best.models),
     early,
   );
 }
@@ -435,7 +435,10 @@ export function pregenSentence({ study, target }) {
   const found = study?.metrics[target]?.correlations ?? [];
   const best = strongest(found);
   if (!best) return sentence("The map has no numbers: no study of this split has been made.");
-  return sentence(`Best predictor of ${titleOf(target)} here: ${predictor(best)}.`, chosenOf(study?.pregen));
+  return sentence(
+    `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
+    chosenOf(study?.pregen, best.models),
+  );
 }
 
 /** The one that agrees most over models. @param {Schemas["Correlation"][]} correlations */
@@ -448,10 +451,19 @@ export const strongest = (correlations) =>
 const predictor = ({ metric, spearman, spearman_p, models }) =>
   `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, p\u00a0${chance(spearman_p)}` : ""}`;
 
-/** @param {Schemas["Remaining"] | undefined} pregen */
-const chosenOf = (pregen) =>
+/** @param {Schemas["Remaining"] | undefined} pregen @param {number} models */
+const chosenOf = (pregen, models) =>
   pregen &&
-  `It is the strongest of ${count(pregen.remain)} metrics: part of that is chance, the more, the fewer the models.`;
+  `Picked from ${plural(pregen.remain, "metric")}, so partly chance; more so with only ${plural(models, "model")}.`;
+
+const TOO_FEW = /finished evaluations of (\d+) models.*; ([^@\s]+)@[^/\s]+(\/\S+) has (\d+)$/;
+
+/** Why a split cannot be studied, in plain words. @param {string | null | undefined} reason As the service tells it. */
+export function hindranceOf(reason) {
+  const [, wanted, name, split, found] = TOO_FEW.exec(reason ?? "") ?? [];
+  if (!wanted) return reason;
+  return `Needs finished evaluations of ${wanted} checkpoints with pre-gen scores; ${name}${split} has ${found === "0" ? "none" : found}.`;
+}
 
 /** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
 export function jobsSentence({ running, queued, workers }) {

@@ -8,7 +8,7 @@ import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
-import { pregenSentence, strongest } from "../parts/sentences.js";
+import { hindranceOf, pregenSentence, strongest } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
 import { choice, targetChoice } from "./choice.js";
 import { strongestTable } from "./trusted/correlations.js";
@@ -33,8 +33,8 @@ const TIERS = [
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
 const SHOWN = [
-  ["spearman", "Agreement on models"],
-  ["r2", "Agreement on images"],
+  ["spearman", "Agreement on models (Spearman)"],
+  ["r2", "Agreement on images (R²)"],
 ];
 
 /** @param {string} name @param {string} split */
@@ -100,9 +100,9 @@ const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 const noStudy = (name, split, why) =>
   h(
     "p.notice",
-    why ?? "There is no study of this split yet: the map has no numbers.",
+    hindranceOf(why) ?? "There is no study of this split yet: the map has no numbers.",
     " ",
-    h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
+    !why && h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
   );
 
 /** @param {string} metric @param {string | undefined} definition @param {Schemas["Correlation"] | undefined} correlation @param {string} target */

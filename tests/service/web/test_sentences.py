@@ -440,8 +440,7 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
     study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"of": 672, "remain": 504}}
     named = f"{best['metric']}, Spearman {_signed(best['spearman'])}"
     claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p .010."
-    detail = "It is the strongest of 504 metrics: "
-    detail += "part of that is chance, the more, the fewer the models."
+    detail = "Picked from 504 metrics, so partly chance; more so with only 14 models."
     card = _card(1, {"cider_d": (1.0, None)})
     trust = [
         {"correlations": {"study": study, "none_because": None}, "card": None, "target": "cider_d"},
@@ -542,6 +541,16 @@ def test_few_forecasts_are_told_one_by_one_with_what_was_measured(script):
         return {json.dumps(given)}.map(forecastsSentence);
     """)
     assert found == wanted
+
+
+def test_a_split_that_cannot_be_studied_says_what_it_needs(script):
+    reason = "a study needs finished evaluations of 3 models, with pre-gen scores and cider_d; "
+    reasons = [f"{reason}a@v1/test has 0", f"{reason}a-b@v2/val has 2", "9 strata need images"]
+    start = "Needs finished evaluations of 3 checkpoints with pre-gen scores; "
+    assert script(f"""
+        const {{ hindranceOf }} = await load("parts/sentences");
+        return {json.dumps(reasons)}.map(hindranceOf);
+    """) == [f"{start}a/test has none.", f"{start}a-b/val has 2.", reasons[2]]
 
 
 def test_jobs_tell_silent_workers(told):

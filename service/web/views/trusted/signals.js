@@ -6,6 +6,7 @@ import { metricName, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
 import { decidedShare, decisionAt, earlyFinding, PERCENTS, plural } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
+import { filled } from "./filled.js";
 
 /** @typedef {Schemas["MetricSignal"]} MetricSignal */
 
@@ -37,12 +38,13 @@ const columns = () => [
 
 /** Metrics that a test can tell apart come first; the others are folded. @param {Schemas["SignalCard"]} card */
 export function signals(card) {
-  if (card.none_because) return h("p.quiet", `There is no card: ${card.none_because}.`);
+  if (card.none_because) return h("p.quiet", `Nothing to compare yet: ${plainly(card.none_because)}.`);
   const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
     detectable !== null || metric === card.target;
   const others = card.metrics.filter((each) => !isTested(each));
   return [
     h("p", summary(card)),
+    h("p.quiet.on-phone", "Beside each metric: signal / noise."),
     signalTable("Metrics that decide early", card.metrics.filter(isTested)),
     others.length > 0 &&
       folded(
@@ -52,9 +54,12 @@ export function signals(card) {
   ];
 }
 
+/** A reason of the service without the version of the split. @param {string} reason */
+const plainly = (reason) => reason.replace(/@[^/\s]+\//, "/").replaceAll("trainings", "training runs");
+
 /** @param {string} name @param {readonly MetricSignal[]} items */
 const signalTable = (name, items) =>
-  table(items, { name, columns: columns(), keyOf: ({ metric }) => metric });
+  table(items, { name, columns: filled(columns(), items), keyOf: ({ metric }) => metric });
 
 /** How many pairs there are, and what they tell. @param {Schemas["SignalCard"]} card */
 function summary(card) {
