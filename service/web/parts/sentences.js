@@ -390,22 +390,75 @@ export function datasetSentence({ dataset, split }) {
 export function trustSentence({ correlations, card, target }) {
   const study = correlations?.study;
   const best = strongest(study?.metrics[target]?.correlations ?? []);
-  const early =
-    card && !card.none_because
-      ? card.metrics.length > 0 &&
-        `${plural(Object.keys(card.trainings).length, "training run")} ${Object.keys(card.trainings).length === 1 ? "tells" : "tell"} which metric decides early: see below.`
-      : null;
+  const early = card && !card.none_because && card.metrics.length > 0 && earlyFinding(card);
   if (!best)
     return sentence(
       `Nothing is known yet of which pre-gen metric predicts ${titleOf(target)} here.`,
-      correlations?.none_because ?? "A study of the correlations tells it.",
+      hindranceOf(correlations?.none_because) ?? "A study of the correlations tells it.",
       early,
     );
   return sentence(
     `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
-    chosenOf(study?.pregen),
+    chosenOf(study?.pregen, best.models),
     early,
   );
+}
+
+/** Pairs, forecasts: fewer are told one by one, not as a share. */
+export const FEW = 5;
+export const PERCENTS = [5, 10, 25, 50]; // of a training run's steps, at which early scores are compared
+const ENOUGH = 0.9; // of pairs, for a metric to be recommended
+const MANY = 20; // pairs, of which all are right whichever training run is left out
+
+/** The metric that decides earliest, or that none is sure to. @param {Schemas["SignalCard"]} card */
+export function earlyFinding({ pairs, target, metrics }) {
+  if (pairs < FEW)
+    return pairs
+      ? `${plural(pairs, "pair")} of training runs ${pairs === 1 ? "is" : "are"} too few to say which metric decides early.`
+      : "No pair of training runs tells which metric decides early.";
+  for (const percent of PERCENTS) {
+    const [best] = metrics
+      .map(({ metric, decisions }) => ({ metric, decision: decisionAt(decisions, percent) }))
+      .filter(({ decision }) => surely(decision) >= ENOUGH)
+      .sort((a, b) => (b.decision?.accuracy ?? 0) - (a.decision?.accuracy ?? 0));
+    if (best?.decision)
+      return `At ${percent} % of the steps, ${titleOf(best.metric)} has the final order in ${titleOf(target)} of ${decidedShare(best.decision)} of ${count(best.decision.pairs)} pairs of training runs.`;
+  }
+  return `No metric surely has the final order in ${titleOf(target)} of ${ENOUGH * 100} % of ${count(pairs)} pairs of training runs in the first half of the steps.`;
+}
+
+/** @param {Schemas["EarlyDecision"][]} decisions @param {number} percent */
+export const decisionAt = (decisions, percent) => decisions.find((each) => each.percent === percent);
+
+/** The share of pairs that are surely right. @param {Schemas["EarlyDecision"] | undefined} decision */
+function surely(decision) {
+  if (!decision?.accuracy || decision.pairs < FEW) return 0;
+  return decision.interval?.[0] ?? (decision.pairs >= MANY ? decision.accuracy : 0);
+}
+
+/** `2 of 2`, or `93 % (85–99)` of enough pairs. @param {Schemas["EarlyDecision"] | undefined} decision */
+export function decidedShare(decision) {
+  const { accuracy, interval: ends, pairs = 0 } = decision ?? {};
+  if (typeof accuracy !== "number") return "–";
+  if (pairs < FEW) return `${Math.round(accuracy * pairs)} of ${pairs}`;
+  const [whole, low, high] = [accuracy, ...(ends ?? [])].map((each) => Math.round(100 * each));
+  return ends ? `${whole} % (${low}–${high})` : `${whole} %`;
+}
+
+/**
+ * Each of few forecasts, with its interval and what was measured.
+ *
+ * @param {{ metric: string, pairs: { forecast: { value: number | null, interval: any }, value: number }[] }} of
+ */
+export function forecastsSentence({ metric, pairs }) {
+  if (!pairs.length) return `No forecast of ${titleOf(metric)} can be compared with a measured value yet.`;
+  const each = pairs.map(({ forecast, value }) => {
+    const ends = forecast.interval;
+    const isMissed = ends && (value < ends[0] || value > ends[1]);
+    return `${scored(forecast, metric)}${ends ? "" : " without an interval"}, measured ${number(value, metric)}${isMissed ? ", outside it" : ""}`;
+  });
+  const many = pairs.length === 1 ? "One forecast" : `${count(pairs.length)} forecasts`;
+  return `${many} so far: ${titleOf(metric)} ${each.join("; ")}: too few to judge.`;
 }
 
 /** @param {{ study: Schemas["Study"] | null, target: string }} of */
@@ -413,11 +466,14 @@ export function pregenSentence({ study, target }) {
   const found = study?.metrics[target]?.correlations ?? [];
   const best = strongest(found);
   if (!best) return sentence("The map has no numbers: no study of this split has been made.");
-  return sentence(`Best predictor of ${titleOf(target)} here: ${predictor(best)}.`, chosenOf(study?.pregen));
+  return sentence(
+    `Best predictor of ${titleOf(target)} here: ${predictor(best)}.`,
+    chosenOf(study?.pregen, best.models),
+  );
 }
 
-/** @param {Schemas["Correlation"][]} correlations */
-const strongest = (correlations) =>
+/** The one that agrees most over models. @param {Schemas["Correlation"][]} correlations */
+export const strongest = (correlations) =>
   correlations
     .filter(({ spearman }) => typeof spearman === "number")
     .sort((one, other) => Math.abs(Number(other.spearman)) - Math.abs(Number(one.spearman)))[0];
@@ -426,10 +482,19 @@ const strongest = (correlations) =>
 const predictor = ({ metric, spearman, spearman_p, models }) =>
   `${metric}, Spearman ${signed(spearman)} over ${plural(models, "model")}${typeof spearman_p === "number" ? `, ${probability(spearman_p)}` : ""}`;
 
-/** @param {Schemas["Remaining"] | undefined} pregen */
-const chosenOf = (pregen) =>
+/** @param {Schemas["Remaining"] | undefined} pregen @param {number} models */
+const chosenOf = (pregen, models) =>
   pregen &&
-  `It is the strongest of ${count(pregen.remain)} metrics: part of that is chance, the more, the fewer the models.`;
+  `Picked from ${plural(pregen.remain, "metric")}, so partly chance; more so with only ${plural(models, "model")}.`;
+
+const TOO_FEW = /finished evaluations of (\d+) models.*; ([^@\s]+)@[^/\s]+(\/\S+) has (\d+)$/;
+
+/** Why a split cannot be studied, in plain words. @param {string | null | undefined} reason As the service tells it. */
+export function hindranceOf(reason) {
+  const [, wanted, name, split, found] = TOO_FEW.exec(reason ?? "") ?? [];
+  if (!wanted) return reason;
+  return `Needs finished evaluations of ${wanted} checkpoints with pre-gen scores; ${name}${split} has ${found === "0" ? "none" : found}.`;
+}
 
 /** @param {{ running: number, queued: number, workers: Schemas["Worker"][] }} of */
 export function jobsSentence({ running, queued, workers }) {

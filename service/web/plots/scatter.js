@@ -11,7 +11,7 @@ const HEIGHT = 400;
 const MANY = 200; // points, from which on they are drawn so that others are seen through them
 const MOST_MARKS = 1000; // points that are elements; more are one path
 
-/** @typedef {{ x: number, y: number, name?: string }} Point */
+/** @typedef {{ x: number, y: number, name?: string, ends?: [number, number] | null }} Point `ends`: of the interval of x. */
 /** @typedef {[number, number, number, number]} Chosen From x to x, from y to y. */
 
 /**
@@ -19,7 +19,8 @@ const MOST_MARKS = 1000; // points that are elements; more are one path
  * @param {{ xName: string, yName: string, name: string, what: string, chosen?: Chosen | null, choose?: ((chosen: Chosen | null) => void) | null, open?: ((name: string) => void) | null }} how `what`: what the points are, in the plural. Without `choose` nothing can be chosen. `open`: what a click on a point does.
  */
 export function scatter(points, { xName, yName, name, what, chosen = null, choose = null, open = null }) {
-  const all = points.flatMap(({ x, y }) => [x, y]);
+  const all = points.flatMap(({ x, y, ends }) => [x, y, ...(ends ?? [])]);
+  const inside = (/** @type {number} */ value) => Math.max(range[0], Math.min(range[1], value));
   const range = padded(usualExtent(all));
   const isAway = (/** @type {Point} */ point) => isOutside(range, point.x) || isOutside(range, point.y);
   const away = points.filter(isAway);
@@ -38,6 +39,16 @@ export function scatter(points, { xName, yName, name, what, chosen = null, choos
     ({ x, y }) => [
       s("line.zero", { x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]) }),
       s("path.cloud", { d: rest.map((point) => `M${x(point.x)} ${y(point.y)}h0`).join("") }),
+      points.map(
+        (point) =>
+          point.ends &&
+          s("line.ends", {
+            x1: x(inside(point.ends[0])),
+            x2: x(inside(point.ends[1])),
+            y1: y(inside(point.y)),
+            y2: y(inside(point.y)),
+          }),
+      ),
       marked.map((point) =>
         s(
           "circle",

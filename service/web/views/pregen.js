@@ -8,9 +8,10 @@ import { fact, folded, view } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { number } from "../parts/numbers.js";
 import { splitCrumbs, splitPlace, splitTabs } from "../parts/places.js";
-import { pregenSentence } from "../parts/sentences.js";
+import { hindranceOf, pregenSentence, strongest } from "../parts/sentences.js";
 import { heat } from "../plots/heat.js";
 import { choice, targetChoice } from "./choice.js";
+import { strongestTable } from "./trusted/correlations.js";
 
 const FILTERS = ["none", "filter0", "prefix0", "miss0"];
 const CAPTION = ["prob", "pplx", "count", "normcount"];
@@ -32,19 +33,21 @@ const TIERS = [
   ["4, the dataset", "sum, mean, median, geomean, max, min over images"],
 ];
 const SHOWN = [
-  ["spearman", "Agreement on models"],
-  ["r2", "Agreement on images"],
+  ["spearman", "Agreement on models (Spearman)"],
+  ["r2", "Agreement on images (R²)"],
 ];
 
 /** @param {string} name @param {string} split */
 export function pregen(name, split) {
   const target = query("of", "cider_d");
   const shown = query("shown", "spearman");
-  const chosen = query("metric", "mean_max_normcount_prefix0");
+  const asked = query("metric");
   const found = resource(() => place("/v1/datasets", name, "correlations", { split, limit: 1000 }));
   const known = resource(() => "/v1/metrics");
   const study = computed(() => found.answer.value?.study ?? null);
   const correlations = computed(() => by("metric", study.value?.metrics[target.value]?.correlations ?? []));
+  const best = computed(() => strongest([...correlations.value.values()])?.metric);
+  const chosen = computed(() => asked.value || best.value || "mean_max_normcount_prefix0");
   const metrics = computed(() => by("name", known.answer.value.items));
   return view(
     {
@@ -72,8 +75,15 @@ export function pregen(name, split) {
               target.value,
             ),
           ),
-          legend(),
+          () => legend(shown.value),
         ),
+        () =>
+          correlations.value.size > 0 &&
+          h(
+            "div.on-phone",
+            strongestTable([...correlations.value.values()], target.value),
+            h("p.quiet", "The map of all metrics, which goes on to the right:"),
+          ),
         h("div.scrolled", { tabindex: "0", role: "region", "aria-label": "Map of pre-gen metrics" }, () =>
           map(correlations.value, shown.value, chosen),
         ),
@@ -90,9 +100,9 @@ const by = (field, items) => new Map(items.map((each) => [each[field], each]));
 const noStudy = (name, split, why) =>
   h(
     "p.notice",
-    why ?? "There is no study of this split yet: the map has no numbers.",
+    hindranceOf(why) ?? "There is no study of this split yet: the map has no numbers.",
     " ",
-    h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
+    !why && h("a", { href: splitPlace(name, split, "trust") }, "Study the correlations"),
   );
 
 /** @param {string} metric @param {string | undefined} definition @param {Schemas["Correlation"] | undefined} correlation @param {string} target */
@@ -119,15 +129,16 @@ function map(found, shown, chosen) {
   });
 }
 
-const legend = () =>
+/** @param {string} shown */
+const legend = (shown) =>
   h(
     "p.quiet",
-    [
-      ["over", "positive"],
-      ["under", "negative"],
-      ["none", "no number"],
-    ].map(([name, text]) => [h("span", { class: ["swatch", name], "aria-hidden": "true" }), `${text} `]),
-    "– the darker, the stronger. Arrow keys go through the map.",
+    shown === "spearman" && ["−1 ", h("span.ramp.under", { "aria-hidden": "true" }), " "],
+    "0 ",
+    h("span.ramp.over", { "aria-hidden": "true" }),
+    shown === "spearman" ? " +1; " : " 1; ",
+    h("span.swatch.none", { "aria-hidden": "true" }),
+    "no number. Arrow keys go through the map.",
   );
 
 const tiers = () =>

@@ -7,7 +7,7 @@ import { computed, signal } from "../core/signals.js";
 import { place, query } from "../core/urls.js";
 import { section, view } from "../parts/layout.js";
 import { splitCrumbs, splitTabs } from "../parts/places.js";
-import { trustSentence } from "../parts/sentences.js";
+import { strongest, trustSentence } from "../parts/sentences.js";
 import { answered, badge, failure, refusal } from "../parts/states.js";
 import { targetChoice } from "./choice.js";
 import { stopButton } from "./stop.js";
@@ -32,7 +32,10 @@ export function trust(name, split) {
   onChange((told) => {
     if (!told || told.kind === "study") study.refresh();
     if (!told || told.kind === "probes") probes.refresh();
-    if (!told || (told.kind === "evaluation" && told.status === "succeeded")) past.refresh();
+    if (!told || (told.kind === "evaluation" && told.status === "succeeded")) {
+      past.refresh();
+      if (study.answer.peek()?.none_because) study.refresh(); // there may be enough to study now
+    }
     if (!told) card.refresh(); // a second of the service's time, for what one evaluation hardly changes
   });
   return view(
@@ -52,11 +55,15 @@ export function trust(name, split) {
       targetChoice(() => study.answer.value?.study, target),
       headed(
         "Pre-gen metrics that predict it",
-        starter("Study the correlations", "/v1/studies", "study", dataset),
+        starter("Study the correlations", "/v1/studies", "study", dataset, () =>
+          Boolean(study.answer.value?.none_because),
+        ),
         () => correlations(study.answer.value, target.value),
       ),
-      section("Forecasts and what came", () => forecasts(past.answer.value.items, target.value)),
-      section("Metrics that tell early which training ends better", answered(card, signals)),
+      section("Forecasts and results", () =>
+        forecasts(past.answer.value.items, target.value, predictorOf(study.answer.value, target.value)),
+      ),
+      section("Metrics that tell early which training run ends better", answered(card, signals)),
       headed(
         "Captions of known quality",
         starter("Run the probes", "/v1/probes", "probes", dataset),
@@ -68,12 +75,15 @@ export function trust(name, split) {
   );
 }
 
-/** A section with a button beside its name. @param {string} title @param {Child} button @param {Child} content */
-const headed = (title, button, content) =>
-  h("section", { "aria-label": title }, h("div.row", h("h2", title), button), content);
+/** @param {Schemas["Correlations"]} found @param {string} target */
+const predictorOf = ({ study }, target) => strongest(study?.metrics[target]?.correlations ?? [])?.metric;
 
-/** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset */
-function starter(text, url, kind, dataset) {
+/** A section with a button below its content. @param {string} title @param {Child} button @param {Child} content */
+const headed = (title, button, content) =>
+  h("section", { "aria-label": title }, h("h2", title), content, button);
+
+/** A button that starts a run; the run is followed until it ends, and can be stopped. @param {string} text @param {string} url @param {string} kind @param {string} dataset @param {() => boolean} [isHindered] */
+function starter(text, url, kind, dataset, isHindered = () => false) {
   const refused = signal(/** @type {import("../core/api.js").Refused | null} */ (null));
   const latest = resource(() => place(url, { dataset, limit: 1 }));
   onChange((told) => (!told || told.kind === kind) && latest.refresh());
@@ -94,7 +104,11 @@ function starter(text, url, kind, dataset) {
       () => openId.value && [badge(stateOf(run.value)), taskProgress(run.value.tasks)],
     ),
     () => openId.value && stopButton(text, () => place(url, openId.peek() ?? ""), latest.refresh),
-    h("button", { type: "button", disabled: () => openId.value !== null, onclick: begin }, text),
+    h(
+      "button",
+      { type: "button", disabled: () => openId.value !== null || isHindered(), onclick: begin },
+      text,
+    ),
     () => run.value?.status === "failed" && failure(run.value.error),
     () => refused.value && refusal(refused.value),
   );

@@ -480,9 +480,8 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
     study = {"metrics": {"cider_d": {"correlations": rows}}, "pregen": {"of": 672, "remain": 504}}
     named = f"{best['metric']}, Spearman {_signed(best['spearman'])}"
     claim = f"Best predictor of CIDEr-D here: {named} over 14 models, p = .010."
-    detail = "It is the strongest of 504 metrics: "
-    detail += "part of that is chance, the more, the fewer the models."
-    card = {"none_because": None, "trainings": {"a": 3, "b": 4}, "metrics": [{}]}
+    detail = "Picked from 504 metrics, so partly chance; more so with only 14 models."
+    card = _card(1, {"cider_d": (1.0, None)})
     trust = [
         {"correlations": {"study": study, "none_because": None}, "card": None, "target": "cider_d"},
         {
@@ -491,7 +490,7 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
             "target": "cider_d",
         },
     ]
-    early = "2 training runs tell which metric decides early: see below."
+    early = "1 pair of training runs is too few to say which metric decides early."
     assert told("trustSentence", *trust) == [
         [claim, detail],
         [
@@ -507,6 +506,91 @@ def test_the_best_predictor_is_the_strongest_in_either_direction(told):
         [claim, detail],
         ["The map has no numbers: no study of this split has been made.", ""],
     ]
+
+
+def _card(pairs, found):
+    """A card; `found`: accuracies and their intervals at half of the steps, by metric."""
+    return {
+        "none_because": None,
+        "target": "cider_d",
+        "pairs": pairs,
+        "metrics": [
+            {
+                "metric": metric,
+                "decisions": [
+                    {"percent": 50, "accuracy": accuracy, "interval": ends, "pairs": pairs}
+                ],
+            }
+            for metric, (accuracy, ends) in found.items()
+        ],
+    }
+
+
+def test_a_metric_decides_early_only_if_the_lower_end_of_its_share_says_so(told):
+    """And few pairs are told as too few, whatever their share is."""
+    drawn = random.Random(5)
+    cards, wanted = [], []
+    for pairs in [0, 1, 2, 4, 5, 10, 19, 20, 28] * 3:
+        accuracy = drawn.choice([0.8, 0.95, 1.0])
+        ends = drawn.choice([None, [accuracy - 0.1, accuracy], [accuracy - 0.02, accuracy]])
+        cards.append(_card(pairs, {"meteor": (accuracy, ends)}))
+        sure = ends[0] if ends else accuracy if pairs >= 20 else 0
+        if pairs < 5:
+            wanted.append("tells which" if pairs == 0 else "too few to say which")
+        elif sure >= 0.9:
+            share = f"{accuracy:.0%}".replace("%", " %")
+            wanted.append(f"METEOR has the final order in CIDEr-D of {share}")
+        else:
+            wanted.append(f"No metric surely has the final order in CIDEr-D of 90 % of {pairs}")
+    given = [{"correlations": None, "card": card, "target": "cider_d"} for card in cards]
+    for (_, detail), part in zip(told("trustSentence", *given), wanted, strict=True):
+        assert part in detail
+    assert len({part.split()[0] for part in wanted}) == 4
+
+
+def test_a_share_of_few_pairs_is_a_count(script):
+    assert script("""
+        const { decidedShare } = await load("parts/sentences");
+        const of = (accuracy, pairs, interval) => decidedShare({ accuracy, pairs, interval });
+        return [of(1, 2), of(0.5, 4), of(1, 5), of(0.9, 10, [0.8, 1]), of(null, 2)];
+    """) == ["2 of 2", "2 of 4", "100 %", "90 % (80–100)", "–"]
+
+
+def test_few_forecasts_are_told_one_by_one_with_what_was_measured(script):
+    drawn = random.Random(9)
+    given, wanted = [], []
+    for many in [0, 1, 2, 4]:
+        pairs, parts = [], []
+        for _ in range(many):
+            value, measured = drawn.uniform(0, 3), drawn.uniform(0, 3)
+            ends = drawn.choice([None, [value - 0.5, value + 0.5]])
+            pairs.append({"forecast": {"value": value, "interval": ends}, "value": measured})
+            told = f"[{_number(ends[0])}, {_number(ends[1])}]" if ends else "without an interval"
+            missed = ends and not ends[0] <= measured <= ends[1]
+            parts.append(
+                f"{_number(value)} {told}, measured {_number(measured)}"
+                + (", outside it" if missed else "")
+            )
+        given.append({"metric": "cider_d", "pairs": pairs})
+        start = "One forecast" if many == 1 else f"{many} forecasts"
+        wanted.append(f"{start} so far: CIDEr-D {'; '.join(parts)}: too few to judge.")
+    wanted[0] = "No forecast of CIDEr-D can be compared with a measured value yet."
+    assert "outside it" in "".join(wanted)
+    found = script(f"""
+        const {{ forecastsSentence }} = await load("parts/sentences");
+        return {json.dumps(given)}.map(forecastsSentence);
+    """)
+    assert found == wanted
+
+
+def test_a_split_that_cannot_be_studied_says_what_it_needs(script):
+    reason = "a study needs finished evaluations of 3 models, with pre-gen scores and cider_d; "
+    reasons = [f"{reason}a@v1/test has 0", f"{reason}a-b@v2/val has 2", "9 strata need images"]
+    start = "Needs finished evaluations of 3 checkpoints with pre-gen scores; "
+    assert script(f"""
+        const {{ hindranceOf }} = await load("parts/sentences");
+        return {json.dumps(reasons)}.map(hindranceOf);
+    """) == [f"{start}a/test has none.", f"{start}a-b/val has 2.", reasons[2]]
 
 
 def test_jobs_tell_silent_workers(told):

@@ -75,7 +75,9 @@ def test_the_strongest_predictors_of_models_come_first(window):
         "Best predictor of CIDEr-D here: mean_max_count_filter12, Spearman +0.600 over 14 models"
     )
     assert page.locator(".lead strong").inner_text().startswith(claim)
-    assert "23 % of the variance of CIDEr-D is between images" in page.inner_text("main")
+    assert "Differences between images make 23 % of the variance of CIDEr-D" in page.inner_text(
+        "main"
+    )
     page.click("[aria-label='Metric to predict'] button:text-is('METEOR')")
     page.wait_for_selector("section >> text=all scores are equal")
     assert "target=meteor" in page.url
@@ -86,9 +88,9 @@ def test_a_head_is_explained_by_keys(window):
     answer = _made_up_study({"mean_max_count_filter0": (0.5, 0.2)})
     page.route("**/v1/datasets/tiny/correlations*", lambda route: route.fulfill(json=answer))
     window.open("/ui/datasets/tiny/test/trust")
-    page.locator("th button:text-is('Agreement on models')").focus()
+    page.locator("th button:text-is('Agreement on models (Spearman)')").focus()
     page.keyboard.press("Enter")
-    popover = page.get_by_role("dialog", name="Agreement on models")
+    popover = page.get_by_role("dialog", name="Agreement on models (Spearman)")
     popover.wait_for()
     assert "Spearman" in popover.inner_text()
     page.keyboard.press("Escape")
@@ -131,20 +133,21 @@ def test_the_reading_of_a_probe(script):
             [first, row("T = 30", 6, 0.5), row("T = 5", 6.5, 0)],
             [first, row("T = 30", 6.5, 0)],
             [first, row("woman -> man")],
-            [first, { ...row("woman -> man"), reason: "no caption holds it" }],
+            [first, { ...row("woman -> man"),
+                reason: "no first reference holds the token 'woman'" }],
             [row("RvR", 6.4)],
             [row("RvR")],
             [],
         ].map((rows) => reading(rows, "cider_d"));
     """) == [
-        ": “a” costs 4.250 of 6.500 CIDEr-D",
-        ": “Words in fewer than 30 captions” costs 0.500 of 6.500 CIDEr-D",
-        ": costs no CIDEr-D",
+        ": “a” lowers CIDEr-D from 6.500 by 4.250",
+        ": “Words in fewer than 30 captions” lowers CIDEr-D from 6.500 by 0.500",
+        ": costs nothing",
         ": CIDEr-D 6.500",
-        ": no caption holds it",
+        ": not measured: no first caption has the word “woman”",
         ": CIDEr-D 6.400",
-        ": no CIDEr-D",
-        ": no CIDEr-D",
+        ": not measured",
+        ": not measured",
     ]
 
 
@@ -199,7 +202,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
     ]
     inside = sum(low <= value <= high for low, high, value in ends)
     page = window.open("/ui/datasets/past/test/trust")
-    section = page.get_by_role("region", name="Forecasts and what came")
+    section = page.get_by_role("region", name="Forecasts and results")
     section.locator("dl").wait_for()
     facts = dict(
         zip(
@@ -209,6 +212,7 @@ def test_forecasts_are_shown_beside_what_was_measured(window, service, tmp_path)
         )
     )
     assert facts["Within the interval"] == f"{inside} of {len(ends)}"
+    assert section.locator("circle.point").count() == section.locator("line.ends").count()
     assert section.locator("circle.point").count() == len(ends)
     section.get_by_text("As a table").click()
     assert len(_cells(page.get_by_role("region", name="Forecasts of CIDEr-D"))) == len(ends)
@@ -221,18 +225,21 @@ def test_the_card_tells_which_metric_decides_early(window, service):
     with service.client() as client:
         assert client.put("/v1/datasets/signal", content=bundle(6, seed=4)).status_code == 201
     place = "/ui/datasets/signal/test/trust"
-    window.open(place).get_by_text("There is no card: no evaluation of signal").wait_for()
+    window.open(place).get_by_text(
+        "Nothing to compare yet: no evaluation of signal/test"
+    ).wait_for()
     enter_trainings(service.records, datasets.pin_split(service.records, "signal/test"), many=8)
     page = window.open(place)
     card = page.get_by_role("region", name="Metrics that decide early")
     card.wait_for()
     page.click("summary:has-text('without a test')")
     rows = _cells(card) | _cells(page.get_by_role("region", name="Metrics without a test"))
-    assert rows["CIDEr-D"][5:] == ["–", "–", "100 %", "100 %"]
-    assert rows["METEOR"][5:] == ["–", "–", "0 %", "0 %"]
-    told = "8 trainings make 28 pairs whose final CIDEr-D differs (0 are too close to tell)."
-    told += " At 25 % of the steps, CIDEr-D has the final order of 100 % of them."
+    assert rows["CIDEr-D"][-2:] == ["100 %", "100 %"]
+    assert rows["METEOR"][-2:] == ["0 %", "0 %"]
+    finding = "At 25 % of the steps, CIDEr-D has the final order in CIDEr-D of 100 % of 28 pairs"
+    told = f"8 training runs make 28 pairs whose final CIDEr-D differs. {finding}"
     assert page.get_by_text(told).count() == 1
+    assert finding in page.inner_text(".lead")
     window.expected.add("422")
     page = window.open(f"{place}?target=mean_mean_count_none")
     page.get_by_role("alert").filter(has_text="mean_mean_count_none").wait_for()
@@ -268,6 +275,14 @@ def test_the_map_has_the_colours_of_its_study(window):
     study = {"mean_max_prob_none": (0.5, 0.9), "mean_max_pplx_none": (-0.25, 0.1)}
     answer = _made_up_study(study)
     page.route("**/v1/datasets/tiny/correlations*", lambda route: route.fulfill(json=answer))
+    window.open("/ui/datasets/tiny/test/pregen")
+    page.wait_for_selector("[aria-selected='true'][aria-label^='mean_max_prob_none:']")
+    strongest = page.get_by_role("region", name="Predictors of CIDEr-D", include_hidden=True)
+    assert not strongest.is_visible()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert list(_cells(strongest)) == ["mean_max_prob_none", "mean_max_pplx_none"]
+    assert strongest.is_visible()
+    page.set_viewport_size({"width": 1280, "height": 800})
     window.open("/ui/datasets/tiny/test/pregen?metric=mean_max_pplx_none")
     cell = "[role=gridcell][aria-label^='{}:']".format
     page.wait_for_selector(f"{cell('mean_max_prob_none')}.over")
@@ -276,6 +291,6 @@ def test_the_map_has_the_colours_of_its_study(window):
     share = "each => each.style.getPropertyValue('--share')"
     assert page.locator(cell("mean_max_pplx_none")).evaluate(share) == "0.250"
     assert "With CIDEr-D: Spearman −0.250 over 14 models; R² 0.100" in page.inner_text(".pinned")
-    page.click("button:text-is('Agreement on images')")
+    page.click("button:text-is('Agreement on images (R²)')")
     page.wait_for_selector("[role=gridcell][aria-label='mean_max_pplx_none: 0.100'].over")
     assert "shown=r2" in page.url

@@ -6,6 +6,7 @@ import { term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { chance, count, number, signed } from "../../parts/numbers.js";
 import { splitPlace } from "../../parts/places.js";
+import { plural } from "../../parts/sentences.js";
 import { badge } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
 
@@ -22,42 +23,48 @@ const ON_IMAGES =
 const columns = () => [
   { head: "Pre-gen metric", kind: "name", cell: ({ metric }) => metricName(metric) },
   {
-    head: term("Agreement on models", ON_MODELS),
+    head: term("Agreement on models (Spearman)", ON_MODELS),
     kind: "number",
     phone: "value",
     cell: ({ spearman }) => signed(spearman),
   },
   { head: term("p", P), kind: "number", phone: "below", cell: ({ spearman_p }) => chance(spearman_p) },
   { head: "Models", kind: "number", cell: ({ models }) => count(models) },
-  { head: term("Agreement on images", ON_IMAGES), kind: "number", cell: ({ r2 }) => number(r2) },
+  { head: term("Agreement on images (R²)", ON_IMAGES), kind: "number", cell: ({ r2 }) => number(r2) },
 ];
 
 /** @param {Correlation} found */
 const strength = ({ spearman }) => Math.abs(spearman ?? 0);
 
+/** The strongest of these over models. @param {readonly Correlation[]} found @param {string} target */
+export const strongestTable = (found, target) => [
+  h("p.quiet.on-phone", "Beside each metric: Spearman over models; below it: p."),
+  table([...found].sort((one, other) => strength(other) - strength(one)).slice(0, MOST), {
+    name: `Predictors of ${titleOf(target)}`,
+    columns,
+  }),
+];
+
 /** @param {Schemas["Correlations"]} found @param {string} target */
 export function correlations({ dataset, study, under_way, none_because }, target) {
   if (!study) {
     const why = under_way ? "The first study is under way." : "There is no study of this split yet.";
-    return h("p.quiet", none_because ?? why);
+    return !none_because && h("p.quiet", why); // the view's sentence tells a hindrance
   }
   const title = titleOf(target);
   const { of_images: share, correlations: found, reason } = study.metrics[target] ?? {};
-  const strongest = [...(found ?? [])].sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
   return [
     h(
       "p.quiet",
-      `${count(study.evaluations.length)} models, ${count(study.rows)} rows, `,
+      `${plural(study.evaluations.length, "model")}, studied `,
       ago(study.finished_at),
       typeof share === "number" &&
-        `. ${Math.round(100 * share)} % of the variance of ${title} is between images`,
+        `. Differences between images make ${Math.round(100 * share)} % of the variance of ${title}`,
       ". The strongest predictors of models come first; ",
       h("a", { href: splitPlace(dataset.name, dataset.split, "pregen") }, "all are on the map"),
       ".",
     ),
-    strongest.length
-      ? table(strongest, { name: `Predictors of ${title}`, columns })
-      : h("p.quiet", reason ?? `The study has no ${title}.`),
+    found?.length ? strongestTable(found, target) : h("p.quiet", reason ?? `The study has no ${title}.`),
     under_way && h("p", "A study of more models is under way: ", badge(under_way.status)),
   ];
 }

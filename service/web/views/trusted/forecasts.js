@@ -6,14 +6,15 @@ import { fact, folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../../parts/names.js";
 import { count, interval, number, signed } from "../../parts/numbers.js";
+import { FEW, forecastsSentence, plural } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
 import { scatter } from "../../plots/scatter.js";
 
 /** @typedef {Schemas["Forecast"]} Forecast */
 /** @typedef {{ run: Evaluation, forecast: Forecast, expected: number, value: number }} Outcome */
 
-/** @param {Evaluation[]} items The latest first. @param {string} metric */
-export function forecasts(items, metric) {
+/** @param {Evaluation[]} items The latest first. @param {string} metric @param {string | undefined} best The metric that predicts it best over models. */
+export function forecasts(items, metric, best) {
   const pairs = items.flatMap((run) => outcomeOf(run, metric));
   const latest = items.map((run) => toldOf(run)[metric]).find((each) => each?.card);
   if (!latest && !pairs.length)
@@ -21,18 +22,19 @@ export function forecasts(items, metric) {
       `No forecast of ${titleOf(metric)} has been made on this split.`,
       items.map(noneBecause).find(Boolean),
     );
+  const next =
+    latest?.none_because &&
+    none(`The next evaluations get no forecast of ${titleOf(metric)}.`, latest.none_because);
+  const facts = h("dl.facts", latest && cardFacts(latest, metric, best), cameTrue(pairs));
+  if (pairs.length < FEW)
+    return [
+      h("p", forecastsSentence({ metric, pairs })),
+      next,
+      latest && folded("What forecasts are made from", facts),
+    ];
   return [
-    h(
-      "div.beside",
-      h(
-        "div",
-        h("dl.facts", latest && cardFacts(latest, metric), cameTrue(pairs)),
-        latest?.none_because &&
-          none(`The next evaluations get no forecast of ${titleOf(metric)}.`, latest.none_because),
-      ),
-      pairs.length > 0 && plot(pairs, titleOf(metric)),
-    ),
-    pairs.length > 0 && folded("As a table", outcomes(pairs, metric)),
+    h("div.beside", h("div", facts, next), plot(pairs, titleOf(metric))),
+    folded("As a table", outcomes(pairs, metric)),
   ];
 }
 
@@ -50,26 +52,36 @@ function outcomeOf(run, metric) {
 const ERROR = "In runs that the forecast has not seen; beside it the error of the mean of other runs.";
 const AGREEMENT = "Rank correlation of forecasts with scores: over all evaluations, and within runs.";
 const COVERAGE = "How many scores lay within the interval, of runs that the forecast has not seen.";
+const NOT_BEST =
+  "A forecast takes what errs least on training runs left out, not what agrees most over models";
 
-/** @param {Forecast} forecast @param {string} metric */
-function cardFacts({ card }, metric) {
+/** @param {Forecast} forecast @param {string} metric @param {string | undefined} best */
+function cardFacts({ card }, metric, best) {
   if (!card) return null;
   const { predictor, fit, evaluations, runs, error, error_without, coverage } = card;
   return [
-    fact("Forecast from", metricName(predictor), h("span.sub", `Fit: ${fit}`)),
-    fact("Learned from", `${count(evaluations)} evaluations of ${count(runs)} runs`),
+    fact(
+      "Forecast from",
+      metricName(predictor),
+      h("span.sub", `Fit: ${fit}`),
+      best && best !== predictor && h("span.sub", `${NOT_BEST} (${titleOf(best)})`),
+    ),
+    fact("Learned from", `${plural(evaluations, "evaluation")} of ${plural(runs, "training run")}`),
     fact(term("Mean error", ERROR), `${number(error, metric)} (without it ${number(error_without, metric)})`),
     fact(
       term("Agreement", AGREEMENT),
       `${number(card.rank_agreement)} over all, ${number(card.rank_agreement_within)} within runs`,
     ),
-    fact(term("Promised coverage", COVERAGE), coverage === null ? "–" : `${Math.round(100 * coverage)} %`),
+    fact(
+      term("Within the interval when checked", COVERAGE),
+      coverage === null ? "–" : `${Math.round(100 * coverage)} %`,
+    ),
   ];
 }
 
 /** @param {Outcome[]} pairs */
 const cameTrue = (pairs) =>
-  pairs.length > 0 &&
+  pairs.length >= FEW &&
   fact("Within the interval", `${count(pairs.filter(isInside).length)} of ${count(pairs.length)}`);
 
 /** @param {Outcome} pair */
@@ -99,7 +111,12 @@ function outcomes(pairs, metric) {
 /** @param {Outcome[]} pairs @param {string} title */
 const plot = (pairs, title) =>
   scatter(
-    pairs.map(({ run, expected, value }) => ({ x: expected, y: value, name: nameOrId(run.labels, run.id) })),
+    pairs.map(({ run, forecast, expected, value }) => ({
+      x: expected,
+      y: value,
+      ends: forecast.interval,
+      name: nameOrId(run.labels, run.id),
+    })),
     {
       xName: `${title}, forecast`,
       yName: "measured",

@@ -9,6 +9,7 @@ import { metricName, titleOf } from "../../parts/metrics.js";
 import { isShown, number, signed } from "../../parts/numbers.js";
 import { answered } from "../../parts/states.js";
 import { table } from "../../parts/table.js";
+import { filled } from "./filled.js";
 
 /** @typedef {Schemas["ProbeRow"]} Row */
 /** @typedef {Schemas["MetricHealth"]} Health */
@@ -48,16 +49,26 @@ export const probed = (id, target) =>
 export function reading(rows, metric) {
   const title = titleOf(metric);
   const of = rows[0]?.scores[metric];
-  if (typeof of !== "number") return `: no ${title}`;
+  if (typeof of !== "number") return `: ${notMeasured(rows)}`;
   const dropOf = (/** @type {Row} */ row) => row.drop[metric] ?? -Infinity;
   const worst = rows.reduce((one, other) => (dropOf(other) > dropOf(one) ? other : one));
   const drop = dropOf(worst);
   if (drop === -Infinity)
-    return `: ${rows.find(({ reason }) => reason)?.reason ?? `${title} ${number(of, metric)}`}`;
+    return `: ${rows.some(({ reason }) => reason) ? notMeasured(rows) : `${title} ${number(of, metric)}`}`;
   return isShown(drop)
-    ? `: “${nameOfRow(worst)}” costs ${number(drop, metric)} of ${number(of, metric)} ${title}`
-    : `: costs no ${title}`;
+    ? `: “${nameOfRow(worst)}” lowers ${title} from ${number(of, metric)} by ${number(drop, metric)}`
+    : ": costs nothing";
 }
+
+/** That a probe has no score, and why. @param {Row[]} rows */
+function notMeasured(rows) {
+  const reason = rows.find((row) => row.reason)?.reason;
+  return reason ? `not measured: ${plainly(reason)}` : "not measured";
+}
+
+/** A reason of the service in plain words. @param {string} reason */
+const plainly = (reason) =>
+  reason.replace(/no first reference holds the token '(.*)'/, "no first caption has the word “$1”");
 
 /** @param {Row} row */
 const nameOfRow = ({ name }) =>
@@ -69,7 +80,7 @@ const HEALTH = [
   ["constant", "One caption", "The best score that one caption for all images has."],
   [
     "constant_of_human",
-    "One caption, of people's",
+    "One caption as a share of people's",
     "The score of one caption for all images as a share of people's: the higher, the less the metric tells.",
   ],
   [
@@ -80,20 +91,28 @@ const HEALTH = [
 ];
 
 /** @param {Record<string, Health>} health */
-const healthTable = (health) =>
-  table(Object.entries(health), {
-    name: "Health of metrics",
-    columns: [
-      { head: "Metric", kind: "name", cell: ([metric]) => metricName(metric) },
-      ...HEALTH.map(([key, name, text]) => ({
-        head: term(name, text),
-        kind: "number",
-        phone: key === "constant_of_human" ? /** @type {const} */ ("value") : undefined,
-        cell: (/** @type {[string, Health]} */ [metric, each]) =>
-          key.endsWith("of_human") ? share(each[key]) : number(each[key], metric),
-      })),
-    ],
-  });
+function healthTable(health) {
+  const rows = Object.entries(health).filter(([, each]) => HEALTH.some(([key]) => each[key] !== null));
+  const [, told] = HEALTH.filter(([key]) => rows.some(([, each]) => each[key] !== null)).sort(
+    ([one], [other]) => Number(other === "constant_of_human") - Number(one === "constant_of_human"),
+  )[0] ?? ["", ""];
+  /** @type {Column<[string, Health]>[]} */
+  const columns = [
+    { head: "Metric", kind: "name", cell: ([metric]) => metricName(metric) },
+    ...HEALTH.map(([key, name, text]) => ({
+      head: term(name, text),
+      kind: "number",
+      phone: name === told ? /** @type {const} */ ("value") : undefined,
+      cell: (/** @type {[string, Health]} */ [metric, each]) =>
+        key.endsWith("of_human") ? share(each[key]) : number(each[key], metric),
+    })),
+  ];
+  if (!rows.length) return null;
+  return [
+    h("p.quiet.on-phone", `Beside each metric: ${told}.`),
+    table(rows, { name: "Health of metrics", columns: filled(columns, rows) }),
+  ];
+}
 
 /** @param {number | null | undefined} value */
 const share = (value) => (typeof value === "number" ? `${(100 * value).toFixed(0)} %` : "–");

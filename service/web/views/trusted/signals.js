@@ -4,20 +4,18 @@ import { h } from "../../core/dom.js";
 import { folded, term } from "../../parts/layout.js";
 import { metricName, titleOf } from "../../parts/metrics.js";
 import { count, number } from "../../parts/numbers.js";
+import { decidedShare, decisionAt, earlyFinding, PERCENTS, plural } from "../../parts/sentences.js";
 import { table } from "../../parts/table.js";
+import { filled } from "./filled.js";
 
 /** @typedef {Schemas["MetricSignal"]} MetricSignal */
-/** @typedef {Schemas["EarlyDecision"]} EarlyDecision */
 
-const PERCENTS = [5, 10, 25, 50];
-const ENOUGH = 0.9; // of pairs, for a metric to be recommended
-const MANY = 20; // pairs, of which all are right whichever training is left out
-const SIGNAL = "The difference of the best and the worst training, as a share of their mean.";
-const NOISE = "How much the last checkpoints of one training differ, as a share of their mean.";
+const SIGNAL = "The difference of the best and the worst training run, as a share of their mean.";
+const NOISE = "How much the last checkpoints of one training run differ, as a share of their mean.";
 const LARGEST = "Which of three differs most: checkpoints, seeds, or the choice of images.";
-const SHOWN = "The smallest difference of two trainings that a test shows in 95 of 100 cases.";
+const SHOWN = "The smallest difference of two training runs that a test shows in 95 of 100 cases.";
 const early = (/** @type {number} */ percent) =>
-  `Pairs of trainings whose final order this metric's scores have in the first ${percent} % of the steps, with the interval that leaves out each training once.`;
+  `Pairs of training runs whose final order this metric's scores have in the first ${percent} % of the steps, with the interval that leaves out each training run once.`;
 
 /** @returns {Column<MetricSignal>[]} */
 const columns = () => [
@@ -34,18 +32,19 @@ const columns = () => [
   ...PERCENTS.map((percent) => ({
     head: term(`At ${percent} %`, early(percent)),
     kind: "number",
-    cell: (/** @type {MetricSignal} */ found) => share(decided(found, percent)),
+    cell: (/** @type {MetricSignal} */ found) => decidedShare(decisionAt(found.decisions, percent)),
   })),
 ];
 
 /** Metrics that a test can tell apart come first; the others are folded. @param {Schemas["SignalCard"]} card */
 export function signals(card) {
-  if (card.none_because) return h("p.quiet", `There is no card: ${card.none_because}.`);
+  if (card.none_because) return h("p.quiet", `Nothing to compare yet: ${plainly(card.none_because)}.`);
   const isTested = (/** @type {MetricSignal} */ { metric, detectable }) =>
     detectable !== null || metric === card.target;
   const others = card.metrics.filter((each) => !isTested(each));
   return [
     h("p", summary(card)),
+    h("p.quiet.on-phone", "Beside each metric: signal / noise."),
     signalTable("Metrics that decide early", card.metrics.filter(isTested)),
     others.length > 0 &&
       folded(
@@ -55,37 +54,16 @@ export function signals(card) {
   ];
 }
 
+/** A reason of the service without the version of the split. @param {string} reason */
+const plainly = (reason) => reason.replace(/@[^/\s]+\//, "/").replaceAll("trainings", "training runs");
+
 /** @param {string} name @param {readonly MetricSignal[]} items */
 const signalTable = (name, items) =>
-  table(items, { name, columns: columns(), keyOf: ({ metric }) => metric });
+  table(items, { name, columns: filled(columns(), items), keyOf: ({ metric }) => metric });
 
-/** The metric that decides earliest, in one sentence. @param {Schemas["SignalCard"]} card */
-export function summary({ trainings, pairs, too_close, target, metrics }) {
-  const told = `${count(Object.keys(trainings).length)} trainings make ${count(pairs)} pairs whose final ${titleOf(target)} differs (${count(too_close)} ${too_close === 1 ? "is" : "are"} too close to tell).`;
-  for (const percent of PERCENTS) {
-    const [best] = metrics
-      .map((each) => ({ metric: each.metric, decision: decided(each, percent) }))
-      .filter(({ decision }) => surely(decision) >= ENOUGH)
-      .sort((a, b) => (b.decision?.accuracy ?? 0) - (a.decision?.accuracy ?? 0));
-    if (best)
-      return `${told} At ${percent} % of the steps, ${titleOf(best.metric)} has the final order of ${share(best.decision)} of them.`;
-  }
-  return `${told} No metric shown surely has the final order of ${ENOUGH * 100} % of them in the first half of the steps.`;
-}
-
-/** @param {MetricSignal} found @param {number} percent */
-const decided = (found, percent) => found.decisions.find((each) => each.percent === percent);
-
-/** The share of pairs that are surely right. @param {EarlyDecision | undefined} decision */
-function surely(decision) {
-  if (!decision?.accuracy) return 0;
-  return decision.interval?.[0] ?? (decision.pairs >= MANY ? decision.accuracy : 0);
-}
-
-/** @param {EarlyDecision | undefined} decision */
-function share(decision) {
-  const { accuracy, interval } = decision ?? {};
-  if (typeof accuracy !== "number") return "–";
-  const [whole, low, high] = [accuracy, ...(interval ?? [])].map((each) => Math.round(100 * each));
-  return interval ? `${whole} % (${low}–${high})` : `${whole} %`;
+/** How many pairs there are, and what they tell. @param {Schemas["SignalCard"]} card */
+function summary(card) {
+  const { trainings, pairs, too_close: close, target } = card;
+  const left = close > 0 ? `; ${plural(close, "pair")} ${close === 1 ? "is" : "are"} too close to tell` : "";
+  return `${plural(Object.keys(trainings).length, "training run")} make ${plural(pairs, "pair")} whose final ${titleOf(target)} differs${left}. ${earlyFinding(card)}`;
 }
