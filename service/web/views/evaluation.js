@@ -8,7 +8,7 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { fact, folded, section, viewHead } from "../parts/layout.js";
-import { nameOf, nameOrId } from "../parts/names.js";
+import { nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import {
   captionsPlace,
@@ -51,7 +51,7 @@ export function evaluation(id) {
       told.value &&
       evaluationSentence({ run: told.value, caption: captions.answer.value?.items[0]?.caption }),
   );
-  const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
+  const name = () => (isThere.value ? nameOrId(run().labels, id) : "Evaluation");
   return {
     title: id,
     crumbs: () => (found.answer.value ? [...splitCrumbs(run().dataset), [name()]] : [["…"]]),
