@@ -80,8 +80,22 @@ export function homeSentence({ attention, running, queued }) {
   );
 }
 
-/** @param {Evaluation} run */
-export function evaluationSentence(run) {
+/** How many different captions there are for how many images, where these are few. @param {Evaluation} run */
+export function fewCaptionsOf({ warnings }) {
+  const { detail = "" } = warnings.find(({ code }) => code === "few_distinct_captions") ?? {};
+  const [, distinct, images] = /^([\d,]+) different captions? for ([\d,]+) images/.exec(detail) ?? [];
+  const numberOf = (/** @type {string} */ text) => Number(text.replaceAll(",", ""));
+  return distinct ? { distinct: numberOf(distinct), images: numberOf(images) } : null;
+}
+
+/** @param {{ distinct: number, images: number }} few @param {string | null | undefined} caption */
+const fewCaptions = ({ distinct, images }, caption) =>
+  distinct === 1
+    ? `One caption for all ${plural(images, "image")}${caption ? `: “${isolated(caption)}”` : ""}.`
+    : `${plural(distinct, "different caption")} for ${plural(images, "image")}.`;
+
+/** @param {{ run: Evaluation, caption?: string | null }} of `caption`: one of the evaluation's. */
+export function evaluationSentence({ run, caption }) {
   const { status, error, tasks } = run;
   if (status === "failed")
     return sentence(`It failed: ${error?.code ?? "the service gives no reason"}.`, error?.detail);
@@ -90,6 +104,7 @@ export function evaluationSentence(run) {
   const metric = mainMetric(run);
   const has = metric && `${titleOf(metric)} ${scored(run.scores[metric], metric)}.`;
   const [fall] = worstFalls(run.falls ?? []);
+  const few = fewCaptionsOf(run);
   const gate =
     run.gates.find(({ verdict }) => verdict === "failed") ??
     run.gates.find(({ verdict }) => verdict !== "passed");
@@ -97,10 +112,12 @@ export function evaluationSentence(run) {
     return sentence(
       `${gate.verdict === "failed" ? "It fails its gate" : "Its verdict is open on the gate"} ${gate.gate}${gateDifference(gate)}.`,
       gate.detail,
+      few && fewCaptions(few, caption),
     );
   const passes =
     run.gates.length > 0 &&
     `It passes ${run.gates.length === 1 ? "its gate" : `its ${run.gates.length} gates`}.`;
+  if (few) return sentence(fewCaptions(few, caption), has, fall && `${fallOf(fall)}.`, passes);
   if (fall) return sentence(`${fallOf(fall)}.`, has, passes);
   if (has) return sentence(passes || has, passes && has, references(run, metric));
   return sentence(

@@ -8,9 +8,10 @@ import { place } from "../core/urls.js";
 import { command } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { fact, folded, section, viewHead } from "../parts/layout.js";
-import { nameOf, nameOrId } from "../parts/names.js";
+import { nameOrId } from "../parts/names.js";
 import { duration, short } from "../parts/numbers.js";
 import {
+  captionsPlace,
   comparePlace,
   evaluationPlace,
   evaluationTabs,
@@ -18,7 +19,7 @@ import {
   splitCrumbs,
   splitLink,
 } from "../parts/places.js";
-import { evaluationSentence } from "../parts/sentences.js";
+import { evaluationSentence, fewCaptionsOf } from "../parts/sentences.js";
 import { allAnswered, badge, following, labels } from "../parts/states.js";
 import { evaluationActions } from "./actions.js";
 import { falls } from "./evaluated/falls.js";
@@ -41,8 +42,16 @@ export function evaluation(id) {
       ? withReasons(run(), (id) => baselines.value.find((each) => each.id === id)?.name() ?? "")
       : null,
   );
-  const sentence = computed(() => told.value && evaluationSentence(told.value));
-  const name = () => nameOf(found.answer.value?.labels) || "Evaluation";
+  const hasFew = computed(() => isThere.value && fewCaptionsOf(run()) !== null);
+  const captions = resource(() =>
+    hasFew.value ? place("/v1/evaluations", id, "captions", { limit: 1 }) : null,
+  );
+  const sentence = computed(
+    () =>
+      told.value &&
+      evaluationSentence({ run: told.value, caption: captions.answer.value?.items[0]?.caption }),
+  );
+  const name = () => (isThere.value ? nameOrId(run().labels, id) : "Evaluation");
   return {
     title: id,
     crumbs: () => (found.answer.value ? [...splitCrumbs(run().dataset), [name()]] : [["…"]]),
@@ -54,7 +63,7 @@ export function evaluation(id) {
         tabs: () => isThere.value && evaluationTabs(id),
       }),
       following(found, () =>
-        allAnswered(hasFailed.value ? [drops] : [], () => [
+        allAnswered([...(hasFailed.value ? [drops] : []), ...(hasFew.value ? [captions] : [])], () => [
           facts(run, () => baselines.value),
           evaluationActions(run, found.refresh),
           () => falls(run()),
@@ -80,8 +89,22 @@ export function evaluation(id) {
 const warnings = (run) =>
   h(
     "ul",
-    run.warnings.map(({ code, image, detail }) => h("li", h("strong", code), ` ${image ?? ""} ${detail}`)),
+    run.warnings.map(({ code, image, detail }) =>
+      h(
+        "li",
+        h("strong", { title: code }, titleOfWarning(code)),
+        image && ` (${image})`,
+        ": ",
+        withCode(detail),
+      ),
+    ),
   );
+
+/** `Few distinct captions`. @param {string} code */
+const titleOfWarning = (code) => `${code[0].toUpperCase()}${code.slice(1)}`.replaceAll("_", " ");
+
+/** What stands between backticks is code. @param {string} text */
+const withCode = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", part) : part));
 
 /** @param {() => Evaluation} run @param {() => Baseline[]} baselines */
 function facts(run, baselines) {
@@ -89,7 +112,13 @@ function facts(run, baselines) {
   const training = () => run().labels.run;
   return h(
     "dl.facts.panel",
-    fact("State", () => [badge(run().status), " ", run().verdict && badge(run().verdict)], " "),
+    fact("State", () => [
+      badge(run().status),
+      " ",
+      run().verdict && badge(run().verdict),
+      " ",
+      collapsed(run()),
+    ]),
     fact("Dataset", splitLink(dataset), h("span.quiet", { title: dataset.digest }, ` ${dataset.version}`)),
     fact("Submitted", ago(created_at), () => run().finished_at && `, took ${lasted(run())}`),
     checkpoint && fact("Checkpoint", h("code", { title: checkpoint }, short(checkpoint))),
@@ -110,6 +139,10 @@ function facts(run, baselines) {
     () => run().note && fact("Note", run().note),
   );
 }
+
+/** @param {Evaluation} run */
+const collapsed = (run) =>
+  fewCaptionsOf(run) && [badge("collapsed"), " ", h("a", { href: captionsPlace(run.id) }, "its captions")];
 
 /** @param {Evaluation} run */
 const lasted = ({ created_at, finished_at }) =>

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from service.contract.formats.outputs import warn_of_few_captions
+
 pytestmark = pytest.mark.processes
 TITLES = {"cider_d": "CIDEr-D", "meteor": "METEOR", "spice": "SPICE", "bleu_4": "BLEU-4"}
 HIGHER = {"cider_d": True, "meteor": True, "spice": True, "bleu_4": True, "wmd": False}
@@ -217,6 +219,7 @@ def _run(**more):
         "scores": {},
         "gates": [],
         "falls": [],
+        "warnings": [],
         "tasks": [],
         "error": None,
         "forecast": None,
@@ -317,7 +320,7 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
     ]
     value = "CIDEr-D 0.393 [0.293, 0.493]."
     difference = ": −0.021 [−0.031, −0.011]."
-    assert told("evaluationSentence", *given) == [
+    assert told("evaluationSentence", *({"run": run} for run in given)) == [
         ["It failed: not_finite.", "a weight is no number"],
         ["It is queued.", ""],
         [
@@ -338,6 +341,24 @@ def test_an_evaluation_tells_its_state_its_gate_its_fall_or_its_score(told):
         ],
         ["Its task is done.", ""],
     ]
+
+
+def test_an_evaluation_with_few_captions_tells_them_before_its_score(told):
+    one, some = (warn_of_few_captions(2150, distinct) for distinct in (1, 3))
+    scores = {"cider_d": _score(0.71)}
+    given = [
+        {"run": _run(scores=scores, warnings=[one]), "caption": "a red circle"},
+        {"run": _run(scores=scores, warnings=[one], falls=[_fall("run", -1.03)])},
+        {"run": _run(scores=scores, warnings=[some]), "caption": "a red circle"},
+        {"run": _run(scores=scores, warnings=[one], gates=[_gate("failed", -0.021)])},
+    ]
+    value = "CIDEr-D 0.710 [0.610, 0.810]."
+    whole, fallen, few, gated = told("evaluationSentence", *given)
+    assert whole == ["One caption for all 2,150 images: “a red circle”.", value]
+    assert fallen[0] == "One caption for all 2,150 images."
+    assert fallen[1].startswith(f"{value} Step 5 is 1.030 CIDEr-D below")
+    assert few == ["3 different captions for 2,150 images.", value]
+    assert gated[1] == "the reason One caption for all 2,150 images."
 
 
 def _needing(*kinds):

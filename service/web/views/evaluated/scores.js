@@ -2,7 +2,8 @@
 
 import { h } from "../../core/dom.js";
 import { computed } from "../../core/signals.js";
-import { beyondOf, forecastsOf, noneBecause } from "../../parts/forecasts.js";
+import { beyondOf, forecastsOf, noneBecause, plainly } from "../../parts/forecasts.js";
+import { term } from "../../parts/layout.js";
 import { arrow, metricName } from "../../parts/metrics.js";
 import { interval, number } from "../../parts/numbers.js";
 import { mainMetric } from "../../parts/sentences.js";
@@ -12,6 +13,9 @@ import { extent, padded, usualExtent } from "../../plots/scale.js";
 
 /** @typedef {Schemas["Forecast"]} Forecast */
 /** @typedef {import("../../plots/intervals.js").Score & { metric: string, score?: Schemas["Score"], estimate?: Schemas["Estimate"], forecast?: Forecast, health?: Schemas["MetricHealth"] }} Row `value`, `interval`: of some images, while captions are made. */
+
+/** Why there will be no scores, by the status. @type {Record<string, string>} */
+const NONE = { failed: "None: the evaluation failed.", canceled: "None: the evaluation was stopped." };
 
 const MARKS = { human: "people's own captions", constant: "one caption for all images" };
 
@@ -30,10 +34,11 @@ export function scores(run) {
   const isSome = computed(() => postgen.value.length > 0);
   const isPregenThere = computed(() => pregen.value.length > 0);
   return [
-    () => !names.value.length && h("p.quiet", "None yet."),
-    () =>
-      noneBecause(run()) &&
-      h("p.quiet", `No forecast: when it was submitted there were ${noneBecause(run())}`),
+    () => !names.value.length && h("p.quiet", NONE[run().status] ?? "None yet."),
+    () => {
+      const reason = run().status in NONE ? null : noneBecause(run());
+      return reason && h("p.quiet", { title: reason }, `No forecast: ${plainly(reason)}.`);
+    },
     () => isSome.value && table(postgen, { name: "Table of scores", columns: bars, keyOf }),
     () =>
       isPregenThere.value &&
@@ -93,7 +98,8 @@ const columnsOf = ({ dataset, health }, hasForecasts) => [
 /** @param {Row} row */
 function forecast({ metric, score, forecast }) {
   if (!forecast) return "";
-  if (forecast.none_because) return h("span.quiet", forecast.none_because);
+  if (forecast.none_because)
+    return term("no forecast", `No forecast, since ${plainly(forecast.none_because)}: ${forecast.none_because}.`);
   return [
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),

@@ -24,26 +24,43 @@ const tasks = (list) =>
       {
         head: "State",
         phone: "value",
-        cell: ({ status, cached, retry_at }) => [
-          badge(retry_at ? "retrying" : status),
+        cell: ({ status, cached, retry_at, error }) => [
+          badge(isSkipped(error) ? "skipped" : retry_at ? "retrying" : status),
+          " ",
           cached && h("span.label", "from cache"),
         ],
       },
-      { head: "Progress", phone: "below", cell: (task) => [progress(task), h("span.sub", toldOf(task))] },
+      { head: "Progress", phone: "below", cell: (task) => [progress(task), h("span.sub", toldOf(task, list))] },
       { head: "Time", kind: "number", cell: ({ seconds }) => duration(seconds) },
       { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
     ],
   });
 
-/** @param {Task} task */
-const toldOf = (task) => [
+/** Whether it was not tried, since a task that it needs failed. @param {Task["error"]} error */
+const isSkipped = (error) => error?.code === "needs_failed";
+
+/** @param {Task} task @param {readonly Task[]} list */
+const toldOf = (task, list) => [
   task.retry_at && `${attemptOf(task)}. `,
   typeof task.seconds_left === "number" && `about ${duration(task.seconds_left)} left`,
-  task.error && h("span.bad", `${task.error.code}: ${task.error.detail}`),
+  task.error && failureOf(task, task.error, list),
 ];
+
+/** Each cause once. @param {Task} task @param {NonNullable<Task["error"]>} error @param {readonly Task[]} list */
+function failureOf(task, error, list) {
+  if (isSkipped(error)) {
+    const failed = list.filter((each) => each.status === "failed" && !isSkipped(each.error));
+    return `skipped: needs ${failed.length === 1 ? failed[0].name : "a task that failed"}`;
+  }
+  const first = list.find((each) => each.error?.code === error.code && each.error.detail === error.detail);
+  return first && first !== task
+    ? h("span.bad", `the same as ${first.name}`)
+    : h("span.bad", `${error.code}: ${error.detail}`);
+}
 
 /** @param {Task} task */
 function progress(task) {
+  if (task.status !== "running" && task.status !== "done") return null;
   const { done, total } = task.progress;
   const told = total ? `${done} of ${total}` : badge(task.status).textContent;
   return h("progress", { max: 1, value: shareOf(task), "aria-label": `${task.name}: ${told}` });
