@@ -25,7 +25,10 @@ export const beyondOf = (forecast) =>
 
 const PLAIN = /** @type {[RegExp, string][]} */ ([
   [/^outside the fitted range/, "its pre-gen scores lie outside those of earlier training runs"],
-  [/^not enough evidence: training runs hardly overlap/, "training runs have too few pre-gen scores in a common range"],
+  [
+    /^not enough evidence: training runs hardly overlap/,
+    "training runs have too few pre-gen scores in a common range",
+  ],
   [
     /^(\d+) finished evaluations? of other checkpoints on this split, .*at least (\d+) are needed/,
     "it needs $2 earlier evaluations on this split, computed in the same way; there were $1",

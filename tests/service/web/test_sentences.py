@@ -110,9 +110,7 @@ def test_a_leaderboard_tells_what_it_can_show_and_other_metrics_firsts(told):
         items, detectable=0.0204, firsts={"cider_d": "ev_a", "meteor": "ev_b", "spice": "ev_a"}
     )
     (found,) = told("leaderboardSentence", full)
-    assert found[1] == (
-        "A difference of 0.020 would be found 4 times in 5. METEOR is best for b."
-    )
+    assert found[1] == ("A difference of 0.020 would be found 4 times in 5. METEOR is best for b.")
     alone, empty = told("leaderboardSentence", _board(items[:1]), _board([]))
     assert alone == ["a is the only system here: CIDEr-D 0.500 [0.470, 0.530].", ""]
     assert empty is None
@@ -159,7 +157,12 @@ def _comparison(script, scores):
             0.56,
             "No difference in CIDEr-D is shown: +0.006 [−0.014, 0.026], p = .56.",
         ),
-        ("cider_d", 0.021, 0.05, "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .05"),
+        (
+            "cider_d",
+            0.021,
+            0.05,
+            "No difference in CIDEr-D is shown: +0.021 [0.001, 0.041], p = .05",
+        ),
         ("wmd", -0.021, 0.0001, "one is 0.021 better in WMD [0.001, 0.041], p < .001."),
         (
             "cider_d",

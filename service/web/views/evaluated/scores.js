@@ -99,7 +99,10 @@ const columnsOf = ({ dataset, health }, hasForecasts) => [
 function forecast({ metric, score, forecast }) {
   if (!forecast) return "";
   if (forecast.none_because)
-    return term("no forecast", `No forecast, since ${plainly(forecast.none_because)}: ${forecast.none_because}.`);
+    return term(
+      "no forecast",
+      `No forecast, since ${plainly(forecast.none_because)}: ${forecast.none_because}.`,
+    );
   return [
     `${number(forecast.value, metric)} ${interval(forecast.interval, metric)}`,
     h("span.sub", score && landing(score.value, forecast.interval), beyondOf(forecast)),

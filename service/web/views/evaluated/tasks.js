@@ -30,7 +30,11 @@ const tasks = (list) =>
           cached && h("span.label", "from cache"),
         ],
       },
-      { head: "Progress", phone: "below", cell: (task) => [progress(task), h("span.sub", toldOf(task, list))] },
+      {
+        head: "Progress",
+        phone: "below",
+        cell: (task) => [progress(task), h("span.sub", toldOf(task, list))],
+      },
       { head: "Time", kind: "number", cell: ({ seconds }) => duration(seconds) },
       { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
     ],
