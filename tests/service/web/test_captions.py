@@ -390,7 +390,9 @@ def test_a_dataset_tells_its_content_and_how_to_score_on_it(window, service, wor
     told = read_answer(service, "/v1/datasets/worded")
     facts = page.locator("main dl.facts").inner_text()
     references = sum(map(len, PEOPLE))
-    assert f"Images\n60\nReferences\n{references}, {references / 60:.2g} an image" in facts
+    assert f"References\n{references}\n" in facts
+    lead = page.locator("p.lead").inner_text()
+    assert lead.startswith(f"60 images with {references} captions by people.")
     assert f"v1 {told['content'].removeprefix('sha256:')[:8]}" in facts
     assert "Pictures\nnone" in facts
     shown = page.locator(".cards li .plain")

@@ -55,7 +55,7 @@ def test_by_keys_from_a_board_to_an_image_of_a_step_of_a_training(window, traini
     _follow(page, ".jpg")
     page.wait_for_selector(".strip")
     assert f"/{training[1]}/images/" in page.url
-    assert page.url.endswith(f"?with={training[0]}")
+    assert f"?with={training[0]}&list=comparison&" in page.url
 
 
 def test_by_keys_a_board_is_filtered_and_left_by_back(window, service, evaluated):

@@ -173,7 +173,9 @@ def test_one_cursor_goes_through_all_plots_by_keys(window, service, trainings):
 def test_a_step_tells_by_how_much_and_on_which_images(window, service, trainings):
     slow, steady = trainings["slow"], trainings["steady"]
     page = window.open(_SLOW)
-    page.get_by_role("region", name="Table of steps").get_by_text("Step 4").click()
+    page.get_by_role("region", name="Table of steps").get_by_role(
+        "link", name="Step 4", exact=True
+    ).click()
     rows = page.locator("aside ol .caption")
     rows.nth(5).wait_for()
     assert rows.count() == 6

@@ -57,7 +57,7 @@ function gateTable(gate, run, told) {
   return h(
     "article.gate",
     h("h3", h("code", gate.gate), " ", badge(gate.verdict)),
-    reasons.map((reason) => reason && reason !== told && h("p.quiet", reason)),
+    reasons.map((reason) => reason && !told?.includes(reason) && h("p.quiet", reason)),
     differenceTable(rows, {
       name: `Table of the gate ${gate.gate}`,
       heads: ["Score", "Baseline", "Difference"],
