@@ -395,7 +395,7 @@ def test_a_dataset_tells_its_content_and_how_to_score_on_it(window, service, wor
     assert lead.startswith(f"60 images with {references} captions by people.")
     assert f"v1 {told['content'].removeprefix('sha256:')[:8]}" in facts
     assert "Pictures\nnone" in facts
-    shown = page.locator(".cards li .plain")
+    shown = page.locator(".cards .texts")
     assert [each.split("\n") for each in shown.all_inner_texts()] == PEOPLE[:12]
     commands = page.locator(".command code").all_inner_texts()
     for file, command in zip(("captions.json", "model.safetensors"), commands, strict=True):

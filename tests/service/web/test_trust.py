@@ -246,7 +246,7 @@ def test_the_card_tells_which_metric_decides_early(window, service):
 
 
 def test_the_map_of_pre_gen_metrics_tells_what_each_is(window, service, evaluated):
-    page = window.open("/ui/datasets/tiny/test/pregen")
+    page = window.open("/ui/datasets/tiny/test/pregen?metric=mean_max_normcount_prefix0")
     page.wait_for_selector("[role=gridcell] >> nth=671")
     assert page.locator("[role=gridcell]").count() == 672
     names = {
