@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field, RootModel
 
 from prescore.models.base import Answer, Brief, PageOf, TupleOf
+from prescore.models.overviews import AttentionCaption
 from prescore.models.runs import Oddity
 
 
@@ -153,6 +154,11 @@ class CaptionWording(Answer):
         description="Those of them that share no two successive words with any reference of their "
         "image."
     )
+    copied: int = Field(
+        description="Those of them that have the words of a reference of their image, in its "
+        "order, and no others."
+    )
+    common: AttentionCaption | None = Field(description="null also for fewer than 20 captions.")
     invented: TupleOf[WordCount] = Field(
         description="The ten words that most captions have in `invented`."
     )
