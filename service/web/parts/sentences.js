@@ -88,10 +88,14 @@ export function fewCaptionsOf({ warnings }) {
   return distinct ? { distinct: numberOf(distinct), images: numberOf(images) } : null;
 }
 
-/** @param {{ distinct: number, images: number }} few @param {string | null | undefined} caption */
+/** The caption of at least half of the images. @param {{ text?: string | null, images: number, of: number }} common */
+const commonCaption = ({ text, images, of }) =>
+  `One caption for ${images === of ? "all" : `${count(images)} of`} ${plural(of, "image")}${text ? `: “${isolated(text)}”` : ""}.`;
+
+/** @param {{ distinct: number, images: number }} few @param {string | null} [caption] */
 const fewCaptions = ({ distinct, images }, caption) =>
   distinct === 1
-    ? `One caption for all ${plural(images, "image")}${caption ? `: “${isolated(caption)}”` : ""}.`
+    ? commonCaption({ text: caption, images, of: images })
     : `${plural(distinct, "different caption")} for ${plural(images, "image")}.`;
 
 /** @param {{ run: Evaluation, caption?: string | null }} of `caption`: one of the evaluation's. */
@@ -293,13 +297,24 @@ const sideOf = ({ difference }) => (difference < 0 ? "below" : "above");
 export const fallSize = (fall, at = "the same step") =>
   `${number(Math.abs(fall.difference), fall.metric)} ${titleOf(fall.metric)} ${sideOf(fall)} ${rivalOf(fall, ` at ${at}`)}`;
 
+/** @param {string} text */
+const lowered = (text) => text.charAt(0).toLowerCase() + text.slice(1);
+
 /** A fall in words, without a full stop. @param {Fall} fall */
 export const fallOf = (fall) => `Step ${count(fall.step)} is ${fallSize(fall)}`;
 
+/** `white for red (21), black for blue (4)`. @param {Schemas["WordExchange"][]} words */
+const exchanges = (words) =>
+  words
+    .slice(0, MOST_NAMED)
+    .map(({ a, b, images }) => `${isolated(a)} for ${isolated(b)} (${count(images)})`)
+    .join(", ");
+
 /**
- * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[] }} of `steps`: in their order.
+ * @param {{ run: string, metric: string, steps: (Evaluation & { step: number })[], words?: Schemas["WordExchange"][] }} of
+ *   `steps`: in their order. `words`: those that the worst fall says in the place of the other training's.
  */
-export function trainingSentence({ run, metric, steps }) {
+export function trainingSentence({ run, metric, steps, words = [] }) {
   if (!steps.length) return null;
   const [worst] = worstFalls(
     steps.flatMap(({ falls }) => falls ?? []),
@@ -308,6 +323,9 @@ export function trainingSentence({ run, metric, steps }) {
   const fallen = steps.filter(({ falls }) => falls?.length).length;
   const open = steps.filter(({ status }) => status === "running" || status === "queued").length;
   const best = bestStep(metric, steps);
+  const collapsed = steps.findLast(fewCaptionsOf);
+  const few = collapsed && fewCaptionsOf(collapsed);
+  const collapse = few && `Step ${count(collapsed.step)} has ${lowered(fewCaptions(few))}`;
   const details = [
     best &&
       `The best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
@@ -315,11 +333,13 @@ export function trainingSentence({ run, metric, steps }) {
   ];
   if (worst)
     return sentence(
-      `${fallOf(worst)}.`,
+      `${fallOf(worst)}${worst.beside && words.length ? `; it says ${exchanges(words)}` : ""}.`,
+      collapse,
       fallen > 1 &&
         `${plural(fallen - 1, "other step")} ${fallen === 2 ? "is" : "are"} worse than expected, too.`,
       ...details,
     );
+  if (collapse) return sentence(collapse, ...details);
   if (!best) return sentence(`No checkpoint of ${run} has a ${titleOf(metric)} yet.`, details[1]);
   return sentence(
     `No step of ${run} is worse than expected; its best ${titleOf(metric)} is ${scored(best.scores[metric], metric)} at step ${count(best.step)}.`,
@@ -363,15 +383,21 @@ export function captionsSentence(page) {
   const words = (/** @type {{ word: string, captions: number }[]} */ items) =>
     items
       .slice(0, MOST_NAMED)
-      .map(({ word, captions }) => `${word} (${count(captions)})`)
+      .map(({ word, captions }) => `${isolated(word)} (${count(captions)})`)
       .join(", ");
-  const { of, without_bigram: without } = wording;
+  const { of, copied, without_bigram: without, common, invented, missed } = wording;
+  const [worst, ...others] = invented;
+  const claim = worst
+    ? `${count(worst.captions)} of ${plural(of, "caption")} ${worst.captions === 1 ? "says" : "say"} “${isolated(worst.word)}”, which no reference of the image says.`
+    : `Each content word of ${plural(of, "caption")} is in a reference of its image.`;
   return sentence(
-    without
-      ? `${count(without)} of ${plural(of, "caption")} ${without === 1 ? "shares" : "share"} no two successive words with any reference.`
-      : `Each of ${plural(of, "caption")} shares two successive words with a reference.`,
-    wording.invented.length > 0 && `Most often in no reference: ${words(wording.invented)}.`,
-    wording.missed.length > 0 && `Most often missed: ${words(wording.missed)}.`,
+    common ? commonCaption(common) : claim,
+    common && claim,
+    others.length > 0 && `Next: ${words(others)}.`,
+    missed.length > 0 && `Most often missed: ${words(missed)}.`,
+    `${copied ? count(copied) : "None"} ${copied > 1 ? "are references" : "is a reference"} word for word.`,
+    without > 0 &&
+      `${count(without)} ${without > 1 ? "share" : "shares"} no two successive words with a reference.`,
   );
 }
 

@@ -4,6 +4,7 @@ import { resource } from "../core/api.js";
 import { h } from "../core/dom.js";
 import { computed, signal } from "../core/signals.js";
 import { changed, place, query } from "../core/urls.js";
+import { copyLink } from "../parts/command.js";
 import { ago } from "../parts/dates.js";
 import { folded, section, viewHead } from "../parts/layout.js";
 import { metricName } from "../parts/metrics.js";
@@ -68,7 +69,7 @@ export function compare() {
           h(
             "div.sides",
             side("A", first),
-            h("a.chip", { href: () => swapped(a.value, b.value) }, "⇄ Swap"),
+            h("div.bar", h("a.chip", { href: () => swapped(a.value, b.value) }, "⇄ Swap"), copyLink()),
             side("B", second),
           ),
           () =>

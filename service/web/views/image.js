@@ -13,7 +13,7 @@ import { captionsPlace, evaluationTabs, runPlace } from "../parts/places.js";
 import { imageSentence } from "../parts/sentences.js";
 import { answered } from "../parts/states.js";
 import { bySteps } from "../parts/steps.js";
-import { legend, strip } from "../plots/strip.js";
+import { legend, saysAll, strip } from "../plots/strip.js";
 import { neighbours } from "./neighbours.js";
 import { picture, versioned } from "./pictures.js";
 import { captionText, nearest, wordBadges } from "./wording.js";
@@ -131,7 +131,7 @@ function strips(id, image, run) {
     answered(found, ({ captions }) =>
       captions.map(
         (/** @type {Schemas["TokenizedCaption"]} */ { text, tokens }, /** @type {number} */ at) => [
-          h("h3.reference", h("bdi", text)),
+          h("h3", { class: saysAll(tokens, text) ? "hidden" : "reference" }, h("bdi", text)),
           strip(tokens, `Reference ${at + 1}`),
         ],
       ),

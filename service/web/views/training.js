@@ -7,6 +7,7 @@ import { onChange } from "../core/live.js";
 import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
 import { listChips } from "../parts/chips.js";
+import { copyLink } from "../parts/command.js";
 import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
@@ -122,6 +123,7 @@ export function training(name, split, run) {
             known: () => runs.value.filter((each) => each !== run),
             most: MOST_OVERLAYS,
           }),
+          copyLink(),
         ),
         () => hasSteps.value && unread(() => h("div.training", plots(of), stepPanel(of), stepsTable(of))),
       ]),

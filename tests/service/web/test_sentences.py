@@ -246,6 +246,8 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
         {"run": "nightly", "metric": "cider_d", "steps": _steps({})},
         {"run": "nightly", "metric": "cider_d", "steps": []},
     ]
+    words = [{"a": a, "b": b, "images": 9} for a, b in ("ab", "cd", "ef", "gh")]
+    given += [each | {"words": words} for each in given[:2]]
     best = "The best CIDEr-D is 4.300 [4.200, 4.400] at step 4."
     assert told("trainingSentence", *given) == [
         [
@@ -264,7 +266,26 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
             "",
         ],
         None,
+        [
+            (
+                "Step 4 is 1.030 CIDEr-D below merge-64 at the same step; "
+                "it says a for b (9), c for d (9), e for f (9)."
+            ),
+            f"1 other step is worse than expected, too. {best}",
+        ],
+        ["Step 3 is 0.400 CIDEr-D below its trend.", best],
     ]
+
+
+def test_a_training_tells_a_step_that_says_one_caption(told):
+    steps = _steps({})
+    steps[2]["warnings"] = [warn_of_few_captions(150, 1)]
+    fallen = _steps({4: [_fall("trend", -0.4, 4)]})
+    fallen[2]["warnings"] = steps[2]["warnings"]
+    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen)]
+    found, both = told("trainingSentence", *given)
+    assert found[0] == "Step 3 has one caption for all 150 images."
+    assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
 
 
 def test_the_best_step_of_a_metric_where_lower_is_better(told):
@@ -444,21 +465,42 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
     wording = {
         "of": 1000,
         "without_bigram": 112,
+        "copied": 1,
+        "common": None,
         "invented": [
             {"word": word, "captions": many}
             for word, many in [("man", 86), ("shirt", 71), ("x", 4), ("y", 1)]
         ],
         "missed": [],
     }
-    each = {"of": 3, "without_bigram": 0, "invented": [], "missed": []}
-    found, full, none = told(
-        "captionsSentence", *({"wording": one} for one in (wording, each, None))
+    each = {
+        "of": 3,
+        "without_bigram": 0,
+        "copied": 2,
+        "common": None,
+        "invented": [],
+        "missed": [{"word": "dog", "captions": 2}],
+    }
+    common = [{"text": "a man", "images": images, "of": 1000} for images in (500, 1000)]
+    found, full, half, same, none = told(
+        "captionsSentence",
+        *({"wording": one} for one in (wording, each)),
+        *({"wording": wording | {"common": one}} for one in common),
+        {"wording": None},
     )
-    assert full == ["Each of 3 captions shares two successive words with a reference.", ""]
-    assert found == [
-        "112 of 1,000 captions share no two successive words with any reference.",
-        "Most often in no reference: man (86), shirt (71), x (4).",
+    assert full == [
+        "Each content word of 3 captions is in a reference of its image.",
+        "Most often missed: dog (2). 2 are references word for word.",
     ]
+    assert found == [
+        "86 of 1,000 captions say “man”, which no reference of the image says.",
+        (
+            "Next: shirt (71), x (4), y (1). 1 is a reference word for word. "
+            "112 share no two successive words with a reference."
+        ),
+    ]
+    assert half == ["One caption for 500 of 1,000 images: “a man”.", " ".join(found)]
+    assert same == ["One caption for all 1,000 images: “a man”.", " ".join(found)]
     assert none is None
     caption = {"invented": ["man", "blue"], "missed": ["sandcastle"], "nearest": "a sandcastle"}
     said = told(
