@@ -13,9 +13,7 @@ from pathlib import Path
 from threading import Lock
 
 from prescore.models.captions import CaptionWording, WordCount
-from prescore.models.overviews import AttentionCaption
 from service.contract.errors import BlobDamaged, InvalidRequest
-from service.contract.results import CommonCaption
 from service.runs import caption_words
 from service.runs.scored_captions import ScoredCaptions
 
@@ -91,10 +89,8 @@ def _find_index(found: ScoredCaptions) -> WordingIndex | None:
 
 def _count_words(found: ScoredCaptions) -> WordingIndex | None:
     invented, missed = _WordLists(), _WordLists()
-    texts: list[str] = []
     characters = referenced = without_pair = copied = 0
     for caption, references in found.with_references():
-        texts.append(caption)
         characters += len(caption) + sum(map(len, references))
         if characters > MOST_CHARACTERS:
             return None
@@ -105,12 +101,10 @@ def _count_words(found: ScoredCaptions) -> WordingIndex | None:
             referenced += 1
             without_pair += not words.shares_pair
             copied += words.is_copied
-    common = CommonCaption.find(texts)
     wording = CaptionWording(
         of=referenced,
         without_bigram=without_pair,
         copied=copied,
-        common=None if common is None else AttentionCaption(**common.model_dump()),
         invented=invented.list_most_frequent(),
         missed=missed.list_most_frequent(),
     )

@@ -116,8 +116,8 @@ def _forecast_metric(
     best = _best(history, direction)
     if best is None:
         return _none(
-            "not enough evidence: training runs hardly overlap, too few evaluations of one lie "
-            "within the range of the others",
+            "training runs hardly overlap: too few evaluations of one have pre-gen scores within "
+            "the range of the others",
             None,
         )
     card = _card(history, best, direction)
@@ -195,19 +195,20 @@ def _card(history: MetricHistory, best: _ForecastCandidate, direction: int) -> d
 
 
 def _little_evidence(card: Mapping[str, Any]) -> str | None:
-    runs = f"not enough evidence from {card['evaluations']} evaluations of "
-    runs += f"{count_noun(card['runs'], 'run')}: "
+    evidence = f"in {card['evaluations']} evaluations of "
+    evidence += count_noun(card["runs"], "training run")
     if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
         return (
-            f"{runs}with {card['predictor']} the error about a run that was left out is "
-            f"{card['error']:.4f}, without it {card['error_without']:.4f}"
+            f"it would err too much: {evidence}, with {card['predictor']} the error about a "
+            f"training run that was left out is {card['error']:.4f}, without it "
+            f"{card['error_without']:.4f}"
         )
     within = card["rank_agreement_within"]
     if within is None or within < LEAST_RANK_AGREEMENT:
         found = "nothing" if within is None else f"{within:+.2f}"
         return (
-            f"{runs}{card['predictor']} does not rank evaluations of one run, or of one "
-            f"architecture, as this metric does (Spearman {found}, at least "
+            f"{evidence}, {card['predictor']} does not rank evaluations of one training run, or "
+            f"of one architecture, as this metric does (Spearman {found}, at least "
             f"{LEAST_RANK_AGREEMENT} is needed)"
         )
     return None
@@ -263,7 +264,7 @@ def _explain_unknown(seen: LeftOutErrors, place: float, within: float) -> str | 
 def _tell_outside(own: float, predictor: str, low: float, high: float) -> str:
     below = own < low
     return (
-        f"outside the fitted range: {predictor} is {own:.4g}, which is "
+        f"{predictor} lies outside what earlier training runs have shown: it is {own:.4g}, "
         f"{low - own if below else own - high:.3g} {'below' if below else 'above'} the {low:.4g} "
         f"to {high:.4g} where two training runs or more have been"
     )

@@ -47,7 +47,9 @@ export function captions(id) {
       title: "Captions",
       name: () => (run.answer.value || run.refused.value ? nameOrId(run.answer.value?.labels, id) : "…"),
       crumbs: () => [...evaluationCrumbs(run.answer.value), ["captions"]],
-      sentence: () => captionsSentence(first.answer.value),
+      sentence: () =>
+        first.answer.value &&
+        captionsSentence({ wording: first.answer.value.wording, collapsed: run.answer.value?.collapsed }),
       tabs: evaluationTabs(id),
       needs: [run, first, dataset],
     },

@@ -12,7 +12,7 @@ import { metricName } from "../parts/metrics.js";
 import { evaluationLink, nameOrId } from "../parts/names.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
 import { captionsPlace, evaluationPlace, runPlace, splitLink, splitPlace } from "../parts/places.js";
-import { fallSize, homeSentence, runningOf } from "../parts/sentences.js";
+import { fallSize, homeSentence, repeatedIn, runningOf } from "../parts/sentences.js";
 import { allAnswered, badge, loading, refusalOf } from "../parts/states.js";
 import { table } from "../parts/table.js";
 import { trainingCards } from "./trainings.js";
@@ -157,9 +157,7 @@ function reason({ fall, gate, caption, error }) {
     return [gate.gate, told].filter(Boolean).join(": ");
   }
   if (!caption) return error?.detail;
-  const { images, of, text } = caption;
-  const many = images === of ? `all ${count(of)}` : `${count(images)} of ${count(of)}`;
-  return [`one caption for ${many} images: `, h("bdi", text)];
+  return [`${repeatedIn(caption)}: `, h("bdi", caption.text)];
 }
 
 /** @param {ReturnType<typeof pages>} latest */

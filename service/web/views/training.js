@@ -8,7 +8,7 @@ import { computed, unread } from "../core/signals.js";
 import { change, changed, place, query } from "../core/urls.js";
 import { listChips } from "../parts/chips.js";
 import { copyLink } from "../parts/command.js";
-import { forecastsOf, noneBecause, plainly, toldOf } from "../parts/forecasts.js";
+import { forecastsOf, noneBecause, toldOf } from "../parts/forecasts.js";
 import { viewHead } from "../parts/layout.js";
 import { metricName, titleOf } from "../parts/metrics.js";
 import { count, interval, number, signed } from "../parts/numbers.js";
@@ -263,7 +263,7 @@ function forecastNote(metric, steps) {
   const latest = steps[steps.length - 1];
   if (typeof latest.scores[metric]?.value === "number") return null;
   const why = toldOf(latest)[metric]?.none_because ?? noneBecause(latest);
-  return why && h("p.quiet", { title: why }, `No forecast for step ${count(latest.step)}: ${plainly(why)}.`);
+  return why && h("p.quiet", `No forecast for step ${count(latest.step)}: ${why}.`);
 }
 
 /** What all plots have at a step: each score, and those of the overlays beside it. @param {Shown} of @param {number} step */

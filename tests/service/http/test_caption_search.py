@@ -232,7 +232,6 @@ def test_the_wording_counts_captions_by_word_on_the_first_page_alone(client, pla
         "of": 60,
         "without_bigram": sum(not each[4] for each in plain),
         "copied": sum(each[5] for each in plain),
-        "common": None,
     }
     for kind, words in lists.items():
         counts = {word: sum(word in each for each in words) for each in words for word in each}
@@ -245,16 +244,6 @@ def test_the_wording_counts_captions_by_word_on_the_first_page_alone(client, pla
         assert {page["wording"] is None for page in others} <= {True}
     (one,) = read_pages(client, place, limit=7, image="907")
     assert one["wording"] is None
-
-
-def test_the_wording_names_a_caption_of_half_of_the_images(service, client):
-    captions = [
-        {**each, "caption": "a dog" if at % 2 else f"a dog {at}"} for at, each in enumerate(GIVEN)
-    ]
-    wording = client.get(_evaluated(service, captions)).json()["wording"]
-    assert wording["common"] == {"text": "a dog", "images": 30, "of": 60}
-    captions[1]["caption"] = "a man"
-    assert client.get(_evaluated(service, captions)).json()["wording"]["common"] is None
 
 
 @pytest.mark.parametrize(

@@ -154,9 +154,7 @@ def test_captions_that_are_mostly_one_say_so(window, evaluated):
     page = window.open(f"/ui/evaluations/{evaluated['hostile']}/captions")
     claim = page.locator("p.lead strong:has-text('One caption for')")
     claim.wait_for()
-    many = sum(
-        each["caption"] == page_runs.CAPTIONS[0]["caption"] for each in page_runs.powerful()
-    )
+    many = sum(each["caption"] == page_runs.CAPTIONS[0]["caption"] for each in page_runs.powerful())
     assert claim.inner_text() == f"One caption for {many} of {IMAGES} images: “w3 w4 w5”."
 
 

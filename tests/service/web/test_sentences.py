@@ -279,12 +279,12 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
 
 def test_a_training_tells_a_step_that_says_one_caption(told):
     steps = _steps({})
-    steps[2]["warnings"] = [warn_of_few_captions(150, 1)]
+    steps[2]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
     fallen = _steps({4: [_fall("trend", -0.4, 4)]})
-    fallen[2]["warnings"] = steps[2]["warnings"]
+    fallen[2]["collapsed"] = steps[2]["collapsed"]
     given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen)]
     found, both = told("trainingSentence", *given)
-    assert found[0] == "Step 3 has one caption for all 150 images."
+    assert found[0] == "Step 3 says one caption for all 150 images."
     assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
 
 
@@ -466,7 +466,6 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
         "of": 1000,
         "without_bigram": 112,
         "copied": 1,
-        "common": None,
         "invented": [
             {"word": word, "captions": many}
             for word, many in [("man", 86), ("shirt", 71), ("x", 4), ("y", 1)]
@@ -477,16 +476,15 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
         "of": 3,
         "without_bigram": 0,
         "copied": 2,
-        "common": None,
         "invented": [],
         "missed": [{"word": "dog", "captions": 2}],
     }
     common = [{"text": "a man", "images": images, "of": 1000} for images in (500, 1000)]
     found, full, half, same, none = told(
         "captionsSentence",
-        *({"wording": one} for one in (wording, each)),
-        *({"wording": wording | {"common": one}} for one in common),
-        {"wording": None},
+        *({"wording": one, "collapsed": None} for one in (wording, each)),
+        *({"wording": wording, "collapsed": one} for one in common),
+        {"wording": None, "collapsed": None},
     )
     assert full == [
         "Each content word of 3 captions is in a reference of its image.",

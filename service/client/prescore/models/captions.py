@@ -5,7 +5,6 @@ from typing import Any
 from pydantic import Field, RootModel
 
 from prescore.models.base import Answer, Brief, PageOf, TupleOf
-from prescore.models.overviews import AttentionCaption
 from prescore.models.runs import Oddity
 
 
@@ -158,7 +157,6 @@ class CaptionWording(Answer):
         description="Those of them that have the words of a reference of their image, in its "
         "order, and no others."
     )
-    common: AttentionCaption | None = Field(description="null also for fewer than 20 captions.")
     invented: TupleOf[WordCount] = Field(
         description="The ten words that most captions have in `invented`."
     )
