@@ -313,7 +313,7 @@ export function trainingSentence({ run, metric, steps, words = [] }) {
   const fallen = steps.filter(({ falls }) => falls?.length).length;
   const open = steps.filter(({ status }) => status === "running" || status === "queued").length;
   const best = bestStep(metric, steps);
-  const last = steps.findLast(({ collapsed }) => collapsed);
+  const last = steps.findLast(({ status }) => status === "succeeded");
   const collapse = last?.collapsed && `Step ${count(last.step)} says ${repeatedIn(last.collapsed)}.`;
   const details = [
     best &&

@@ -96,7 +96,7 @@ function describe({ word, logp, rank, top, top_logp }) {
       : rank === 0
         ? "; the model's own word too"
         : `; the model's own word: ${top} (p ${probability(top_logp)})`;
-  return `${word ?? "a word that is not known"}: p ${probability(logp)}, rank ${count(rank)}${own}`;
+  return `${word ?? "a word that is not known"}: p ${probability(logp)}, choice ${count(rank + 1)} of the model${own}`;
 }
 
 /** @param {number | null} logp */

@@ -279,12 +279,15 @@ def test_a_training_tells_its_worst_fall_against_others_first(told):
 
 def test_a_training_tells_a_step_that_says_one_caption(told):
     steps = _steps({})
-    steps[2]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
+    steps[3]["collapsed"] = {"text": "a man", "images": 150, "of": 150}
     fallen = _steps({4: [_fall("trend", -0.4, 4)]})
-    fallen[2]["collapsed"] = steps[2]["collapsed"]
-    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen)]
-    found, both = told("trainingSentence", *given)
-    assert found[0] == "Step 3 says one caption for all 150 images."
+    fallen[3]["collapsed"] = steps[3]["collapsed"]
+    early = _steps({})
+    early[1]["collapsed"] = steps[3]["collapsed"]
+    given = [{"run": "r", "metric": "cider_d", "steps": each} for each in (steps, fallen, early)]
+    found, both, first = told("trainingSentence", *given)
+    assert found[0] == "Step 4 says one caption for all 150 images."
+    assert first[0].startswith("No step of r is worse than expected;")
     assert both == ["Step 4 is 0.400 CIDEr-D below its trend.", f"{found[0]} {found[1]}"]
 
 

@@ -146,7 +146,7 @@ function against(row, of) {
   const { against_first: first, tied_with_first } = row;
   const metric = of.metric.value;
   const title = first
-    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by the fast test over 256 resamples of the images; a comparison tests more finely`
+    ? `${signed(first.difference, metric)} ${interval(first.interval, metric)}, ${probability(first.p)}, by a t-test on 256 resamples of the images; a comparison exchanges captions in 10,000 trials, and its p may differ a little`
     : "By whether intervals overlap: there is no paired test";
   const told = first ? `worse, ${probability(first.p)}` : "worse";
   return h("span", { title }, tied_with_first ? "not told apart" : told);
