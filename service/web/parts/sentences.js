@@ -382,8 +382,8 @@ export function captionsSentence({ wording, collapsed }) {
   return sentence(
     repeated || claim,
     repeated && claim,
-    others.length > 0 && `Next: ${words(others)}.`,
-    missed.length > 0 && `Most often missed: ${words(missed)}.`,
+    !repeated && others.length > 0 && `Next: ${words(others)}.`,
+    !repeated && missed.length > 0 && `Most often missed: ${words(missed)}.`,
     `${copied ? count(copied) : "None"} ${copied > 1 ? "are references" : "is a reference"} word for word.`,
     without > 0 &&
       `${count(without)} ${without > 1 ? "share" : "shares"} no two successive words with a reference.`,
@@ -409,13 +409,17 @@ export function datasetSentence({ dataset, split }) {
   if (!found) return null;
   const each = found.references / found.images;
   return sentence(
-    `${plural(found.images, "image")} with ${Number.isInteger(each) ? plural(each, "caption") + " each" : `${plural(found.references, "caption")} by people`}.`,
-    dataset.pictures_shown && found.pictures > 0
-      ? found.pictures === found.images
-        ? `All ${count(found.images)} images have pictures.`
-        : `${count(found.pictures)} of ${plural(found.images, "image")} have pictures.`
-      : "Pictures are not shown.",
+    `${plural(found.images, "image")} with ${Number.isInteger(each) ? `${plural(each, "caption")}${found.images === 1 ? "" : " each"}` : `${plural(found.references, "caption")} by people`}.`,
+    picturesOf(found, dataset.pictures_shown),
   );
+}
+
+/** @param {{ images: number, pictures: number }} split @param {boolean} isShown */
+function picturesOf({ images, pictures }, isShown) {
+  if (!pictures) return `${images === 1 ? "It has" : "They have"} no pictures.`;
+  if (!isShown) return `${plural(pictures, "picture")} ${pictures === 1 ? "is" : "are"} not shown.`;
+  if (pictures === images) return images === 1 ? "It has a picture." : "All have pictures.";
+  return `${count(pictures)} of ${plural(images, "image")} ${pictures === 1 ? "has a picture" : "have pictures"}.`;
 }
 
 /** @typedef {Record<string, Schemas["MetricHealth"]> | null | undefined} Health By metric; null: no probes have been run. */

@@ -115,8 +115,11 @@ function bar(id, list, wording, withoutPictures) {
     csvChip(() => captionsUrl(id, list.state.value), id),
     h("a.chip", { href: coco, download: `${id}.json` }, "COCO"),
     copyLink(),
-    h("span.quiet.end", { role: "status" }, () => counted(list.found)),
-    h("span.quiet", withoutPictures),
+    h(
+      "span.quiet.end",
+      withoutPictures && `${withoutPictures} · `,
+      h("span", { role: "status" }, () => counted(list.found)),
+    ),
   );
 }
 

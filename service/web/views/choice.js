@@ -45,6 +45,7 @@ export function searchField(name, placeholder, text, { pause = 0 } = {}) {
     type: "search",
     "aria-label": name,
     placeholder,
+    size: Math.max(20, placeholder.length),
     ".value": () => text.value,
     maxlength: 200,
     spellcheck: "false",

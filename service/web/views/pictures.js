@@ -14,11 +14,7 @@ export const hasPictures = ({ pictures_shown, splits }, split) =>
 
 /** Null where they can. @param {Dataset} dataset @param {string} split */
 export const whyWithoutPictures = (dataset, split) =>
-  hasPictures(dataset, split)
-    ? null
-    : dataset.splits[split]?.pictures
-      ? "pictures are not shown"
-      : "the dataset has no pictures";
+  hasPictures(dataset, split) ? null : dataset.splits[split]?.pictures ? "pictures not shown" : "no pictures";
 
 /** The picture, or the reason why it is not there. @param {string} dataset As of `versioned`. @param {string} image */
 export const picture = (dataset, image) =>

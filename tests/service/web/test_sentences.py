@@ -500,8 +500,9 @@ def test_captions_count_those_that_share_nothing_and_the_words(told):
             "112 share no two successive words with a reference."
         ),
     ]
-    assert half == ["One caption for 500 of 1,000 images: “a man”.", " ".join(found)]
-    assert same == ["One caption for all 1,000 images: “a man”.", " ".join(found)]
+    rest = " ".join(found).replace("Next: shirt (71), x (4), y (1). ", "")
+    assert half == ["One caption for 500 of 1,000 images: “a man”.", rest]
+    assert same == ["One caption for all 1,000 images: “a man”.", rest]
     assert none is None
     caption = {"invented": ["man", "blue"], "missed": ["sandcastle"], "nearest": "a sandcastle"}
     said = told(
@@ -525,10 +526,17 @@ def test_a_dataset_counts_its_images_and_captions(told):
         "splits": {"test": {"images": 3, "references": 10, "pictures": 0}},
         "pictures_shown": False,
     }
-    given = [{"dataset": each, "split": "test"} for each in (dataset, uneven)]
+    one = {
+        "splits": {"test": {"images": 1, "references": 1, "pictures": 1}},
+        "pictures_shown": True,
+    }
+    hidden = {"splits": dataset["splits"], "pictures_shown": False}
+    given = [{"dataset": each, "split": "test"} for each in (dataset, uneven, one, hidden)]
     assert told("datasetSentence", *given) == [
         ["1,000 images with 5 captions each.", "3 of 1,000 images have pictures."],
-        ["3 images with 10 captions by people.", "Pictures are not shown."],
+        ["3 images with 10 captions by people.", "They have no pictures."],
+        ["1 image with 1 caption.", "It has a picture."],
+        ["1,000 images with 5 captions each.", "3 pictures are not shown."],
     ]
 
 
