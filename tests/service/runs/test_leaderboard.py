@@ -128,11 +128,17 @@ def test_a_sheet_says_what_the_page_says(records):
     assert row == {
         "rank": "1",
         "tied": "False",
+        "name": "ev_1",
         "evaluation": "ev_1",
         "checkpoint": "",
         "value": "0.5",
         "low": "0.4",
         "high": "0.6",
+        "tied_with_first": "False",
+        "difference_from_first": "",
+        "difference_low": "",
+        "difference_high": "",
+        "p_against_first": "",
     }
     assert len(list(leaderboard.build_history_table(parts_on(records), _asked()))) == 2
 

@@ -102,9 +102,7 @@ def _rare(asked: ProbeContext, first: Sequence[str]) -> Iterator[_CaptionChange]
     unknown = invent_unknown_word(asked.material)
     for fewer in asked.options.thresholds:
         found = replace_rare_words(first, counts, fewer, unknown)
-        none = (
-            f"no first caption has a word that training captions have fewer than {fewer} times"
-        )
+        none = f"no first caption has a word that training captions have fewer than {fewer} times"
         yield _CaptionChange(name_threshold_row(fewer), [found], "" if found.share else none)
 
 
