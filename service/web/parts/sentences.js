@@ -416,7 +416,7 @@ const constantShares = (health) =>
 
 /** Why it is not known which metric to trust. @param {Health} health @param {string | null | undefined} reason Of the probe. */
 const untoldBecause = (health, reason) =>
-  !health ? NO_PROBES : `${NOT_MEASURED}${reason ? `: ${reason}` : ""}`;
+  !health ? NO_PROBES : `${NOT_MEASURED}${reason ? ` (${reason})` : ""}`;
 
 /**
  * @param {{ health: Health, reason?: string | null, correlations: Schemas["Correlations"] | null, target: string }} of
@@ -425,11 +425,13 @@ const untoldBecause = (health, reason) =>
 export function trustSentence({ health, reason, correlations, target }) {
   const found = correlations?.study;
   const best = strongest(found?.metrics[target]?.correlations ?? []);
-  const own = constantShares(health).find(({ metric }) => metric === target);
+  const shares = constantShares(health);
+  const others = shares.filter(({ share }) => share > shares[0].share);
+  const own = others.length > 1 && others.find(({ metric }) => metric === target); // one alone is in the claim
   return sentence(
     mostTrusted(health, reason),
     own && `${titleOf(target)} gives it ${own.share} %.`,
-    own && "How well metrics agree with people's ratings is not measured here.",
+    shares.length > 0 && "How well metrics agree with people's ratings is not measured here.",
     best
       ? `${predictor(best, target)}${found ? `, ${chosenOf(found.pregen)}` : ""}.`
       : `Not known yet which pre-gen metric predicts ${titleOf(target)}: ${correlations?.none_because ?? NO_STUDY}.`,
