@@ -551,8 +551,8 @@ GIVES = "one caption for all images"
             _health(bleu_4=0.574, cider_d=0.112, meteor=0.481),
             None,
             (
-                f"Trust CIDEr-D most here: it gives {GIVES} 11 % of people's score, the 2 other "
-                "metrics 48 to 57 %."
+                f"Trust CIDEr-D most here, the hardest to fool: it gives {GIVES} 11 % of "
+                "people's score, the 2 other metrics 48 to 57 %."
             ),
             "METEOR gives it 48 %.",
         ),
@@ -560,8 +560,8 @@ GIVES = "one caption for all images"
             _health(spice=0.301, cider_d=0.299, meteor=0.4),
             None,
             (
-                f"Trust SPICE and CIDEr-D most here: they give {GIVES} 30 % of people's score, METEOR "
-                "40 %."
+                f"Trust SPICE and CIDEr-D most here, the hardest to fool: they give {GIVES} "
+                "30 % of people's score, METEOR 40 %."
             ),
             "",
         ),
@@ -597,28 +597,20 @@ def test_a_popover_says_whether_to_trust_its_metric(script):
         ("cider_d", _health(cider_d=0.6, meteor=0.7)),
         ("cider_d", _health(cider_d=0.11)),
     ]
+    unknown = "Not known yet whether to trust it on this split:"
+    most = "On this split it is the hardest to fool, and to be trusted most:"
+    more = "On this split CIDEr-D is harder to fool, and to be trusted more:"
+    gives = f"it gives {GIVES} {{}} % of people's score".format
     assert script(f"""
         const {{ trustOf }} = await load("parts/sentences");
         return {json.dumps(cases)}.map((each) => trustOf(...each));
     """) == [
-        f"Not known yet whether to trust it on this split: {NO_PROBES}.",
-        f"Not known yet whether to trust it on this split: {UNKNOWN}.",
-        (
-            "On this split no probed metric is to be trusted more: it gives one caption for all images "
-            "11 % of people's score, the least of 2 metrics."
-        ),
-        (
-            "On this split CIDEr-D is to be trusted more: it gives one caption for all images 48 % of "
-            "people's score, CIDEr-D 11 %."
-        ),
-        (
-            "On this split it is not to be trusted alone: it gives one caption for all images 60 % of "
-            "people's score."
-        ),
-        (
-            "On this split it gives one caption for all images 11 % of people's score; no other metric "
-            "was probed."
-        ),
+        f"{unknown} {NO_PROBES}.",
+        f"{unknown} {UNKNOWN}.",
+        f"{most} {gives(11)}, the least of 2 metrics.",
+        f"{more} {gives(48)}, CIDEr-D 11 %.",
+        f"On this split it is not to be trusted alone: {gives(60)}.",
+        f"On this split {gives(11)}; no other metric was probed.",
     ]
 
 
