@@ -195,20 +195,19 @@ def _card(history: MetricHistory, best: _ForecastCandidate, direction: int) -> d
 
 
 def _little_evidence(card: Mapping[str, Any]) -> str | None:
-    evidence = f"in {card['evaluations']} evaluations of "
-    evidence += count_noun(card["runs"], "training run")
+    runs = f"{card['evaluations']} evaluations of {count_noun(card['runs'], 'training run')} "
+    runs += "are too little evidence: "
     if card["error"] > MOST_ERROR_LEFT * card["error_without"]:
         return (
-            f"it would err too much: {evidence}, with {card['predictor']} the error about a "
-            f"training run that was left out is {card['error']:.4f}, without it "
-            f"{card['error_without']:.4f}"
+            f"{runs}with {card['predictor']} the error about a run that was left out is "
+            f"{card['error']:.4f}, without it {card['error_without']:.4f}"
         )
     within = card["rank_agreement_within"]
     if within is None or within < LEAST_RANK_AGREEMENT:
         found = "nothing" if within is None else f"{within:+.2f}"
         return (
-            f"{evidence}, {card['predictor']} does not rank evaluations of one training run, or "
-            f"of one architecture, as this metric does (Spearman {found}, at least "
+            f"{runs}{card['predictor']} does not rank evaluations of one run, or of one "
+            f"architecture, as this metric does (Spearman {found}, at least "
             f"{LEAST_RANK_AGREEMENT} is needed)"
         )
     return None

@@ -438,7 +438,7 @@ const constantShares = (health) =>
 
 /** Why it is not known which metric to trust. @param {Health} health @param {string | null | undefined} reason Of the probe. */
 const untoldBecause = (health, reason) =>
-  !health ? NO_PROBES : `${NOT_MEASURED}${reason ? `: ${reason}` : ""}`;
+  !health ? NO_PROBES : `${NOT_MEASURED}${reason ? ` (${reason})` : ""}`;
 
 /**
  * @param {{ health: Health, reason?: string | null, correlations: Schemas["Correlations"] | null, target: string }} of
@@ -447,11 +447,13 @@ const untoldBecause = (health, reason) =>
 export function trustSentence({ health, reason, correlations, target }) {
   const found = correlations?.study;
   const best = strongest(found?.metrics[target]?.correlations ?? []);
-  const own = constantShares(health).find(({ metric }) => metric === target);
+  const shares = constantShares(health);
+  const others = shares.filter(({ share }) => share > shares[0].share);
+  const own = others.length > 1 && others.find(({ metric }) => metric === target); // one alone is in the claim
   return sentence(
     mostTrusted(health, reason),
     own && `${titleOf(target)} gives it ${own.share} %.`,
-    own && "How well metrics agree with people's ratings is not measured here.",
+    shares.length > 0 && "How well metrics agree with people's ratings is not measured here.",
     best
       ? `${predictor(best, target)}${found ? `, ${chosenOf(found.pregen)}` : ""}.`
       : `Not known yet which pre-gen metric predicts ${titleOf(target)}: ${correlations?.none_because ?? NO_STUDY}.`,
@@ -473,7 +475,7 @@ function mostTrusted(health, reason) {
   if (!others.length) return `${gives}; no other metric was probed.`;
   const [low, high] = [others[0].share, others[others.length - 1].share];
   const rest = others.length === 1 ? titleOf(others[0].metric) : `the ${others.length} other metrics`;
-  return `Trust ${names} most here: ${first.length === 1 ? "it gives" : "they give"} one caption for all images ${least} % of people's score, ${rest} ${low === high ? low : `${low} to ${high}`} %.`;
+  return `Trust ${names} most here, the hardest to fool: ${first.length === 1 ? "it gives" : "they give"} one caption for all images ${least} % of people's score, ${rest} ${low === high ? low : `${low} to ${high}`} %.`;
 }
 
 /** Whether to trust a metric of captions on a split. @param {string} metric @param {Health} health */
@@ -484,11 +486,11 @@ export function trustOf(metric, health) {
   const gives = `it gives one caption for all images ${own.share} % of people's score`;
   const [{ metric: first, share: least }] = shares;
   if (own.share > least)
-    return `On this split ${titleOf(first)} is to be trusted more: ${gives}, ${titleOf(first)} ${least} %.`;
+    return `On this split ${titleOf(first)} is harder to fool, and to be trusted more: ${gives}, ${titleOf(first)} ${least} %.`;
   if (least >= 100 * MOST_TRUSTED) return `On this split it is not to be trusted alone: ${gives}.`;
   return shares.length === 1
     ? `On this split ${gives}; no other metric was probed.`
-    : `On this split no probed metric is to be trusted more: ${gives}, the least of ${shares.length} metrics.`;
+    : `On this split it is the hardest to fool, and to be trusted most: ${gives}, the least of ${shares.length} metrics.`;
 }
 
 /** Pairs, forecasts: fewer are told one by one, not as a share. */

@@ -324,16 +324,28 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
     items = read_answer(service, "/v1/attention?limit=50")["items"]
     kinds = {"fall": "▼ worse", "gate": "gate failed", "collapsed": "collapsed", "failed": "failed"}
     items.sort(key=lambda item: ["fall", "gate", "failed", "collapsed"].index(item["kind"]))
+    rows = {}  # collapsed checkpoints of one training run are one
+    for item in items:
+        run = item["labels"].get("run") if item["kind"] == "collapsed" else None
+        rows.setdefault(run or item["evaluation"], []).append(item)
+    assert max(map(len, rows.values())) > 1
     shown = table.locator("tbody tr")
-    assert len(items) > shown.count() == 6
-    page.click(f"button:text-is('Show all {len(items)}')")
-    assert shown.count() == len(items)
-    for row, item in zip(shown.all(), items, strict=True):
+    assert len(rows) > shown.count() == 6
+    page.click(f"button:text-is('Show all {len(rows)}')")
+    assert shown.count() == len(rows)
+    for row, (item, *others) in zip(shown.all(), rows.values(), strict=True):
         assert row.locator(".badge").inner_text() == kinds[item["kind"]]
-        assert (
-            row.locator("a.main").get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
-        )
+        link = row.locator("a.main")
         reason = row.locator(".sub").inner_text()
+        if others:
+            run = item["labels"]["run"]
+            assert link.inner_text() == f"{run}: {1 + len(others)} checkpoints"
+            assert reason == "one caption for most images"
+            training = f"/ui/datasets/figures/test/runs/{run}"
+            places = [each.get_attribute("href") for each in (link, row.locator("a").last)]
+            assert places == [training, training]
+            continue
+        assert link.get_attribute("href") == f"/ui/evaluations/{item['evaluation']}"
         if item["kind"] == "collapsed":
             assert item["caption"]["text"] in reason
             assert str(item["caption"]["of"]) in reason
@@ -343,6 +355,8 @@ def test_home_begins_with_what_needs_attention(window, service, trainings, evalu
             assert reason.startswith(f"{abs(item['fall']['difference']):.3f} ")
     assert {"fall", "gate", "collapsed"} <= {item["kind"] for item in items}
     many = len(items)
+    assert page.locator("h1").inner_text() == "Home"
+    assert page.locator("h1").bounding_box()["width"] <= 1  # for those who hear the page
     assert (
         page.locator("p.lead strong").inner_text().startswith(f"{many} evaluations need attention")
     )
