@@ -407,6 +407,13 @@ def test_thumbnails_keep_their_place_until_they_are_made(window, service, photog
         assert all(inside[side] <= before[side] for side in ("width", "height"))
 
 
+def test_on_a_phone_a_picture_leaves_room_for_its_captions(chromium, service, photographed):
+    url = f"{service.url}/ui/evaluations/{photographed}/images/1.png"
+    with chromium.opened(url, viewport={"width": 390, "height": 600}) as page:
+        page.locator(".picture").wait_for()
+        assert page.locator(".picture").bounding_box()["height"] <= 0.45 * 600
+
+
 def test_a_picture_that_does_not_arrive_is_a_word(window, photographed):
     window.expected |= {"ERR_FAILED", "503", "404"}
     window.page.route(

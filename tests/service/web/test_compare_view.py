@@ -154,6 +154,17 @@ def test_sides_are_swapped_with_all_that_is_chosen(window, evaluated):
     assert asked == {"a": b, "b": a, "group": "b", "brush": "2%2C3%2C0%2C1", "order": "b"}
 
 
+def test_equal_names_are_told_apart(window, service, evaluated):
+    with service.client() as client:
+        other = page_runs.submitted(client, labels={"branch": "main", "who": "other"})
+    page = window.open(f"/ui/compare?a={evaluated['passed']}&b={other}")
+    page.wait_for_selector("[aria-label='Table of differences'] tbody tr")
+    names = page.locator(".sides strong a").all_inner_texts()
+    assert len(set(names)) == 2
+    assert all(name.startswith("main, ") for name in names)
+    assert page.locator("h1").inner_text() == " against ".join(names)
+
+
 def test_one_evaluation_is_offered_others_to_compare_with(window, evaluated, training):
     page = window.open(f"/ui/compare?a={training[0]}")
     page.wait_for_selector(".windowed a.main:has-text('warm, step 3')")

@@ -38,6 +38,8 @@ def test_references_are_strips_of_their_tokens(window, service, evaluated):
     told = read_answer(service, f"/v1/evaluations/{one}/tokens/3.jpg")["captions"]
     strips = page.locator(".strip")
     assert strips.count() == len(told)
+    assert page.locator("h3.reference").count() == 0  # the tokens are the reference's own words
+    assert page.locator("h3.hidden").all_text_contents() == [each["text"] for each in told]
     first = told[0]["tokens"]
     tokens = strips.first.locator(".token")
     assert tokens.locator("bdi").all_inner_texts() == [each["word"] for each in first]
